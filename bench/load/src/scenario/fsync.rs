@@ -1,0 +1,81 @@
+//! What one durable write costs on this disk, now: a small write and its `fdatasync`.
+//!
+//! Two kinds, because a file system treats them differently and SQLite's write-ahead log does both: while the log
+//! grows, each write changes the file's size too; after a checkpoint, the log is overwritten in place.
+
+use std::{
+    fs::File,
+    io::{Seek, SeekFrom, Write},
+    path::PathBuf,
+    time::Instant,
+};
+
+use anyhow::Context;
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+
+use crate::window::round;
+
+/// Flags of `load fsync`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A directory on the disk to measure; a file is made there and removed again.
+    #[arg(long)]
+    dir: PathBuf,
+    /// Bytes of each write.
+    #[arg(long, default_value_t = 8192)]
+    bytes: usize,
+    /// How many writes of each kind.
+    #[arg(long, default_value_t = 400)]
+    count: usize,
+}
+
+/// Runs the scenario.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn run(args: &Args) -> anyhow::Result<Value> {
+    let path = args.dir.join(format!("fsync-{}.tmp", std::process::id()));
+    let measured = measure(args, &path);
+    // Best effort: the figures matter more than a leftover file.
+    std::fs::remove_file(&path).ok();
+    let (append, overwrite) = measured.with_context(|| format!("cannot write in {}", args.dir.display()))?;
+    Ok(json!({
+        "dir": args.dir,
+        "bytes": args.bytes,
+        "count": args.count,
+        "errors": 0,
+        "p50_us": micros(&append, 0.5),
+        "p99_us": micros(&append, 0.99),
+        "overwrite_p50_us": micros(&overwrite, 0.5),
+        "overwrite_p99_us": micros(&overwrite, 0.99),
+    }))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "latencies in ns are far below 2^52"
+)]
+fn micros(latency_ns: &Histogram<u64>, quantile: f64) -> f64 {
+    round(latency_ns.value_at_quantile(quantile) as f64 / 1e3)
+}
+
+fn measure(args: &Args, path: &std::path::Path) -> anyhow::Result<(Histogram<u64>, Histogram<u64>)> {
+    let mut file = File::create_new(path)?;
+    let append = writes(&mut file, args)?;
+    file.seek(SeekFrom::Start(0))?;
+    let overwrite = writes(&mut file, args)?;
+    Ok((append, overwrite))
+}
+
+fn writes(file: &mut File, args: &Args) -> anyhow::Result<Histogram<u64>> {
+    let mut latency_ns = Histogram::new(3)?;
+    let block = vec![0x5a; args.bytes];
+    for _ in 0..args.count {
+        let started = Instant::now();
+        file.write_all(&block)?;
+        file.sync_data()?;
+        latency_ns.record(u64::try_from(started.elapsed().as_nanos())?)?;
+    }
+    Ok(latency_ns)
+}

@@ -1,0 +1,83 @@
+//! The task IDs of a run in a file, one a line.
+
+use std::{fs, ops::Range, path::Path};
+
+use anyhow::{Context, bail};
+
+/// IDs in one allocation: a million of them should not cost the generator a million strings.
+#[derive(Default)]
+pub struct Ids {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Ids {
+    /// Adds one.
+    pub fn push(&mut self, id: &str) {
+        self.text.push_str(id);
+        self.text.push('\n');
+        self.ends.push(self.text.len());
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The one at `index`, which must be below [`len`](Self::len).
+    #[must_use]
+    pub fn get(&self, index: usize) -> &str {
+        &self.text[self.line(index)]
+    }
+
+    fn line(&self, index: usize) -> Range<usize> {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start..self.ends[index] - 1
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is empty.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("cannot read the IDs in {}", path.display()))?;
+        let mut ids = Self::default();
+        text.lines().for_each(|line| ids.push(line));
+        if ids.is_empty() {
+            bail!("there are no IDs in {}", path.display());
+        }
+        Ok(ids)
+    }
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        fs::write(path, &self.text)
+            .with_context(|| format!("cannot write the IDs to {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_is_found_at_its_place() {
+        let mut ids = Ids::default();
+        for id in ["a", "bcd", "ef"] {
+            ids.push(id);
+        }
+        let all: Vec<_> = (0..ids.len()).map(|index| ids.get(index)).collect();
+        assert_eq!(all, ["a", "bcd", "ef"]);
+    }
+}

@@ -1,0 +1,67 @@
+//! One connection and what it asks for.
+
+use std::net::SocketAddr;
+
+use crate::{
+    answer::{self, Status},
+    connection::Connection,
+    request::Requests,
+};
+
+/// The server under test, as the flags name it.
+#[derive(clap::Args, Clone)]
+pub struct Server {
+    /// Where the server listens; MCP is at /mcp.
+    #[arg(long)]
+    pub server: SocketAddr,
+    /// A bearer token to send.
+    #[arg(long)]
+    pub token: Option<String>,
+}
+
+/// One client: a connection, its next request ID, and its buffers.
+pub struct Session {
+    connection: Connection,
+    requests: Requests,
+    id: u64,
+    bytes: Vec<u8>,
+}
+
+impl Session {
+    /// Connects to the server.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub async fn open(server: &Server) -> anyhow::Result<Self> {
+        Ok(Self {
+            connection: Connection::open(server.server).await?,
+            requests: Requests::new(server.server, server.token.as_deref()),
+            id: 0,
+            bytes: Vec::with_capacity(2048),
+        })
+    }
+
+    /// Calls `echo` and puts the ID of the task that it became into `task_id`.
+    ///
+    /// # Errors
+    /// When it became no task.
+    pub async fn create(&mut self, task_id: &mut String) -> anyhow::Result<()> {
+        self.id += 1;
+        self.requests.create(self.id, &mut self.bytes);
+        let body = self.connection.exchange(&self.bytes).await?;
+        task_id.clear();
+        task_id.push_str(answer::created(body, self.id)?);
+        Ok(())
+    }
+
+    /// Reads a task.
+    ///
+    /// # Errors
+    /// When the answer is not that task, working or completed.
+    pub async fn get(&mut self, task_id: &str) -> anyhow::Result<Status> {
+        self.id += 1;
+        self.requests.get(self.id, task_id, &mut self.bytes);
+        let body = self.connection.exchange(&self.bytes).await?;
+        answer::status(body, self.id, task_id)
+    }
+}

@@ -1,0 +1,68 @@
+//! What a durable task is, and everything that may legally happen to it.
+//!
+//! This is the centre of Longhaul: a pure state machine, `(task, event, now) -> task' + effects` or a typed refusal.
+//! It asks no clock, draws no random number, does no I/O and knows no protocol. Stores call it inside their
+//! transactions, the simulator calls it a million times a minute, and every wire generation is a view of its
+//! [`Task`].
+//!
+//! ```
+//! use longhaul_task::transition::{self, Cancel, Create};
+//! use longhaul_task::{
+//!     Event, Outcome, Owner, Policy, Refused, Retention, Surroundings, TaskId, TaskKey, Timestamp, ToolRef,
+//! };
+//!
+//! let now = Timestamp::from_ms(1_700_000_000_000);
+//! let key = TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::mint(now, [1; 16]) };
+//! let task = transition::create(
+//!     &Create {
+//!         key,
+//!         tool: ToolRef::new("generate_report", "1"),
+//!         origin: "ext2026".into(),
+//!         policy: Policy::default(),
+//!         retention: Retention::FromCreation(3_600_000),
+//!         claimed_by: None,
+//!     },
+//!     now,
+//! );
+//!
+//! let cancel = Event::Cancel(Cancel::default());
+//! let change = transition::apply(&task, &cancel, &Surroundings::default(), now.plus_ms(5)).unwrap();
+//! assert_eq!(change.task.phase.outcome(), Some(&Outcome::Cancelled));
+//!
+//! // Terminal is final.
+//! let again = transition::apply(&change.task, &cancel, &Surroundings::default(), now.plus_ms(6));
+//! assert_eq!(again, Err(Refused::Settled));
+//! ```
+//!
+//! # Layout
+//!
+//! - [`Task`] and its parts: [`Phase`], [`Family`], [`Policy`], [`Retention`], [`Question`]s, the [`Outcome`].
+//! - [`Event`]: what can happen; [`Scope`] and [`Surroundings`]: what a store loads first; [`Change`]: what it writes.
+//! - [`transition`]: one file per transition.
+
+mod event;
+mod id;
+mod json;
+mod outcome;
+mod phase;
+mod progress;
+mod question;
+mod refused;
+mod retention;
+mod task;
+mod time;
+mod tool;
+pub mod transition;
+
+pub use event::{Change, Effect, Event, Note, Place, Record, Scope, Surroundings};
+pub use id::{NAME_BYTES_MAX, NameError, NodeId, Owner, TaskId, TaskKey};
+pub use json::Json;
+pub use outcome::{Fault, Outcome};
+pub use phase::{Phase, PhaseName, Run};
+pub use progress::Progress;
+pub use question::{LABEL_BYTES_MAX, QUESTIONS_OPEN_MAX, Question, QuestionKey, QuestionKind, Questions};
+pub use refused::Refused;
+pub use retention::{COLLECT_MS_MIN, Retention};
+pub use task::{CHILDREN_MAX, DEPTH_MAX, Family, MESSAGE_BYTES_MAX, Task};
+pub use time::Timestamp;
+pub use tool::{OnCrash, Policy, ToolRef};

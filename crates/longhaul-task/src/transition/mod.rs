@@ -1,0 +1,92 @@
+//! One file per transition, and [`apply`], which finds the right one.
+
+mod answer;
+mod ask;
+mod cancel;
+mod claim;
+mod create;
+mod delete;
+mod expire;
+mod lose;
+mod overdue;
+mod park;
+mod release;
+mod report;
+mod settle;
+mod spawn;
+mod wake;
+
+pub use answer::Answer;
+pub use ask::Ask;
+pub use cancel::Cancel;
+pub use claim::Claim;
+pub use create::{Create, create};
+pub use delete::Delete;
+pub use expire::Expire;
+pub use lose::Lose;
+pub use overdue::Overdue;
+pub use park::Park;
+pub use release::Release;
+pub use report::Report;
+pub use settle::Settle;
+pub use spawn::Spawn;
+pub use wake::Wake;
+
+use crate::{Change, Effect, Event, Outcome, Phase, Refused, Surroundings, Task, Timestamp};
+
+/// `(task, event, now) -> task' + effects`, or a typed refusal that changed nothing.
+pub fn apply(task: &Task, event: &Event, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
+    match event {
+        Event::Claim(event) => claim::apply(task, event, now),
+        Event::Report(event) => report::apply(task, event, now),
+        Event::Ask(event) => ask::apply(task, event, now),
+        Event::Answer(event) => answer::apply(task, event, now),
+        Event::Spawn(event) => spawn::apply(task, event, now),
+        Event::Park(event) => park::apply(task, event, now),
+        Event::Wake(event) => wake::apply(task, event, now),
+        Event::Release(event) => release::apply(task, event, now),
+        Event::Settle(event) => settle::apply(task, event, around, now),
+        Event::Cancel(event) => cancel::apply(task, event, around, now),
+        Event::Lose(event) => lose::apply(task, event, around, now),
+        Event::Overdue(event) => overdue::apply(task, event, around, now),
+        Event::Expire(event) => expire::apply(task, event, now),
+        Event::Delete(event) => delete::apply(task, event, now),
+    }
+}
+
+/// Ends a task: the one place where a phase becomes `Settled`.
+fn end(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
+    let mut next = task.touched(now);
+    next.message = match &outcome {
+        Outcome::Refusal(fault) => Some(crate::task::short(&fault.message)),
+        Outcome::Answer { .. } | Outcome::Cancelled => task.message.clone(),
+    };
+    next.phase = Phase::Settled { outcome, at: next.updated_at };
+    Change::of(next).with(Effect::Settled)
+}
+
+/// Ends a task from outside: its open descendants are cancelled with it, every attempt among them is void.
+fn end_family(task: &Task, outcome: Outcome, around: &Surroundings, now: Timestamp) -> Change {
+    let mut change = end_and_void(task, outcome, now);
+    for descendant in around.open_descendants.iter().filter(|task| !task.is_settled()) {
+        let ended = end_and_void(descendant, Outcome::Cancelled, now);
+        change.relatives.push(ended.task);
+        change.effects.extend(ended.effects.into_iter().filter(|effect| *effect != Effect::Settled));
+    }
+    change
+}
+
+fn end_and_void(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
+    let mut change = end(task, outcome, now);
+    change.task.fence += 1;
+    match stop(task) {
+        Some(effect) => change.with(effect),
+        None => change,
+    }
+}
+
+/// The word to whoever holds an attempt of this task.
+fn stop(task: &Task) -> Option<Effect> {
+    let run = task.phase.run()?;
+    Some(Effect::Stop { key: task.key.clone(), node: run.node, fence: task.fence })
+}

@@ -1,0 +1,18 @@
+use crate::{Change, Outcome, Refused, Surroundings, Task, Timestamp};
+
+/// The attempt ends the task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settle {
+    /// The attempt's fence.
+    pub fence: u64,
+    /// How it ends.
+    pub outcome: Outcome,
+}
+
+pub(super) fn apply(task: &Task, event: &Settle, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
+    task.must_hold(event.fence)?;
+    match around.open_children {
+        0 => Ok(super::end(task, event.outcome.clone(), now)),
+        open => Err(Refused::ChildrenOpen(open)),
+    }
+}
