@@ -1,0 +1,297 @@
+//! An embedded store: one process, one writer thread, any [`Disk`].
+//!
+//! ```text
+//!  create ┐                    ┌ begin ─ evaluate each ─ commit (fsync) ┐
+//!  apply  ├─► queue ─► writer ─┤                                       ├─► publish ─► wake ─► answer
+//!  claim  ┘    (whatever is    └ a refusal fails only its own request  ┘   (cache)   (watch)
+//!               waiting: one batch)
+//!  read ─► published ─► (miss) reader
+//! ```
+
+mod disk;
+mod published;
+mod writer;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+
+use async_trait::async_trait;
+use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub use self::disk::{Disk, DiskError, Reader};
+use self::published::Published;
+pub use self::writer::{Request, Response, Writer};
+use crate::{
+    Applied, ClaimNext, Claimed, Clock, Count, Due, Listing, NewTask, Orphan, Snapshot, Store, StoreError, TaskPage,
+    Watch, Watchers,
+};
+
+/// What an embedded store may use.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Memory for settled tasks, so that they can be read without the disk.
+    pub cache_bytes_max: u64,
+    /// Requests that may wait for the writer; past that, callers wait for a place.
+    pub waiting_max: usize,
+    /// Requests in one transaction.
+    pub batch_max: usize,
+    /// Progress is written at most this often.
+    pub progress_ms_min: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { cache_bytes_max: 64 << 20, waiting_max: 4_096, batch_max: 1_024, progress_ms_min: 1_000 }
+    }
+}
+
+/// A store in this process, on any [`Disk`]. Clones are handles on the same store.
+#[derive(Clone)]
+pub struct Embedded {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clock: Arc<dyn Clock>,
+    reader: Arc<dyn Reader>,
+    published: Arc<Published>,
+    watchers: Arc<Watchers>,
+    requests: mpsc::Sender<Waiting>,
+    unsaved_progress: Arc<Mutex<HashMap<TaskKey, Arc<Progress>>>>,
+    /// The nodes of this process, and until when. A node that is not here is dead: the lock on the disk proves that
+    /// no other process can have one.
+    nodes: Mutex<HashMap<NodeId, Option<Timestamp>>>,
+    stopped: watch::Receiver<Option<String>>,
+}
+
+struct Waiting {
+    request: Request,
+    answer: oneshot::Sender<Result<Response, StoreError>>,
+}
+
+impl Embedded {
+    /// Starts the writer on its own thread. It ends when the last handle is gone.
+    pub fn start(disk: impl Disk, reader: impl Reader, clock: impl Clock, limits: &Limits) -> std::io::Result<Self> {
+        let published = Arc::new(Published::new(limits.cache_bytes_max));
+        let watchers = Arc::new(Watchers::default());
+        let clock: Arc<dyn Clock> = Arc::new(clock);
+        let unsaved_progress = Arc::new(Mutex::default());
+        let (requests, waiting) = mpsc::channel(limits.waiting_max);
+        let (stop, stopped) = watch::channel(None);
+        let shell = Shell {
+            writer: Writer::new(disk, Arc::clone(&published), Arc::clone(&watchers)),
+            waiting,
+            clock: Arc::clone(&clock),
+            unsaved_progress: Arc::clone(&unsaved_progress),
+            progress_saved_at: Timestamp::ZERO,
+            limits: limits.clone(),
+            stop,
+        };
+        thread::Builder::new().name("longhaul-writer".into()).spawn(move || shell.run())?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                clock,
+                reader: Arc::new(reader),
+                published,
+                watchers,
+                requests,
+                unsaved_progress,
+                nodes: Mutex::default(),
+                stopped,
+            }),
+        })
+    }
+
+    /// How many tasks somebody follows.
+    pub fn watched(&self) -> usize {
+        self.shared.watchers.count()
+    }
+
+    async fn ask(&self, request: Request) -> Result<Response, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || StoreError::Stopped("the writer has ended".into());
+        self.shared.requests.send(Waiting { request, answer }).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}
+
+/// The writer's thread.
+struct Shell<D> {
+    writer: Writer<D>,
+    waiting: mpsc::Receiver<Waiting>,
+    clock: Arc<dyn Clock>,
+    unsaved_progress: Arc<Mutex<HashMap<TaskKey, Arc<Progress>>>>,
+    progress_saved_at: Timestamp,
+    limits: Limits,
+    stop: watch::Sender<Option<String>>,
+}
+
+impl<D: Disk> Shell<D> {
+    fn run(mut self) {
+        while let Some(first) = self.waiting.blocking_recv() {
+            let mut requests = vec![first.request];
+            let mut answers = vec![first.answer];
+            while requests.len() < self.limits.batch_max
+                && let Ok(next) = self.waiting.try_recv()
+            {
+                requests.push(next.request);
+                answers.push(next.answer);
+            }
+            let now = self.clock.now();
+            let progress = self.progress_to_save(now);
+            let responses = self.writer.batch(requests, &progress, now);
+            for (answer, response) in answers.into_iter().zip(responses) {
+                // Whoever asked may have gone away; what was done stays done.
+                let _ = answer.send(response);
+            }
+            if let Some(reason) = self.writer.stopped() {
+                self.stop.send_replace(Some(reason.to_owned()));
+            }
+        }
+    }
+
+    /// Progress never makes a commit of its own: it rides with whatever is written, and not too often.
+    fn progress_to_save(&mut self, now: Timestamp) -> Vec<(TaskKey, Arc<Progress>)> {
+        if now.ms_since(self.progress_saved_at) < self.limits.progress_ms_min {
+            return Vec::new();
+        }
+        self.progress_saved_at = now;
+        self.unsaved_progress.lock().drain().collect()
+    }
+}
+
+#[async_trait]
+impl Store for Embedded {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.shared.clock.now())
+    }
+
+    async fn create(&self, new: NewTask) -> Result<Applied, StoreError> {
+        self.ask(Request::Create(new)).await.and_then(applied)
+    }
+
+    async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
+        if let Some(snapshot) = self.shared.published.get(key) {
+            return Ok(snapshot);
+        }
+        let deletions = self.shared.published.deletions();
+        let snapshot = self.shared.reader.read(key)?.ok_or(StoreError::NotFound)?;
+        self.shared.published.remember(&snapshot, deletions);
+        Ok(snapshot)
+    }
+
+    async fn apply(&self, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
+        self.ask(Request::Apply(key.clone(), event)).await.and_then(applied)
+    }
+
+    async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError> {
+        match self.ask(Request::Claim(claim)).await? {
+            Response::Claimed(claimed) => Ok(claimed),
+            other => Err(mixed_up(&other)),
+        }
+    }
+
+    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
+        Ok(self.shared.reader.list(of)?)
+    }
+
+    async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError> {
+        Ok(self.shared.reader.children(key)?)
+    }
+
+    async fn due(&self, limit: usize) -> Result<Due, StoreError> {
+        let now = self.shared.clock.now();
+        let (keys, next) = self.shared.reader.due(now, limit)?;
+        Ok(Due { now, keys, next })
+    }
+
+    async fn next_queued(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.shared.reader.next_queued()?)
+    }
+
+    async fn census(&self) -> Result<Vec<Count>, StoreError> {
+        Ok(self.shared.reader.census()?)
+    }
+
+    async fn join(&self, node: NodeId, lease_ms: Option<u64>) -> Result<(), StoreError> {
+        let until = lease_ms.map(|ms| self.shared.clock.now().plus_ms(ms));
+        self.shared.nodes.lock().insert(node, until);
+        Ok(())
+    }
+
+    async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+        let now = self.shared.clock.now();
+        let alive = |node: &NodeId| match self.shared.nodes.lock().get(node) {
+            Some(Some(until)) => now < *until,
+            Some(None) => true,
+            None => false,
+        };
+        let mut orphans = Vec::new();
+        let mut after = None;
+        while orphans.len() < limit {
+            let held = self.shared.reader.held(after.as_ref(), 1_000)?;
+            let Some((last, _)) = held.last() else { break };
+            after = Some(last.clone());
+            orphans.extend(held.into_iter().filter(|(_, node)| !alive(node)).map(|(key, node)| Orphan { key, node }));
+        }
+        orphans.truncate(limit);
+        Ok(orphans)
+    }
+
+    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<(), StoreError> {
+        self.ask(Request::Record(key.clone(), fence, record)).await.map(|_| ())
+    }
+
+    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError> {
+        Ok(self.shared.reader.records(key, epoch)?)
+    }
+
+    async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {
+        let progress = Arc::new(progress);
+        if self.shared.published.show_progress(key, fence, Arc::clone(&progress)) {
+            self.shared.unsaved_progress.lock().insert(key.clone(), progress);
+            self.shared.watchers.changed(key);
+        }
+        Ok(())
+    }
+
+    fn watch(&self, key: &TaskKey) -> Watch {
+        self.shared.watchers.follow(key)
+    }
+
+    async fn secret(&self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        match self.ask(Request::Secret(name.to_owned(), fresh)).await? {
+            Response::Secret(secret) => Ok(secret),
+            other => Err(mixed_up(&other)),
+        }
+    }
+
+    async fn stopped(&self) -> String {
+        let mut stopped = self.shared.stopped.clone();
+        match stopped.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            Err(_) => "the writer has ended".to_owned(),
+        }
+    }
+}
+
+impl fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embedded").finish_non_exhaustive()
+    }
+}
+
+fn applied(response: Response) -> Result<Applied, StoreError> {
+    match response {
+        Response::Applied(applied) => Ok(applied),
+        other => Err(mixed_up(&other)),
+    }
+}
+
+fn mixed_up(response: &Response) -> StoreError {
+    StoreError::Unavailable(format!("the writer gave an answer of another kind: {response:?}"))
+}

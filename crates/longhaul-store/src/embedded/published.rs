@@ -1,0 +1,124 @@
+//! What readers see: the committed state of recent tasks, in memory.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use longhaul_task::{Outcome, Progress, Task, TaskKey};
+use parking_lot::RwLock;
+use quick_cache::sync::Cache;
+
+use crate::Snapshot;
+
+/// Shards of the live map: enough that readers on a small machine seldom meet.
+const SHARDS: usize = 16;
+
+/// What a cached task costs beside its texts: the struct, its handles, its place in the map.
+const ENTRY_BYTES: usize = 640;
+
+/// Committed tasks in memory. Live ones stay, because they are asked for and written to; settled ones are final, so
+/// they can be dropped and loaded again, and share a budget of bytes.
+pub(super) struct Published {
+    hasher: std::hash::RandomState,
+    live: [RwLock<HashMap<TaskKey, Snapshot>>; SHARDS],
+    settled: Cache<TaskKey, Snapshot, Weight>,
+    /// Counts deletions, so that a reader who loaded a task before it was deleted does not bring it back.
+    deletions: AtomicU64,
+}
+
+impl Published {
+    pub(super) fn new(settled_bytes_max: u64) -> Self {
+        let tasks_expected = usize::try_from(settled_bytes_max / 1_024).unwrap_or(usize::MAX).max(16);
+        Self {
+            hasher: std::hash::RandomState::new(),
+            live: std::array::from_fn(|_| RwLock::default()),
+            settled: Cache::with_weighter(tasks_expected, settled_bytes_max, Weight),
+            deletions: AtomicU64::new(0),
+        }
+    }
+
+    fn shard(&self, key: &TaskKey) -> &RwLock<HashMap<TaskKey, Snapshot>> {
+        let hash = self.hasher.hash_one(&key.id);
+        &self.live[usize::try_from(hash % SHARDS as u64).unwrap_or_default()]
+    }
+
+    pub(super) fn get(&self, key: &TaskKey) -> Option<Snapshot> {
+        if let Some(live) = self.shard(key).read().get(key) {
+            return Some(live.clone());
+        }
+        self.settled.get(key)
+    }
+
+    /// Shows a committed task. Only the writer calls this, in the order of its commits.
+    pub(super) fn show(&self, task: &Arc<Task>) {
+        let mut live = self.shard(&task.key).write();
+        if task.is_settled() {
+            // Settled first, then no longer live: a reader in between finds it in at least one of the two.
+            let progress = live.get(&task.key).and_then(|snapshot| snapshot.progress.clone());
+            self.settled.insert(task.key.clone(), Snapshot { task: Arc::clone(task), progress });
+            live.remove(&task.key);
+        } else if let Some(snapshot) = live.get_mut(&task.key) {
+            // A new attempt starts from nothing, and so does its progress.
+            if snapshot.task.attempt != task.attempt {
+                snapshot.progress = None;
+            }
+            snapshot.task = Arc::clone(task);
+        } else {
+            live.insert(task.key.clone(), Snapshot { task: Arc::clone(task), progress: None });
+        }
+    }
+
+    /// Puts progress beside a live task, if the attempt that says so still has it.
+    pub(super) fn show_progress(&self, key: &TaskKey, fence: u64, progress: Arc<Progress>) -> bool {
+        match self.shard(key).write().get_mut(key) {
+            Some(snapshot) if snapshot.task.fence == fence => {
+                snapshot.progress = Some(progress);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn forget(&self, keys: &[TaskKey]) {
+        self.deletions.fetch_add(1, Ordering::SeqCst);
+        for key in keys {
+            self.shard(key).write().remove(key);
+            self.settled.remove(key);
+        }
+    }
+
+    /// What [`remember`](Self::remember) needs to have seen before the load.
+    pub(super) fn deletions(&self) -> u64 {
+        self.deletions.load(Ordering::SeqCst)
+    }
+
+    /// Keeps what a reader loaded, if it is final and nothing was deleted since `deletions` was read.
+    pub(super) fn remember(&self, snapshot: &Snapshot, deletions: u64) {
+        if !snapshot.task.is_settled() {
+            return;
+        }
+        let key = &snapshot.task.key;
+        self.settled.insert(key.clone(), snapshot.clone());
+        if self.deletions() != deletions {
+            self.settled.remove(key);
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Weight;
+
+impl quick_cache::Weighter<TaskKey, Snapshot> for Weight {
+    fn weight(&self, key: &TaskKey, snapshot: &Snapshot) -> u64 {
+        let outcome = match snapshot.task.phase.outcome() {
+            Some(Outcome::Answer { body, .. }) => body.bytes(),
+            Some(Outcome::Refusal(fault)) => {
+                fault.message.len() + fault.data.as_ref().map_or(0, longhaul_task::Json::bytes)
+            }
+            Some(Outcome::Cancelled) | None => 0,
+        };
+        let message = snapshot.task.message.as_ref().map_or(0, |message| message.len());
+        (ENTRY_BYTES + key.id.as_str().len() + outcome + message) as u64
+    }
+}

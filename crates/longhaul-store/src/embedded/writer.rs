@@ -1,0 +1,295 @@
+//! The one writer: evaluates requests against its working state and commits whatever is waiting in one transaction.
+//!
+//! No thread, no channel, no clock of its own: the shell in [`super`] feeds it, and so does the simulator.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use longhaul_task::transition::{self, Claim};
+use longhaul_task::{
+    Change, Event, Json, Note, Progress, Record, Refused, Scope, Surroundings, Task, TaskKey, Timestamp,
+};
+
+use super::disk::{Disk, DiskError};
+use super::published::Published;
+use crate::{Applied, ClaimNext, Claimed, NewTask, StoreError, Watchers};
+
+/// Something for the writer to do.
+#[derive(Debug, Clone)]
+pub enum Request {
+    /// [`Store::create`](crate::Store::create)
+    Create(NewTask),
+    /// [`Store::apply`](crate::Store::apply)
+    Apply(TaskKey, Event),
+    /// [`Store::claim`](crate::Store::claim)
+    Claim(ClaimNext),
+    /// [`Store::record`](crate::Store::record)
+    Record(TaskKey, u64, Record),
+    /// [`Store::secret`](crate::Store::secret)
+    Secret(String, [u8; 32]),
+}
+
+/// What the writer did.
+#[derive(Debug, Clone)]
+pub enum Response {
+    /// To a creation or an event.
+    Applied(Applied),
+    /// To a claim.
+    Claimed(Vec<Claimed>),
+    /// To a record.
+    Recorded,
+    /// To a secret.
+    Secret([u8; 32]),
+}
+
+/// The writer and what it publishes to.
+pub struct Writer<D> {
+    disk: D,
+    published: Arc<Published>,
+    watchers: Arc<Watchers>,
+    /// Tasks that the open batch has changed: nobody else may see them before the commit.
+    working: HashMap<TaskKey, Arc<Task>>,
+    /// The changes of the open batch, in order, to be shown after the commit.
+    to_show: Vec<Shown>,
+    stopped: Option<String>,
+}
+
+enum Shown {
+    Task(Arc<Task>),
+    Deleted(Vec<TaskKey>),
+}
+
+impl<D: Disk> Writer<D> {
+    pub(super) fn new(disk: D, published: Arc<Published>, watchers: Arc<Watchers>) -> Self {
+        Self { disk, published, watchers, working: HashMap::new(), to_show: Vec::new(), stopped: None }
+    }
+
+    /// Why nothing can be promised any more, if so.
+    pub fn stopped(&self) -> Option<&str> {
+        self.stopped.as_deref()
+    }
+
+    /// Carries out a batch: one transaction, one commit. The answers are in the order of the requests, and may be
+    /// sent, because what they say is durable and visible. A refusal fails nobody else; a failed commit fails all.
+    pub fn batch(
+        &mut self,
+        requests: Vec<Request>,
+        progress: &[(TaskKey, Arc<Progress>)],
+        now: Timestamp,
+    ) -> Vec<Result<Response, StoreError>> {
+        let count = requests.len();
+        if let Some(reason) = &self.stopped {
+            return vec![Err(StoreError::Stopped(reason.clone())); count];
+        }
+        match self.try_batch(requests, progress, now) {
+            Ok(responses) => {
+                self.publish();
+                responses
+            }
+            Err(error) => {
+                self.disk.rollback();
+                self.working.clear();
+                self.to_show.clear();
+                if let DiskError::Untrusted(reason) = &error {
+                    self.stopped = Some(reason.clone());
+                }
+                vec![Err(error.into()); count]
+            }
+        }
+    }
+
+    fn try_batch(
+        &mut self,
+        requests: Vec<Request>,
+        progress: &[(TaskKey, Arc<Progress>)],
+        now: Timestamp,
+    ) -> Result<Vec<Result<Response, StoreError>>, DiskError> {
+        self.disk.begin()?;
+        let mut responses = Vec::with_capacity(requests.len());
+        for request in requests {
+            match self.evaluate(request, now) {
+                Ok(response) => responses.push(Ok(response)),
+                Err(Fail::Answer(refusal)) => responses.push(Err(refusal)),
+                Err(Fail::Disk(error)) => return Err(error),
+            }
+        }
+        for (key, progress) in progress {
+            self.disk.write_progress(key, progress)?;
+        }
+        self.disk.commit()?;
+        Ok(responses)
+    }
+
+    fn publish(&mut self) {
+        for shown in self.to_show.drain(..) {
+            match shown {
+                Shown::Task(task) => {
+                    self.published.show(&task);
+                    self.watchers.changed(&task.key);
+                }
+                Shown::Deleted(keys) => {
+                    self.published.forget(&keys);
+                    keys.iter().for_each(|key| self.watchers.changed(key));
+                }
+            }
+        }
+        self.working.clear();
+    }
+
+    fn evaluate(&mut self, request: Request, now: Timestamp) -> Result<Response, Fail> {
+        match request {
+            Request::Create(new) => self.create(&new, now).map(Response::Applied),
+            Request::Apply(key, event) => self.apply(&key, &event, now).map(Response::Applied),
+            Request::Claim(claim) => self.claim(&claim, now).map(Response::Claimed),
+            Request::Record(key, fence, record) => self.record(&key, fence, &record).map(|()| Response::Recorded),
+            Request::Secret(name, fresh) => Ok(Response::Secret(self.disk.secret(&name, fresh)?)),
+        }
+    }
+
+    fn create(&mut self, new: &NewTask, now: Timestamp) -> Result<Applied, Fail> {
+        if self.load(&new.create.key)?.is_some() {
+            return Err(Refused::Duplicate.into());
+        }
+        let task = transition::create(&new.create, now);
+        self.insert(task, &new.input).map(|task| Applied { task, effects: Vec::new() })
+    }
+
+    fn insert(&mut self, task: Task, input: &Json) -> Result<Arc<Task>, Fail> {
+        self.disk.insert(&task, input)?;
+        Ok(self.keep(task))
+    }
+
+    fn apply(&mut self, key: &TaskKey, event: &Event, now: Timestamp) -> Result<Applied, Fail> {
+        let task = self.load(key)?.ok_or(StoreError::NotFound)?;
+        let around = self.surroundings(&task, event.scope())?;
+        let change = transition::apply(&task, event, &around, now).map_err(StoreError::from)?;
+        if let Some((child, _)) = &change.child
+            && self.load(&child.key)?.is_some()
+        {
+            return Err(Refused::Duplicate.into());
+        }
+        self.write(&task, change, &around)
+    }
+
+    fn surroundings(&mut self, task: &Task, scope: Scope) -> Result<Surroundings, DiskError> {
+        let childless = task.family.children == 0;
+        Ok(match scope {
+            _ if childless => Surroundings::default(),
+            Scope::Alone => Surroundings::default(),
+            Scope::OpenChildren => {
+                Surroundings { open_children: self.disk.open_children(&task.key)?, ..Surroundings::default() }
+            }
+            Scope::OpenDescendants => {
+                Surroundings { open_descendants: self.disk.open_descendants(&task.key)?, ..Surroundings::default() }
+            }
+        })
+    }
+
+    fn write(&mut self, before: &Task, change: Change, around: &Surroundings) -> Result<Applied, Fail> {
+        if change.deletes_family() {
+            let keys = self.disk.delete_family(&before.key)?;
+            for key in &keys {
+                self.working.remove(key);
+            }
+            self.to_show.push(Shown::Deleted(keys));
+            return Ok(Applied { task: Arc::new(change.task), effects: change.effects });
+        }
+        self.disk.update(before, &change.task)?;
+        match &change.note {
+            Some(Note::Asked { key, record }) => {
+                self.disk.insert_record(&before.key, before.epoch(), record, Some(key))?;
+            }
+            Some(Note::Answered { key, body }) => self.disk.answer_record(&before.key, key, body)?,
+            None => {}
+        }
+        if let Some((child, input)) = change.child {
+            self.insert(child, &input)?;
+        }
+        for relative in change.relatives {
+            if let Some(before) = around.open_descendants.iter().find(|task| task.key == relative.key) {
+                self.disk.update(before, &relative)?;
+                self.keep(relative);
+            }
+        }
+        Ok(Applied { task: self.keep(change.task), effects: change.effects })
+    }
+
+    fn claim(&mut self, claim: &ClaimNext, now: Timestamp) -> Result<Vec<Claimed>, Fail> {
+        let keys = self.disk.queued(&claim.tool, now, claim.limit)?;
+        let mut claimed = Vec::with_capacity(keys.len());
+        for key in keys {
+            let event = Event::Claim(Claim { node: claim.node });
+            match self.apply(&key, &event, now) {
+                Ok(Applied { task, .. }) => {
+                    let input = self.disk.input(&key)?.ok_or(StoreError::NotFound)?;
+                    claimed.push(Claimed { task, input });
+                }
+                // The clock went back since the task was queued: it is not this one's turn yet.
+                Err(Fail::Answer(_)) => {}
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(claimed)
+    }
+
+    fn record(&mut self, key: &TaskKey, fence: u64, record: &Record) -> Result<(), Fail> {
+        let task = self.load(key)?.ok_or(StoreError::NotFound)?;
+        if task.is_settled() {
+            return Err(Refused::Settled.into());
+        }
+        if task.fence != fence {
+            return Err(Refused::Fenced.into());
+        }
+        self.disk.insert_record(key, task.epoch(), record, None)?;
+        Ok(())
+    }
+
+    /// The task as this batch sees it.
+    fn load(&mut self, key: &TaskKey) -> Result<Option<Arc<Task>>, DiskError> {
+        if let Some(task) = self.working.get(key) {
+            return Ok(Some(Arc::clone(task)));
+        }
+        if self.gone_in_this_batch(key) {
+            return Ok(None);
+        }
+        if let Some(snapshot) = self.published.get(key) {
+            return Ok(Some(snapshot.task));
+        }
+        Ok(self.disk.task(key)?.map(Arc::new))
+    }
+
+    fn gone_in_this_batch(&self, key: &TaskKey) -> bool {
+        self.to_show.iter().any(|shown| matches!(shown, Shown::Deleted(keys) if keys.contains(key)))
+    }
+
+    fn keep(&mut self, task: Task) -> Arc<Task> {
+        let task = Arc::new(task);
+        self.working.insert(task.key.clone(), Arc::clone(&task));
+        self.to_show.push(Shown::Task(Arc::clone(&task)));
+        task
+    }
+}
+
+/// A request ends with an answer to its caller, or the disk ends the whole batch.
+enum Fail {
+    Answer(StoreError),
+    Disk(DiskError),
+}
+
+impl From<DiskError> for Fail {
+    fn from(error: DiskError) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl From<StoreError> for Fail {
+    fn from(error: StoreError) -> Self {
+        Self::Answer(error)
+    }
+}
+
+impl From<Refused> for Fail {
+    fn from(refused: Refused) -> Self {
+        Self::Answer(refused.into())
+    }
+}

@@ -1,0 +1,337 @@
+//! The memory backend: for tests, for the simulator, and for tasks that nobody needs to keep.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use longhaul_task::{Json, NodeId, Phase, Progress, QuestionKey, Record, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use parking_lot::lock_api::ArcRwLockWriteGuard;
+use parking_lot::{RawRwLock, RwLock};
+
+use crate::embedded::{Disk, DiskError, Embedded, Limits, Reader};
+use crate::{Clock, Count, Listing, Snapshot, TaskPage};
+
+/// Opens an empty store in memory.
+///
+/// ```
+/// use longhaul_store::{Store, SystemClock, memory};
+///
+/// let store = memory::open(SystemClock).unwrap();
+/// # let _: &dyn Store = &store;
+/// ```
+pub fn open(clock: impl Clock) -> std::io::Result<Embedded> {
+    let disk = MemoryDisk::default();
+    let reader = disk.reader();
+    Embedded::start(disk, reader, clock, &Limits::default())
+}
+
+/// The tables, behind one lock: the writer holds it from `begin` to the end of its transaction.
+#[derive(Default)]
+pub struct MemoryDisk {
+    tables: Arc<RwLock<Tables>>,
+    open: Option<ArcRwLockWriteGuard<RawRwLock, Tables>>,
+    /// How to take back what the open transaction did, newest last.
+    undo: Vec<Undo>,
+}
+
+/// Everybody's side of the same tables.
+#[derive(Clone)]
+pub struct MemoryReader(Arc<RwLock<Tables>>);
+
+#[derive(Default)]
+struct Tables {
+    rows: BTreeMap<TaskKey, Row>,
+    /// (tool, not before, created, key)
+    queue: BTreeSet<(ToolRef, Timestamp, Timestamp, TaskKey)>,
+    due: BTreeSet<(Timestamp, TaskKey)>,
+    held: BTreeMap<TaskKey, NodeId>,
+    /// (parent, ordinal) to child
+    children: BTreeMap<(TaskKey, u32), TaskId>,
+    secrets: HashMap<String, [u8; 32]>,
+}
+
+#[derive(Clone)]
+struct Row {
+    task: Task,
+    input: Json,
+    progress: Option<Arc<Progress>>,
+    records: BTreeMap<(u32, longhaul_task::Place), Recorded>,
+}
+
+#[derive(Clone)]
+struct Recorded {
+    record: Record,
+    question: Option<QuestionKey>,
+}
+
+enum Undo {
+    Row(TaskKey, Option<Box<Row>>),
+    Secret(String),
+}
+
+impl Tables {
+    /// The one way a row changes, so that the indexes cannot be forgotten.
+    fn put(&mut self, key: &TaskKey, row: Option<Row>) -> Option<Row> {
+        let before = self.rows.remove(key);
+        if let Some(row) = &before {
+            self.unindex(&row.task);
+        }
+        if let Some(row) = row {
+            self.index(&row.task);
+            self.rows.insert(key.clone(), row);
+        }
+        before
+    }
+
+    fn index(&mut self, task: &Task) {
+        if let Phase::Queued { not_before } = task.phase {
+            self.queue.insert((task.tool.clone(), not_before, task.created_at, task.key.clone()));
+        }
+        if let Some(due_at) = task.due_at() {
+            self.due.insert((due_at, task.key.clone()));
+        }
+        if let Some(run) = task.phase.run() {
+            self.held.insert(task.key.clone(), run.node);
+        }
+        if let Some(parent) = parent_key(task) {
+            self.children.insert((parent, task.family.ordinal), task.key.id.clone());
+        }
+    }
+
+    fn unindex(&mut self, task: &Task) {
+        if let Phase::Queued { not_before } = task.phase {
+            self.queue.remove(&(task.tool.clone(), not_before, task.created_at, task.key.clone()));
+        }
+        if let Some(due_at) = task.due_at() {
+            self.due.remove(&(due_at, task.key.clone()));
+        }
+        self.held.remove(&task.key);
+        if let Some(parent) = parent_key(task) {
+            self.children.remove(&(parent, task.family.ordinal));
+        }
+    }
+
+    fn children_of(&self, key: &TaskKey) -> impl Iterator<Item = &TaskId> {
+        self.children.range((key.clone(), 0)..=(key.clone(), u32::MAX)).map(|(_, id)| id)
+    }
+
+    fn open_children(&self, key: &TaskKey) -> Vec<&Task> {
+        self.children_of(key)
+            .filter_map(|id| self.rows.get(&TaskKey { owner: key.owner.clone(), id: id.clone() }))
+            .map(|row| &row.task)
+            .filter(|task| !task.is_settled())
+            .collect()
+    }
+
+    fn snapshot(row: &Row) -> Snapshot {
+        Snapshot { task: Arc::new(row.task.clone()), progress: row.progress.clone() }
+    }
+}
+
+fn parent_key(task: &Task) -> Option<TaskKey> {
+    task.family.parent.clone().map(|id| TaskKey { owner: task.key.owner.clone(), id })
+}
+
+impl MemoryDisk {
+    /// Reads of what is committed here.
+    pub fn reader(&self) -> MemoryReader {
+        MemoryReader(Arc::clone(&self.tables))
+    }
+
+    fn tables(&mut self) -> Result<&mut Tables, DiskError> {
+        self.open.as_deref_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into()))
+    }
+
+    fn put(&mut self, key: &TaskKey, row: Option<Row>) -> Result<(), DiskError> {
+        let before = self.tables()?.put(key, row);
+        self.undo.push(Undo::Row(key.clone(), before.map(Box::new)));
+        Ok(())
+    }
+
+    fn change(&mut self, key: &TaskKey, change: impl FnOnce(&mut Row)) -> Result<(), DiskError> {
+        let missing = || DiskError::Failed(format!("no row {key:?}"));
+        let mut row = self.tables()?.rows.get(key).cloned().ok_or_else(missing)?;
+        change(&mut row);
+        self.put(key, Some(row))
+    }
+}
+
+impl Disk for MemoryDisk {
+    fn begin(&mut self) -> Result<(), DiskError> {
+        self.open = Some(self.tables.write_arc());
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), DiskError> {
+        self.undo.clear();
+        self.open = None;
+        Ok(())
+    }
+
+    fn rollback(&mut self) {
+        if let Some(mut tables) = self.open.take() {
+            for undo in self.undo.drain(..).rev() {
+                match undo {
+                    Undo::Row(key, before) => {
+                        tables.put(&key, before.map(|row| *row));
+                    }
+                    Undo::Secret(name) => {
+                        tables.secrets.remove(&name);
+                    }
+                }
+            }
+        }
+    }
+
+    fn task(&mut self, key: &TaskKey) -> Result<Option<Task>, DiskError> {
+        Ok(self.tables()?.rows.get(key).map(|row| row.task.clone()))
+    }
+
+    fn input(&mut self, key: &TaskKey) -> Result<Option<Json>, DiskError> {
+        Ok(self.tables()?.rows.get(key).map(|row| row.input.clone()))
+    }
+
+    fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError> {
+        Ok(u32::try_from(self.tables()?.open_children(key).len()).unwrap_or(u32::MAX))
+    }
+
+    fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError> {
+        let tables = self.tables()?;
+        let mut below = Vec::new();
+        let mut parents = vec![key.clone()];
+        while let Some(parent) = parents.pop() {
+            for task in tables.open_children(&parent) {
+                parents.push(task.key.clone());
+                below.push(task.clone());
+            }
+        }
+        Ok(below)
+    }
+
+    fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
+        let tables = self.tables()?;
+        let of_tool = tables.queue.iter().filter(|(queued, not_before, ..)| queued == tool && *not_before <= now);
+        Ok(of_tool.take(limit).map(|(.., key)| key.clone()).collect())
+    }
+
+    fn insert(&mut self, task: &Task, input: &Json) -> Result<(), DiskError> {
+        let row = Row { task: task.clone(), input: input.clone(), progress: None, records: BTreeMap::new() };
+        self.put(&task.key, Some(row))
+    }
+
+    fn update(&mut self, _before: &Task, after: &Task) -> Result<(), DiskError> {
+        self.change(&after.key, |row| row.task = after.clone())
+    }
+
+    fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError> {
+        let members: Vec<TaskKey> = self
+            .tables()?
+            .rows
+            .values()
+            .filter(|row| row.task.key.owner == root.owner && row.task.family.root == root.id)
+            .map(|row| row.task.key.clone())
+            .collect();
+        for key in &members {
+            self.put(key, None)?;
+        }
+        Ok(members)
+    }
+
+    fn insert_record(
+        &mut self,
+        key: &TaskKey,
+        epoch: u32,
+        record: &Record,
+        question: Option<&QuestionKey>,
+    ) -> Result<(), DiskError> {
+        let recorded = Recorded { record: record.clone(), question: question.cloned() };
+        self.change(key, |row| {
+            row.records.entry((epoch, record.place.clone())).or_insert(recorded);
+        })
+    }
+
+    fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
+        self.change(key, |row| {
+            let asked = row.records.values_mut().find(|recorded| recorded.question.as_ref() == Some(question));
+            if let Some(recorded) = asked {
+                recorded.record.output = Some(output.clone());
+            }
+        })
+    }
+
+    fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError> {
+        let progress = Arc::new(progress.clone());
+        // The task may have been deleted since it said so.
+        if self.tables()?.rows.contains_key(key) {
+            self.change(key, |row| row.progress = Some(progress))?;
+        }
+        Ok(())
+    }
+
+    fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError> {
+        if let Some(stored) = self.tables()?.secrets.get(name) {
+            return Ok(*stored);
+        }
+        self.tables()?.secrets.insert(name.to_owned(), fresh);
+        self.undo.push(Undo::Secret(name.to_owned()));
+        Ok(fresh)
+    }
+}
+
+impl Reader for MemoryReader {
+    fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
+        Ok(self.0.read().rows.get(key).map(Tables::snapshot))
+    }
+
+    fn list(&self, of: &Listing) -> Result<TaskPage, DiskError> {
+        let tables = self.0.read();
+        let mut tasks: Vec<Snapshot> = tables
+            .rows
+            .iter()
+            .rev()
+            .filter(|(key, _)| of.owner.as_ref().is_none_or(|owner| key.owner == *owner))
+            .skip_while(|(key, _)| of.after.as_ref().is_some_and(|after| *key >= after))
+            .take(of.limit + 1)
+            .map(|(_, row)| Tables::snapshot(row))
+            .collect();
+        let more = tasks.len() > of.limit;
+        tasks.truncate(of.limit);
+        Ok(TaskPage { tasks, more })
+    }
+
+    fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, DiskError> {
+        Ok(self.0.read().children_of(key).cloned().collect())
+    }
+
+    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError> {
+        let tables = self.0.read();
+        let all = tables.rows.get(key).into_iter().flat_map(|row| &row.records);
+        Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, recorded)| recorded.record.clone()).collect())
+    }
+
+    fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {
+        let tables = self.0.read();
+        let keys: Vec<TaskKey> =
+            tables.due.iter().take_while(|(at, _)| *at <= now).take(limit).map(|(_, key)| key.clone()).collect();
+        let next = tables.due.iter().nth(keys.len()).map(|(at, _)| *at);
+        Ok((keys, next))
+    }
+
+    fn next_queued(&self) -> Result<Option<Timestamp>, DiskError> {
+        Ok(self.0.read().queue.iter().map(|(_, not_before, ..)| *not_before).min())
+    }
+
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<(TaskKey, NodeId)>, DiskError> {
+        let tables = self.0.read();
+        let past = tables.held.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
+        Ok(past.take(limit).map(|(key, node)| (key.clone(), *node)).collect())
+    }
+
+    fn census(&self) -> Result<Vec<Count>, DiskError> {
+        let tables = self.0.read();
+        let mut counts = HashMap::new();
+        for task in tables.rows.values().map(|row| &row.task).filter(|task| !task.is_settled()) {
+            *counts.entry((task.key.owner.clone(), task.tool.clone(), task.phase.name())).or_insert(0) += 1;
+        }
+        Ok(counts.into_iter().map(|((owner, tool, phase), tasks)| Count { owner, tool, phase, tasks }).collect())
+    }
+}
