@@ -25,14 +25,8 @@ impl Watchers {
     /// Begins to follow a task.
     pub fn follow(self: &Arc<Self>, key: &TaskKey) -> Watch {
         let mut following = self.following.lock();
-        let changes = match following.get(key) {
-            Some(sender) => sender.subscribe(),
-            None => {
-                let (sender, receiver) = watch::channel(0);
-                following.insert(key.clone(), sender);
-                receiver
-            }
-        };
+        let sender = following.entry(key.clone()).or_insert_with(|| watch::channel(0).0);
+        let changes = sender.subscribe();
         Watch { key: key.clone(), changes, watchers: Arc::clone(self) }
     }
 

@@ -129,7 +129,9 @@ impl<D: Disk> Writer<D> {
                 }
                 Shown::Deleted(keys) => {
                     self.published.forget(&keys);
-                    keys.iter().for_each(|key| self.watchers.changed(key));
+                    for key in &keys {
+                        self.watchers.changed(key);
+                    }
                 }
             }
         }
