@@ -1,0 +1,60 @@
+//! Drives one attempt: the handler from its start to the write of its end.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use longhaul_task::{Fault, Json, Outcome};
+
+use crate::core::Input;
+use crate::engine::Shared;
+use crate::gate::Gate;
+use crate::task_link::TaskLink;
+use crate::tool::Handler;
+use crate::{Ctx, Stop};
+
+/// Runs the handler, gives its worker back while all of it waits, and says how it ended.
+pub(crate) async fn drive(engine: &Arc<Shared>, link: TaskLink, handler: Arc<dyn Handler>, input: Json) -> Outcome {
+    let (key, fence) = (link.key.clone(), link.fence);
+    let gate = Arc::new(Gate::default());
+    let mut running = caught(handler, Ctx::for_task(Arc::new(link), Arc::clone(&gate)), input);
+    let mut waited = false;
+    let end = poll_fn(|cx| {
+        gate.driven_by(cx.waker());
+        let poll = running.as_mut().poll(cx);
+        if poll.is_pending() {
+            let waits = gate.all_wait();
+            if waits && !waited {
+                engine.step(Input::Idle { key: key.clone(), fence });
+            }
+            waited = waits;
+        }
+        poll
+    });
+    match end.await {
+        Ok(outcome) => outcome,
+        Err(stop) => Outcome::Refusal(stop.fault()),
+    }
+}
+
+type Caught = Pin<Box<dyn Future<Output = Result<Outcome, Stop>> + Send>>;
+
+/// A handler that panics ends its task, not the server.
+pub(crate) fn caught(handler: Arc<dyn Handler>, ctx: Ctx, input: Json) -> Caught {
+    let running = async move { handler.run(ctx, input).await };
+    Box::pin(AssertUnwindSafe(running).catch_unwind().map(|end| match end {
+        Ok(end) => end,
+        Err(panic) => Ok(Outcome::Refusal(Fault::panic(said(&*panic)))),
+    }))
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("it gave no reason")
+}

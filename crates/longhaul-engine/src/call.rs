@@ -1,0 +1,154 @@
+//! Ordinary calls: a handler that runs while its client waits, with nothing stored.
+//!
+//! A question ends the call: its client is asked to call again with the answer, and the handler runs from the start.
+//! What was answered before comes along with the call, so each round gets further.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use longhaul_task::{Json, Outcome, Progress, QuestionKind, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use crate::ctx::Asked;
+use crate::gate::{Branch, Gate};
+use crate::tool::Handler;
+use crate::{Chance, Ctx, Stop};
+
+/// What a call brings along beside its arguments.
+pub struct Call {
+    /// Answers to questions, by their keys: those of earlier rounds and those of this one.
+    pub answers: HashMap<String, Json>,
+    /// The client that waits.
+    pub requestor: Arc<dyn Requestor>,
+    /// Where word of progress goes.
+    pub progress: Option<mpsc::UnboundedSender<Progress>>,
+}
+
+/// What a call has to know of its client. The wire knows how.
+pub trait Requestor: Send + Sync + 'static {
+    /// Whether the client said that it can answer such a question.
+    fn can_answer(&self, kind: QuestionKind, params: &Json) -> bool;
+
+    /// Whether an answer fits its question; the text says why not.
+    fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String>;
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("answers", &self.answers.keys()).finish_non_exhaustive()
+    }
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub enum CallEnd {
+    /// It is done.
+    Done(Outcome),
+    /// It needs answers first.
+    Asks {
+        /// To these questions.
+        questions: Vec<OpenQuestion>,
+        /// What was answered already, and has to come along again.
+        answered: Vec<(String, Json)>,
+    },
+    /// It cannot go on.
+    Stopped(Stop),
+}
+
+/// A question that a call has put to its client.
+#[derive(Debug, Clone)]
+pub struct OpenQuestion {
+    /// Its name in this call.
+    pub key: String,
+    /// What kind of thing is asked for.
+    pub kind: QuestionKind,
+    /// The request's parameters.
+    pub params: Json,
+}
+
+/// A context's way to its call.
+#[derive(Debug)]
+pub(crate) struct CallLink {
+    call: Call,
+    chance: Arc<dyn Chance>,
+    rounds: Mutex<Rounds>,
+}
+
+#[derive(Debug, Default)]
+struct Rounds {
+    /// How often each label was used: the first is its own key.
+    used: HashMap<Arc<str>, u32>,
+    answered: Vec<(String, Json)>,
+    open: Vec<OpenQuestion>,
+}
+
+impl CallLink {
+    pub(crate) fn new(call: Call, chance: Arc<dyn Chance>) -> Self {
+        Self { call, chance, rounds: Mutex::default() }
+    }
+
+    pub(crate) async fn ask(&self, asked: Asked, branch: &Branch) -> Result<Json, Stop> {
+        if let Some(answer) = self.answer_or_open(asked)? {
+            return Ok(answer);
+        }
+        // The question goes out with the end of this call; the driver drops the handler here.
+        let _waits = branch.wait();
+        std::future::pending().await
+    }
+
+    fn answer_or_open(&self, asked: Asked) -> Result<Option<Json>, Stop> {
+        let mut rounds = self.rounds.lock();
+        let uses = rounds.used.entry(Arc::clone(&asked.label)).or_default();
+        *uses += 1;
+        let key = if *uses == 1 { asked.label.to_string() } else { format!("{}-{uses}", asked.label) };
+        if let Some(answer) = self.call.answers.get(&key) {
+            self.call.requestor.fits(asked.kind, &asked.params, answer).map_err(Stop::BadAnswer)?;
+            rounds.answered.push((key, answer.clone()));
+            return Ok(Some(answer.clone()));
+        }
+        if !self.call.requestor.can_answer(asked.kind, &asked.params) {
+            return Err(Stop::CannotAsk(asked.kind));
+        }
+        rounds.open.push(OpenQuestion { key, kind: asked.kind, params: asked.params });
+        Ok(None)
+    }
+
+    pub(crate) fn progress(&self, done: f64, total: Option<f64>, message: Option<Arc<str>>) {
+        if let Some(progress) = &self.call.progress {
+            // The client may have stopped listening.
+            let _ = progress.send(Progress { done, total, message, at: Timestamp::ZERO });
+        }
+    }
+
+    pub(crate) fn chance(&self) -> &dyn Chance {
+        &*self.chance
+    }
+}
+
+/// Runs a handler until it ends or until it only waits for answers.
+pub(crate) async fn drive(handler: Arc<dyn Handler>, link: &Arc<CallLink>, path: &str, input: Json) -> CallEnd {
+    let gate = Arc::new(Gate::default());
+    let ctx = Ctx::for_call(Arc::clone(link), Arc::clone(&gate), path);
+    let mut running = crate::attempt::caught(handler, ctx, input);
+    let end = poll_fn(|cx| {
+        gate.driven_by(cx.waker());
+        match running.as_mut().poll(cx) {
+            Poll::Ready(end) => Poll::Ready(Some(end)),
+            Poll::Pending if gate.all_wait() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    match end.await {
+        Some(Ok(outcome)) => CallEnd::Done(outcome),
+        Some(Err(stop)) => CallEnd::Stopped(stop),
+        None => {
+            drop(running);
+            let rounds = std::mem::take(&mut *link.rounds.lock());
+            CallEnd::Asks { questions: rounds.open, answered: rounds.answered }
+        }
+    }
+}

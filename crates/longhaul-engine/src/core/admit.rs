@@ -1,0 +1,72 @@
+//! Whether a new task is taken, and whether a worker is free for it.
+
+use std::sync::Arc;
+
+use longhaul_task::{Owner, TaskKey, ToolRef};
+
+use super::attempt::Attempt;
+use super::{Action, Core};
+use crate::EngineError;
+
+/// A task that may be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admission {
+    /// The tool it is for.
+    pub tool: ToolRef,
+    /// Whether a worker is set aside for it, so that the creation can claim it in the same commit.
+    pub claimed: bool,
+}
+
+impl Core {
+    /// Decides on a new task. Once admitted it counts; [`Input::NotCreated`](super::Input::NotCreated) takes it back.
+    pub fn admit(&mut self, owner: &Owner, tool: &Arc<str>, input_bytes: usize) -> Result<Admission, EngineError> {
+        if self.draining {
+            return Err(EngineError::Draining);
+        }
+        let open = self.open_by_owner.get(owner).copied().unwrap_or(0);
+        let open_max = self.limits.open_per_owner_max;
+        let state = self.tools.get_mut(tool).ok_or_else(|| EngineError::NoSuchTool(tool.clone()))?;
+        let bytes_max = state.limits.input_bytes_max;
+        if input_bytes > bytes_max {
+            return Err(EngineError::InputTooLarge { bytes: input_bytes, bytes_max });
+        }
+        if open >= open_max {
+            return Err(EngineError::TooManyOpen { open_max });
+        }
+        // Whoever is queued already goes first.
+        let claimed = state.queued == 0 && state.free > 0;
+        if claimed {
+            state.free -= 1;
+        } else if state.queued >= state.limits.queued_max {
+            return Err(EngineError::QueueFull { queued_max: state.limits.queued_max });
+        } else {
+            state.queued += 1;
+        }
+        let tool = state.tool.clone();
+        *self.open_by_owner.entry(owner.clone()).or_default() += 1;
+        Ok(Admission { tool, claimed })
+    }
+
+    pub(super) fn created(&mut self, key: TaskKey, tool: &ToolRef, claimed: Option<u64>) -> Vec<Action> {
+        match claimed {
+            Some(fence) => {
+                self.attempts.insert(key.clone(), Attempt::working(tool.clone(), fence));
+                vec![Action::Start { key, fence }]
+            }
+            // A worker may have become free between the admission and the commit.
+            None => self.feed(tool),
+        }
+    }
+
+    pub(super) fn not_created(&mut self, owner: &Owner, tool: &ToolRef, claimed: bool) -> Vec<Action> {
+        self.closed(owner);
+        if let Some(state) = self.tool(tool) {
+            if claimed {
+                state.free += 1;
+            } else {
+                state.queued = state.queued.saturating_sub(1);
+            }
+        }
+        self.feed(tool)
+    }
+}

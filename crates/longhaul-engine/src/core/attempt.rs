@@ -1,0 +1,115 @@
+//! The attempts that this node holds.
+
+use longhaul_task::{TaskKey, ToolRef};
+
+use super::{Action, Core};
+
+/// One attempt of this node.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) tool: ToolRef,
+    pub(super) fence: u64,
+    doing: Doing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// Holds a worker.
+    Working,
+    /// Waits for an answer and has given its worker back.
+    Idle,
+    /// Has its answer and waits for a worker.
+    Resuming,
+    /// Was told to stop; still holds a worker, or not.
+    Stopped { holds_worker: bool },
+}
+
+impl Attempt {
+    pub(super) fn working(tool: ToolRef, fence: u64) -> Self {
+        Self { tool, fence, doing: Doing::Working }
+    }
+
+    pub(super) fn work(&mut self) {
+        self.doing = Doing::Working;
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.doing, Doing::Stopped { .. })
+    }
+}
+
+impl Core {
+    fn attempt(&mut self, key: &TaskKey, fence: u64) -> Option<&mut Attempt> {
+        self.attempts.get_mut(key).filter(|attempt| attempt.fence == fence)
+    }
+
+    pub(super) fn idle(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
+        let Some(attempt) = self.attempts.get_mut(key).filter(|attempt| attempt.fence == fence) else {
+            return Vec::new();
+        };
+        let Some(state) = self.tools.get_mut(&attempt.tool.name) else { return Vec::new() };
+        if attempt.doing != Doing::Working || state.idle >= state.limits.idle_max {
+            return Vec::new();
+        }
+        attempt.doing = Doing::Idle;
+        state.idle += 1;
+        state.free += 1;
+        let tool = state.tool.clone();
+        self.feed(&tool)
+    }
+
+    /// An attempt that never gave its worker back goes on at once.
+    pub(super) fn busy(&mut self, key: TaskKey, fence: u64) -> Vec<Action> {
+        let Some(attempt) = self.attempts.get_mut(&key).filter(|attempt| attempt.fence == fence) else {
+            return Vec::new();
+        };
+        match attempt.doing {
+            Doing::Idle => {
+                attempt.doing = Doing::Resuming;
+                let tool = attempt.tool.clone();
+                if let Some(state) = self.tool(&tool) {
+                    state.idle = state.idle.saturating_sub(1);
+                    state.resuming.push_back((key, fence));
+                }
+                self.feed(&tool)
+            }
+            // The first branch that has its answer asks for the worker; the others come along with it.
+            Doing::Resuming => Vec::new(),
+            Doing::Working | Doing::Stopped { .. } => vec![Action::Resume { key, fence }],
+        }
+    }
+
+    /// The right to write has moved on: tell the handler, if it is ours.
+    pub(super) fn stop(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
+        let Some(attempt) = self.attempt(key, fence) else { return Vec::new() };
+        let was = attempt.doing;
+        let tool = attempt.tool.clone();
+        attempt.doing = Doing::Stopped { holds_worker: was == Doing::Working };
+        let Some(state) = self.tool(&tool) else { return Vec::new() };
+        if was == Doing::Idle {
+            state.idle = state.idle.saturating_sub(1);
+        }
+        let grace_ms = state.limits.grace_ms;
+        vec![Action::Stop { key: key.clone(), fence, grace_ms }]
+    }
+
+    /// Nothing of the attempt is left: its worker is free. The task counts as open until the event that ended it is
+    /// known, so only the winner takes it off the count.
+    pub(super) fn over(&mut self, key: &TaskKey, fence: u64, won: bool) -> Vec<Action> {
+        if self.attempt(key, fence).is_none() {
+            return Vec::new();
+        }
+        let Some(attempt) = self.attempts.remove(key) else { return Vec::new() };
+        if won {
+            self.closed(&key.owner);
+        }
+        if let Some(state) = self.tool(&attempt.tool) {
+            match attempt.doing {
+                Doing::Working | Doing::Stopped { holds_worker: true } => state.free += 1,
+                Doing::Idle => state.idle = state.idle.saturating_sub(1),
+                Doing::Resuming | Doing::Stopped { holds_worker: false } => {}
+            }
+        }
+        self.feed(&attempt.tool)
+    }
+}

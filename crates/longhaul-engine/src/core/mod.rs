@@ -1,0 +1,294 @@
+//! The engine's decisions: a deterministic step function, without a clock, a runtime or a store.
+//!
+//! The async shell tells it what happened ([`Input`]) and does what it says ([`Action`]); so does the simulator. It
+//! counts workers and queues, knows which attempts this node holds, and decides what to run, to claim, to write, to
+//! stop. What a *task* may do is not decided here but in [`longhaul_task`].
+
+mod admit;
+mod attempt;
+mod due;
+mod queue;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use longhaul_task::transition::Settle;
+use longhaul_task::{Effect, Event, Fault, NodeId, Outcome, Owner, PhaseName, TaskKey, ToolRef};
+
+use self::attempt::Attempt;
+pub use self::due::due_event;
+use self::queue::ToolState;
+use crate::{EngineLimits, ToolLimits};
+
+/// The state that decisions are made from.
+#[derive(Debug)]
+pub struct Core {
+    node: NodeId,
+    limits: EngineLimits,
+    tools: HashMap<Arc<str>, ToolState>,
+    open_by_owner: HashMap<Owner, usize>,
+    attempts: HashMap<TaskKey, Attempt>,
+    draining: bool,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// The creation that was admitted is committed.
+    Created {
+        /// The task.
+        key: TaskKey,
+        /// Its tool.
+        tool: ToolRef,
+        /// The fence it was claimed under, if it was.
+        claimed: Option<u64>,
+    },
+    /// The creation that was admitted came to nothing.
+    NotCreated {
+        /// Whose.
+        owner: Owner,
+        /// For which tool.
+        tool: ToolRef,
+        /// Whether it had been given a worker.
+        claimed: bool,
+    },
+    /// A claim came back.
+    Claimed {
+        /// For which tool.
+        tool: ToolRef,
+        /// How many were asked for.
+        asked: usize,
+        /// What was got, each under its fence.
+        tasks: Vec<(TaskKey, u64)>,
+    },
+    /// Queued tasks of a tool may be there to be claimed.
+    MaybeQueued {
+        /// The tool.
+        tool: ToolRef,
+    },
+    /// Every branch of an attempt waits for an answer.
+    Idle {
+        /// The task.
+        key: TaskKey,
+        /// The attempt.
+        fence: u64,
+    },
+    /// A branch of an attempt has its answer and wants to go on.
+    Busy {
+        /// The task.
+        key: TaskKey,
+        /// The attempt.
+        fence: u64,
+    },
+    /// The handler returned.
+    Ended {
+        /// The task.
+        key: TaskKey,
+        /// The attempt.
+        fence: u64,
+        /// With what.
+        outcome: Outcome,
+    },
+    /// The handler was dropped.
+    Dropped {
+        /// The task.
+        key: TaskKey,
+        /// The attempt.
+        fence: u64,
+    },
+    /// The end of an attempt was written, or refused for good.
+    Written {
+        /// The task.
+        key: TaskKey,
+        /// The attempt.
+        fence: u64,
+        /// Whether this write ended the task; if not, somebody else's did or will.
+        won: bool,
+    },
+    /// An event was committed.
+    Applied {
+        /// Of which task.
+        key: TaskKey,
+        /// Of which tool.
+        tool: ToolRef,
+        /// What follows from it.
+        effects: Vec<Effect>,
+    },
+    /// The process is going down: take nothing new.
+    Drain,
+}
+
+/// Something to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Run the handler.
+    Start {
+        /// For this task.
+        key: TaskKey,
+        /// As this attempt.
+        fence: u64,
+    },
+    /// Claim queued tasks; workers for them are set aside.
+    Claim {
+        /// Of which tool.
+        tool: ToolRef,
+        /// How many at most.
+        limit: usize,
+    },
+    /// Look when the next queued task of any tool may be claimed.
+    LookAtQueue,
+    /// Write the end of an attempt, and try again until it is written or refused.
+    Write {
+        /// To which task.
+        key: TaskKey,
+        /// By which attempt.
+        fence: u64,
+        /// What.
+        event: Event,
+    },
+    /// Let an attempt that waited for a worker go on.
+    Resume {
+        /// The task.
+        key: TaskKey,
+        /// The attempt.
+        fence: u64,
+    },
+    /// Tell a handler to stop, and drop it if it has not within that time.
+    Stop {
+        /// The task.
+        key: TaskKey,
+        /// The attempt.
+        fence: u64,
+        /// How long it has.
+        grace_ms: u64,
+    },
+}
+
+impl Core {
+    /// A core that knows no tools and runs nothing.
+    pub fn new(node: NodeId, limits: EngineLimits) -> Self {
+        Self {
+            node,
+            limits,
+            tools: HashMap::new(),
+            open_by_owner: HashMap::new(),
+            attempts: HashMap::new(),
+            draining: false,
+        }
+    }
+
+    /// This process, as the store knows it.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Adds a tool.
+    pub fn register(&mut self, tool: ToolRef, limits: ToolLimits) {
+        self.tools.insert(tool.name.clone(), ToolState::new(tool, limits));
+    }
+
+    /// Takes over what the store counted at the start.
+    pub fn count(&mut self, owner: Owner, tool: &ToolRef, phase: PhaseName, tasks: usize) {
+        *self.open_by_owner.entry(owner).or_default() += tasks;
+        if phase == PhaseName::Queued
+            && let Some(state) = self.tool(tool)
+        {
+            state.queued += tasks;
+        }
+    }
+
+    /// Whether this node serves that tool in that version.
+    pub fn serves(&self, tool: &ToolRef) -> bool {
+        self.tools.get(&tool.name).is_some_and(|state| state.tool == *tool)
+    }
+
+    /// How many attempts this node holds.
+    pub fn attempts(&self) -> usize {
+        self.attempts.len()
+    }
+
+    /// How many tasks of a tool run, and how many are queued, as far as this node knows.
+    pub fn load(&self) -> impl Iterator<Item = (&ToolRef, usize, usize)> {
+        self.tools.values().map(|state| (&state.tool, state.running(), state.queued))
+    }
+
+    /// What follows from what happened.
+    pub fn step(&mut self, input: Input) -> Vec<Action> {
+        match input {
+            Input::Created { key, tool, claimed } => self.created(key, &tool, claimed),
+            Input::NotCreated { owner, tool, claimed } => self.not_created(&owner, &tool, claimed),
+            Input::Claimed { tool, asked, tasks } => self.claimed(&tool, asked, tasks),
+            Input::MaybeQueued { tool } => self.feed(&tool),
+            Input::Idle { key, fence } => self.idle(&key, fence),
+            Input::Busy { key, fence } => self.busy(key, fence),
+            Input::Ended { key, fence, outcome } => self.ended(key, fence, outcome),
+            Input::Dropped { key, fence } => self.over(&key, fence, false),
+            Input::Written { key, fence, won } => self.over(&key, fence, won),
+            Input::Applied { key, tool, effects } => self.applied(&key, &tool, effects),
+            Input::Drain => {
+                self.draining = true;
+                Vec::new()
+            }
+        }
+    }
+
+    fn tool(&mut self, tool: &ToolRef) -> Option<&mut ToolState> {
+        self.tools.get_mut(&tool.name).filter(|state| state.tool == *tool)
+    }
+
+    /// An event that did not come from an attempt of ours has consequences for our counts and our attempts.
+    fn applied(&mut self, key: &TaskKey, tool: &ToolRef, effects: Vec<Effect>) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let held = effects.iter().any(|effect| matches!(effect, Effect::Stop { key: stopped, .. } if stopped == key));
+        for effect in effects {
+            match effect {
+                Effect::Queued { .. } => {
+                    if let Some(state) = self.tool(tool) {
+                        state.queued += 1;
+                    }
+                    actions.extend(self.feed(tool));
+                    actions.push(Action::LookAtQueue);
+                }
+                Effect::Settled => {
+                    self.closed(&key.owner);
+                    if !held && let Some(state) = self.tool(tool) {
+                        state.queued = state.queued.saturating_sub(1);
+                    }
+                }
+                Effect::Stop { key, node, fence } if node == self.node => actions.extend(self.stop(&key, fence)),
+                Effect::Stop { .. } | Effect::Deleted => {}
+            }
+        }
+        actions
+    }
+
+    fn closed(&mut self, owner: &Owner) {
+        if let Some(open) = self.open_by_owner.get_mut(owner) {
+            *open = open.saturating_sub(1);
+            if *open == 0 {
+                self.open_by_owner.remove(owner);
+            }
+        }
+    }
+
+    fn ended(&mut self, key: TaskKey, fence: u64, outcome: Outcome) -> Vec<Action> {
+        let Some(attempt) = self.attempts.get_mut(&key).filter(|attempt| attempt.fence == fence) else {
+            return Vec::new();
+        };
+        if attempt.is_stopped() {
+            return self.over(&key, fence, false);
+        }
+        let result_bytes_max = self.tools.get(&attempt.tool.name).map(|state| state.limits.result_bytes_max);
+        let outcome = within(outcome, result_bytes_max.unwrap_or(usize::MAX));
+        vec![Action::Write { key, fence, event: Event::Settle(Settle { fence, outcome }) }]
+    }
+}
+
+fn within(outcome: Outcome, bytes_max: usize) -> Outcome {
+    match outcome {
+        Outcome::Answer { body, .. } if body.bytes() > bytes_max => {
+            Outcome::Refusal(Fault::result_too_large(body.bytes(), bytes_max))
+        }
+        fits => fits,
+    }
+}

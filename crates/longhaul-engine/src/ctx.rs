@@ -1,0 +1,127 @@
+//! What a handler gets: the way to its task, its requestor and the rest of the engine.
+
+use std::sync::Arc;
+
+use longhaul_task::{Json, Place, Progress};
+
+use crate::Stop;
+use crate::ask::{Ask, digest};
+use crate::call::CallLink;
+use crate::gate::{Branch, Gate};
+use crate::task_link::TaskLink;
+
+/// A handler's context. Its operations take `&mut self`, so their order is the record's order; for work side by side
+/// there is [`fork`](Ctx::fork).
+#[derive(Debug)]
+pub struct Ctx {
+    branch: Branch,
+    /// The forks that lead here, joined by `/`.
+    path: Arc<str>,
+    /// How many recorded operations this branch has done.
+    seq: u32,
+    link: Link,
+}
+
+#[derive(Debug, Clone)]
+enum Link {
+    Task(Arc<TaskLink>),
+    Call(Arc<CallLink>),
+}
+
+/// A question as it goes out.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) label: Arc<str>,
+    pub(crate) kind: longhaul_task::QuestionKind,
+    pub(crate) params: Json,
+    pub(crate) place: Place,
+    pub(crate) digest: u64,
+}
+
+impl Ctx {
+    pub(crate) fn for_task(link: Arc<TaskLink>, gate: Arc<Gate>) -> Self {
+        Self { branch: Branch::root(gate), path: "".into(), seq: 0, link: Link::Task(link) }
+    }
+
+    pub(crate) fn for_call(link: Arc<CallLink>, gate: Arc<Gate>, path: &str) -> Self {
+        Self { branch: Branch::root(gate), path: path.into(), seq: 0, link: Link::Call(link) }
+    }
+
+    /// Asks the requestor something and waits for the answer, however long that takes. While every branch of the
+    /// handler waits, its worker serves other tasks.
+    ///
+    /// In an ordinary call (a client that did not ask for a task), the client is asked to call again with the answer;
+    /// the handler then runs from the start, and this returns at once.
+    pub async fn ask<Q: Ask>(&mut self, label: &str, question: Q) -> Result<Q::Answer, Stop> {
+        let kind = question.kind();
+        let params = question.params();
+        let place = Place { fork: Arc::clone(&self.path), seq: self.seq };
+        self.seq += 1;
+        let asked = Asked { label: label.into(), kind, digest: digest(kind, &params), params, place };
+        let answer = match &self.link {
+            Link::Task(link) => link.ask(asked, &self.branch).await?,
+            Link::Call(link) => link.ask(asked, &self.branch).await?,
+        };
+        question.read(&answer)
+    }
+
+    /// Says how far the work is: cheap, not durable, the last word counts.
+    pub async fn progress(&mut self, done: f64, total: Option<f64>, message: &str) -> Result<(), Stop> {
+        let message = (!message.is_empty()).then(|| Progress::message(message));
+        match &self.link {
+            Link::Task(link) => link.progress(done, total, message).await,
+            Link::Call(link) => {
+                link.progress(done, total, message);
+                Ok(())
+            }
+        }
+    }
+
+    /// Says durably what the work is at: the task's status message, until the next one.
+    pub async fn report(&mut self, message: &str) -> Result<(), Stop> {
+        match &self.link {
+            Link::Task(link) => link.report(message).await,
+            Link::Call(_) => Ok(()),
+        }
+    }
+
+    /// A branch for work side by side, under a key that is this branch's own. Join the branches with
+    /// `tokio::join!` or the like.
+    pub fn fork(&mut self, key: &str) -> Self {
+        let path = if self.path.is_empty() { key.into() } else { format!("{}/{key}", self.path).into() };
+        Self { branch: self.branch.fork(), path, seq: 0, link: self.link.clone() }
+    }
+
+    /// Resolves when the task is cancelled, for a handler that waits for something outside of its context. The
+    /// handler then has its tool's grace period to tidy up.
+    pub async fn cancelled(&self) {
+        match &self.link {
+            Link::Task(link) => link.cancelled().await,
+            Link::Call(_) => std::future::pending().await,
+        }
+    }
+
+    /// Which attempt this is, from one.
+    pub fn attempt(&self) -> u32 {
+        match &self.link {
+            Link::Task(link) => link.attempt(),
+            Link::Call(_) => 1,
+        }
+    }
+
+    /// The task's public ID; an ordinary call has none.
+    pub fn task_id(&self) -> Option<&longhaul_task::TaskId> {
+        match &self.link {
+            Link::Task(link) => Some(link.id()),
+            Link::Call(_) => None,
+        }
+    }
+
+    /// Random bits from the engine's one source.
+    pub fn random(&mut self) -> [u8; 16] {
+        match &self.link {
+            Link::Task(link) => link.chance().bits(),
+            Link::Call(link) => link.chance().bits(),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Why the engine, or a handler's context, said no.
+
+use std::sync::Arc;
+
+use longhaul_store::StoreError;
+use longhaul_task::{Fault, QuestionKind, Refused};
+
+/// Why the engine did not take a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// Nobody registered such a tool.
+    #[error("there is no tool {0:?}")]
+    NoSuchTool(Arc<str>),
+    /// The arguments are larger than the tool takes.
+    #[error("the arguments have {bytes} bytes; this tool takes at most {bytes_max}")]
+    InputTooLarge {
+        /// How large they are.
+        bytes: usize,
+        /// How large they may be.
+        bytes_max: usize,
+    },
+    /// The tool's queue is full.
+    #[error("the queue of this tool is full ({queued_max} tasks); try again later")]
+    QueueFull {
+        /// How many it holds.
+        queued_max: usize,
+    },
+    /// The owner has too many open tasks.
+    #[error("you have {open_max} tasks that have not ended; wait for some of them or cancel them")]
+    TooManyOpen {
+        /// How many an owner may have.
+        open_max: usize,
+    },
+    /// The server is going down.
+    #[error("the server is shutting down; try again in a moment")]
+    Draining,
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl EngineError {
+    /// A word that scripts can rely on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoSuchTool(_) => "NO_SUCH_TOOL",
+            Self::InputTooLarge { .. } => "INPUT_TOO_LARGE",
+            Self::QueueFull { .. } => "QUEUE_FULL",
+            Self::TooManyOpen { .. } => "TOO_MANY_OPEN",
+            Self::Draining => "DRAINING",
+            Self::Store(error) => error.code(),
+        }
+    }
+}
+
+/// Why a handler cannot go on. A handler passes it up with `?`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Stop {
+    /// The task was cancelled, or another attempt has taken it over. Whatever this attempt returns is ignored.
+    #[error("the task was cancelled")]
+    Cancelled,
+    /// The client did not say that it can answer such a question.
+    #[error("the client cannot answer a question of this kind")]
+    CannotAsk(QuestionKind),
+    /// The handler did something that the machine does not allow.
+    #[error(transparent)]
+    Refused(Refused),
+    /// The handler ran differently from the time before.
+    #[error("the handler asked {now:?} where it asked {before:?} before")]
+    Changed {
+        /// What is on record.
+        before: Arc<str>,
+        /// What it asked now.
+        now: Arc<str>,
+    },
+    /// The answer was not what was asked for.
+    #[error("the answer does not fit the question: {0}")]
+    BadAnswer(String),
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // The attempt is void, by whatever way it became so.
+            StoreError::NotFound | StoreError::Refused(Refused::Settled | Refused::Fenced) => Self::Cancelled,
+            StoreError::Refused(refused) => Self::Refused(refused),
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl Stop {
+    /// What the requestor is told when a handler ends with this.
+    pub fn fault(&self) -> Fault {
+        Fault { code: -32603, message: self.to_string().into(), data: None }
+    }
+}

@@ -1,0 +1,144 @@
+//! Knows whether every branch of a handler waits.
+//!
+//! A handler that forks its context runs several branches. It is *waiting* when every leaf among them (a branch
+//! without live forks of its own) is inside a context operation that waits for somebody else. Only then can its worker
+//! be given to another task, and only then can an ordinary call hand its questions to the client.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use parking_lot::Mutex;
+
+/// Shared by all branches of one run of a handler.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    leaves: usize,
+    waiting: usize,
+    driver: Option<Waker>,
+}
+
+impl Gate {
+    /// Whether there is a leaf, and every leaf waits.
+    pub(crate) fn all_wait(&self) -> bool {
+        let state = self.state.lock();
+        state.leaves > 0 && state.waiting >= state.leaves
+    }
+
+    /// Whoever drives the handler looks again when a branch on another thread begins to wait.
+    pub(crate) fn driven_by(&self, waker: &Waker) {
+        let mut state = self.state.lock();
+        if !state.driver.as_ref().is_some_and(|driver| driver.will_wake(waker)) {
+            state.driver = Some(waker.clone());
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let driver = {
+            let mut state = self.state.lock();
+            change(&mut state);
+            (state.leaves > 0 && state.waiting >= state.leaves).then(|| state.driver.clone()).flatten()
+        };
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+}
+
+/// One branch of a handler: the root, or a fork.
+#[derive(Debug)]
+pub(crate) struct Branch {
+    gate: Arc<Gate>,
+    parent: Option<Arc<Place>>,
+    place: Arc<Place>,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    live_forks: Mutex<usize>,
+}
+
+impl Branch {
+    /// The handler itself.
+    pub(crate) fn root(gate: Arc<Gate>) -> Self {
+        gate.change(|state| state.leaves += 1);
+        Self { gate, parent: None, place: Arc::default() }
+    }
+
+    /// A branch of this one.
+    pub(crate) fn fork(&self) -> Self {
+        let mut live_forks = self.place.live_forks.lock();
+        *live_forks += 1;
+        if *live_forks > 1 {
+            self.gate.change(|state| state.leaves += 1);
+        }
+        // The first fork takes its parent's place among the leaves: the count stays.
+        Self { gate: Arc::clone(&self.gate), parent: Some(Arc::clone(&self.place)), place: Arc::default() }
+    }
+
+    /// Counts this branch as waiting for as long as the guard lives.
+    pub(crate) fn wait(&self) -> WaitGuard {
+        self.gate.change(|state| state.waiting += 1);
+        WaitGuard { gate: Arc::clone(&self.gate) }
+    }
+}
+
+impl Drop for Branch {
+    fn drop(&mut self) {
+        let was_leaf = *self.place.live_forks.lock() == 0;
+        let parent_is_leaf_now = self.parent.as_ref().is_some_and(|parent| {
+            let mut live_forks = parent.live_forks.lock();
+            *live_forks -= 1;
+            *live_forks == 0
+        });
+        match (was_leaf, parent_is_leaf_now) {
+            (true, false) => self.gate.change(|state| state.leaves = state.leaves.saturating_sub(1)),
+            (false, true) => self.gate.change(|state| state.leaves += 1),
+            (true, true) | (false, false) => {}
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct WaitGuard {
+    gate: Arc<Gate>,
+}
+
+impl Drop for WaitGuard {
+    fn drop(&mut self) {
+        self.gate.change(|state| state.waiting = state.waiting.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_waits_when_all_its_leaves_do() {
+        let gate = Arc::new(Gate::default());
+        let root = Branch::root(Arc::clone(&gate));
+        assert!(!gate.all_wait());
+
+        let (left, right) = (root.fork(), root.fork());
+        let left_waits = left.wait();
+        assert!(!gate.all_wait(), "the right branch still works");
+        let right_waits = right.wait();
+        assert!(gate.all_wait());
+
+        drop(left_waits);
+        assert!(!gate.all_wait(), "the left branch goes on");
+        drop(left);
+        assert!(gate.all_wait(), "the left branch has ended, the right one waits");
+
+        drop(right_waits);
+        drop(right);
+        assert!(!gate.all_wait(), "the root works again");
+        let _waits = root.wait();
+        assert!(gate.all_wait());
+    }
+}

@@ -1,0 +1,38 @@
+//! The engine: takes tasks, runs them, ends them, and comes back after a crash.
+//!
+//! ```text
+//!  create ──► admit ──► store.create (claimed at once if a worker is free) ──► start ─┐
+//!                                                                                     ▼
+//!  claim ◄── a worker is free ◄── over ◄── store.apply(settle) ◄── the handler ends ◄─┤ attempt
+//!                                                                                     │
+//!  cancel ──► store.apply(cancel) ──► the handler is told ──► grace period ──► dropped┘
+//! ```
+//!
+//! - [`core`]: every decision, as a deterministic step function without a clock, a runtime or a store.
+//! - [`Engine`]: the thin async shell around it.
+//! - [`Ctx`]: what a handler gets; [`Ask`]: what it can ask; [`Stop`]: why it cannot go on.
+//! - [`Tool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
+//! - [`Call`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
+
+mod ask;
+mod attempt;
+mod call;
+mod chance;
+pub mod core;
+mod ctx;
+mod engine;
+mod error;
+mod gate;
+mod limits;
+mod service;
+mod task_link;
+mod tool;
+
+pub use ask::Ask;
+pub use call::{Call, CallEnd, OpenQuestion, Requestor};
+pub use chance::{Chance, SystemChance, secret};
+pub use ctx::Ctx;
+pub use engine::{Engine, NewCall};
+pub use error::{EngineError, Stop};
+pub use limits::{EngineLimits, ToolLimits};
+pub use tool::{Handler, Tool};

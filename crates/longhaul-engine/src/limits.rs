@@ -1,0 +1,52 @@
+//! Every limit that the engine keeps, with its default.
+
+/// What one tool may use.
+#[derive(Debug, Clone)]
+pub struct ToolLimits {
+    /// Attempts that run at once.
+    pub running_max: usize,
+    /// Attempts that keep their memory while they wait for an answer. Past that, an attempt that waits keeps its
+    /// place among the running ones.
+    pub idle_max: usize,
+    /// Tasks that wait for a worker. Past that, a new one is refused.
+    pub queued_max: usize,
+    /// Bytes of a call's arguments.
+    pub input_bytes_max: usize,
+    /// Bytes of a result.
+    pub result_bytes_max: usize,
+    /// How long a cancelled handler may tidy up before it is dropped.
+    pub grace_ms: u64,
+    /// Ordinary calls that run at once; more of them wait their turn.
+    pub calls_max: usize,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        Self {
+            running_max: 64,
+            idle_max: 10_000,
+            queued_max: 100_000,
+            input_bytes_max: 1 << 20,
+            result_bytes_max: 16 << 20,
+            grace_ms: 5_000,
+            calls_max: 256,
+        }
+    }
+}
+
+/// What the engine as a whole may use.
+#[derive(Debug, Clone)]
+pub struct EngineLimits {
+    /// Tasks of one owner that have not ended.
+    pub open_per_owner_max: usize,
+    /// How long a queued task waits for a server that has its tool before it fails.
+    pub tool_gone_ms: u64,
+    /// How long a shutdown waits for handlers to end by themselves.
+    pub drain_ms: u64,
+}
+
+impl Default for EngineLimits {
+    fn default() -> Self {
+        Self { open_per_owner_max: 100_000, tool_gone_ms: 600_000, drain_ms: 10_000 }
+    }
+}

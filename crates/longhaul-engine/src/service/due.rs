@@ -1,0 +1,67 @@
+//! Ends what is overdue, wakes what has slept, deletes what is expired. Sleeps until something is due.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_store::StoreError;
+use longhaul_task::TaskKey;
+
+use crate::core::due_event;
+use crate::engine::Shared;
+
+/// How many due tasks are dealt with before looking again.
+const BATCH: usize = 256;
+
+/// The longest sleep: a clock that was set forward is noticed by then.
+const SLEEP_MS_MAX: u64 = 60_000;
+
+/// The pause after the store could not be asked.
+const RETRY_MS: u64 = 1_000;
+
+pub(crate) async fn run(shared: Arc<Shared>) {
+    loop {
+        shared.due.reset();
+        match pass(&shared).await {
+            Ok(true) => {}
+            Ok(false) => sleep(&shared).await,
+            Err(error) => {
+                tracing::warn!(%error, "could not look for due tasks");
+                tokio::time::sleep(Duration::from_millis(RETRY_MS)).await;
+            }
+        }
+    }
+}
+
+/// Deals with what is due now, and says whether there may be more.
+async fn pass(shared: &Arc<Shared>) -> Result<bool, StoreError> {
+    let due = shared.store.due(BATCH).await?;
+    shared.due.at_latest(due.next);
+    for key in &due.keys {
+        act(shared, key).await?;
+    }
+    Ok(due.keys.len() == BATCH)
+}
+
+async fn act(shared: &Arc<Shared>, key: &TaskKey) -> Result<(), StoreError> {
+    let task = match shared.store.read(key).await {
+        Ok(snapshot) => snapshot.task,
+        Err(StoreError::NotFound) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let now = shared.store.now().await?;
+    let Some(event) = due_event(&task, now) else { return Ok(()) };
+    match shared.apply(key, event).await {
+        // It moved on meanwhile, and is not due any more or gone.
+        Ok(_) | Err(StoreError::NotFound | StoreError::Refused(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+async fn sleep(shared: &Shared) {
+    let Ok(now) = shared.store.now().await else { return };
+    let wait_ms = shared.due.at().map_or(SLEEP_MS_MAX, |at| at.ms_since(now).min(SLEEP_MS_MAX));
+    tokio::select! {
+        () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+        () = shared.due.set_earlier() => {}
+    }
+}

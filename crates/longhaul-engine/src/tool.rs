@@ -1,0 +1,47 @@
+//! What the engine knows of a tool, and what it runs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use longhaul_task::{Json, Outcome, Policy, Retention, ToolRef};
+
+use crate::{Ctx, Stop, ToolLimits};
+
+/// Carries out one attempt. The facade makes these from typed functions.
+pub trait Handler: Send + Sync + 'static {
+    /// Runs the tool on these arguments.
+    fn run(&self, ctx: Ctx, input: Json) -> BoxFuture<'static, Result<Outcome, Stop>>;
+}
+
+impl<F> Handler for F
+where
+    F: Fn(Ctx, Json) -> BoxFuture<'static, Result<Outcome, Stop>> + Send + Sync + 'static,
+{
+    fn run(&self, ctx: Ctx, input: Json) -> BoxFuture<'static, Result<Outcome, Stop>> {
+        self(ctx, input)
+    }
+}
+
+/// A tool that the engine can run.
+#[derive(Clone)]
+pub struct Tool {
+    /// Its name and version.
+    pub tool: ToolRef,
+    /// How its tasks may run.
+    pub policy: Policy,
+    /// How long their results are kept.
+    pub retention: Retention,
+    /// What it may use.
+    pub limits: ToolLimits,
+    /// What it does.
+    pub handler: Arc<dyn Handler>,
+    /// What it asks before there is a task; its answer becomes the handler's arguments.
+    pub prelude: Option<Arc<dyn Handler>>,
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("tool", &self.tool).finish_non_exhaustive()
+    }
+}
