@@ -1,0 +1,93 @@
+//! `tasks/get`, `tasks/update`, `tasks/cancel`.
+
+use longhaul_engine::EngineError;
+use longhaul_store::{Snapshot, StoreError};
+use longhaul_task::{Json, Owner, QuestionKey, Refused, TaskId, TaskKey};
+use longhaul_wire::View;
+use longhaul_wire::ext2026::{Params, required_task_id, tasks_cancel, tasks_get, tasks_update};
+use longhaul_wire::jsonrpc::{RequestId, RpcError};
+
+use crate::receiver::Shared;
+use crate::{Reply, refusal};
+
+pub(super) async fn get(
+    shared: &Shared,
+    owner: &Owner,
+    id: &RequestId,
+    params: &Params<'_>,
+) -> Result<Reply, RpcError> {
+    let key = TaskKey { owner: owner.clone(), id: required_task_id(params)? };
+    let shown = Shown::read(shared, &key).await.map_err(|error| refusal::of_engine(&error))?;
+    Ok(Reply::ok(tasks_get::answer(id, &shown.view(shared), &shared.server)))
+}
+
+pub(super) async fn update(
+    shared: &Shared,
+    owner: &Owner,
+    id: &RequestId,
+    params: &Params<'_>,
+) -> Result<Reply, RpcError> {
+    let update = tasks_update::Update::parse(params)?;
+    let key = TaskKey { owner: owner.clone(), id: update.task_id };
+    let task = shared.engine.read(&key).await.map_err(|error| refusal::of_engine(&error))?.task;
+    let mut answers = Vec::new();
+    for (name, body) in update.input_responses.iter() {
+        let question = QuestionKey::from_text(name);
+        // What was never asked or has been answered is not looked at.
+        if let Some(open) = task.phase.questions().and_then(|open| open.find(&question)) {
+            tasks_update::check(open, body)?;
+            answers.push((question, Json::from_text(body.get())));
+        }
+    }
+    for (question, body) in answers {
+        match shared.engine.answer(&key, question, body).await {
+            // Somebody else was quicker, or the task is over: this answer is one to a spent key.
+            Ok(_) | Err(EngineError::Store(StoreError::Refused(_))) => {}
+            Err(error) => return Err(refusal::of_engine(&error)),
+        }
+    }
+    Ok(Reply::ok(tasks_update::answer(id, &shared.server)))
+}
+
+pub(super) async fn cancel(
+    shared: &Shared,
+    owner: &Owner,
+    id: &RequestId,
+    params: &Params<'_>,
+) -> Result<Reply, RpcError> {
+    let key = TaskKey { owner: owner.clone(), id: tasks_cancel::task_id(params)? };
+    match shared.engine.cancel(&key, None).await {
+        Ok(_) | Err(EngineError::Store(StoreError::Refused(Refused::Settled))) => {
+            Ok(Reply::ok(tasks_cancel::answer(id, &shared.server)))
+        }
+        Err(error) => Err(refusal::of_engine(&error)),
+    }
+}
+
+/// A task and what is shown beside it.
+pub(super) struct Shown {
+    pub(super) snapshot: Snapshot,
+    children: Vec<TaskId>,
+    now: longhaul_task::Timestamp,
+}
+
+impl Shown {
+    pub(super) async fn read(shared: &Shared, key: &TaskKey) -> Result<Self, EngineError> {
+        let snapshot = shared.engine.read(key).await?;
+        let children = match snapshot.task.family.children {
+            0 => Vec::new(),
+            _ => shared.engine.store().children(key).await?,
+        };
+        Ok(Self { snapshot, children, now: shared.engine.now().await? })
+    }
+
+    pub(super) fn view(&self, shared: &Shared) -> View<'_> {
+        View {
+            task: &self.snapshot.task,
+            progress: self.snapshot.progress.as_deref(),
+            children: &self.children,
+            now: self.now,
+            poll_interval_ms: shared.options.poll_interval_ms,
+        }
+    }
+}

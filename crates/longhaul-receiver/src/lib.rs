@@ -1,0 +1,20 @@
+//! The receiver role, once, for whoever hosts it: a server, a client that serves tasks of its own, another SDK.
+//!
+//! ```text
+//!  (who calls, message) ──► accept ──► operation ──► engine ──► projection ──► Reply
+//!                           (wire)     (one file)               (wire)
+//! ```
+//!
+//! A [`Receiver`] knows no socket. It gets who is calling from the transport and gives back whole JSON-RPC messages:
+//! one, or a stream of them. One module per wire generation, one file per operation.
+
+mod catalogue;
+mod ext2026;
+mod receiver;
+mod refusal;
+mod reply;
+mod seal;
+
+pub use catalogue::{Catalogue, CatalogueError, Offered};
+pub use receiver::{Options, Receiver};
+pub use reply::{Messages, Reply};

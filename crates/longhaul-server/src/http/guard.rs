@@ -1,0 +1,95 @@
+//! From where the endpoint may be called: against web pages that talk to servers on their visitors' machines.
+
+use axum::http::{HeaderMap, Uri, header};
+
+/// Which `Host` and `Origin` headers are let in.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    /// Only names of this machine may be used for it: without a token, the name is all that tells a local client from
+    /// a page that was made to point here.
+    pub loopback_only: bool,
+    /// Origins that are let in beside the server's own.
+    pub origins: Vec<String>,
+}
+
+impl Guard {
+    /// Why a request is turned away, if it is.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
+        let Some(Ok(host)) = headers.get(header::HOST).map(|value| value.to_str()) else {
+            return Err("a request needs a Host header");
+        };
+        if self.loopback_only && !is_loopback(host_name(host)) {
+            return Err("this server only answers to names of this machine");
+        }
+        match headers.get(header::ORIGIN) {
+            None => Ok(()),
+            Some(origin) => {
+                let origin = origin.to_str().map_err(|_| "the Origin header is not a URL")?;
+                if self.lets_in(origin, host) { Ok(()) } else { Err("requests from this origin are not let in") }
+            }
+        }
+    }
+
+    fn lets_in(&self, origin: &str, host: &str) -> bool {
+        if self.origins.iter().any(|known| known == origin) {
+            return true;
+        }
+        let Some(authority) = origin.parse::<Uri>().ok().and_then(|uri| uri.authority().cloned()) else {
+            return false;
+        };
+        if self.loopback_only { is_loopback(authority.host()) } else { authority.as_str() == host }
+    }
+}
+
+/// The name in `name:port`, with or without the port.
+fn host_name(host: &str) -> &str {
+    if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return address;
+    }
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
+fn is_loopback(name: &str) -> bool {
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(guard: &Guard, host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        guard.check(&headers).is_ok()
+    }
+
+    #[test]
+    fn a_local_server_answers_only_to_names_of_this_machine() {
+        let guard = Guard { loopback_only: true, origins: vec![] };
+        for host in ["localhost", "localhost:8377", "127.0.0.1:8377", "[::1]:8377", "LOCALHOST:1"] {
+            assert!(check(&guard, host, None), "{host}");
+            assert!(check(&guard, host, Some(&format!("http://{host}"))), "{host}");
+        }
+        for host in
+            ["evil.example", "evil.example:8377", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1"]
+        {
+            assert!(!check(&guard, host, None), "{host}");
+            assert!(!check(&guard, "localhost:8377", Some(&format!("http://{host}"))), "{host}");
+        }
+        assert!(!check(&guard, "localhost", Some("null")));
+        assert!(!check(&guard, "localhost", Some("not a url")));
+    }
+
+    #[test]
+    fn a_public_server_lets_in_its_own_origin_and_those_it_was_told_of() {
+        let guard = Guard { loopback_only: false, origins: vec!["https://app.example".into()] };
+        assert!(check(&guard, "tasks.example", Some("https://tasks.example")));
+        assert!(check(&guard, "tasks.example", Some("https://app.example")));
+        assert!(!check(&guard, "tasks.example", Some("https://evil.example")));
+    }
+}

@@ -1,0 +1,52 @@
+//! The accept loop: everything that starts here can be stopped.
+
+use std::sync::Arc;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::Limits;
+
+/// Serves connections until told to stop, then lets those that are busy finish for a while.
+pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: CancellationToken) {
+    let places = Arc::new(Semaphore::new(limits.connections_max));
+    let graceful = GracefulShutdown::new();
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits.head_time_max);
+    loop {
+        // A place first: connections past the limit wait in the system's queue.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        let socket = match accepted {
+            Ok((socket, _)) => socket,
+            Err(error) => {
+                // Out of descriptors, most likely: waiting gives some back.
+                tracing::warn!(%error, "could not accept a connection");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let _ = socket.set_nodelay(true);
+        let service = TowerToHyperService::new(router.clone());
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(socket), service));
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(limits.close_time_max, graceful.shutdown()).await.is_err() {
+        tracing::info!("some connections did not finish in time and were closed");
+    }
+}

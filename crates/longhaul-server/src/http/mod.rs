@@ -1,0 +1,61 @@
+//! Streamable HTTP.
+//!
+//! ```text
+//!  accept loop ─► connection ─► guard (Host, Origin) ─► identity ─► body within limits ─► Receiver ─► JSON or SSE
+//! ```
+
+mod endpoint;
+mod guard;
+mod headers;
+mod listen;
+mod stream;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::{any, get};
+use longhaul_receiver::Receiver;
+
+pub use guard::Guard;
+pub use listen::serve;
+
+use crate::{Identity, Limits, Metrics};
+
+/// Everything that a request meets on its way.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// Who answers.
+    pub receiver: Receiver,
+    /// Who is calling.
+    pub identity: Identity,
+    /// From where it may be called.
+    pub guard: Guard,
+    /// What a client may use.
+    pub limits: Limits,
+    /// What is counted.
+    pub metrics: Metrics,
+}
+
+/// The routes: `/mcp`, `/healthz`, `/metrics`.
+pub fn router(endpoint: Arc<Endpoint>) -> Router {
+    Router::new()
+        .route("/mcp", any(endpoint::receive))
+        .route("/healthz", get(healthy))
+        .route("/metrics", get(metrics))
+        .with_state(endpoint)
+}
+
+async fn healthy(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
+    match endpoint.receiver.engine().now().await {
+        Ok(_) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
+    }
+}
+
+async fn metrics(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
+    let page = endpoint.metrics.render(&endpoint.receiver);
+    ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], page)
+}

@@ -1,0 +1,55 @@
+//! A stream of messages as server-sent events.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use longhaul_receiver::Messages;
+use longhaul_wire::sse;
+use tokio::sync::mpsc;
+
+use super::Endpoint;
+
+/// The response that streams these messages. When the client goes away, so does the request.
+pub(super) fn respond(endpoint: &Arc<Endpoint>, messages: Box<dyn Messages>) -> Response {
+    let (sender, receiver) = mpsc::channel(endpoint.limits.stream_messages_max);
+    tokio::spawn(pump(Arc::clone(endpoint), messages, sender));
+    let keep_alive = endpoint.limits.keep_alive;
+    let events = stream::unfold(receiver, move |mut receiver| async move {
+        let event = match tokio::time::timeout(keep_alive, receiver.recv()).await {
+            Ok(Some(message)) => Bytes::from(sse::event(&message)),
+            Ok(None) => return None,
+            Err(_) => Bytes::from_static(sse::KEEP_ALIVE.as_bytes()),
+        };
+        Some((Ok::<_, Infallible>(event), receiver))
+    });
+    let mut response = Response::new(Body::from_stream(events));
+    *response.status_mut() = StatusCode::OK;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Proxies that buffer would hold events back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// Carries messages to the response until one side has had enough.
+async fn pump(endpoint: Arc<Endpoint>, mut messages: Box<dyn Messages>, sender: mpsc::Sender<String>) {
+    endpoint.metrics.stream_opened();
+    loop {
+        tokio::select! {
+            () = sender.closed() => break,
+            message = messages.next() => {
+                let Some(message) = message else { break };
+                if sender.send(message).await.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    endpoint.metrics.stream_closed();
+}

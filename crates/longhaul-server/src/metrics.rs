@@ -1,0 +1,99 @@
+//! What an operator watches.
+
+use std::sync::atomic::AtomicU64;
+
+use longhaul_receiver::Receiver;
+use longhaul_wire::ext2026::Method;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// Counters and gauges in the Prometheus text format.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// One handle per method, so that a request takes no lock.
+    by_method: Vec<(Method, Counter, Counter)>,
+    refused: Counter,
+    streams: Gauge,
+    running: Family<ToolLabels, Gauge<u64, AtomicU64>>,
+    queued: Family<ToolLabels, Gauge<u64, AtomicU64>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: &'static str,
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ToolLabels {
+    tool: String,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("longhaul");
+        let requests = Family::<RequestLabels, Counter>::default();
+        registry.register("requests", "Requests by method, and whether they were refused", requests.clone());
+        let refused = Counter::default();
+        registry.register("messages_refused", "Messages that were no request of ours", refused.clone());
+        let streams = Gauge::default();
+        registry.register("streams_open", "Open response streams", streams.clone());
+        let running = Family::default();
+        registry.register("tasks_running", "Attempts that hold a worker, by tool", running.clone());
+        let queued = Family::default();
+        registry.register("tasks_queued", "Tasks that wait for a worker, by tool", queued.clone());
+        let by_method = Method::ALL
+            .into_iter()
+            .map(|method| {
+                let counter = |status| {
+                    let labels = RequestLabels { method: method.as_str(), status };
+                    requests.get_or_create(&labels).clone()
+                };
+                (method, counter("ok"), counter("refused"))
+            })
+            .collect();
+        Self { registry, by_method, refused, streams, running, queued }
+    }
+}
+
+impl Metrics {
+    /// Counts a request.
+    pub(crate) fn request(&self, method: &str, is_ok: bool) {
+        match self.by_method.iter().find(|(known, ..)| known.as_str() == method) {
+            Some((_, ok, _)) if is_ok => ok.inc(),
+            Some((_, _, refused)) => refused.inc(),
+            None => self.refused.inc(),
+        };
+    }
+
+    /// Counts a message that was not even a request.
+    pub(crate) fn refused(&self) {
+        self.refused.inc();
+    }
+
+    pub(crate) fn stream_opened(&self) {
+        self.streams.inc();
+    }
+
+    pub(crate) fn stream_closed(&self) {
+        self.streams.dec();
+    }
+
+    /// Everything, in the Prometheus text format.
+    pub fn render(&self, receiver: &Receiver) -> String {
+        for (tool, running, queued) in receiver.engine().load() {
+            let labels = ToolLabels { tool: tool.name.to_string() };
+            self.running.get_or_create(&labels).set(running as u64);
+            self.queued.get_or_create(&labels).set(queued as u64);
+        }
+        let mut page = String::new();
+        match text::encode(&mut page, &self.registry) {
+            Ok(()) => page,
+            Err(error) => format!("# {error}\n"),
+        }
+    }
+}

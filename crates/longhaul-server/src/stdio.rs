@@ -1,0 +1,191 @@
+//! The same server over standard input and output: one message a line, all requests on one channel.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use longhaul_receiver::{Receiver, Reply};
+use longhaul_task::Owner;
+use longhaul_wire::ext2026::Cancelled;
+use longhaul_wire::jsonrpc::{self, Message, RequestId, RpcError};
+use parking_lot::Mutex;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Limits;
+
+/// Serves one client until its end of file, or until told to stop.
+pub async fn serve(
+    receiver: Receiver,
+    owner: Owner,
+    input: impl AsyncBufRead + Unpin,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+    limits: Limits,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    let (lines, waiting) = mpsc::channel(limits.stream_messages_max);
+    let writer = tokio::spawn(write(output, waiting));
+    let client = Client {
+        receiver,
+        owner,
+        lines,
+        in_flight: Arc::default(),
+        places: Arc::new(Semaphore::new(limits.in_flight_max)),
+        tracker: TaskTracker::new(),
+    };
+    let read = tokio::select! {
+        read = client.read(input, limits.message_bytes_max) => read,
+        () = stop.cancelled() => Ok(()),
+    };
+    // The client is gone, and with it whoever waited for these answers. Tasks go on.
+    client.receiver.close();
+    for cancel in client.in_flight.lock().values() {
+        cancel.cancel();
+    }
+    client.tracker.close();
+    client.tracker.wait().await;
+    drop(client);
+    match writer.await {
+        Ok(written) => read.and(written),
+        Err(_) => read,
+    }
+}
+
+struct Client {
+    receiver: Receiver,
+    owner: Owner,
+    lines: mpsc::Sender<String>,
+    in_flight: Arc<Mutex<HashMap<RequestId, CancellationToken>>>,
+    places: Arc<Semaphore>,
+    tracker: TaskTracker,
+}
+
+impl Client {
+    async fn read(&self, mut input: impl AsyncBufRead + Unpin, bytes_max: usize) -> std::io::Result<()> {
+        let mut line = Vec::new();
+        loop {
+            match read_line(&mut input, &mut line, bytes_max).await? {
+                Line::End => return Ok(()),
+                Line::TooLong => {
+                    let error = RpcError::invalid_request(&format!("a message has at most {bytes_max} bytes"));
+                    self.say(jsonrpc::error(None, &error)).await;
+                }
+                Line::Whole if line.trim_ascii().is_empty() => {}
+                Line::Whole => self.take(std::mem::take(&mut line)).await,
+            }
+        }
+    }
+
+    async fn say(&self, message: String) {
+        // A writer that has ended has said why.
+        let _ = self.lines.send(message).await;
+    }
+
+    async fn take(&self, line: Vec<u8>) {
+        match jsonrpc::parse(&line) {
+            Ok(Message::Request(request)) => {
+                let id = request.id.clone();
+                self.start(id, line).await;
+            }
+            Ok(Message::Notification(notification)) => {
+                if notification.method == "notifications/cancelled"
+                    && let Some(cancelled) = Cancelled::parse(notification.params)
+                    && let Some(cancel) = self.in_flight.lock().remove(&cancelled.request_id)
+                {
+                    cancel.cancel();
+                }
+            }
+            Ok(Message::Response(_)) => {
+                let error = RpcError::invalid_request("a client must not send responses");
+                self.say(jsonrpc::error(None, &error)).await;
+            }
+            Err(rejected) => self.say(jsonrpc::error(rejected.id.as_ref(), &rejected.error)).await,
+        }
+    }
+
+    /// Answers a request beside the others.
+    async fn start(&self, id: RequestId, line: Vec<u8>) {
+        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+        let cancel = CancellationToken::new();
+        if self.in_flight.lock().insert(id.clone(), cancel.clone()).is_some() {
+            let error = RpcError::invalid_request("a request of this ID is still under way");
+            return self.say(jsonrpc::error(Some(&id), &error)).await;
+        }
+        let (receiver, owner, lines) = (self.receiver.clone(), self.owner.clone(), self.lines.clone());
+        let in_flight = Arc::clone(&self.in_flight);
+        self.tracker.spawn(async move {
+            // A cancelled request is not answered any more.
+            cancel.run_until_cancelled(answer(&receiver, &owner, &line, &lines)).await;
+            in_flight.lock().remove(&id);
+            drop(place);
+        });
+    }
+}
+
+async fn answer(receiver: &Receiver, owner: &Owner, line: &[u8], lines: &mpsc::Sender<String>) {
+    let Ok(Message::Request(request)) = jsonrpc::parse(line) else { return };
+    match receiver.receive(owner, &request, None).await {
+        Reply::Message { text, .. } => {
+            let _ = lines.send(text).await;
+        }
+        Reply::Stream(mut messages) => {
+            while let Some(message) = messages.next().await {
+                if lines.send(message).await.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+async fn write(mut output: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<String>) -> std::io::Result<()> {
+    while let Some(message) = waiting.recv().await {
+        output.write_all(jsonrpc::one_line(&message).as_bytes()).await?;
+        output.write_all(b"\n").await?;
+        // What comes at once goes out at once.
+        if waiting.is_empty() {
+            output.flush().await?;
+        }
+    }
+    output.flush().await
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+/// Reads one line into `line`, or skips one that is longer than `bytes_max`.
+async fn read_line(
+    input: &mut (impl AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+    bytes_max: usize,
+) -> std::io::Result<Line> {
+    line.clear();
+    let mut too_long = false;
+    loop {
+        let available = input.fill_buf().await?;
+        if available.is_empty() {
+            return Ok(if line.is_empty() && !too_long { Line::End } else { ended(too_long) });
+        }
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let part = &available[..end.unwrap_or(available.len())];
+        if line.len() + part.len() > bytes_max {
+            too_long = true;
+            line.clear();
+        } else if !too_long {
+            line.extend_from_slice(part);
+        }
+        let used = end.map_or(available.len(), |end| end + 1);
+        input.consume(used);
+        if end.is_some() {
+            return Ok(ended(too_long));
+        }
+    }
+}
+
+fn ended(too_long: bool) -> Line {
+    if too_long { Line::TooLong } else { Line::Whole }
+}
