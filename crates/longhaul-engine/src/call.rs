@@ -100,6 +100,10 @@ impl CallLink {
         std::future::pending().await
     }
 
+    pub(crate) fn can_ask(&self, kind: QuestionKind, params: &Json) -> bool {
+        self.call.requestor.can_answer(kind, params)
+    }
+
     fn answer_or_open(&self, asked: Asked) -> Result<Option<Json>, Stop> {
         let mut rounds = self.rounds.lock();
         let uses = rounds.used.entry(Arc::clone(&asked.label)).or_default();
@@ -110,7 +114,7 @@ impl CallLink {
             rounds.answered.push((key, answer.clone()));
             return Ok(Some(answer.clone()));
         }
-        if !self.call.requestor.can_answer(asked.kind, &asked.params) {
+        if !self.can_ask(asked.kind, &asked.params) {
             return Err(Stop::CannotAsk(asked.kind));
         }
         rounds.open.push(OpenQuestion { key, kind: asked.kind, params: asked.params });

@@ -65,6 +65,15 @@ impl Ctx {
         question.read(&answer)
     }
 
+    /// Whether the client of an ordinary call said that it can answer such a question. A task can ask anything: whoever
+    /// follows it may be able to answer.
+    pub fn can_ask<Q: Ask>(&self, question: &Q) -> bool {
+        match &self.link {
+            Link::Task(_) => true,
+            Link::Call(link) => link.can_ask(question.kind(), &question.params()),
+        }
+    }
+
     /// Says how far the work is: cheap, not durable, the last word counts.
     pub async fn progress(&mut self, done: f64, total: Option<f64>, message: &str) -> Result<(), Stop> {
         let message = (!message.is_empty()).then(|| Progress::message(message));

@@ -1,0 +1,33 @@
+//! `longhaul store backup`
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::exit::Failed;
+use crate::store::StoreArgument;
+
+/// What can be done with the store.
+#[derive(Debug, Subcommand)]
+pub enum Store {
+    /// Copy the store into a new file, while a server runs or not
+    Backup(Backup),
+}
+
+/// Where to.
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// The new file
+    to: PathBuf,
+    #[command(flatten)]
+    store: StoreArgument,
+}
+
+impl Store {
+    pub(super) fn run(self) -> Result<(), Failed> {
+        let Self::Backup(Backup { to, store }) = self;
+        longhaul_store_sqlite::backup(store.file()?, &to)?;
+        println!("The store is copied to {}.", to.display());
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! `longhaul task list|get|cancel`: the operator's look into the store of this machine, while a server runs or not.
+
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp as Time;
+use longhaul_store::embedded::Reader;
+use longhaul_store::{Listing, Snapshot, Store, StoreError, SystemClock};
+use longhaul_store_sqlite::{Options, SqliteReader};
+use longhaul_task::transition::Cancel;
+use longhaul_task::{Event, Outcome, Owner, Phase, TaskId, TaskKey, Timestamp};
+use serde_json::{Value, json};
+
+use crate::exit::Failed;
+use crate::operator;
+use crate::store::StoreArgument;
+
+/// What can be done with tasks.
+#[derive(Debug, Subcommand)]
+pub enum Task {
+    /// List tasks, newest first
+    List(List),
+    /// Show one task with its outcome
+    Get(One),
+    /// Cancel a task, at once and for good
+    Cancel(One),
+}
+
+/// Which tasks.
+#[derive(Debug, Args)]
+pub struct List {
+    #[command(flatten)]
+    store: StoreArgument,
+    /// Only this owner's
+    #[arg(long)]
+    owner: Option<String>,
+    /// How many at most
+    #[arg(long, default_value_t = 50)]
+    limit: usize,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which task.
+#[derive(Debug, Args)]
+pub struct One {
+    /// The task's ID
+    id: String,
+    #[command(flatten)]
+    store: StoreArgument,
+    /// Whose it is [default: whoever has a task of this ID]
+    #[arg(long)]
+    owner: Option<String>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Task {
+    pub(super) async fn run(self) -> Result<(), Failed> {
+        match self {
+            Self::List(list) => list.run(),
+            Self::Get(one) => one.get(),
+            Self::Cancel(one) => one.cancel().await,
+        }
+    }
+}
+
+impl List {
+    fn run(self) -> Result<(), Failed> {
+        let reader = longhaul_store_sqlite::open_read_only(self.store.file()?)?;
+        let owner = self.owner.as_deref().map(owner).transpose()?;
+        let listing = Listing { owner, after: None, limit: self.limit };
+        let page = reader.list(&listing).map_err(StoreError::from)?;
+        if self.json {
+            for snapshot in &page.tasks {
+                println!("{}", object(snapshot));
+            }
+            return Ok(());
+        }
+        if page.tasks.is_empty() {
+            println!("There are no tasks.");
+            return Ok(());
+        }
+        println!("{:44}  {:9}  {:24}  {:20}  OWNER", "TASK", "STATUS", "TOOL", "CREATED");
+        for Snapshot { task, .. } in &page.tasks {
+            let tool = &task.tool.name;
+            println!(
+                "{:44}  {:9}  {:24}  {:20}  {}",
+                task.key.id,
+                status(&task.phase),
+                tool,
+                when(task.created_at),
+                task.key.owner
+            );
+        }
+        if page.more {
+            println!("… and more; see them with --limit");
+        }
+        Ok(())
+    }
+}
+
+impl One {
+    fn find(&self, file: &Path) -> Result<Snapshot, Failed> {
+        let reader = longhaul_store_sqlite::open_read_only(file)?;
+        let id = TaskId::parse(&self.id).map_err(|error| Failed::Usage(error.to_string()))?;
+        let found = match self.owner.as_deref() {
+            Some(name) => reader.read(&TaskKey { owner: owner(name)?, id }).map_err(StoreError::from)?,
+            None => find_among_all(&reader, &id)?,
+        };
+        found.ok_or(Failed::Store(StoreError::NotFound))
+    }
+
+    fn get(self) -> Result<(), Failed> {
+        let snapshot = self.find(&self.store.file()?)?;
+        if self.json {
+            println!("{}", object(&snapshot));
+            return Ok(());
+        }
+        let task = &snapshot.task;
+        println!("task      {}", task.key.id);
+        println!("owner     {}", task.key.owner);
+        println!("tool      {}", task.tool);
+        println!("status    {}", status(&task.phase));
+        if let Some(message) = message(&snapshot) {
+            println!("message   {message}");
+        }
+        println!("attempt   {}", task.attempt);
+        println!("created   {}", when(task.created_at));
+        println!("updated   {}", when(task.updated_at));
+        match task.phase.outcome() {
+            Some(Outcome::Answer { body, .. }) => println!("result    {}", body.as_str()),
+            Some(Outcome::Refusal(fault)) => println!("error     {} ({})", fault.message, fault.code),
+            Some(Outcome::Cancelled) | None => {}
+        }
+        Ok(())
+    }
+
+    async fn cancel(self) -> Result<(), Failed> {
+        let file = self.store.file()?;
+        let key = self.find(&file)?.task.key.clone();
+        if let Some(cancelled) = operator::cancel(&file, &key).await {
+            cancelled?;
+        } else {
+            // No server runs, so the store is ours for a moment.
+            let store = longhaul_store_sqlite::open(&file, &Options::default(), SystemClock)?;
+            let reason = Some("cancelled by the operator".into());
+            store.apply(&key, Event::Cancel(Cancel { reason })).await?;
+        }
+        if self.json {
+            println!("{}", json!({ "taskId": key.id.as_str(), "status": "cancelled" }));
+        } else {
+            println!("{} is cancelled.", key.id);
+        }
+        Ok(())
+    }
+}
+
+fn owner(name: &str) -> Result<Owner, Failed> {
+    Owner::parse(name).map_err(|error| Failed::Usage(error.to_string()))
+}
+
+/// Looks for an ID with one owner after the other: keys begin with the owner, so each takes two short reads.
+fn find_among_all(reader: &SqliteReader, id: &TaskId) -> Result<Option<Snapshot>, Failed> {
+    let mut after = None;
+    loop {
+        let listing = Listing { owner: None, after, limit: 1 };
+        let page = reader.list(&listing).map_err(StoreError::from)?;
+        let Some(newest) = page.tasks.first() else { return Ok(None) };
+        let owner = newest.task.key.owner.clone();
+        let key = TaskKey { owner: owner.clone(), id: id.clone() };
+        if let Some(found) = reader.read(&key).map_err(StoreError::from)? {
+            return Ok(Some(found));
+        }
+        // A space comes before everything that an ID can begin with.
+        let first = TaskId::parse(" ").map_err(|error| Failed::Usage(error.to_string()))?;
+        after = Some(TaskKey { owner, id: first });
+    }
+}
+
+fn status(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Settled { outcome: Outcome::Answer { is_error: false, .. }, .. } => "completed",
+        Phase::Settled { outcome: Outcome::Answer { is_error: true, .. } | Outcome::Refusal(_), .. } => "failed",
+        Phase::Settled { outcome: Outcome::Cancelled, .. } => "cancelled",
+        open => open.name().as_str(),
+    }
+}
+
+fn message(snapshot: &Snapshot) -> Option<&str> {
+    let said = snapshot.progress.as_ref().and_then(|progress| progress.message.as_deref());
+    if snapshot.task.is_settled() {
+        snapshot.task.message.as_deref()
+    } else {
+        said.or(snapshot.task.message.as_deref())
+    }
+}
+
+fn when(at: Timestamp) -> String {
+    let ms = i64::try_from(at.as_ms()).unwrap_or(i64::MAX);
+    Time::from_millisecond(ms)
+        .map_or_else(|_| at.as_ms().to_string(), |time| time.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+fn object(snapshot: &Snapshot) -> Value {
+    let task = &snapshot.task;
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
+    let mut object = json!({
+        "taskId": task.key.id.as_str(),
+        "owner": task.key.owner.as_str(),
+        "tool": &*task.tool.name,
+        "version": &*task.tool.version,
+        "status": status(&task.phase),
+        "message": message(snapshot),
+        "attempt": task.attempt,
+        "revision": task.revision,
+        "createdAtMs": task.created_at.as_ms(),
+        "updatedAtMs": task.updated_at.as_ms(),
+    });
+    match task.phase.outcome() {
+        Some(Outcome::Answer { body, .. }) => object["result"] = parsed(body.as_str()),
+        Some(Outcome::Refusal(fault)) => {
+            object["error"] = json!({ "code": fault.code, "message": &*fault.message });
+            if let Some(data) = &fault.data {
+                object["error"]["data"] = parsed(data.as_str());
+            }
+        }
+        Some(Outcome::Cancelled) | None => {}
+    }
+    object
+}

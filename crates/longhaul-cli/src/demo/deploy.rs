@@ -1,0 +1,35 @@
+use std::time::Duration;
+
+use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, Tool};
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct Target {
+    /// Where to deploy to.
+    environment: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Approval {
+    /// Go ahead?
+    approve: bool,
+}
+
+/// Asks for approval in the middle of its work, and waits for it as long as that takes.
+pub(super) fn tool() -> Tool {
+    Tool::new("deploy", deploy)
+        .title("Deploy")
+        .description("Prepares a (pretended) deployment, asks for approval, and carries it out.")
+}
+
+async fn deploy(mut ctx: Ctx, Target { environment }: Target) -> Result<String, Failure> {
+    ctx.progress(1.0, Some(3.0), "Building").await?;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let question = Form::<Approval>::new(format!("The build is ready. Deploy it to {environment}?"));
+    let Filled::Accepted(Approval { approve: true }) = ctx.ask("approval", question).await? else {
+        return Ok(format!("Nothing was deployed to {environment}: it was not approved."));
+    };
+    ctx.progress(2.0, Some(3.0), "Deploying").await?;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    Ok(format!("Deployed to {environment}."))
+}

@@ -1,0 +1,95 @@
+//! What the program says when it fails, and the exit codes.
+
+use std::process::ExitCode;
+
+use longhaul_store::StoreError;
+use longhaul_store_sqlite::{BackupError, OpenError};
+
+/// The exit codes, as the help shows them.
+pub const HELP: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  the command line is wrong
+  3  there is no such task
+  4  the store cannot be used (locked, damaged, full, of a newer version)
+  5  the address cannot be listened on";
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// The server did not start, or had to stop.
+    #[error(transparent)]
+    Server(#[from] longhaul::Error),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The store cannot be copied.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A running server said no.
+    #[error("{message}")]
+    Operator {
+        /// Its sentence.
+        message: String,
+        /// Its code.
+        code: String,
+    },
+    /// The token file cannot be used.
+    #[error("the token file {path} cannot be used: {cause}")]
+    Tokens {
+        /// Which one.
+        path: String,
+        /// Why.
+        cause: String,
+    },
+    /// The command line asks for what cannot be.
+    #[error("{0}")]
+    Usage(String),
+    /// The system did not do it.
+    #[error("{0}: {1}")]
+    System(&'static str, std::io::Error),
+}
+
+impl Failed {
+    fn code(&self) -> &str {
+        match self {
+            Self::Server(error) => error.code(),
+            Self::Open(error) => error.code(),
+            Self::Backup(error) => error.code(),
+            Self::Store(error) => error.code(),
+            Self::Operator { code, .. } => code,
+            Self::Tokens { .. } => "BAD_TOKEN_FILE",
+            Self::Usage(_) => "USAGE",
+            Self::System(..) => "SYSTEM",
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Store(StoreError::NotFound) => 3,
+            Self::Operator { code, .. } if code == "NOT_FOUND" => 3,
+            Self::Open(_)
+            | Self::Backup(_)
+            | Self::Store(StoreError::Full(_) | StoreError::Stopped(_))
+            | Self::Server(longhaul::Error::Store(_) | longhaul::Error::Stopped(_)) => 4,
+            Self::Server(longhaul::Error::Listen(..)) => 5,
+            _ => 1,
+        }
+    }
+}
+
+/// One sentence and a stable code on standard error, and the exit code.
+pub fn report(result: Result<(), Failed>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            eprintln!("longhaul: {failed} [{}]", failed.code());
+            ExitCode::from(failed.exit_code())
+        }
+    }
+}

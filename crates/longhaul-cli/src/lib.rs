@@ -1,0 +1,32 @@
+//! The `longhaul` program, as a library: so that a server with tools of its own can have the same command line.
+//!
+//! - [`command`]: one file per command.
+//! - [`demo`]: the tools of `serve --demo`.
+//! - [`exit`]: what the exit codes mean.
+//! - [`operator`]: how an operator's command reaches a running server.
+
+pub mod command;
+pub mod demo;
+pub mod exit;
+mod log;
+pub mod operator;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::command::Command;
+
+/// Durable tasks for MCP: call now, fetch later, survive everything in between.
+#[derive(Debug, Parser)]
+#[command(name = "longhaul", version, after_help = exit::HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Runs the program on the process's own arguments.
+pub fn main() -> ExitCode {
+    exit::report(Arguments::parse().command.run())
+}

@@ -1,0 +1,7 @@
+//! The `longhaul` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    longhaul_cli::main()
+}

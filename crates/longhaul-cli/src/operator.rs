@@ -1,0 +1,102 @@
+//! How an operator's command reaches a running server: a socket beside the store's file, which only the user who runs
+//! the server can open.
+
+use std::path::{Path, PathBuf};
+
+use longhaul_engine::{Engine, EngineError};
+use longhaul_task::{Owner, TaskId, TaskKey};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::exit::Failed;
+
+/// A line from the operator.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Order {
+    Cancel { owner: String, id: String },
+}
+
+/// A line back.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answer {
+    error: Option<String>,
+    code: Option<String>,
+}
+
+/// The longest line that is read.
+const LINE_BYTES_MAX: u64 = 4_096;
+
+fn socket(store: &Path) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(".sock");
+    name.into()
+}
+
+/// Takes orders until the process ends. Whoever holds the store's lock may replace a socket that a dead one left.
+pub(crate) fn listen(store: &Path, engine: Engine) {
+    let path = socket(store);
+    let _ = std::fs::remove_file(&path);
+    match UnixListener::bind(&path) {
+        Ok(listener) => {
+            tokio::spawn(async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    let engine = engine.clone();
+                    tokio::spawn(async move {
+                        if let Err(error) = serve(stream, &engine).await {
+                            tracing::debug!(%error, "an operator's connection broke");
+                        }
+                    });
+                }
+            });
+        }
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "operators cannot reach this server while it runs");
+        }
+    }
+}
+
+async fn serve(stream: UnixStream, engine: &Engine) -> std::io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut line = String::new();
+    BufReader::new(tokio::io::AsyncReadExt::take(read, LINE_BYTES_MAX)).read_line(&mut line).await?;
+    let answer = match carry_out(&line, engine).await {
+        Ok(()) => Answer { error: None, code: None },
+        Err((error, code)) => Answer { error: Some(error), code: Some(code.to_owned()) },
+    };
+    let mut text = serde_json::to_string(&answer)?;
+    text.push('\n');
+    write.write_all(text.as_bytes()).await
+}
+
+async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static str)> {
+    let bad = |error: String| (error, "BAD_ORDER");
+    let Order::Cancel { owner, id } = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+    let owner = Owner::parse(&owner).map_err(|error| bad(error.to_string()))?;
+    let id = TaskId::parse(&id).map_err(|error| bad(error.to_string()))?;
+    let said = |error: EngineError| (error.to_string(), error.code());
+    engine.cancel(&TaskKey { owner, id }, Some("cancelled by the operator".into())).await.map_err(said)?;
+    Ok(())
+}
+
+/// Has a running server cancel a task; `None` when no server is there.
+pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), Failed>> {
+    let stream = UnixStream::connect(socket(store)).await.ok()?;
+    let order = Order::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
+    Some(match give(stream, &order).await {
+        Ok(Answer { error: None, .. }) => Ok(()),
+        Ok(Answer { error: Some(message), code }) => Err(Failed::Operator { message, code: code.unwrap_or_default() }),
+        Err(error) => Err(Failed::System("the server did not answer", error)),
+    })
+}
+
+async fn give(stream: UnixStream, order: &Order) -> std::io::Result<Answer> {
+    let (read, mut write) = stream.into_split();
+    let mut text = serde_json::to_string(order)?;
+    text.push('\n');
+    write.write_all(text.as_bytes()).await?;
+    let mut line = String::new();
+    BufReader::new(read).read_line(&mut line).await?;
+    Ok(serde_json::from_str(&line)?)
+}

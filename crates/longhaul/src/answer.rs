@@ -1,0 +1,80 @@
+//! What a handler can answer with.
+
+use longhaul_task::Json;
+use longhaul_wire::content::ToolResult;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::Failure;
+use crate::schema;
+
+/// Something that a handler can answer with.
+pub trait Answer {
+    /// The schema of the structured part, if there is one.
+    fn output_schema() -> Option<Json> {
+        None
+    }
+
+    /// The tool result.
+    fn into_result(self) -> Result<ToolResult, Failure>;
+}
+
+impl Answer for ToolResult {
+    fn into_result(self) -> Result<ToolResult, Failure> {
+        Ok(self)
+    }
+}
+
+impl Answer for String {
+    fn into_result(self) -> Result<ToolResult, Failure> {
+        Ok(ToolResult::text(&self))
+    }
+}
+
+impl Answer for &str {
+    fn into_result(self) -> Result<ToolResult, Failure> {
+        Ok(ToolResult::text(self))
+    }
+}
+
+/// A typed answer: programs get the structure, whose schema clients see beforehand, and models get a text.
+///
+/// ```
+/// use longhaul::Structured;
+/// # use longhaul::JsonSchema;
+/// #[derive(serde::Serialize, JsonSchema)]
+/// struct Report {
+///     pages: u32,
+/// }
+///
+/// let answer = Structured::new(Report { pages: 3 }).with_text("Three pages are ready.");
+/// ```
+#[derive(Debug, Clone)]
+pub struct Structured<T> {
+    value: T,
+    text: Option<String>,
+}
+
+impl<T> Structured<T> {
+    /// An answer whose text is its JSON.
+    pub fn new(value: T) -> Self {
+        Self { value, text: None }
+    }
+
+    /// The same with a text of its own.
+    pub fn with_text(self, text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), ..self }
+    }
+}
+
+impl<T: Serialize + JsonSchema> Answer for Structured<T> {
+    fn output_schema() -> Option<Json> {
+        Some(schema::of::<T>())
+    }
+
+    fn into_result(self) -> Result<ToolResult, Failure> {
+        let json = serde_json::to_string(&self.value)?;
+        let text = self.text.as_deref().unwrap_or(&json);
+        Ok(ToolResult::text(text).with_structured(Json::from_text(json.as_str())))
+    }
+}

@@ -1,0 +1,191 @@
+//! What a handler can ask: [`Form`], [`Sampling`], [`Roots`].
+
+use std::marker::PhantomData;
+
+use longhaul_engine::{Ask, Stop};
+use longhaul_task::{Json, QuestionKind};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::schema;
+
+fn read<T: DeserializeOwned>(answer: &Json) -> Result<T, Stop> {
+    serde_json::from_str(answer.as_str()).map_err(|error| Stop::BadAnswer(error.to_string()))
+}
+
+/// A form for the user to fill in: the fields are those of `T`.
+///
+/// ```no_run
+/// # use longhaul::{Ctx, Failure, Form, Filled, JsonSchema};
+/// #[derive(serde::Deserialize, JsonSchema)]
+/// struct Approval {
+///     approve: bool,
+/// }
+///
+/// # async fn handler(mut ctx: Ctx) -> Result<String, Failure> {
+/// match ctx.ask("approval", Form::<Approval>::new("Deploy to production?")).await? {
+///     Filled::Accepted(Approval { approve: true }) => Ok("deploying".into()),
+///     _ => Err(Failure::tool("nobody approved it")),
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Form<T> {
+    message: String,
+    fields: PhantomData<fn() -> T>,
+}
+
+/// What became of a form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filled<T> {
+    /// The user filled it in.
+    Accepted(T),
+    /// The user said no.
+    Declined,
+    /// The user closed it without an answer.
+    Dismissed,
+}
+
+impl<T> Form<T> {
+    /// A form under this message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), fields: PhantomData }
+    }
+}
+
+#[derive(Deserialize)]
+struct ElicitResult {
+    action: String,
+    content: Option<Value>,
+}
+
+impl<T: JsonSchema + DeserializeOwned> Ask for Form<T> {
+    type Answer = Filled<T>;
+
+    fn kind(&self) -> QuestionKind {
+        QuestionKind::Elicitation
+    }
+
+    fn params(&self) -> Json {
+        let schema = schema::of_form::<T>();
+        let params = json!({ "mode": "form", "message": self.message, "requestedSchema": schema });
+        Json::from_text(params.to_string())
+    }
+
+    fn read(&self, answer: &Json) -> Result<Filled<T>, Stop> {
+        let result: ElicitResult = read(answer)?;
+        match result.action.as_str() {
+            "accept" => {
+                let content = result.content.unwrap_or_else(|| json!({}));
+                let fields = serde_json::from_value(content).map_err(|error| Stop::BadAnswer(error.to_string()))?;
+                Ok(Filled::Accepted(fields))
+            }
+            "decline" => Ok(Filled::Declined),
+            _ => Ok(Filled::Dismissed),
+        }
+    }
+}
+
+/// A prompt for the client's model.
+#[derive(Debug, Clone)]
+pub struct Sampling {
+    prompt: String,
+    system: Option<String>,
+    tokens_max: u32,
+}
+
+/// What the client's model said.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Sampled {
+    /// The model's name.
+    pub model: String,
+    /// Its message: one content block, or several.
+    pub content: Value,
+    /// Why it ended.
+    #[serde(rename = "stopReason")]
+    pub stop_reason: Option<String>,
+}
+
+impl Sampled {
+    /// The text of the message, blocks joined.
+    pub fn text(&self) -> String {
+        let blocks = match &self.content {
+            Value::Array(blocks) => blocks.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Sampling {
+    /// A prompt from the user's side.
+    pub fn new(prompt: impl Into<String>) -> Self {
+        Self { prompt: prompt.into(), system: None, tokens_max: 1_000 }
+    }
+
+    /// How the model should behave.
+    pub fn system(self, system: impl Into<String>) -> Self {
+        Self { system: Some(system.into()), ..self }
+    }
+
+    /// How long its answer may be.
+    pub fn tokens_max(self, tokens_max: u32) -> Self {
+        Self { tokens_max, ..self }
+    }
+}
+
+impl Ask for Sampling {
+    type Answer = Sampled;
+
+    fn kind(&self) -> QuestionKind {
+        QuestionKind::Sampling
+    }
+
+    fn params(&self) -> Json {
+        let message = json!({ "role": "user", "content": { "type": "text", "text": self.prompt } });
+        let mut params = json!({ "messages": [message], "maxTokens": self.tokens_max });
+        if let Some(system) = &self.system {
+            params["systemPrompt"] = json!(system);
+        }
+        Json::from_text(params.to_string())
+    }
+
+    fn read(&self, answer: &Json) -> Result<Sampled, Stop> {
+        read(answer)
+    }
+}
+
+/// Asks for the folders that the client works in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Roots;
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Root {
+    /// Its `file:` URI.
+    pub uri: String,
+    /// Its name.
+    pub name: Option<String>,
+}
+
+impl Ask for Roots {
+    type Answer = Vec<Root>;
+
+    fn kind(&self) -> QuestionKind {
+        QuestionKind::Roots
+    }
+
+    fn params(&self) -> Json {
+        Json::from_text("{}")
+    }
+
+    fn read(&self, answer: &Json) -> Result<Vec<Root>, Stop> {
+        #[derive(Deserialize)]
+        struct ListRootsResult {
+            roots: Vec<Root>,
+        }
+        read::<ListRootsResult>(answer).map(|result| result.roots)
+    }
+}

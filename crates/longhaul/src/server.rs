@@ -1,0 +1,214 @@
+//! A whole server: tools, a store, an endpoint.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use longhaul_engine::{Engine, EngineLimits, SystemChance};
+use longhaul_receiver::{Catalogue, Options, Receiver};
+use longhaul_server::http::{self, Endpoint, Guard};
+use longhaul_server::{Identity, Limits, Metrics, Tokens, stdio};
+use longhaul_store::Store;
+use longhaul_task::Owner;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Error, Tool};
+
+/// Everything that a server is made of.
+#[derive(Debug, Default)]
+pub struct Server {
+    tools: Vec<Tool>,
+    options: Options,
+    limits: Limits,
+    engine_limits: EngineLimits,
+    tokens: Option<Tokens>,
+    origins: Vec<String>,
+}
+
+impl Server {
+    /// A server of that name, without tools.
+    pub fn new(name: impl Into<String>) -> Self {
+        let options = Options { name: name.into(), ..Options::default() };
+        Self { options, ..Self::default() }
+    }
+
+    /// Offers a tool.
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Offers several.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// The server's own version.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.options.version = version.into();
+        self
+    }
+
+    /// A word to models on how to use it.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.options.instructions = Some(instructions.into());
+        self
+    }
+
+    /// How often clients should ask about a task.
+    pub fn poll_interval_ms(mut self, poll_interval_ms: u64) -> Self {
+        self.options.poll_interval_ms = poll_interval_ms;
+        self
+    }
+
+    /// Who may call, and as whom. Without tokens only this machine can, and everybody is the same owner.
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// A web origin that may call.
+    pub fn origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// What clients may use.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What the engine may use.
+    pub fn engine_limits(mut self, limits: EngineLimits) -> Self {
+        self.engine_limits = limits;
+        self
+    }
+
+    /// Starts the engine on a store. What a dead process left behind is dealt with before this returns.
+    pub async fn start(self, store: Arc<dyn Store>) -> Result<Started, Error> {
+        let mut catalogue = Catalogue::default();
+        let mut tools = Vec::with_capacity(self.tools.len());
+        for tool in self.tools {
+            let (declaration, engine) = tool.split()?;
+            catalogue.add(declaration)?;
+            tools.push(engine);
+        }
+        let engine = Engine::start(store, tools, self.engine_limits, Arc::new(SystemChance)).await?;
+        let receiver = Receiver::new(engine, catalogue, self.options).await?;
+        let (limits, tokens, origins) = (self.limits, self.tokens, self.origins);
+        Ok(Started { receiver, limits, tokens, origins, stop: CancellationToken::new() })
+    }
+}
+
+/// A server whose engine runs, ready to be given connections.
+#[derive(Debug)]
+pub struct Started {
+    receiver: Receiver,
+    limits: Limits,
+    tokens: Option<Tokens>,
+    origins: Vec<String>,
+    stop: CancellationToken,
+}
+
+/// A name that is known to be one.
+fn owner(name: &str) -> Owner {
+    Owner::parse(name).unwrap_or_else(|_| unreachable!("{name} is a name"))
+}
+
+impl Started {
+    /// Listens for HTTP. Without tokens only on an address of this machine alone.
+    pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
+        if self.tokens.is_none() && !address.ip().is_loopback() {
+            return Err(Error::Open(address));
+        }
+        let listener = TcpListener::bind(address).await.map_err(|error| Error::Listen(address, error))?;
+        let address = listener.local_addr().map_err(|error| Error::Listen(address, error))?;
+        Ok(Listening { started: self, listener, address })
+    }
+
+    /// Serves one client over the standard streams until its end of file.
+    pub async fn serve_stdio(self) -> Result<(), Error> {
+        let input = tokio::io::BufReader::new(tokio::io::stdin());
+        let client = stdio::serve(
+            self.receiver.clone(),
+            owner("local"),
+            input,
+            tokio::io::stdout(),
+            self.limits.clone(),
+            self.stop.clone(),
+        );
+        let ended = tokio::select! {
+            ended = client => ended.map_err(Error::Stdio),
+            stopped = stopped(&self.receiver) => Err(stopped),
+        };
+        self.receiver.engine().shut_down().await;
+        ended
+    }
+
+    /// The handle that stops it.
+    pub fn stop_handle(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// The receiver, for whoever hosts it elsewhere.
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+}
+
+/// A server that has its address.
+#[derive(Debug)]
+pub struct Listening {
+    started: Started,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listening {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The handle that stops it.
+    pub fn stop_handle(&self) -> CancellationToken {
+        self.started.stop_handle()
+    }
+
+    /// The receiver behind it.
+    pub fn receiver(&self) -> &Receiver {
+        &self.started.receiver
+    }
+
+    /// Serves until it is stopped, then lets what is under way finish.
+    pub async fn serve(self) -> Result<(), Error> {
+        let Started { receiver, limits, tokens, origins, stop } = self.started;
+        let guard = Guard { loopback_only: tokens.is_none(), origins };
+        let identity = match tokens {
+            Some(tokens) => Identity::Tokens(tokens),
+            None => Identity::Everyone(owner("anonymous")),
+        };
+        let metrics = Metrics::default();
+        let endpoint = Endpoint { receiver: receiver.clone(), identity, guard, limits: limits.clone(), metrics };
+        let router = http::router(Arc::new(endpoint));
+        let closing = receiver.clone();
+        let told = stop.clone();
+        tokio::spawn(async move {
+            told.cancelled().await;
+            closing.close();
+        });
+        let ended = tokio::select! {
+            () = http::serve(self.listener, router, limits, stop) => Ok(()),
+            stopped = stopped(&receiver) => Err(stopped),
+        };
+        receiver.engine().shut_down().await;
+        ended
+    }
+}
+
+/// Nothing can be promised on a store that has stopped, so the server does too.
+async fn stopped(receiver: &Receiver) -> Error {
+    Error::Stopped(receiver.engine().store().stopped().await)
+}

@@ -1,0 +1,235 @@
+//! Registering a tool.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_engine::{Ctx, Handler, Stop, ToolLimits};
+use longhaul_task::{Json, OnCrash, Outcome, Policy, Retention, ToolRef};
+use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration, ToolError};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::{Answer, Failure, schema};
+
+/// A tool: what clients see of it, what it does, and what happens to its tasks.
+///
+/// ```
+/// use longhaul::{Ctx, OnCrash, Tool};
+/// # use longhaul::JsonSchema;
+///
+/// #[derive(serde::Deserialize, JsonSchema)]
+/// struct Pages {
+///     /// How many pages to write.
+///     pages: u32,
+/// }
+///
+/// let tool = Tool::new("write_book", |mut ctx: Ctx, Pages { pages }| async move {
+///     for page in 1..=pages {
+///         ctx.progress(page.into(), Some(pages.into()), &format!("page {page}")).await?;
+///     }
+///     Ok(format!("{pages} pages written"))
+/// })
+/// .description("Writes a book.")
+/// .on_crash(OnCrash::Retry);
+/// ```
+pub struct Tool {
+    name: String,
+    version: String,
+    title: Option<String>,
+    description: Option<String>,
+    input_schema: Json,
+    output_schema: Option<Json>,
+    annotations: Annotations,
+    task_support: TaskSupport,
+    policy: Policy,
+    retention: Retention,
+    limits: ToolLimits,
+    handler: Arc<dyn Handler>,
+    prelude: Option<Arc<dyn Handler>>,
+}
+
+/// How long results are kept unless the tool says otherwise: a day.
+const RETENTION_MS: u64 = 24 * 60 * 60 * 1_000;
+
+impl Tool {
+    /// A tool from a function of its typed arguments. The schema that clients see is derived from them.
+    pub fn new<A, R, F, Fut>(name: impl Into<String>, handler: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Answer + 'static,
+        F: Fn(Ctx, A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        let name = name.into();
+        Self {
+            version: "1".into(),
+            title: None,
+            description: None,
+            input_schema: schema::of::<A>(),
+            output_schema: R::output_schema(),
+            annotations: Annotations::default(),
+            task_support: TaskSupport::Optional,
+            policy: Policy::default(),
+            retention: Retention::FromCreation(RETENTION_MS),
+            limits: ToolLimits::default(),
+            handler: answering(handler),
+            prelude: None,
+            name,
+        }
+    }
+
+    /// Asks something before there is a task: what this returns becomes the arguments of the tool's own function, and
+    /// its own arguments are what clients send.
+    pub fn ask_first<A, B, F, Fut>(self, prelude: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        B: serde::Serialize + 'static,
+        F: Fn(Ctx, A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<B, Failure>> + Send + 'static,
+    {
+        let prelude = handler(prelude, |arguments: B| {
+            let body = Json::from_text(serde_json::to_string(&arguments)?);
+            Ok(Outcome::Answer { body, is_error: false })
+        });
+        Self { input_schema: schema::of::<A>(), prelude: Some(prelude), ..self }
+    }
+
+    /// The version of what it does. A task is only run by the version it was made for.
+    pub fn version(self, version: impl Into<String>) -> Self {
+        Self { version: version.into(), ..self }
+    }
+
+    /// A name for people.
+    pub fn title(self, title: impl Into<String>) -> Self {
+        Self { title: Some(title.into()), ..self }
+    }
+
+    /// What it does, for models and people.
+    pub fn description(self, description: impl Into<String>) -> Self {
+        Self { description: Some(description.into()), ..self }
+    }
+
+    /// The schema of its arguments, where the derived one will not do.
+    pub fn input_schema(self, schema: &serde_json::Value) -> Self {
+        Self { input_schema: Json::from_text(schema.to_string()), ..self }
+    }
+
+    /// Hints for clients.
+    pub fn annotations(self, annotations: Annotations) -> Self {
+        Self { annotations, ..self }
+    }
+
+    /// Whether a call becomes a task. By default it does, for clients that can take one.
+    pub fn task_support(self, task_support: TaskSupport) -> Self {
+        Self { task_support, ..self }
+    }
+
+    /// What happens to a task whose process died. By default it fails.
+    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
+        self.policy.on_crash = on_crash;
+        self
+    }
+
+    /// How many attempts there may be in all, and how long to wait before the second; the wait doubles from there.
+    pub fn attempts(mut self, attempts_max: u32, backoff: Duration) -> Self {
+        self.policy.attempts_max = attempts_max;
+        self.policy.backoff_ms = ms(backoff);
+        self
+    }
+
+    /// How long the handler may run without waiting for an answer.
+    pub fn running_time_max(mut self, limit: Duration) -> Self {
+        self.policy.running_ms_max = ms(limit);
+        self
+    }
+
+    /// How long a task may take from its creation to its end.
+    pub fn life_time_max(mut self, limit: Duration) -> Self {
+        self.policy.life_ms_max = ms(limit);
+        self
+    }
+
+    /// How long results are kept.
+    pub fn retention(self, retention: Retention) -> Self {
+        Self { retention, ..self }
+    }
+
+    /// What it may use.
+    pub fn limits(self, limits: ToolLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The two halves: what clients see, and what the engine runs.
+    pub(crate) fn split(self) -> Result<(ToolDeclaration, longhaul_engine::Tool), ToolError> {
+        let mut draft = ToolDeclaration::draft(self.name.as_str())
+            .input_schema(self.input_schema)
+            .annotations(self.annotations)
+            .task_support(self.task_support);
+        if let Some(title) = self.title {
+            draft = draft.title(title);
+        }
+        if let Some(description) = self.description {
+            draft = draft.description(description);
+        }
+        if let Some(schema) = self.output_schema {
+            draft = draft.output_schema(schema);
+        }
+        let engine = longhaul_engine::Tool {
+            tool: ToolRef::new(self.name, self.version),
+            policy: self.policy,
+            retention: self.retention,
+            limits: self.limits,
+            handler: self.handler,
+            prelude: self.prelude,
+        };
+        Ok((draft.declare()?, engine))
+    }
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn answering<A, R, F, Fut>(function: F) -> Arc<dyn Handler>
+where
+    A: DeserializeOwned + Send + 'static,
+    R: Answer + 'static,
+    F: Fn(Ctx, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+{
+    handler(function, |answer: R| {
+        let result = answer.into_result()?;
+        let is_error = result.is_error();
+        Ok(Outcome::Answer { body: result.into_json(), is_error })
+    })
+}
+
+/// A function of typed arguments as the engine runs it.
+fn handler<A, R, F, Fut>(function: F, end: fn(R) -> Result<Outcome, Failure>) -> Arc<dyn Handler>
+where
+    A: DeserializeOwned + Send + 'static,
+    R: 'static,
+    F: Fn(Ctx, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+{
+    let function = Arc::new(function);
+    Arc::new(move |ctx: Ctx, input: Json| {
+        let function = Arc::clone(&function);
+        let running: std::pin::Pin<Box<dyn Future<Output = Result<Outcome, Stop>> + Send>> = Box::pin(async move {
+            // The schema let it through, but a type can be stricter than its schema.
+            let ended = match serde_json::from_str(input.as_str()) {
+                Ok(arguments) => function(ctx, arguments).await.and_then(end),
+                Err(error) => Err(Failure::tool(format!("the arguments do not fit this tool: {error}"))),
+            };
+            ended.or_else(Failure::into_end)
+        });
+        running
+    })
+}

@@ -1,0 +1,139 @@
+//! Jobs: slow ones, failing ones, ones that ask.
+
+use std::time::Duration;
+
+use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Sampling, TaskSupport, Tool};
+use serde::{Deserialize, Serialize};
+
+pub(crate) fn tools() -> Vec<Tool> {
+    vec![
+        Tool::new("slow_compute", slow_compute).description("Takes that many seconds."),
+        Tool::new("failing_job", failing_job)
+            .description("Fails after a second, as a tool does.")
+            .task_support(TaskSupport::Required),
+        Tool::new("protocol_error_job", protocol_error_job)
+            .description("Ends in a JSON-RPC error.")
+            .task_support(TaskSupport::Required),
+        Tool::new("confirm_delete", confirm_delete)
+            .description("Asks before it (pretends to) delete a file.")
+            .task_support(TaskSupport::Required),
+        Tool::new("multi_input", multi_input)
+            .description("Asks two things at once.")
+            .task_support(TaskSupport::Required),
+        Tool::new("ask_model", ask_model).description("Asks the client's model.").task_support(TaskSupport::Required),
+        Tool::new("test_tool_with_task", greet_as_task)
+            .description("Asks for a name, then greets in a task.")
+            .ask_first(ask_name)
+            .task_support(TaskSupport::Required),
+        Tool::new("echo", echo).description("Says what it is told, at once."),
+        Tool::new("big_result", big_result)
+            .description("A result of that many bytes.")
+            .task_support(TaskSupport::Required),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct SlowCompute {
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    seconds: f64,
+    #[serde(default)]
+    label: String,
+}
+
+async fn slow_compute(ctx: Ctx, SlowCompute { seconds, label }: SlowCompute) -> Result<String, Failure> {
+    tokio::select! {
+        () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => Ok(format!("{label}: done after {seconds} s")),
+        () = ctx.cancelled() => Err(Failure::tool("stopped")),
+    }
+}
+
+async fn failing_job(_: Ctx, _: NoArgs) -> Result<String, Failure> {
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    Err(Failure::tool("This job fails, as it should."))
+}
+
+async fn protocol_error_job(_: Ctx, _: NoArgs) -> Result<String, Failure> {
+    Err(Failure::protocol(-32603, "This job ends in a protocol error, as it should."))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ConfirmDelete {
+    filename: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Confirmation {
+    /// Really?
+    confirm: bool,
+}
+
+async fn confirm_delete(mut ctx: Ctx, ConfirmDelete { filename }: ConfirmDelete) -> Result<String, Failure> {
+    let question = Form::<Confirmation>::new(format!("Delete {filename}?"));
+    Ok(match ctx.ask("confirm", question).await? {
+        Filled::Accepted(Confirmation { confirm: true }) => format!("{filename} is deleted."),
+        _ => format!("{filename} is kept."),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+async fn multi_input(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
+    let (mut who, mut whether) = (ctx.fork("who"), ctx.fork("whether"));
+    let (name, confirmed) = tokio::join!(
+        who.ask("name", Form::<Name>::new("What is your name?")),
+        whether.ask("confirm", Form::<Confirmation>::new("Go on?")),
+    );
+    let name = match name? {
+        Filled::Accepted(Name { name }) => name,
+        _ => "nobody".into(),
+    };
+    let confirmed = matches!(confirmed?, Filled::Accepted(Confirmation { confirm: true }));
+    Ok(format!("{name} said {}.", if confirmed { "yes" } else { "no" }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct AskModel {
+    prompt: String,
+}
+
+async fn ask_model(mut ctx: Ctx, AskModel { prompt }: AskModel) -> Result<String, Failure> {
+    Ok(ctx.ask("model", Sampling::new(prompt)).await?.text())
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Greeting {
+    name: String,
+}
+
+async fn ask_name(mut ctx: Ctx, _: NoArgs) -> Result<Greeting, Failure> {
+    match ctx.ask("user_name", Form::<Name>::new("What is your name?")).await? {
+        Filled::Accepted(Name { name }) => Ok(Greeting { name }),
+        _ => Err(Failure::tool("It takes a name.")),
+    }
+}
+
+async fn greet_as_task(_: Ctx, Greeting { name }: Greeting) -> Result<String, Failure> {
+    Ok(format!("Hello, {name}, from a task!"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+async fn echo(_: Ctx, Echo { text }: Echo) -> Result<String, Failure> {
+    Ok(text)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct BigResult {
+    #[schemars(range(max = 15_000_000))]
+    bytes: usize,
+}
+
+async fn big_result(_: Ctx, BigResult { bytes }: BigResult) -> Result<String, Failure> {
+    Ok("x".repeat(bytes))
+}

@@ -1,0 +1,32 @@
+//! The smallest durable server: one tool, one file.
+//!
+//! `cargo run --release -p longhaul --example smallest`
+
+use std::time::Duration;
+
+use longhaul::{Ctx, JsonSchema, OnCrash, Server, StoreUrl, Tool};
+
+#[derive(serde::Deserialize, JsonSchema)]
+struct Book {
+    /// How many pages to write.
+    pages: u32,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let write_book = Tool::new("write_book", |mut ctx: Ctx, Book { pages }| async move {
+        for page in 1..=pages {
+            ctx.progress(page.into(), Some(pages.into()), &format!("page {page}")).await?;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        Ok(format!("{pages} pages written"))
+    })
+    .description("Writes a book.")
+    .on_crash(OnCrash::Retry);
+
+    let store = "sqlite:books.db".parse::<StoreUrl>()?.open()?;
+    let server = Server::new("library").tool(write_book).start(store).await?;
+    let listening = server.listen("127.0.0.1:8377".parse()?).await?;
+    println!("listening on http://{}/mcp", listening.address());
+    Ok(listening.serve().await?)
+}
