@@ -20,14 +20,14 @@ struct Answer<'a> {
     jsonrpc: &'a str,
     id: u64,
     #[serde(borrow)]
-    result: Option<Task<'a>>,
+    result: Option<Received<'a>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Task<'a> {
+struct Received<'a> {
     result_type: &'a str,
     task_id: Option<&'a str>,
     status: Option<&'a str>,
@@ -57,9 +57,8 @@ pub fn status(body: &[u8], id: u64, task_id: &str) -> anyhow::Result<Status> {
     check_status(body, &task)
 }
 
-fn task<'a>(body: &'a [u8], id: u64, result_type: &str) -> anyhow::Result<Task<'a>> {
-    let answer: Answer<'a> =
-        serde_json::from_slice(body).with_context(|| no_task(body, "not understood"))?;
+fn task<'a>(body: &'a [u8], id: u64, result_type: &str) -> anyhow::Result<Received<'a>> {
+    let answer: Answer<'a> = serde_json::from_slice(body).with_context(|| no_task(body, "not understood"))?;
     if answer.jsonrpc != "2.0" || answer.id != id {
         bail!(no_task(body, "the answer to another request"));
     }
@@ -72,12 +71,10 @@ fn task<'a>(body: &'a [u8], id: u64, result_type: &str) -> anyhow::Result<Task<'
     }
 }
 
-fn check_status(body: &[u8], task: &Task<'_>) -> anyhow::Result<Status> {
+fn check_status(body: &[u8], task: &Received<'_>) -> anyhow::Result<Status> {
     match (task.status, task.result) {
         (Some("working"), None) => Ok(Status::Working),
-        (Some("completed"), Some(result)) if result.get().contains(ECHO_TEXT) => {
-            Ok(Status::Completed)
-        }
+        (Some("completed"), Some(result)) if result.get().contains(ECHO_TEXT) => Ok(Status::Completed),
         // A creation may already say `completed`; its answer has no room for the result.
         (Some("completed"), None) if task.result_type == "task" => Ok(Status::Completed),
         _ => bail!(no_task(body, "an unexpected status or result")),
@@ -85,10 +82,7 @@ fn check_status(body: &[u8], task: &Task<'_>) -> anyhow::Result<Status> {
 }
 
 fn no_task(body: &[u8], why: &str) -> String {
-    format!(
-        "an answer is no task ({why}): {}",
-        String::from_utf8_lossy(body)
-    )
+    format!("an answer is no task ({why}): {}", String::from_utf8_lossy(body))
 }
 
 #[cfg(test)]
@@ -131,10 +125,7 @@ mod tests {
     #[test]
     fn a_completed_task_must_hold_the_echoed_text() {
         let right = get_answer("completed", ECHO_TEXT);
-        assert_eq!(
-            status(right.as_bytes(), 1, "a").unwrap(),
-            Status::Completed
-        );
+        assert_eq!(status(right.as_bytes(), 1, "a").unwrap(), Status::Completed);
         assert!(status(get_answer("completed", "x").as_bytes(), 1, "a").is_err());
         assert!(status(get_answer("failed", ECHO_TEXT).as_bytes(), 1, "a").is_err());
     }

@@ -36,15 +36,9 @@ impl Connection {
     /// # Errors
     /// When nobody listens there.
     pub async fn open(server: SocketAddr) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(server)
-            .await
-            .with_context(|| format!("cannot connect to {server}"))?;
+        let stream = TcpStream::connect(server).await.with_context(|| format!("cannot connect to {server}"))?;
         stream.set_nodelay(true)?;
-        Ok(Self {
-            stream,
-            buffer: vec![0; READ_BYTES],
-            filled: 0,
-        })
+        Ok(Self { stream, buffer: vec![0; READ_BYTES], filled: 0 })
     }
 
     /// Sends the bytes of one request and returns the body of its answer.
@@ -74,11 +68,7 @@ impl Connection {
             } else if self.filled == self.buffer.len() {
                 bail!("the headers of an answer exceed {READ_BYTES} bytes");
             }
-            let count = self
-                .stream
-                .read(&mut self.buffer[self.filled..])
-                .await
-                .context("cannot read an answer")?;
+            let count = self.stream.read(&mut self.buffer[self.filled..]).await.context("cannot read an answer")?;
             if count == 0 {
                 bail!("the server closed the connection");
             }
@@ -105,11 +95,7 @@ fn parse_head(bytes: &[u8]) -> anyhow::Result<Option<Head>> {
     if body_length > ANSWER_BYTES_MAX {
         bail!("an answer of {body_length} bytes is longer than {ANSWER_BYTES_MAX}");
     }
-    Ok(Some(Head {
-        length,
-        body_length,
-        status: response.code.unwrap_or_default(),
-    }))
+    Ok(Some(Head { length, body_length, status: response.code.unwrap_or_default() }))
 }
 
 #[cfg(test)]

@@ -46,10 +46,7 @@ fn main() -> ExitCode {
     let (scenario, outcome) = Cli::parse().scenario.run();
     let (mut line, code) = match outcome {
         Ok(figures) => (figures, ExitCode::SUCCESS),
-        Err(error) => (
-            json!({ "errors": 1, "error": format!("{error:#}") }),
-            ExitCode::FAILURE,
-        ),
+        Err(error) => (json!({ "errors": 1, "error": format!("{error:#}") }), ExitCode::FAILURE),
     };
     line["scenario"] = scenario.into();
     println!("{line}");

@@ -23,9 +23,7 @@ impl Requests {
     /// Prepares the parts that do not change.
     #[must_use]
     pub fn new(server: SocketAddr, token: Option<&str>) -> Self {
-        let authorization = token.map_or_else(String::new, |token| {
-            format!("Authorization: Bearer {token}\r\n")
-        });
+        let authorization = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
         let head = |method: &str| {
             format!(
                 "POST /mcp HTTP/1.1\r\nHost: {server}\r\nContent-Type: application/json\r\n\
@@ -33,11 +31,7 @@ impl Requests {
                  MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\nMcp-Name: "
             )
         };
-        Self {
-            create_head: head("tools/call"),
-            get_head: head("tasks/get"),
-            body: Vec::with_capacity(1024),
-        }
+        Self { create_head: head("tools/call"), get_head: head("tasks/get"), body: Vec::with_capacity(1024) }
     }
 
     /// `tools/call` of `echo`, into `out`.
@@ -67,10 +61,7 @@ impl Requests {
 
 fn assemble(out: &mut Vec<u8>, head: &str, name: &str, body: &[u8]) {
     out.clear();
-    put(
-        out,
-        format_args!("{head}{name}\r\nContent-Length: {}\r\n\r\n", body.len()),
-    );
+    put(out, format_args!("{head}{name}\r\nContent-Length: {}\r\n\r\n", body.len()));
     out.extend_from_slice(body);
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context;
 use hdrhistogram::Histogram;
-use procfs::process::Process;
+use procfs::{CurrentSI, KernelStats, process::Process};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -64,16 +64,22 @@ impl Window {
         self.phase == Phase::Over
     }
 
+    /// Whether what ends now counts.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        self.phase == Phase::Measured
+    }
+
     /// Counts one request that was answered now.
     pub fn count_request(&mut self) {
-        if self.phase == Phase::Measured {
+        if self.is_measured() {
             self.requests += 1;
         }
     }
 
     /// Records one operation that ended now.
     pub fn record(&mut self, started: Instant) {
-        if self.phase == Phase::Measured {
+        if self.is_measured() {
             let elapsed = u64::try_from(started.elapsed().as_nanos()).unwrap_or(LATENCY_NS_MAX);
             self.latency_ns.saturating_record(elapsed);
         }
@@ -111,9 +117,7 @@ where
 /// # Errors
 /// Those of the future.
 pub fn on_one_thread<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, work)
 }
 
@@ -140,10 +144,7 @@ async fn follow(window: &SharedWindow, timing: &Timing) -> anyhow::Result<Value>
     Ok(figures(&window, timing, &before, &after))
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a run are far below 2^52"
-)]
+#[expect(clippy::cast_precision_loss, reason = "counts of a run are far below 2^52")]
 fn figures(window: &Window, timing: &Timing, before: &Sample, after: &Sample) -> Value {
     let seconds = (after.at - before.at).as_secs_f64();
     let latency = &window.latency_ns;
@@ -162,16 +163,15 @@ fn figures(window: &Window, timing: &Timing, before: &Sample, after: &Sample) ->
         "max_us": round(latency.max() as f64 / 1e3),
     });
     let mut cpu = |side: &str, seconds_cpu: f64| {
-        line[format!("{side}_cpu_us_per_operation")] =
-            round(seconds_cpu * 1e6 / operations.max(1) as f64).into();
-        line[format!("{side}_cpu_us_per_request")] =
-            round(seconds_cpu * 1e6 / window.requests.max(1) as f64).into();
+        line[format!("{side}_cpu_us_per_operation")] = round(seconds_cpu * 1e6 / operations.max(1) as f64).into();
+        line[format!("{side}_cpu_us_per_request")] = round(seconds_cpu * 1e6 / window.requests.max(1) as f64).into();
         line[format!("{side}_cores")] = round(seconds_cpu / seconds).into();
     };
     cpu("load", after.own_cpu_s - before.own_cpu_s);
     if let (Some(after), Some(before)) = (after.server_cpu_s, before.server_cpu_s) {
         cpu("server", after - before);
     }
+    line["other_cores"] = round(after.other_cores_since(before)).into();
     line
 }
 
@@ -180,21 +180,29 @@ pub(crate) fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-struct Sample {
+/// Processor time spent until one moment.
+pub(crate) struct Sample {
     at: Instant,
     own_cpu_s: f64,
     server_cpu_s: Option<f64>,
+    machine_cpu_s: f64,
 }
 
 impl Sample {
-    fn take(server: Option<i32>) -> anyhow::Result<Self> {
+    pub(crate) fn take(server: Option<i32>) -> anyhow::Result<Self> {
         Ok(Self {
             at: Instant::now(),
             own_cpu_s: cpu_seconds(&Process::myself()?)?,
-            server_cpu_s: server
-                .map(|pid| cpu_seconds(&process(pid)?))
-                .transpose()?,
+            server_cpu_s: server.map(|pid| cpu_seconds(&process(pid)?)).transpose()?,
+            machine_cpu_s: machine_cpu_seconds()?,
         })
+    }
+
+    /// What somebody else used: a run beside a busy neighbour should be seen to be one.
+    pub(crate) fn other_cores_since(&self, before: &Self) -> f64 {
+        let known_s = |sample: &Self| sample.own_cpu_s + sample.server_cpu_s.unwrap_or_default();
+        let other_s = self.machine_cpu_s - before.machine_cpu_s - (known_s(self) - known_s(before));
+        other_s.max(0.0) / (self.at - before.at).as_secs_f64()
     }
 }
 
@@ -207,11 +215,20 @@ pub fn process(pid: i32) -> anyhow::Result<Process> {
 }
 
 /// User and system time of all threads, living and dead.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "clock ticks of a run are far below 2^52"
-)]
 fn cpu_seconds(process: &Process) -> anyhow::Result<f64> {
     let stat = process.stat()?;
-    Ok((stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64)
+    Ok(seconds(stat.utime + stat.stime))
+}
+
+/// What all processors of this machine spent on anything but idling.
+fn machine_cpu_seconds() -> anyhow::Result<f64> {
+    let cpu = KernelStats::current()?.total;
+    let interrupts = cpu.irq.unwrap_or(0) + cpu.softirq.unwrap_or(0);
+    let stolen = cpu.steal.unwrap_or(0);
+    Ok(seconds(cpu.user + cpu.nice + cpu.system + interrupts + stolen))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "clock ticks since boot are far below 2^52")]
+fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / procfs::ticks_per_second() as f64
 }

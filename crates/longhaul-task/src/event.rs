@@ -131,8 +131,15 @@ pub enum Effect {
         /// The fence it held.
         fence: u64,
     },
-    /// The task has ended.
-    Settled,
+    /// A task has ended: the event's own, or one below it.
+    Settled {
+        /// Which.
+        key: crate::TaskKey,
+        /// Of which tool.
+        tool: crate::ToolRef,
+        /// Where it stood before.
+        was: crate::PhaseName,
+    },
     /// The whole family is gone.
     Deleted,
 }

@@ -34,12 +34,13 @@ impl Retention {
         }
     }
 
-    /// The milliseconds from creation that a requestor may count on, as of `now`, for a family that has not settled
-    /// by then. It grows while the work goes on and never shrinks, because the end can only come later than `now`.
-    pub fn promised_ms(self, created_at: Timestamp, now: Timestamp, life_ms_max: u64) -> Option<u64> {
+    /// Until when a requestor may count on a family made at `created_at` that has not settled by `now`. It moves on
+    /// while the work does and never comes back, because the end can only come later than `now`. Counted from the end,
+    /// it is the latest that it can be: nobody knows the end before it has come, only that it comes by `life`.
+    pub fn promised_until(self, created_at: Timestamp, now: Timestamp, life: Timestamp) -> Option<Timestamp> {
         match self {
-            Self::FromEnd(ms) => Some(life_ms_max.saturating_add(ms)),
-            _ => self.expires_at(created_at, now.max(created_at)).map(|at| at.ms_since(created_at)),
+            Self::FromEnd(_) => self.expires_at(created_at, life),
+            Self::FromCreation(_) | Self::Unlimited => self.expires_at(created_at, now),
         }
     }
 }
@@ -64,9 +65,9 @@ mod tests {
         let retention = Retention::FromCreation(300_000);
         for age in [0, 200_000, 250_000, 400_000] {
             let now = CREATED.plus_ms(age);
-            let promised = retention.promised_ms(CREATED, now, 0).unwrap();
-            let kept = retention.expires_at(CREATED, now.plus_ms(1)).unwrap().ms_since(CREATED);
-            assert!(kept >= promised, "promised {promised}, kept {kept}");
+            let promised = retention.promised_until(CREATED, now, now).unwrap();
+            let kept = retention.expires_at(CREATED, now.plus_ms(1)).unwrap();
+            assert!(kept >= promised, "promised until {promised:?}, kept until {kept:?}");
         }
     }
 }

@@ -113,14 +113,17 @@ impl Task {
         }
     }
 
-    /// How many milliseconds from creation the requestor may count on finding it.
+    /// How many milliseconds from its creation the requestor will find it. A child is kept with its family, so its
+    /// retention counts from the root's creation, too.
     pub fn ttl_ms(&self, now: Timestamp) -> Option<u64> {
-        match self.phase {
-            Phase::Settled { at, .. } => {
-                self.retention.expires_at(self.family.since, at).map(|expires| expires.ms_since(self.created_at))
-            }
-            _ => self.retention.promised_ms(self.created_at, now, self.policy.life_ms_max),
-        }
+        let since = self.family.since;
+        let until = if let Phase::Settled { at, .. } = self.phase {
+            self.retention.expires_at(since, at)
+        } else {
+            let life = self.created_at.plus_ms(self.policy.life_ms_max);
+            self.retention.promised_until(since, now.max(self.updated_at), life)
+        };
+        until.map(|at| at.ms_since(self.created_at))
     }
 
     /// The same task after a change: one revision on, and never earlier than before.

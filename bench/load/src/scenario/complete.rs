@@ -24,9 +24,7 @@ pub struct Args {
 /// # Errors
 /// When an answer is no task.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
-    window::measure(&args.timing, |_, window| {
-        client(args.server.clone(), window)
-    })
+    window::measure(&args.timing, |_, window| client(args.server.clone(), window))
 }
 
 async fn client(server: Server, window: SharedWindow) -> anyhow::Result<()> {

@@ -28,9 +28,7 @@ pub struct Args {
 /// When an answer is no task.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
     let ids = Rc::new(RefCell::new(Ids::default()));
-    let figures = window::measure(&args.timing, |_, window| {
-        client(args.server.clone(), window, Rc::clone(&ids))
-    })?;
+    let figures = window::measure(&args.timing, |_, window| client(args.server.clone(), window, Rc::clone(&ids)))?;
     if let Some(path) = &args.ids_out {
         ids.borrow().write(path)?;
     }

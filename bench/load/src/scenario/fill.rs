@@ -44,24 +44,17 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Value> {
     let started = Instant::now();
     let created = Rc::new(RefCell::new(Ids::default()));
-    on_one_thread(each(args, |session| {
-        create(session, args.count, Rc::clone(&created))
-    }))?;
+    on_one_thread(each(args, |session| create(session, args.count, Rc::clone(&created))))?;
     let created_s = started.elapsed().as_secs_f64();
     let created = Rc::new(created.take());
     if args.settle {
         let next = Rc::new(Cell::new(0));
-        on_one_thread(each(args, |session| {
-            settle(session, Rc::clone(&created), Rc::clone(&next))
-        }))?;
+        on_one_thread(each(args, |session| settle(session, Rc::clone(&created), Rc::clone(&next))))?;
     }
     if let Some(path) = &args.ids_out {
         created.write(path)?;
     }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a count of tasks is far below 2^52"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "a count of tasks is far below 2^52")]
     let rate = created.len() as f64 / created_s;
     Ok(json!({
         "connections": args.connections,
@@ -73,10 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<Value> {
     }))
 }
 
-async fn each<Running>(
-    args: &Args,
-    mut client: impl FnMut(Session) -> Running,
-) -> anyhow::Result<()>
+async fn each<Running>(args: &Args, mut client: impl FnMut(Session) -> Running) -> anyhow::Result<()>
 where
     Running: Future<Output = anyhow::Result<()>> + 'static,
 {

@@ -14,7 +14,7 @@ use anyhow::Context;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-use crate::window::round;
+use crate::window::{Sample, round};
 
 /// Flags of `load fsync`.
 #[derive(clap::Args)]
@@ -36,7 +36,9 @@ pub struct Args {
 /// When the directory cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
     let path = args.dir.join(format!("fsync-{}.tmp", std::process::id()));
+    let before = Sample::take(None)?;
     let measured = measure(args, &path);
+    let other_cores = Sample::take(None)?.other_cores_since(&before);
     // Best effort: the figures matter more than a leftover file.
     std::fs::remove_file(&path).ok();
     let (append, overwrite) = measured.with_context(|| format!("cannot write in {}", args.dir.display()))?;
@@ -49,13 +51,11 @@ pub fn run(args: &Args) -> anyhow::Result<Value> {
         "p99_us": micros(&append, 0.99),
         "overwrite_p50_us": micros(&overwrite, 0.5),
         "overwrite_p99_us": micros(&overwrite, 0.99),
+        "other_cores": round(other_cores),
     }))
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "latencies in ns are far below 2^52"
-)]
+#[expect(clippy::cast_precision_loss, reason = "latencies in ns are far below 2^52")]
 fn micros(latency_ns: &Histogram<u64>, quantile: f64) -> f64 {
     round(latency_ns.value_at_quantile(quantile) as f64 / 1e3)
 }

@@ -60,7 +60,7 @@ async fn client(
         let mut window = window.borrow_mut();
         window.count_request();
         window.record(started);
-        if status == Status::Completed {
+        if status == Status::Completed && window.is_measured() {
             completed.set(completed.get() + 1);
         }
     }

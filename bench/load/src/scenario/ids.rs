@@ -47,8 +47,7 @@ impl Ids {
     /// # Errors
     /// When it cannot be read or is empty.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = fs::read_to_string(path)
-            .with_context(|| format!("cannot read the IDs in {}", path.display()))?;
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read the IDs in {}", path.display()))?;
         let mut ids = Self::default();
         text.lines().for_each(|line| ids.push(line));
         if ids.is_empty() {
@@ -62,8 +61,7 @@ impl Ids {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        fs::write(path, &self.text)
-            .with_context(|| format!("cannot write the IDs to {}", path.display()))
+        fs::write(path, &self.text).with_context(|| format!("cannot write the IDs to {}", path.display()))
     }
 }
 

@@ -62,7 +62,8 @@ fn end(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
         Outcome::Answer { .. } | Outcome::Cancelled => task.message.clone(),
     };
     next.phase = Phase::Settled { outcome, at: next.updated_at };
-    Change::of(next).with(Effect::Settled)
+    let settled = Effect::Settled { key: task.key.clone(), tool: task.tool.clone(), was: task.phase.name() };
+    Change::of(next).with(settled)
 }
 
 /// Ends a task from outside: its open descendants are cancelled with it, every attempt among them is void.
@@ -71,7 +72,7 @@ fn end_family(task: &Task, outcome: Outcome, around: &Surroundings, now: Timesta
     for descendant in around.open_descendants.iter().filter(|task| !task.is_settled()) {
         let ended = end_and_void(descendant, Outcome::Cancelled, now);
         change.relatives.push(ended.task);
-        change.effects.extend(ended.effects.into_iter().filter(|effect| *effect != Effect::Settled));
+        change.effects.extend(ended.effects);
     }
     change
 }

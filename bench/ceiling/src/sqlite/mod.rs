@@ -1,0 +1,112 @@
+//! rusqlite alone behind the endpoint: the least that a durable task server can do.
+//!
+//! A creation is acknowledged after its commit; then a second write settles the task. Reads come from memory if the
+//! task is there, else from the file. Memory holds only what is committed.
+
+mod reader;
+mod writer;
+
+use std::{path::Path, sync::Arc, thread::JoinHandle};
+
+use axum::http::StatusCode;
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use jiff::Timestamp;
+use quick_cache::sync::Cache;
+use rusqlite::Connection;
+use serde_json::value::RawValue;
+
+use crate::{
+    answer::{self, Task},
+    envelope::{Echo, Envelope},
+};
+use reader::Readers;
+use writer::{NewTask, Settlement, Writer};
+
+/// There is one owner here: the benchmark's load comes from one client.
+const OWNER: &str = "anonymous";
+
+/// Committed tasks as the JSON that `tasks/get` answers, by task ID.
+type Committed = Cache<Arc<str>, Bytes>;
+
+struct Endpoint {
+    committed: Arc<Committed>,
+    writer: Writer,
+    readers: Readers,
+}
+
+/// Opens the file and starts its writer, which ends when the router is dropped.
+pub fn open(path: &Path, cache_tasks: usize) -> anyhow::Result<(Router, JoinHandle<()>)> {
+    let connection = connect(path)?;
+    connection.execute_batch(include_str!("schema.sql"))?;
+    let committed = Arc::new(Cache::new(cache_tasks));
+    let (writer, thread) = writer::start(connection, Arc::clone(&committed))?;
+    let endpoint = Endpoint { committed, writer, readers: Readers::new(path) };
+    let router = Router::new().route("/mcp", post(respond)).with_state(Arc::new(endpoint));
+    Ok((router, thread))
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch(include_str!("pragmas.sql"))?;
+    Ok(connection)
+}
+
+async fn respond(State(endpoint): State<Arc<Endpoint>>, body: Bytes) -> Response {
+    let Some(request) = Envelope::parse(&body) else {
+        return answer::invalid();
+    };
+    let answered = match &*request.method {
+        "tools/call" if request.params.name == "echo" => endpoint.echo(request.id, request.params.arguments).await,
+        "tasks/get" => endpoint.get(request.id, &request.params.task_id),
+        _ => return answer::unknown(request.id),
+    };
+    answered.unwrap_or_else(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response())
+}
+
+impl Endpoint {
+    async fn echo(&self, id: &RawValue, arguments: Option<&RawValue>) -> anyhow::Result<Response> {
+        let Some(echo) = arguments.and_then(|json| serde_json::from_str::<Echo>(json.get()).ok()) else {
+            return Ok(answer::invalid());
+        };
+        let created_ms = Timestamp::now().as_millisecond();
+        let task_id = new_id(created_ms);
+        let task = Task { id: &task_id, created_ms, updated_ms: created_ms, result: None };
+        let created = task.created();
+        let new = NewTask {
+            id: Arc::clone(&task_id),
+            created_ms,
+            arguments: arguments.map_or("null", RawValue::get).into(),
+            view: task.detailed().into(),
+        };
+        self.writer.create(new).await?;
+        self.settle(task_id, created_ms, answer::echo_result(&echo.text))?;
+        Ok(answer::result(id, created.as_bytes()))
+    }
+
+    fn settle(&self, task_id: Arc<str>, created_ms: i64, result: String) -> anyhow::Result<()> {
+        // A task's timestamps never go backwards, whatever the clock does.
+        let settled_ms = Timestamp::now().as_millisecond().max(created_ms);
+        let task = Task { id: &task_id, created_ms, updated_ms: settled_ms, result: Some(&result) };
+        let view = task.detailed().into();
+        self.writer.settle(Settlement { id: task_id, settled_ms, result, view })
+    }
+
+    fn get(&self, id: &RawValue, task_id: &str) -> anyhow::Result<Response> {
+        if let Some(task) = self.committed.get(task_id) {
+            return Ok(answer::result(id, &task));
+        }
+        let task = self.readers.detailed(task_id)?;
+        Ok(task.map_or_else(|| answer::unknown(id), |task| answer::result(id, task.as_bytes())))
+    }
+}
+
+/// A time prefix, so that inserts go to the end of the tree, and 128 bits that nobody can guess.
+fn new_id(created_ms: i64) -> Arc<str> {
+    format!("{created_ms:012x}{:032x}", rand::random::<u128>()).into()
+}

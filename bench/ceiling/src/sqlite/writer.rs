@@ -1,0 +1,152 @@
+//! The one writer: it commits whatever is waiting in one transaction, publishes it, and only then acknowledges.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread::{self, JoinHandle},
+};
+
+use anyhow::Context;
+use bytes::Bytes;
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use tokio::sync::oneshot;
+
+use super::{Committed, OWNER};
+use crate::answer::{POLL_INTERVAL_MS, TTL_MS};
+
+/// Writes in one transaction at most, so that the first of them does not wait for all the others.
+const BATCH_MAX: usize = 1024;
+const RUNNING_MS_MAX: i64 = 600_000;
+const NODE: i64 = 1;
+
+const INSERT_TASK: &str =
+    "INSERT INTO task (owner, id, root_id, tool, tool_version, phase, revision, fence, attempt, node,
+    on_crash, generation, created_ms, updated_ms, started_ms, due_ms, retention_kind, retention_ms, running_ms_max,
+    poll_interval_ms)
+  VALUES (?1, ?2, ?2, 'echo', '1', 1, 1, 1, 1, ?3, 0, 4, ?4, ?4, ?4, ?5, 1, ?6, ?7, ?8)";
+const INSERT_INPUT: &str = "INSERT INTO input (owner, id, arguments) VALUES (?1, ?2, ?3)";
+const SETTLE_TASK: &str = "UPDATE task SET phase = 3, outcome_kind = 0, revision = revision + 1, node = NULL,
+    updated_ms = ?3, settled_ms = ?3, due_ms = ?4
+  WHERE owner = ?1 AND id = ?2 AND phase = 1 AND fence = 1";
+const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, payload) VALUES (?1, ?2, ?3)";
+
+/// A task to create, claimed in the same write.
+pub struct NewTask {
+    pub id: Arc<str>,
+    pub created_ms: i64,
+    pub arguments: String,
+    pub view: Bytes,
+}
+
+/// A task to settle with its result.
+pub struct Settlement {
+    pub id: Arc<str>,
+    pub settled_ms: i64,
+    pub result: String,
+    pub view: Bytes,
+}
+
+enum Write {
+    Create(NewTask, oneshot::Sender<()>),
+    Settle(Settlement),
+}
+
+/// Where requests leave their writes. The queue needs no limit of its own: a connection has at most one creation and
+/// one settlement in it.
+pub struct Writer {
+    queue: Sender<Write>,
+}
+
+impl Writer {
+    /// Returns once the task is on stable storage.
+    pub async fn create(&self, task: NewTask) -> anyhow::Result<()> {
+        let (acknowledge, acknowledged) = oneshot::channel();
+        self.send(Write::Create(task, acknowledge))?;
+        acknowledged.await.context("the writer has ended")
+    }
+
+    /// Leaves the settlement for the next commit.
+    pub fn settle(&self, settlement: Settlement) -> anyhow::Result<()> {
+        self.send(Write::Settle(settlement))
+    }
+
+    fn send(&self, write: Write) -> anyhow::Result<()> {
+        self.queue.send(write).ok().context("the writer has ended")
+    }
+}
+
+/// Starts the writer's thread. It ends when every [`Writer`] is gone.
+pub fn start(mut connection: Connection, committed: Arc<Committed>) -> anyhow::Result<(Writer, JoinHandle<()>)> {
+    let (queue, waiting) = mpsc::channel();
+    let thread = thread::Builder::new().name("writer".into()).spawn(move || {
+        if let Err(error) = run(&mut connection, &waiting, &committed) {
+            // Nothing after a failed commit can be promised.
+            eprintln!("the commit failed: {error}");
+            std::process::exit(1);
+        }
+    })?;
+    Ok((Writer { queue }, thread))
+}
+
+fn run(connection: &mut Connection, waiting: &Receiver<Write>, committed: &Committed) -> rusqlite::Result<()> {
+    let mut batch = Vec::with_capacity(BATCH_MAX);
+    while let Ok(first) = waiting.recv() {
+        batch.push(first);
+        batch.extend(waiting.try_iter().take(BATCH_MAX - 1));
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for write in &batch {
+            apply(&transaction, write)?;
+        }
+        transaction.commit()?;
+        for write in batch.drain(..) {
+            publish(write, committed);
+        }
+    }
+    Ok(())
+}
+
+fn apply(transaction: &Transaction<'_>, write: &Write) -> rusqlite::Result<()> {
+    match write {
+        Write::Create(task, _) => {
+            let (id, created) = (&*task.id, task.created_ms);
+            let limit = created + RUNNING_MS_MAX;
+            transaction.prepare_cached(INSERT_TASK)?.execute(params![
+                OWNER,
+                id,
+                NODE,
+                created,
+                limit,
+                TTL_MS,
+                RUNNING_MS_MAX,
+                POLL_INTERVAL_MS
+            ])?;
+            transaction.prepare_cached(INSERT_INPUT)?.execute(params![OWNER, id, task.arguments.as_bytes()])?;
+        }
+        Write::Settle(settlement) => {
+            let (id, settled) = (&*settlement.id, settlement.settled_ms);
+            let changed =
+                transaction.prepare_cached(SETTLE_TASK)?.execute(params![OWNER, id, settled, settled + TTL_MS])?;
+            if changed == 1 {
+                transaction.prepare_cached(INSERT_OUTCOME)?.execute(params![
+                    OWNER,
+                    id,
+                    settlement.result.as_bytes()
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn publish(write: Write, committed: &Committed) {
+    match write {
+        Write::Create(task, acknowledge) => {
+            committed.insert(task.id, task.view);
+            // The client may have gone; its task is there all the same.
+            acknowledge.send(()).ok();
+        }
+        Write::Settle(settlement) => committed.insert(settlement.id, settlement.view),
+    }
+}

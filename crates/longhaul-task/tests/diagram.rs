@@ -1,0 +1,225 @@
+//! The diagram in `ARCHITECTURE.md` and the machine say the same: every edge that is drawn happens, and every edge that
+//! happens is drawn.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use longhaul_task::transition::{
+    self, Answer, Ask, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
+};
+use longhaul_task::{
+    Event, Json, NodeId, OnCrash, Outcome, Owner, PhaseName, Place, Policy, QuestionKey, QuestionKind, Retention,
+    Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
+};
+
+/// From, to, and the event's name; `[*]` is before the creation and after the deletion.
+type Edge = (String, String, String);
+
+const OUTSIDE: &str = "[*]";
+const START: Timestamp = Timestamp::from_ms(1_000);
+/// Before every limit of the samples, and after all of them.
+const TIMES: [Timestamp; 2] = [Timestamp::from_ms(2_000), Timestamp::from_ms(u64::MAX)];
+
+#[test]
+fn the_diagram_shows_what_the_machine_does() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md");
+    let page = std::fs::read_to_string(page).expect("ARCHITECTURE.md stands at the top of the repository");
+    let difference = difference(&drawn(&page), &real());
+    assert!(difference.is_empty(), "ARCHITECTURE.md and the machine differ:\n{difference}");
+}
+
+#[test]
+fn a_diagram_that_shows_too_much_or_too_little_is_noticed() {
+    let page = |edges: &str| format!("# Title\n```mermaid\nstateDiagram-v2\n{edges}\n```\n");
+    let right = drawn(&page("    [*] --> queued: create, spawn\n    settled --> [*]: delete"));
+    assert_eq!(right.len(), 3);
+    assert_eq!(difference(&right, &right), "");
+    let wrong = drawn(&page("    [*] --> queued: create, spawn\n    settled --> queued: delete"));
+    assert_eq!(
+        difference(&wrong, &right),
+        "  drawn, but never happens: settled --> queued: delete\n  happens, but is not drawn: settled --> [*]: delete\n"
+    );
+}
+
+#[test]
+fn the_samples_stand_in_every_phase_and_meet_every_event() {
+    let phases: BTreeSet<PhaseName> = samples().iter().map(|task| task.phase.name()).collect();
+    assert!(phases.into_iter().eq(PhaseName::ALL));
+    let places: Vec<usize> = events(&samples()[0]).iter().map(place).collect();
+    assert!(places.into_iter().eq(0..EVENTS));
+}
+
+/// The edges in the page's one state diagram.
+fn drawn(page: &str) -> BTreeSet<Edge> {
+    let block = page
+        .split("```mermaid\n")
+        .skip(1)
+        .find_map(|rest| rest.split("```").next()?.trim_start().strip_prefix("stateDiagram-v2"))
+        .expect("ARCHITECTURE.md has a mermaid block with a stateDiagram-v2");
+    let lines = block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("direction "));
+    lines.flat_map(edges_of).collect()
+}
+
+fn edges_of(line: &str) -> Vec<Edge> {
+    let parts = line.split_once("-->").and_then(|(from, rest)| Some((from, rest.split_once(':')?)));
+    let Some((from, (to, labels))) = parts else { panic!("not an edge with a label: {line}") };
+    for end in [from.trim(), to.trim()] {
+        assert!(end == OUTSIDE || PhaseName::parse(end).is_some(), "`{end}` is no phase: {line}");
+    }
+    labels.split(", ").map(|label| (from.trim().into(), to.trim().into(), label.trim().into())).collect()
+}
+
+/// The edges that happen when every event is tried on every sample.
+fn real() -> BTreeSet<Edge> {
+    let mut edges = BTreeSet::new();
+    for claimed_by in [None, Some(node())] {
+        let task = create("root", OnCrash::Fail, 1, claimed_by);
+        edges.insert((OUTSIDE.into(), name(&task), "create".into()));
+    }
+    for task in samples() {
+        for (event, now) in TIMES.iter().flat_map(|now| events(&task).into_iter().map(move |event| (event, *now))) {
+            let Ok(change) = transition::apply(&task, &event, &Surroundings::default(), now) else { continue };
+            let to = if change.deletes_family() { OUTSIDE.into() } else { name(&change.task) };
+            edges.insert((name(&task), to, event.name().into()));
+            if let Some((child, _)) = change.child {
+                edges.insert((OUTSIDE.into(), name(&child), event.name().into()));
+            }
+        }
+    }
+    edges
+}
+
+fn difference(drawn: &BTreeSet<Edge>, real: &BTreeSet<Edge>) -> String {
+    let mut text = String::new();
+    for (verdict, edges) in
+        [("drawn, but never happens", drawn.difference(real)), ("happens, but is not drawn", real.difference(drawn))]
+    {
+        for (from, to, label) in edges {
+            writeln!(text, "  {verdict}: {from} --> {to}: {label}").unwrap();
+        }
+    }
+    text
+}
+
+/// A task in every phase, and in every variant of it that an event could treat in its own way.
+fn samples() -> Vec<Task> {
+    let mut samples = Vec::new();
+    for on_crash in [OnCrash::Fail, OnCrash::Retry, OnCrash::Resume] {
+        for attempts_max in [1, 2] {
+            let queued = create("root", on_crash, attempts_max, None);
+            let running = create("root", on_crash, attempts_max, Some(node()));
+            let waiting_for_one = after(&running, &ask(&running));
+            let waiting_for_two = after(&waiting_for_one, &ask(&waiting_for_one));
+            let settled = after(&running, &Event::Cancel(Cancel::default()));
+            if on_crash == OnCrash::Resume {
+                for task in [&waiting_for_one, &waiting_for_two] {
+                    samples.push(after(task, &park(task, None)));
+                }
+                for wake_at in [None, Some(TIMES[0])] {
+                    samples.push(after(&running, &park(&running, wake_at)));
+                }
+            }
+            let spawned = transition::apply(&running, &spawn(&running, None), &Surroundings::default(), START);
+            let (child, _) = spawned.unwrap().child.unwrap();
+            samples.extend([queued, running, waiting_for_one, waiting_for_two, settled, child]);
+        }
+    }
+    samples
+}
+
+const EVENTS: usize = 15;
+
+/// Every event, as whoever has the right to it would send it. A child is made both ways: queued and claimed.
+fn events(task: &Task) -> Vec<Event> {
+    let fence = task.fence;
+    let key = task.phase.questions().and_then(|open| open.iter().next()).map(|question| question.key.clone());
+    let answer = Answer { key: key.unwrap_or(QuestionKey::from_text("none")), body: json() };
+    vec![
+        Event::Claim(Claim { node: node() }),
+        Event::Report(Report { fence, message: "busy".into() }),
+        ask(task),
+        Event::Answer(answer),
+        spawn(task, None),
+        spawn(task, Some(node())),
+        park(task, None),
+        Event::Wake(Wake),
+        Event::Release(Release { fence, wait_ms: 0 }),
+        Event::Settle(Settle { fence, outcome: Outcome::Answer { body: json(), is_error: false } }),
+        Event::Cancel(Cancel::default()),
+        Event::Lose(Lose { node: node() }),
+        Event::Overdue(Overdue),
+        Event::Expire(Expire),
+        Event::Delete(Delete),
+    ]
+}
+
+/// Where an event stands in [`events`]: a new one does not compile until it has a place.
+fn place(event: &Event) -> usize {
+    match event {
+        Event::Claim(_) => 0,
+        Event::Report(_) => 1,
+        Event::Ask(_) => 2,
+        Event::Answer(_) => 3,
+        Event::Spawn(spawn) => 4 + usize::from(spawn.child.claimed_by.is_some()),
+        Event::Park(_) => 6,
+        Event::Wake(_) => 7,
+        Event::Release(_) => 8,
+        Event::Settle(_) => 9,
+        Event::Cancel(_) => 10,
+        Event::Lose(_) => 11,
+        Event::Overdue(_) => 12,
+        Event::Expire(_) => 13,
+        Event::Delete(_) => 14,
+    }
+}
+
+fn after(task: &Task, event: &Event) -> Task {
+    transition::apply(task, event, &Surroundings::default(), START).unwrap().task
+}
+
+fn ask(task: &Task) -> Event {
+    Event::Ask(Ask {
+        fence: task.fence,
+        label: "name".into(),
+        kind: QuestionKind::Elicitation,
+        params: json(),
+        place: Place { fork: "".into(), seq: 0 },
+        digest: 0,
+    })
+}
+
+fn park(task: &Task, wake_at: Option<Timestamp>) -> Event {
+    Event::Park(Park { fence: task.fence, wake_at })
+}
+
+fn spawn(task: &Task, claimed_by: Option<NodeId>) -> Event {
+    let child = new("child", OnCrash::Fail, 1, claimed_by);
+    Event::Spawn(Box::new(Spawn { fence: task.fence, child, input: json() }))
+}
+
+fn create(id: &str, on_crash: OnCrash, attempts_max: u32, claimed_by: Option<NodeId>) -> Task {
+    transition::create(&new(id, on_crash, attempts_max, claimed_by), START)
+}
+
+fn new(id: &str, on_crash: OnCrash, attempts_max: u32, claimed_by: Option<NodeId>) -> Create {
+    Create {
+        key: TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() },
+        tool: ToolRef::new("tool", "1"),
+        origin: "test".into(),
+        policy: Policy { on_crash, attempts_max, ..Policy::default() },
+        retention: Retention::FromCreation(3_600_000),
+        claimed_by,
+    }
+}
+
+fn name(task: &Task) -> String {
+    task.phase.name().as_str().into()
+}
+
+fn node() -> NodeId {
+    NodeId::mint([1; 16])
+}
+
+fn json() -> Json {
+    Json::from_text("{}")
+}

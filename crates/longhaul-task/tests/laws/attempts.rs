@@ -1,0 +1,149 @@
+//! One attempt wins.
+
+use std::collections::HashMap;
+
+use longhaul_task::{Effect, Event, Fault, OnCrash, Outcome, Phase, PhaseName, Refused};
+use proptest::prelude::*;
+
+use crate::model::{History, fence_of, plans};
+
+proptest! {
+    #[test]
+    fn a_write_under_an_outdated_fence_changes_nothing(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            let task = moment.task();
+            match fence_of(&moment.event) {
+                Some(fence) if fence != task.fence || task.phase.run().is_none() => {
+                    let refused = if task.is_settled() { Refused::Settled } else { Refused::Fenced };
+                    prop_assert_eq!(&moment.result, &Err(refused), "{:?} on {:?}", moment.event, task);
+                    prop_assert_eq!(&moment.before, &moment.after);
+                }
+                // Whoever holds the fence may be refused for many reasons, but never for this one.
+                Some(_) => prop_assert_ne!(&moment.result, &Err(Refused::Fenced)),
+                None => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_fence_never_goes_down_and_rises_whenever_the_right_to_write_moves(plan in plans()) {
+        for (moment, _) in History::of(&plan).changes() {
+            for (before, after) in moment.pairs() {
+                prop_assert!(after.fence >= before.fence);
+                let taken = after.phase.run().map(|run| run.node) != before.phase.run().map(|run| run.node);
+                let by_the_attempt_itself = matches!(moment.event, Event::Settle(_));
+                if taken && !by_the_attempt_itself {
+                    prop_assert!(after.fence > before.fence, "{:?}: {:?} to {:?}", moment.event, before, after);
+                }
+            }
+            if matches!(
+                moment.event,
+                Event::Claim(_) | Event::Cancel(_) | Event::Lose(_) | Event::Overdue(_) | Event::Release(_) | Event::Park(_)
+            ) {
+                prop_assert_eq!(moment.after[&moment.id].fence, moment.task().fence + 1, "{:?}", moment.event);
+            }
+        }
+    }
+
+    #[test]
+    fn two_attempts_of_a_task_never_hold_the_same_fence(plan in plans()) {
+        let mut attempt_of = HashMap::new();
+        for moment in &History::of(&plan).moments {
+            for task in moment.after.values().filter(|task| task.phase.run().is_some()) {
+                let attempt = *attempt_of.entry((task.key.id.clone(), task.fence)).or_insert(task.attempt);
+                prop_assert_eq!(attempt, task.attempt);
+            }
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_is_ended_from_outside_is_told_to_stop(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            if matches!(moment.event, Event::Settle(_)) {
+                continue;
+            }
+            let mut expected: Vec<Effect> = Vec::new();
+            for (before, after) in moment.pairs().filter(|(before, after)| !before.is_settled() && after.is_settled()) {
+                prop_assert!(after.fence > before.fence);
+                if let Some(run) = before.phase.run() {
+                    expected.push(Effect::Stop { key: before.key.clone(), node: run.node, fence: before.fence });
+                }
+            }
+            let stops = change.effects.iter().filter(|effect| matches!(effect, Effect::Stop { .. }));
+            prop_assert_eq!(stops.clone().count(), expected.len());
+            prop_assert!(expected.iter().all(|stop| change.effects.contains(stop)), "{:?}", moment);
+        }
+    }
+
+    #[test]
+    fn a_task_is_claimed_by_one_worker_and_not_before_its_time(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let Event::Claim(claim) = &moment.event else { continue };
+            let Phase::Queued { not_before } = moment.task().phase else {
+                return Err(TestCaseError::fail(format!("claimed while {}", moment.task().phase.name().as_str())));
+            };
+            prop_assert!(moment.now >= not_before);
+            prop_assert_eq!(change.task.phase.run().map(|run| run.node), Some(claim.node));
+            prop_assert_eq!(change.task.attempt, moment.task().attempt + 1);
+        }
+    }
+
+    #[test]
+    fn whoever_enters_the_queue_is_announced(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let made = change.child.as_ref().map(|(child, _)| child);
+            let entered = made.into_iter().chain(Some(&change.task).filter(|_| made.is_none()));
+            let entered: Vec<Effect> = entered
+                .filter(|task| moment.before.get(&task.key.id).is_none_or(|before| before.phase != task.phase))
+                .filter_map(|task| match task.phase {
+                    Phase::Queued { not_before } => Some(Effect::Queued { not_before }),
+                    _ => None,
+                })
+                .collect();
+            let announced: Vec<Effect> =
+                change.effects.iter().filter(|effect| matches!(effect, Effect::Queued { .. })).cloned().collect();
+            prop_assert_eq!(announced, entered, "{:?}", moment.event);
+        }
+    }
+
+    #[test]
+    fn what_a_crash_means_is_the_tools_choice(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let Event::Lose(lose) = &moment.event else { continue };
+            let task = moment.task();
+            prop_assert_eq!(task.phase.run().map(|run| run.node), Some(lose.node));
+            let again = task.policy.on_crash != OnCrash::Fail && task.attempt < task.policy.attempts_max;
+            if again {
+                let backoff_ms = task.policy.backoff_after_ms(task.attempt);
+                let not_before = moment.now.max(task.updated_at).plus_ms(backoff_ms);
+                prop_assert_eq!(&change.task.phase, &Phase::Queued { not_before });
+            } else {
+                let fault = Fault::crash_recovery(task.attempt);
+                prop_assert_eq!(change.task.message.as_deref(), Some(&*fault.message));
+                prop_assert_eq!(change.task.phase.outcome(), Some(&Outcome::Refusal(fault)));
+            }
+        }
+    }
+
+    /// What an attempt hands back itself, it may take again; crashes alone never lead past the limit.
+    #[test]
+    fn attempts_never_exceed_their_limit_by_way_of_crashes(plan in plans()) {
+        let mut handed_back: HashMap<_, u32> = HashMap::new();
+        for (moment, change) in History::of(&plan).changes() {
+            let back = handed_back.entry(moment.id.clone()).or_default();
+            if matches!(moment.event, Event::Release(_) | Event::Park(_)) {
+                *back += 1;
+            }
+            let limit = change.task.policy.attempts_max.max(1) + *back;
+            prop_assert!(change.task.attempt <= limit, "{:?}", moment);
+        }
+    }
+
+    #[test]
+    fn only_a_tool_that_resumes_is_ever_without_its_handler_while_it_waits(plan in plans()) {
+        for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
+            let dropped = matches!(task.phase.name(), PhaseName::Waiting | PhaseName::Parked) && task.phase.run().is_none();
+            prop_assert!(!dropped || task.policy.on_crash == OnCrash::Resume, "{:?}", task);
+        }
+    }
+}

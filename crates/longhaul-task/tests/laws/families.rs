@@ -1,0 +1,104 @@
+//! Families live and die together.
+
+use longhaul_task::{DEPTH_MAX, Event, Outcome};
+use proptest::prelude::*;
+
+use crate::model::{History, children, descendants, plans};
+
+proptest! {
+    #[test]
+    fn a_parent_settles_after_its_children(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            for parent in moment.after.values().filter(|task| task.is_settled()) {
+                for child in children(&moment.after, &parent.key.id) {
+                    prop_assert!(child.is_settled(), "{:?} left {:?} open", moment.event, child);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_ends_a_task_from_outside_cancels_its_open_descendants_and_changes_no_settled_one(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let ended = change.task.is_settled() && !moment.task().is_settled();
+            if !ended || matches!(moment.event, Event::Settle(_)) {
+                continue;
+            }
+            for before in descendants(&moment.before, &moment.id) {
+                let after = &moment.after[&before.key.id];
+                if before.is_settled() {
+                    prop_assert_eq!(before, after);
+                } else {
+                    prop_assert_eq!(after.phase.outcome(), Some(&Outcome::Cancelled));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cancelled_task_is_cancelled_at_once(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            if matches!(moment.event, Event::Cancel(_)) {
+                prop_assert_eq!(moment.result.is_ok(), !moment.task().is_settled());
+                prop_assert!(moment.after[&moment.id].is_settled());
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_changes_its_task_its_new_child_and_its_open_descendants_and_nobody_else(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let below: Vec<_> = descendants(&moment.before, &moment.id).into_iter().map(|task| &task.key.id).collect();
+            for relative in &change.relatives {
+                prop_assert!(below.contains(&&relative.key.id));
+                prop_assert!(!moment.before[&relative.key.id].is_settled());
+            }
+            if change.deletes_family() {
+                let root = &moment.task().family.root;
+                let left = moment.before.iter().filter(|(_, task)| task.family.root != *root);
+                prop_assert!(left.eq(moment.after.iter()), "more than its family, or less, is gone");
+                continue;
+            }
+            prop_assert_eq!(moment.pairs().count(), moment.before.len());
+            for (before, after) in moment.pairs().filter(|(before, after)| before != after) {
+                let may = before.key.id == moment.id || below.contains(&&before.key.id);
+                prop_assert!(may, "{:?} changed {:?}", moment.event, after);
+            }
+        }
+    }
+
+    #[test]
+    fn after_any_history_everyone_knows_where_they_belong(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            for task in moment.after.values() {
+                let family = &task.family;
+                let Some(parent) = &family.parent else {
+                    prop_assert_eq!((&family.root, family.since, family.depth), (&task.key.id, task.created_at, 0));
+                    continue;
+                };
+                // A child whose parent or root were gone would not be found under this index.
+                let (parent, root) = (&moment.after[parent], &moment.after[&family.root]);
+                prop_assert_eq!((&family.root, family.since), (&parent.family.root, root.created_at));
+                prop_assert_eq!(family.depth, parent.family.depth + 1);
+                prop_assert!(family.depth <= DEPTH_MAX);
+                prop_assert!(task.created_at >= parent.created_at);
+                prop_assert_eq!((&task.key.owner, task.retention), (&root.key.owner, root.retention));
+            }
+        }
+    }
+
+    #[test]
+    fn children_are_counted_and_numbered_in_the_order_they_were_made(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            for task in moment.after.values() {
+                let mut ordinals: Vec<u32> = children(&moment.after, &task.key.id).map(|c| c.family.ordinal).collect();
+                ordinals.sort_unstable();
+                prop_assert!(ordinals.into_iter().eq(0..task.family.children));
+            }
+            if let Ok(change) = &moment.result && let Some((child, _)) = &change.child {
+                prop_assert!(!moment.before.contains_key(&child.key.id), "made over an existing task");
+                prop_assert_eq!(child.family.ordinal, moment.task().family.children);
+            }
+        }
+    }
+}

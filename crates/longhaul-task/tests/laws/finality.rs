@@ -1,0 +1,58 @@
+//! Terminal is final, and no is no.
+
+use longhaul_task::{Effect, Event, Refused};
+use proptest::prelude::*;
+
+use crate::model::{History, apply, commit, plans};
+
+proptest! {
+    #[test]
+    fn a_settled_task_never_changes_again_except_to_be_deleted(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            for (before, after) in moment.pairs().filter(|(before, _)| before.is_settled()) {
+                prop_assert_eq!(before, after, "changed by {:?}", moment.event);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_but_deletion_is_accepted_once_a_task_has_settled(plan in plans()) {
+        for moment in History::of(&plan).moments.iter().filter(|moment| moment.task().is_settled()) {
+            match (&moment.event, &moment.result) {
+                (Event::Expire(_) | Event::Delete(_), Ok(change)) => prop_assert!(change.deletes_family()),
+                (Event::Expire(_) | Event::Delete(_), Err(_)) => {}
+                (event, result) => prop_assert_eq!(result, &Err(Refused::Settled), "{:?}", event),
+            }
+        }
+    }
+
+    #[test]
+    fn a_settled_task_says_how_and_when_it_ended_and_whoever_listens_hears_it_once(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let ended = change.task.is_settled() && !moment.task().is_settled();
+            let tasks = std::iter::once(&change.task).filter(|_| ended).chain(&change.relatives);
+            let expected: Vec<&longhaul_task::TaskKey> = tasks.map(|task| &task.key).collect();
+            let heard = change.effects.iter().filter_map(|effect| match effect {
+                Effect::Settled { key, .. } => Some(key),
+                _ => None,
+            });
+            prop_assert_eq!(heard.collect::<Vec<_>>(), expected, "{:?}", moment);
+            if let longhaul_task::Phase::Settled { at, .. } = change.task.phase && ended {
+                prop_assert_eq!(at, change.task.updated_at);
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_event_leaves_no_trace(plan in plans()) {
+        let history = History::of(&plan);
+        let Some(first) = history.moments.first() else { return Ok(()) };
+        let mut world = (*first.before).clone();
+        for (moment, expected) in history.changes() {
+            let change = apply(&world, &world[&moment.id], &moment.event, moment.now);
+            prop_assert_eq!(change.as_ref(), Ok(expected));
+            world = commit(&world, expected);
+        }
+        prop_assert_eq!(&world, &*history.world);
+    }
+}

@@ -1,0 +1,94 @@
+//! Everything has a limit, and past it comes a clear refusal. Random histories never get that far, so these go there.
+
+use std::sync::Arc;
+
+use longhaul_task::transition::{self, Ask, Create, Release, Report, Spawn};
+use longhaul_task::{
+    CHILDREN_MAX, Change, DEPTH_MAX, Event, Json, LABEL_BYTES_MAX, MESSAGE_BYTES_MAX, Owner, Phase, Place, Policy,
+    QUESTIONS_OPEN_MAX, QuestionKind, Refused, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
+};
+
+use crate::model::node;
+
+const NOW: Timestamp = Timestamp::from_ms(1_000);
+
+fn new(id: &str) -> Create {
+    Create {
+        key: TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() },
+        tool: ToolRef::new("tool", "1"),
+        origin: "test".into(),
+        policy: Policy::default(),
+        retention: Retention::Unlimited,
+        claimed_by: Some(node(1)),
+    }
+}
+
+fn apply(task: &Task, event: &Event) -> Result<Change, Refused> {
+    transition::apply(task, event, &Surroundings::default(), NOW)
+}
+
+fn spawn(task: &Task, id: &str) -> Event {
+    Event::Spawn(Box::new(Spawn { fence: task.fence, child: new(id), input: Json::from_text("{}") }))
+}
+
+fn ask(task: &Task, label: impl Into<Arc<str>>) -> Event {
+    Event::Ask(Ask {
+        fence: task.fence,
+        label: label.into(),
+        kind: QuestionKind::Roots,
+        params: Json::from_text("{}"),
+        place: Place { fork: "".into(), seq: 0 },
+        digest: 0,
+    })
+}
+
+#[test]
+fn a_task_has_as_many_children_as_the_limit_says_and_no_more() {
+    let mut task = transition::create(&new("root"), NOW);
+    for n in 0..CHILDREN_MAX {
+        task = apply(&task, &spawn(&task, &format!("child-{n}"))).unwrap().task;
+    }
+    assert_eq!(apply(&task, &spawn(&task, "one-more")), Err(Refused::TooManyChildren));
+}
+
+#[test]
+fn a_family_is_as_deep_as_the_limit_says_and_no_deeper() {
+    let mut task = transition::create(&new("root"), NOW);
+    for n in 0..DEPTH_MAX {
+        (task, _) = apply(&task, &spawn(&task, &format!("level-{n}"))).unwrap().child.unwrap();
+    }
+    assert_eq!(apply(&task, &spawn(&task, "one-deeper")), Err(Refused::TooDeep));
+}
+
+#[test]
+fn a_task_has_as_many_open_questions_as_the_limit_says_and_no_more() {
+    let mut task = transition::create(&new("root"), NOW);
+    for _ in 0..QUESTIONS_OPEN_MAX {
+        task = apply(&task, &ask(&task, "same")).unwrap().task;
+    }
+    assert_eq!(task.phase.questions().unwrap().count(), QUESTIONS_OPEN_MAX);
+    assert_eq!(apply(&task, &ask(&task, "same")), Err(Refused::TooManyQuestions));
+}
+
+#[test]
+fn a_label_is_taken_at_its_limit_and_refused_past_it() {
+    let task = transition::create(&new("root"), NOW);
+    assert!(apply(&task, &ask(&task, "x".repeat(LABEL_BYTES_MAX))).is_ok());
+    assert_eq!(apply(&task, &ask(&task, "x".repeat(LABEL_BYTES_MAX + 1))), Err(Refused::BadLabel));
+    assert_eq!(apply(&task, &ask(&task, "ä")), Err(Refused::BadLabel));
+}
+
+#[test]
+fn a_message_is_cut_and_never_refused() {
+    let task = transition::create(&new("root"), NOW);
+    let message = "x".repeat(MESSAGE_BYTES_MAX + 1).into();
+    let change = apply(&task, &Event::Report(Report { fence: task.fence, message })).unwrap();
+    assert!(change.task.message.is_some_and(|message| message.len() <= MESSAGE_BYTES_MAX));
+}
+
+#[test]
+fn a_wait_that_outlasts_time_itself_ends_with_it() {
+    let task = transition::create(&new("root"), NOW);
+    let change = apply(&task, &Event::Release(Release { fence: task.fence, wait_ms: u64::MAX })).unwrap();
+    assert_eq!(change.task.phase, Phase::Queued { not_before: Timestamp::from_ms(u64::MAX) });
+}

@@ -1,0 +1,95 @@
+//! A question is asked once and answered once.
+
+use std::collections::HashSet;
+
+use longhaul_task::{Event, Note, PhaseName, QuestionKey, Questions, Refused, Task, TaskKey};
+use proptest::prelude::*;
+
+use crate::model::{History, plans};
+
+proptest! {
+    #[test]
+    fn a_question_key_is_never_used_twice_in_a_tasks_life(plan in plans()) {
+        let mut used = HashSet::new();
+        for (moment, change) in History::of(&plan).changes() {
+            let Event::Ask(ask) = &moment.event else { continue };
+            let Some(Note::Asked { key, record }) = &change.note else {
+                return Err(TestCaseError::fail("a question without a record"));
+            };
+            prop_assert!(used.insert((moment.id.clone(), key.clone())), "{} again", key);
+            prop_assert!(change.task.phase.questions().is_some_and(|open| open.find(key).is_some()));
+            prop_assert_eq!((&record.place, &record.key, record.digest), (&ask.place, &ask.label, ask.digest));
+        }
+    }
+
+    #[test]
+    fn a_question_is_answered_at_most_once_and_only_after_it_was_asked(plan in plans()) {
+        let mut open = HashSet::new();
+        for moment in &History::of(&plan).moments {
+            let task = moment.task();
+            match (&moment.event, &moment.result) {
+                (Event::Answer(answer), Ok(change)) => {
+                    prop_assert!(open.remove(&(moment.id.clone(), answer.key.clone())), "{} again", answer.key);
+                    let note = Note::Answered { key: answer.key.clone(), body: answer.body.clone() };
+                    prop_assert_eq!(change.note.as_ref(), Some(&note));
+                }
+                (Event::Answer(answer), Err(refused)) => {
+                    let stands = task.phase.questions().is_some_and(|open| open.find(&answer.key).is_some());
+                    prop_assert!(!stands, "an open question refused its answer");
+                    let expected = if task.is_settled() { Refused::Settled } else { Refused::NoSuchQuestion };
+                    prop_assert_eq!(refused, &expected);
+                }
+                (_, Ok(change)) => {
+                    if let Some(Note::Asked { key, .. }) = &change.note {
+                        open.insert((moment.id.clone(), key.clone()));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_takes_away_its_own_question_and_no_other(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let Event::Answer(answer) = &moment.event else { continue };
+            let left: Vec<_> =
+                moment.task().phase.questions().into_iter().flatten().filter(|open| open.key != answer.key).collect();
+            let open: Vec<_> = change.task.phase.questions().into_iter().flatten().collect();
+            prop_assert_eq!(&open, &left);
+            let next = match (left.is_empty(), moment.task().phase.run()) {
+                (false, _) => PhaseName::Waiting,
+                (true, Some(_)) => PhaseName::Running,
+                (true, None) => PhaseName::Queued,
+            };
+            prop_assert_eq!(change.task.phase.name(), next);
+        }
+    }
+
+    #[test]
+    fn a_task_waits_exactly_as_long_as_a_question_is_open(plan in plans()) {
+        for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
+            let open = task.phase.questions().map_or(0, Questions::count);
+            prop_assert_eq!(task.phase.name() == PhaseName::Waiting, open > 0);
+            prop_assert!(open <= task.questions_asked as usize);
+        }
+    }
+
+    /// Answered, or left behind by an attempt that was lost or handed the task back.
+    #[test]
+    fn a_question_that_is_gone_never_comes_up_again(plan in plans()) {
+        let mut gone = HashSet::new();
+        for moment in &History::of(&plan).moments {
+            for (before, after) in moment.pairs() {
+                let (before, now) = (open(before), open(after));
+                gone.extend(before.difference(&now).cloned());
+                prop_assert!(gone.is_disjoint(&now), "{:?}", moment);
+            }
+        }
+    }
+}
+
+fn open(task: &Task) -> HashSet<(TaskKey, QuestionKey)> {
+    let questions = task.phase.questions().into_iter().flatten();
+    questions.map(|question| (task.key.clone(), question.key.clone())).collect()
+}

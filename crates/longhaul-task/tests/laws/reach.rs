@@ -1,0 +1,74 @@
+//! A property of histories that never get anywhere would hold for nothing: this is the check on the checks.
+
+use std::collections::BTreeSet;
+use std::mem::discriminant;
+
+use longhaul_task::{Fault, Outcome, PhaseName, Refused};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+
+use crate::model::{History, plans};
+
+const HISTORIES: usize = 400;
+
+fn histories() -> Vec<History> {
+    let mut runner = TestRunner::deterministic();
+    (0..HISTORIES).map(|_| History::of(&plans().new_tree(&mut runner).unwrap().current())).collect()
+}
+
+#[test]
+fn the_histories_accept_and_refuse_every_event_on_every_path() {
+    let histories = histories();
+    let moments = || histories.iter().flat_map(|history| &history.moments);
+    let names = |accepted: bool| -> BTreeSet<&str> {
+        moments().filter(|moment| moment.result.is_ok() == accepted).map(|moment| moment.event.name()).collect()
+    };
+    let all: BTreeSet<&str> = [
+        "answer", "ask", "cancel", "claim", "delete", "expire", "lose", "overdue", "park", "release", "report",
+        "settle", "spawn", "wake",
+    ]
+    .into();
+    assert_eq!(names(true), all, "accepted");
+    assert_eq!(names(false), all, "refused");
+
+    let refusals = [
+        Refused::Settled,
+        Refused::Fenced,
+        Refused::WrongPhase(PhaseName::Queued),
+        Refused::TooEarly,
+        Refused::NoSuchQuestion,
+        Refused::BadLabel,
+        Refused::ChildrenOpen(1),
+        Refused::NotRoot,
+        Refused::NotResumable,
+        Refused::Duplicate,
+    ];
+    for refused in refusals {
+        let met = moments().any(|m| m.result.as_ref().is_err_and(|r| discriminant(r) == discriminant(&refused)));
+        assert!(met, "no history was refused with {refused:?}");
+    }
+
+    let ends = [Fault::running_time(0), Fault::life_time(0), Fault::crash_recovery(1), Fault::panic("")];
+    for code in ends.map(|fault| fault.data) {
+        let met = moments()
+            .flat_map(|moment| moment.after.values())
+            .any(|task| matches!(task.phase.outcome(), Some(Outcome::Refusal(fault)) if fault.data == code));
+        assert!(met, "no history ended with {code:?}");
+    }
+}
+
+#[test]
+fn the_histories_go_deep_wide_and_back_in_time() {
+    let histories = histories();
+    let tasks = || histories.iter().flat_map(|history| &history.moments).flat_map(|m| m.after.values());
+    assert!(tasks().any(|task| task.family.depth >= 2), "grandchildren");
+    assert!(tasks().any(|task| task.family.children >= 2), "siblings");
+    assert!(tasks().any(|task| task.phase.questions().is_some_and(|open| open.count() >= 2)), "two questions");
+    let waiting = || tasks().filter(|task| task.phase.name() == PhaseName::Waiting);
+    assert!(waiting().any(|task| task.phase.run().is_none()), "waiting without a handler");
+    assert!(waiting().any(|task| task.phase.run().is_some()), "waiting with one");
+    let goes_back = |history: &History| history.moments.windows(2).any(|pair| pair[1].now < pair[0].now);
+    assert!(histories.iter().any(goes_back), "the clock jumps back");
+    let mut changes = histories.iter().flat_map(History::changes);
+    assert!(changes.any(|(_, change)| change.relatives.len() >= 2), "a family ends as one");
+}

@@ -1,0 +1,156 @@
+//! Only settled families expire, not early, and nobody is promised what is not kept.
+
+use std::collections::HashMap;
+
+use longhaul_task::transition::{Expire, Overdue, Wake};
+use longhaul_task::{COLLECT_MS_MIN, Event, Phase, Retention, Task, Timestamp};
+use proptest::prelude::*;
+
+use crate::model::{History, apply, commit, counts_from_end, plans};
+
+/// How many things can be due one after the other: waking up, the end, deletion.
+const DUE_IN_A_ROW_MAX: usize = 3;
+
+proptest! {
+    #[test]
+    fn only_a_settled_family_is_deleted_and_only_through_its_root(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let asks = matches!(moment.event, Event::Expire(_) | Event::Delete(_));
+            prop_assert_eq!(change.deletes_family(), asks);
+            if asks {
+                prop_assert!(moment.task().is_root());
+                let family = moment.before.values().filter(|task| task.family.root == moment.id);
+                prop_assert!(family.clone().all(Task::is_settled), "{:?}", moment);
+                prop_assert!(moment.after.values().all(|task| task.family.root != moment.id));
+            } else {
+                prop_assert_eq!(moment.pairs().count(), moment.before.len(), "{:?} deleted", moment.event);
+            }
+        }
+    }
+
+    #[test]
+    fn a_family_expires_when_its_retention_is_over_and_not_before(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            let root = moment.task();
+            let Phase::Settled { at, .. } = root.phase else { continue };
+            if !matches!(moment.event, Event::Expire(_)) || !root.is_root() {
+                continue;
+            }
+            let over = match root.retention {
+                Retention::FromCreation(ms) => {
+                    moment.now >= root.created_at.plus_ms(ms) && moment.now >= at.plus_ms(ms.min(COLLECT_MS_MIN))
+                }
+                Retention::FromEnd(ms) => moment.now >= at.plus_ms(ms),
+                Retention::Unlimited => false,
+            };
+            prop_assert_eq!(moment.result.is_ok(), over, "{:?}", moment);
+        }
+    }
+
+    #[test]
+    fn the_ttl_never_shrinks_as_time_goes_on(plan in plans()) {
+        let mut shown = HashMap::new();
+        for moment in &History::of(&plan.with_a_steady_clock()).moments {
+            for task in moment.after.values().filter(|task| !counts_from_end(task)) {
+                does_not_shrink(&mut shown, task, moment.now)?;
+            }
+        }
+    }
+
+    /// The clock may have been ahead when somebody looked; what was seen at a change is safe even so.
+    #[test]
+    fn the_ttl_seen_at_a_change_never_shrinks_even_when_the_clock_jumps_back(plan in plans()) {
+        let mut shown = HashMap::new();
+        for (moment, change) in History::of(&plan).changes().filter(|(_, change)| !change.deletes_family()) {
+            for task in change.relatives.iter().chain([&change.task]).filter(|task| !counts_from_end(task)) {
+                does_not_shrink(&mut shown, task, moment.now)?;
+            }
+        }
+    }
+
+    /// Nobody knows the end of a task that works: until then the TTL says the latest that it can be, and is exact from
+    /// then on.
+    #[test]
+    fn a_ttl_from_the_end_is_the_most_it_can_be_and_exact_once_the_end_has_come(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            for task in moment.after.values() {
+                let Retention::FromEnd(ms) = task.retention else { continue };
+                let life_ms = match task.phase {
+                    Phase::Settled { at, .. } => at.ms_since(task.created_at),
+                    _ => task.policy.life_ms_max,
+                };
+                let until = task.created_at.plus_ms(life_ms).plus_ms(ms);
+                prop_assert_eq!(task.ttl_ms(moment.now), Some(until.ms_since(task.created_at)));
+            }
+        }
+    }
+
+    /// Under a steady clock: otherwise a child can end later than its root, by the time that each of them was told.
+    #[test]
+    fn every_member_of_a_settled_family_is_kept_for_the_ttl_it_shows(plan in plans()) {
+        for moment in &History::of(&plan.with_a_steady_clock()).moments {
+            for task in moment.after.values() {
+                let root = &moment.after[&task.family.root];
+                let (Some(expires), Some(ttl_ms)) = (root.expires_at(), task.ttl_ms(moment.now)) else { continue };
+                prop_assert!(task.created_at.plus_ms(ttl_ms) <= expires, "{:?} expires at {:?}", task, expires);
+            }
+        }
+    }
+
+    #[test]
+    fn a_task_is_due_by_its_timer_its_limits_and_its_expiry_and_not_without_a_reason(plan in plans()) {
+        for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
+            let timer = match task.phase {
+                Phase::Parked { wake_at } => wake_at,
+                _ => None,
+            };
+            let reasons = [timer, task.deadline(), task.expires_at()];
+            prop_assert_eq!(task.due_at(), reasons.into_iter().flatten().min(), "{:?}", task);
+        }
+    }
+
+    #[test]
+    fn what_was_dealt_with_is_not_due_any_more(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            match moment.event {
+                Event::Overdue(_) => {
+                    for task in change.relatives.iter().chain([&change.task]) {
+                        prop_assert!(task.due_at().is_none_or(|due| due >= moment.now), "{:?}", task);
+                    }
+                }
+                Event::Expire(_) => prop_assert!(!moment.after.contains_key(&moment.id)),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_due_can_be_dealt_with_until_nothing_is(plan in plans()) {
+        let history = History::of(&plan);
+        let (mut world, now) = ((*history.world).clone(), history.now);
+        let due = |task: &&Task| task.due_at().is_some_and(|due| due <= now);
+        for id in history.world.keys() {
+            for _ in 0..DUE_IN_A_ROW_MAX {
+                let Some(task) = world.get(id).filter(due) else { break };
+                let sweep = [Event::Wake(Wake), Event::Overdue(Overdue), Event::Expire(Expire)];
+                let change = sweep.iter().find_map(|event| apply(&world, task, event, now).ok());
+                prop_assert!(change.is_some(), "due for nothing: {:?}", task);
+                world = commit(&world, &change.unwrap());
+            }
+        }
+        prop_assert_eq!(world.values().find(due), None);
+    }
+}
+
+fn does_not_shrink(
+    shown: &mut HashMap<longhaul_task::TaskKey, Option<u64>>,
+    task: &Task,
+    now: Timestamp,
+) -> Result<(), TestCaseError> {
+    let ttl_ms = task.ttl_ms(now);
+    let earlier = shown.insert(task.key.clone(), ttl_ms).unwrap_or(Some(0));
+    // No TTL is the longest one.
+    let longest = |ttl_ms: Option<u64>| ttl_ms.unwrap_or(u64::MAX);
+    prop_assert!(longest(ttl_ms) >= longest(earlier), "{:?} after {:?}: {:?}", ttl_ms, earlier, task);
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! A store in miniature: it keeps tasks in a map, loads for each event what its scope names and nothing more, lets the
+//! machine decide, and writes what came of it. What it saw on the way is the history that the laws are checked on.
+
+mod plan;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use longhaul_task::transition::{
+    self, Answer, Ask, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
+};
+use longhaul_task::{
+    Change, Event, Json, NodeId, Note, Owner, Place, QuestionKey, QuestionKind, Refused, Retention, Scope,
+    Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
+};
+
+use plan::{Act, Held, New, Step, Tick, Which};
+pub(crate) use plan::{Plan, plans};
+
+/// All tasks that exist at one moment.
+pub(crate) type World = BTreeMap<TaskId, Task>;
+
+/// One event and what came of it.
+#[derive(Debug)]
+pub(crate) struct Moment {
+    pub(crate) now: Timestamp,
+    pub(crate) id: TaskId,
+    pub(crate) event: Event,
+    pub(crate) before: Rc<World>,
+    pub(crate) result: Result<Change, Refused>,
+    pub(crate) after: Rc<World>,
+}
+
+impl Moment {
+    /// The task that the event was for, as it was.
+    pub(crate) fn task(&self) -> &Task {
+        &self.before[&self.id]
+    }
+
+    /// Every task that lived through this moment, as it was and as it is.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&Task, &Task)> {
+        self.before.iter().filter_map(|(id, before)| Some((before, self.after.get(id)?)))
+    }
+}
+
+/// What happened when a plan was carried out.
+pub(crate) struct History {
+    pub(crate) moments: Vec<Moment>,
+    /// The world at the end, and the time there.
+    pub(crate) world: Rc<World>,
+    pub(crate) now: Timestamp,
+}
+
+impl History {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let now = Timestamp::from_ms(1_000_000);
+        let mut world = World::new();
+        for (n, root) in plan.roots.iter().enumerate() {
+            let task = transition::create(&create(root, &format!("root-{n}"), "ada"), now);
+            world.insert(task.key.id.clone(), task);
+        }
+        let mut history = Self { moments: Vec::new(), world: Rc::new(world), now };
+        let mut asked = Vec::new();
+        for (n, step) in plan.steps.iter().enumerate() {
+            if history.world.is_empty() {
+                break;
+            }
+            history.advance(n, step, &mut asked);
+        }
+        history
+    }
+
+    fn advance(&mut self, n: usize, step: &Step, asked: &mut Vec<QuestionKey>) {
+        let any_open = self.world.values().any(|task| !task.is_settled());
+        let for_settled = matches!(step.act, Act::Expire | Act::Delete);
+        let only_open = step.open && any_open && !for_settled;
+        let tasks: Vec<&Task> = self.world.values().filter(|task| !only_open || !task.is_settled()).collect();
+        let task = *step.target.get(&tasks);
+        let now = after_tick(self.now, step.tick, task);
+        let event = event(n, &step.act, task, now, asked);
+        let result = apply(&self.world, task, &event, now);
+        if let Ok(Change { note: Some(Note::Asked { key, .. }), .. }) = &result {
+            asked.push(key.clone());
+        }
+        let id = task.key.id.clone();
+        let before = self.world.clone();
+        if let Ok(change) = &result {
+            self.world = Rc::new(commit(&before, change));
+        }
+        self.now = now;
+        self.moments.push(Moment { now, id, event, before, result, after: self.world.clone() });
+    }
+
+    /// The moments at which something changed, with what the machine said.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (&Moment, &Change)> {
+        self.moments.iter().filter_map(|moment| Some((moment, moment.result.as_ref().ok()?)))
+    }
+}
+
+/// Asks the machine, with the surroundings that the event's scope names.
+pub(crate) fn apply(world: &World, task: &Task, event: &Event, now: Timestamp) -> Result<Change, Refused> {
+    let mut around = Surroundings::default();
+    match event.scope() {
+        Scope::Alone => {}
+        Scope::OpenChildren => {
+            let open = children(world, &task.key.id).filter(|child| !child.is_settled()).count();
+            around.open_children = u32::try_from(open).unwrap();
+        }
+        Scope::OpenDescendants => {
+            let open = descendants(world, &task.key.id).into_iter().filter(|task| !task.is_settled());
+            around.open_descendants = open.cloned().collect();
+        }
+    }
+    transition::apply(task, event, &around, now)
+}
+
+/// Writes a change, all of it.
+pub(crate) fn commit(world: &World, change: &Change) -> World {
+    let mut next = world.clone();
+    if change.deletes_family() {
+        next.retain(|_, task| task.family.root != change.task.family.root);
+        return next;
+    }
+    let child = change.child.as_ref().map(|(child, _)| child);
+    for task in change.relatives.iter().chain(child).chain([&change.task]) {
+        next.insert(task.key.id.clone(), task.clone());
+    }
+    next
+}
+
+pub(crate) fn children<'a>(world: &'a World, id: &'a TaskId) -> impl Iterator<Item = &'a Task> {
+    world.values().filter(move |task| task.family.parent.as_ref() == Some(id))
+}
+
+pub(crate) fn descendants<'a>(world: &'a World, id: &'a TaskId) -> Vec<&'a Task> {
+    children(world, id).flat_map(|child| [vec![child], descendants(world, &child.key.id)].concat()).collect()
+}
+
+fn create(new: &New, id: &str, owner: &str) -> Create {
+    Create {
+        key: TaskKey { owner: Owner::parse(owner).unwrap(), id: TaskId::parse(id).unwrap() },
+        tool: ToolRef::new("tool", "1"),
+        origin: "test".into(),
+        policy: new.policy.clone(),
+        retention: new.retention,
+        claimed_by: new.claimed_by.map(node),
+    }
+}
+
+pub(crate) fn node(n: u8) -> NodeId {
+    NodeId::mint([n; 16])
+}
+
+fn after_tick(now: Timestamp, tick: Tick, task: &Task) -> Timestamp {
+    match tick {
+        Tick::Stand => now,
+        Tick::Forward(ms) => now.plus_ms(ms),
+        Tick::Back(ms) => Timestamp::from_ms(now.as_ms().saturating_sub(ms)),
+        // The edges of a limit are where it breaks: one before, the very moment, one after.
+        Tick::Due(off) => task
+            .due_at()
+            .filter(|due| *due >= now && due.ms_since(now) < u64::from(u32::MAX))
+            .map_or(now, |due| Timestamp::from_ms((due.as_ms() + off).saturating_sub(1)).max(now)),
+    }
+}
+
+fn event(n: usize, act: &Act, task: &Task, now: Timestamp, asked: &[QuestionKey]) -> Event {
+    let fence = |held: Held| match held {
+        Held::Now => task.fence,
+        Held::Before(by) => task.fence.saturating_sub(by),
+        Held::Ahead => task.fence + 1,
+    };
+    match act {
+        Act::Claim(by) => Event::Claim(Claim { node: node(*by) }),
+        Act::Report(held) => Event::Report(Report { fence: fence(*held), message: format!("at {n}").into() }),
+        Act::Ask(held, label) => Event::Ask(Ask {
+            fence: fence(*held),
+            label: (*label).into(),
+            kind: QuestionKind::Elicitation,
+            params: Json::from_text("{}"),
+            place: Place { fork: "".into(), seq: 0 },
+            digest: 0,
+        }),
+        Act::Answer(which) => {
+            Event::Answer(Answer { key: key(which, task, asked), body: Json::from_text(n.to_string()) })
+        }
+        Act::Spawn(held, child, same_id) => {
+            let id = if *same_id { task.key.id.to_string() } else { format!("child-{n}") };
+            // Neither the owner nor the retention that stands here may count.
+            let child = create(child, &id, "mallory");
+            Event::Spawn(Box::new(Spawn { fence: fence(*held), child, input: Json::from_text("{}") }))
+        }
+        Act::Park(held, wait) => {
+            Event::Park(Park { fence: fence(*held), wake_at: wait.map(|wait_ms| now.plus_ms(wait_ms)) })
+        }
+        Act::Wake => Event::Wake(Wake),
+        Act::Release(held, wait_ms) => Event::Release(Release { fence: fence(*held), wait_ms: *wait_ms }),
+        Act::Settle(held, outcome) => Event::Settle(Settle { fence: fence(*held), outcome: outcome.clone() }),
+        Act::Cancel => Event::Cancel(Cancel::default()),
+        Act::Lose(Some(other)) => Event::Lose(Lose { node: node(*other) }),
+        Act::Lose(None) => Event::Lose(Lose { node: task.phase.run().map_or(node(0), |run| run.node) }),
+        Act::Overdue => Event::Overdue(Overdue),
+        Act::Expire => Event::Expire(Expire),
+        Act::Delete => Event::Delete(Delete),
+    }
+}
+
+fn key(which: &Which, task: &Task, asked: &[QuestionKey]) -> QuestionKey {
+    let open: Vec<QuestionKey> =
+        task.phase.questions().into_iter().flatten().map(|question| question.key.clone()).collect();
+    let (index, keys) = match which {
+        Which::Open(index) => (index, &open[..]),
+        Which::Ever(index) => (index, asked),
+    };
+    if keys.is_empty() { QuestionKey::from_text("never-asked") } else { index.get(keys).clone() }
+}
+
+/// The fence that an event of an attempt was sent with; `None` for what comes from outside.
+pub(crate) fn fence_of(event: &Event) -> Option<u64> {
+    match event {
+        Event::Report(event) => Some(event.fence),
+        Event::Ask(event) => Some(event.fence),
+        Event::Spawn(event) => Some(event.fence),
+        Event::Park(event) => Some(event.fence),
+        Event::Release(event) => Some(event.fence),
+        Event::Settle(event) => Some(event.fence),
+        Event::Claim(_)
+        | Event::Answer(_)
+        | Event::Wake(_)
+        | Event::Cancel(_)
+        | Event::Lose(_)
+        | Event::Overdue(_)
+        | Event::Expire(_)
+        | Event::Delete(_) => None,
+    }
+}
+
+/// Whether the family's end is known only once it has come.
+pub(crate) fn counts_from_end(task: &Task) -> bool {
+    matches!(task.retention, Retention::FromEnd(_))
+}

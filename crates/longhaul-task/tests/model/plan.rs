@@ -1,0 +1,211 @@
+//! Random plans: what to try, on which task, and what the clock does meanwhile.
+
+use longhaul_task::{COLLECT_MS_MIN, Fault, Json, OnCrash, Outcome, Policy, Retention};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// A few families, and what is tried on them in turn.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) roots: Vec<New>,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Plan {
+    /// The same plan under a clock that never goes back.
+    pub(crate) fn with_a_steady_clock(mut self) -> Self {
+        for step in &mut self.steps {
+            if let Tick::Back(_) = step.tick {
+                step.tick = Tick::Stand;
+            }
+        }
+        self
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct New {
+    pub(crate) policy: Policy,
+    pub(crate) retention: Retention,
+    pub(crate) claimed_by: Option<u8>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) tick: Tick,
+    pub(crate) target: Index,
+    /// Whether only open tasks are tried, if there are any and the act is for them: most of what happens, happens there.
+    pub(crate) open: bool,
+    pub(crate) act: Act,
+}
+
+/// What the clock does before an event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tick {
+    Stand,
+    Forward(u64),
+    Back(u64),
+    /// To the moment that the task is due: one before it (0), there (1), one after (2).
+    Due(u64),
+}
+
+/// Which fence an attempt believes to hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Held {
+    Now,
+    Before(u64),
+    Ahead,
+}
+
+/// Which question is answered.
+#[derive(Debug, Clone)]
+pub(crate) enum Which {
+    Open(Index),
+    /// One that some task asked at some time.
+    Ever(Index),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    Claim(u8),
+    Report(Held),
+    Ask(Held, &'static str),
+    Answer(Which),
+    /// The last is whether the child wants its parent's own ID.
+    Spawn(Held, New, bool),
+    Park(Held, Option<u64>),
+    Wake,
+    Release(Held, u64),
+    Settle(Held, Outcome),
+    Cancel,
+    /// The node that is dead; `None` is the one that has the task.
+    Lose(Option<u8>),
+    Overdue,
+    Expire,
+    Delete,
+}
+
+/// Plans of one or two families and up to sixty events.
+pub(crate) fn plans() -> impl Strategy<Value = Plan> {
+    (prop::collection::vec(new(), 1..=2), prop::collection::vec(step(), 1..60))
+        .prop_map(|(roots, steps)| Plan { roots, steps })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let open = one_of(&[(5, true), (1, false)]);
+    (tick(), any::<Index>(), open, act()).prop_map(|(tick, target, open, act)| Step { tick, target, open, act })
+}
+
+/// One of these, each as often as its weight says; the first is what failures shrink to. Every step draws a dozen
+/// times, and a union of strategies would make that several times slower.
+fn one_of<T: Clone + std::fmt::Debug + 'static>(choices: &[(usize, T)]) -> impl Strategy<Value = T> + use<T> {
+    let weighted = choices.iter().flat_map(|(weight, choice)| std::iter::repeat_n(choice.clone(), *weight));
+    prop::sample::select(weighted.collect::<Vec<T>>())
+}
+
+/// Ways to make something of what was drawn, each with its weight.
+type Kinds<I, O, const N: usize> = [(usize, fn(I) -> O); N];
+
+fn tick() -> impl Strategy<Value = Tick> {
+    let kinds: Kinds<u64, Tick, 6> = [
+        (6, |_| Tick::Stand),
+        (12, |ms| Tick::Forward(ms % 20)),
+        (1, Tick::Forward),
+        (3, |ms| Tick::Back(ms % 100)),
+        (1, |ms| Tick::Back(ms * 10)),
+        (2, |ms| Tick::Due(ms % 3)),
+    ];
+    (one_of(&kinds), 0..3 * COLLECT_MS_MIN).prop_map(|(kind, ms)| kind(ms))
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let kinds: Kinds<Draw, Act, 15> = [
+        (9, |draw| Act::Claim(draw.node)),
+        (2, |draw| Act::Report(draw.held)),
+        (7, |draw| Act::Ask(draw.held, draw.label)),
+        (4, |draw| Act::Answer(Which::Open(draw.index))),
+        (3, |draw| Act::Answer(Which::Ever(draw.index))),
+        (6, |draw| Act::Spawn(draw.held, draw.new, !draw.usual)),
+        (4, |draw| Act::Park(draw.held, draw.usual.then_some(draw.wait_ms))),
+        (3, |_| Act::Wake),
+        (3, |draw| Act::Release(draw.held, draw.wait_ms)),
+        (4, |draw| Act::Settle(draw.held, draw.outcome)),
+        (1, |_| Act::Cancel),
+        (5, |draw| Act::Lose((!draw.usual).then_some(draw.node))),
+        (2, |_| Act::Overdue),
+        (2, |_| Act::Expire),
+        (2, |_| Act::Delete),
+    ];
+    (one_of(&kinds), draw()).prop_map(|(kind, draw)| kind(draw))
+}
+
+/// Everything that an act could be made of.
+#[derive(Debug)]
+struct Draw {
+    node: u8,
+    held: Held,
+    label: &'static str,
+    index: Index,
+    wait_ms: u64,
+    outcome: Outcome,
+    new: New,
+    usual: bool,
+}
+
+fn draw() -> impl Strategy<Value = Draw> {
+    let held = one_of(&[(16, Held::Now), (2, Held::Before(1)), (2, Held::Before(2)), (2, Held::Ahead)]);
+    // Among them two that would run into each other if keys were put together carelessly, and two that are no labels.
+    let label = one_of(&[(8, "a"), (4, "a-1"), (2, "b.c_d"), (1, ""), (1, "not a label")]);
+    let answer = |is_error| Outcome::Answer { body: Json::from_text("1"), is_error };
+    let outcome = one_of(&[
+        (2, answer(false)),
+        (1, answer(true)),
+        (1, Outcome::Refusal(Fault::panic("oh"))),
+        (1, Outcome::Cancelled),
+    ]);
+    let usual = one_of(&[(4, true), (1, false)]);
+    (0_u8..3, held, label, any::<Index>(), 0_u64..100, outcome, new(), usual).prop_map(
+        |(node, held, label, index, wait_ms, outcome, new, usual)| Draw {
+            node,
+            held,
+            label,
+            index,
+            wait_ms,
+            outcome,
+            new,
+            usual,
+        },
+    )
+}
+
+fn new() -> impl Strategy<Value = New> {
+    let claimed_by = one_of(&[(1, None), (1, Some(0)), (1, Some(1))]);
+    (policy(), retention(), claimed_by).prop_map(|(policy, retention, claimed_by)| New {
+        policy,
+        retention,
+        claimed_by,
+    })
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    let on_crash = one_of(&[(1, OnCrash::Fail), (1, OnCrash::Retry), (3, OnCrash::Resume)]);
+    let limit_ms = || one_of(&[(6, u64::MAX), (1, 0), (1, 30), (2, 300), (3, 5_000), (6, 300_000)]);
+    (on_crash, 0_u32..4, 0_u64..20, 0_u64..50, limit_ms(), limit_ms()).prop_map(
+        |(on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max)| Policy {
+            on_crash,
+            attempts_max,
+            backoff_ms,
+            backoff_ms_max,
+            running_ms_max,
+            life_ms_max,
+        },
+    )
+}
+
+fn retention() -> impl Strategy<Value = Retention> {
+    let kinds: Kinds<u64, Retention, 3> =
+        [(3, Retention::FromCreation), (1, Retention::FromEnd), (1, |_| Retention::Unlimited)];
+    let ms =
+        one_of(&[0, 7, 100, 300, COLLECT_MS_MIN, COLLECT_MS_MIN + 1, 3 * COLLECT_MS_MIN, u64::MAX].map(|ms| (1, ms)));
+    (one_of(&kinds), ms).prop_map(|(kind, ms)| kind(ms))
+}

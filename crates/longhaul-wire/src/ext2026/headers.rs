@@ -1,0 +1,169 @@
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::value::RawValue;
+
+use super::{Meta, Method, Params};
+use crate::jsonrpc::{RpcError, shown};
+use crate::text;
+use crate::tool::{Mirror, MirrorKind, ToolDeclaration};
+
+/// The value of one header field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeaderValue<'a> {
+    /// It was not sent.
+    Absent,
+    /// What was sent.
+    Once(&'a [u8]),
+    /// It was sent several times: what stands between may have read another one than we would.
+    Repeated,
+}
+
+/// The headers of an HTTP request, whoever parsed them.
+pub trait Headers {
+    /// The value of a field, by its name in lower case.
+    fn value(&self, name: &str) -> HeaderValue<'_>;
+}
+
+/// Names and values, as in tests and small hosts.
+impl Headers for &[(&str, &str)] {
+    fn value(&self, name: &str) -> HeaderValue<'_> {
+        let mut sent = self.iter().filter(|(sent, _)| sent.eq_ignore_ascii_case(name));
+        match (sent.next(), sent.next()) {
+            (None, _) => HeaderValue::Absent,
+            (Some((_, value)), None) => HeaderValue::Once(value.as_bytes()),
+            (Some(_), Some(_)) => HeaderValue::Repeated,
+        }
+    }
+}
+
+/// `MCP-Protocol-Version` says the same as the body.
+pub(super) fn check_version(headers: &dyn Headers, meta: &Meta<'_>) -> Result<(), RpcError> {
+    must_equal("mcp-protocol-version", plain(headers, "mcp-protocol-version")?, &meta.protocol_version)
+}
+
+/// `Mcp-Method` says the same as the body.
+pub(super) fn check_method(headers: &dyn Headers, method: &str) -> Result<(), RpcError> {
+    must_equal("mcp-method", plain(headers, "mcp-method")?, method)
+}
+
+/// `Mcp-Name` says the same as the body, for the methods that have a name. A body without one is left to the
+/// operation, which refuses it with a better reason.
+pub(super) fn check_name(headers: &dyn Headers, method: Method, params: &Params<'_>) -> Result<(), RpcError> {
+    let source = match method {
+        Method::ToolsCall => params.name,
+        Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => params.task_id,
+        Method::Discover | Method::ToolsList | Method::SubscriptionsListen => return Ok(()),
+    };
+    match source.and_then(text::string) {
+        Some(name) => must_equal("mcp-name", decoded(headers, "mcp-name")?, &name),
+        None => Ok(()),
+    }
+}
+
+/// The `Mcp-Param-*` headers of a call say the same as its arguments.
+pub fn check_mirrored(headers: &dyn Headers, tool: &ToolDeclaration, arguments: &RawValue) -> Result<(), RpcError> {
+    tool.mirrors().iter().try_for_each(|mirror| check_mirror(headers, mirror, arguments))
+}
+
+fn check_mirror(headers: &dyn Headers, mirror: &Mirror, arguments: &RawValue) -> Result<(), RpcError> {
+    let sent = decoded(headers, &mirror.header)?;
+    let value = mirror
+        .path
+        .iter()
+        .try_fold(arguments, |object, name| text::member(object, name))
+        .filter(|value| value.get() != "null");
+    let Some(value) = value else {
+        return match sent {
+            // Who routed by this header believed in a value that the call does not have.
+            Some(_) => Err(mismatch(&mirror.header, "is sent, but the argument is not")),
+            None => Ok(()),
+        };
+    };
+    match mirror.kind {
+        MirrorKind::Text => match text::string(value) {
+            Some(text) => must_equal(&mirror.header, sent, &text),
+            None => Ok(()),
+        },
+        MirrorKind::Boolean => match value.get() {
+            word @ ("true" | "false") => must_equal(&mirror.header, sent, word),
+            _ => Ok(()),
+        },
+        MirrorKind::Integer => match safe_integer(value.get()) {
+            // By value: 42.0 is 42.
+            Some(number) if sent.as_deref().and_then(safe_integer) == Some(number) => Ok(()),
+            Some(_) => must_equal(&mirror.header, sent, value.get()),
+            None if value.get().starts_with(['"', '{', '[', 't', 'f']) => Ok(()),
+            None => Err(mismatch(&mirror.header, "mirrors a number that is no safe integer")),
+        },
+    }
+}
+
+/// A whole number that every reader of JSON keeps exact.
+fn safe_integer(text: &str) -> Option<f64> {
+    const MAX: f64 = 9_007_199_254_740_991.0;
+    let number: f64 = text.parse().ok()?;
+    (number.fract() == 0.0 && number.abs() <= MAX).then_some(number)
+}
+
+fn mismatch(header: &str, why: &str) -> RpcError {
+    RpcError::header_mismatch(&format!("{header} {why}"))
+}
+
+fn must_equal(header: &str, sent: Option<Cow<'_, str>>, body: &str) -> Result<(), RpcError> {
+    match sent {
+        None => Err(mismatch(header, "is missing")),
+        Some(sent) if sent == body => Ok(()),
+        Some(sent) => Err(mismatch(header, &format!("is '{}', but the body says '{}'", shown(&sent), shown(body)))),
+    }
+}
+
+/// A header that holds its value as it is.
+fn plain<'h>(headers: &'h dyn Headers, name: &str) -> Result<Option<Cow<'h, str>>, RpcError> {
+    let bytes = match headers.value(name) {
+        HeaderValue::Absent => return Ok(None),
+        HeaderValue::Repeated => return Err(mismatch(name, "is sent more than once")),
+        HeaderValue::Once(bytes) => bytes.trim_ascii(),
+    };
+    let is_visible = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
+    match std::str::from_utf8(bytes) {
+        Ok(text) if bytes.iter().all(is_visible) => Ok(Some(Cow::Borrowed(text))),
+        _ => Err(mismatch(name, "has characters that a header cannot have")),
+    }
+}
+
+/// What marks a value that was encoded because a header could not hold it.
+const ENCODED: (&str, &str) = ("=?base64?", "?=");
+
+/// A header that may hold its value encoded.
+fn decoded<'h>(headers: &'h dyn Headers, name: &str) -> Result<Option<Cow<'h, str>>, RpcError> {
+    let Some(sent) = plain(headers, name)? else {
+        return Ok(None);
+    };
+    let Some(base64) = sent.strip_prefix(ENCODED.0).and_then(|rest| rest.strip_suffix(ENCODED.1)) else {
+        return Ok(Some(sent));
+    };
+    let bytes = STANDARD.decode(base64).map_err(|_| mismatch(name, "is not valid Base64"))?;
+    let text = String::from_utf8(bytes).map_err(|_| mismatch(name, "is not UTF-8 once it is decoded"))?;
+    Ok(Some(Cow::Owned(text)))
+}
+
+/// A value as a client puts it into `Mcp-Name` or `Mcp-Param-*`.
+///
+/// ```
+/// use longhaul_wire::ext2026::encode_value;
+///
+/// assert_eq!(encode_value("us-west1"), "us-west1");
+/// assert_eq!(encode_value(" padded "), "=?base64?IHBhZGRlZCA=?=");
+/// ```
+pub fn encode_value(value: &str) -> Cow<'_, str> {
+    let is_safe = value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
+        && value.trim_ascii() == value
+        && !(value.starts_with(ENCODED.0) && value.ends_with(ENCODED.1));
+    if is_safe {
+        Cow::Borrowed(value)
+    } else {
+        Cow::Owned(format!("{}{}{}", ENCODED.0, STANDARD.encode(value), ENCODED.1))
+    }
+}

@@ -1,0 +1,148 @@
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use super::{RequestId, RpcError};
+use crate::text;
+
+/// How deep a message may nest. Readers commonly stop at 128; what we build around a caller's value must still pass.
+pub const DEPTH_MAX: usize = 100;
+
+/// One message, borrowed from the bytes it came in. Parameters and results are not read yet.
+#[derive(Debug)]
+pub enum Message<'a> {
+    /// Wants an answer.
+    Request(Request<'a>),
+    /// Wants none.
+    Notification(Notification<'a>),
+    /// Is one.
+    Response(Response<'a>),
+}
+
+/// A message that wants an answer.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Goes back with the answer.
+    pub id: RequestId,
+    /// What is asked for.
+    pub method: Cow<'a, str>,
+    /// An object, if there is one.
+    pub params: Option<&'a RawValue>,
+}
+
+/// A message that wants no answer.
+#[derive(Debug)]
+pub struct Notification<'a> {
+    /// What happened.
+    pub method: Cow<'a, str>,
+    /// An object, if there is one.
+    pub params: Option<&'a RawValue>,
+}
+
+/// The answer to a request of ours.
+#[derive(Debug)]
+pub struct Response<'a> {
+    /// The request's; an error may come without, when the other side could not read it.
+    pub id: Option<RequestId>,
+    /// The result, an object, or the error.
+    pub outcome: Result<&'a RawValue, RpcError>,
+}
+
+/// A message that is none, and the ID to refuse it with, where that could be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct Rejected {
+    /// Whose request this would have been.
+    pub id: Option<RequestId>,
+    /// What to answer.
+    pub error: RpcError,
+}
+
+/// Every member that a message may have, read without a judgement, so that the ID is known when one falls.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    error: Option<&'a RawValue>,
+}
+
+/// Reads one message.
+pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Rejected> {
+    let nobody = |error| Rejected { id: None, error };
+    let json = std::str::from_utf8(bytes).map_err(|_| nobody(RpcError::parse("the message is not UTF-8")))?;
+    if json.trim_start().starts_with('[') {
+        // A derived reader would take an array for a struct without names.
+        return Err(nobody(match serde_json::from_str::<IgnoredAny>(json) {
+            Ok(_) => RpcError::invalid_request("batches are not supported; send one message at a time"),
+            Err(error) => RpcError::parse(&error.to_string()),
+        }));
+    }
+    let envelope: Envelope<'_> = serde_json::from_str(json).map_err(|error| {
+        nobody(match error.classify() {
+            Category::Data => RpcError::invalid_request(&error.to_string()),
+            Category::Syntax | Category::Eof | Category::Io => RpcError::parse(&error.to_string()),
+        })
+    })?;
+    let id = envelope.id.and_then(RequestId::parse);
+    envelope.judge(json, id.clone()).map_err(|error| Rejected { id, error })
+}
+
+impl<'a> Envelope<'a> {
+    fn judge(self, json: &str, id: Option<RequestId>) -> Result<Message<'a>, RpcError> {
+        if text::depth(json, DEPTH_MAX) > DEPTH_MAX {
+            return Err(RpcError::invalid_request(&format!("the message nests deeper than {DEPTH_MAX} levels")));
+        }
+        if self.jsonrpc.and_then(text::string).as_deref() != Some("2.0") {
+            return Err(RpcError::invalid_request("`jsonrpc` must be \"2.0\""));
+        }
+        let Some(method) = self.method else {
+            return self.response(id);
+        };
+        let Some(method) = text::string(method) else {
+            return Err(RpcError::invalid_request("`method` must be a string"));
+        };
+        if self.result.is_some() || self.error.is_some() {
+            return Err(RpcError::invalid_request("a message has a `method` or a `result` or an `error`"));
+        }
+        if self.id.is_some() && id.is_none() {
+            return Err(RpcError::invalid_request("`id` must be a string or an integer"));
+        }
+        if self.params.is_some_and(|params| !text::is_object(params)) {
+            return Err(RpcError::malformed_params("`params` must be an object"));
+        }
+        let params = self.params;
+        Ok(match id {
+            Some(id) => Message::Request(Request { id, method, params }),
+            None => Message::Notification(Notification { method, params }),
+        })
+    }
+
+    fn response(self, id: Option<RequestId>) -> Result<Message<'a>, RpcError> {
+        let outcome = match (self.result, self.error) {
+            (None, None) => return Err(RpcError::invalid_request("`method` is missing")),
+            (Some(_), Some(_)) => {
+                return Err(RpcError::invalid_request("a response has a `result` or an `error`, not both"));
+            }
+            (Some(_), None) if id.is_none() => {
+                return Err(RpcError::invalid_request("a result must have the `id` of its request"));
+            }
+            (Some(result), None) if text::is_object(result) => Ok(result),
+            (Some(_), None) => return Err(RpcError::invalid_request("`result` must be an object")),
+            (None, Some(error)) => Err(RpcError::read(error)
+                .ok_or_else(|| RpcError::invalid_request("`error` must have a `code` and a `message`"))?),
+        };
+        Ok(Message::Response(Response { id, outcome }))
+    }
+}

@@ -1,0 +1,150 @@
+//! Questions on the wire: which request each kind is, what it asks of the client, and whether an answer fits.
+
+use longhaul_task::{Json, Question, QuestionKind};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::schema::Schema;
+use crate::text;
+
+/// The method of the request that carries such a question.
+pub const fn method(kind: QuestionKind) -> &'static str {
+    match kind {
+        QuestionKind::Elicitation => "elicitation/create",
+        QuestionKind::Sampling => "sampling/createMessage",
+        QuestionKind::Roots => "roots/list",
+    }
+}
+
+/// Why an answer does not fit its question.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("The answer to `{key}` does not fit: {why}")]
+pub struct WrongAnswer {
+    key: String,
+    why: String,
+}
+
+/// Why a question cannot be put to anybody.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the question is not valid: {0}")]
+pub struct WrongQuestion(String);
+
+/// Whether an answer fits an open question of a task.
+pub fn check(question: &Question, answer: &RawValue) -> Result<(), WrongAnswer> {
+    check_parts(question.key.as_str(), question.kind, &question.params, answer)
+}
+
+/// Whether an answer fits a question that is no task's, as in a multi-round-trip call.
+pub fn check_parts(key: &str, kind: QuestionKind, params: &Json, answer: &RawValue) -> Result<(), WrongAnswer> {
+    let fits = match kind {
+        QuestionKind::Elicitation => elicited(params, answer),
+        QuestionKind::Sampling => sampled(answer),
+        QuestionKind::Roots => rooted(answer),
+    };
+    fits.map_err(|why| WrongAnswer { key: key.to_owned(), why })
+}
+
+/// Whether a question can be put to anybody: better told to its author when it is asked than to whoever answers.
+pub fn check_question(kind: QuestionKind, params: &Json) -> Result<(), WrongQuestion> {
+    let params: Value = serde_json::from_str(params.as_str()).map_err(|error| WrongQuestion(error.to_string()))?;
+    let wrong = |why: &str| Err(WrongQuestion(why.to_owned()));
+    match kind {
+        _ if !params.is_object() => wrong("its parameters must be an object"),
+        QuestionKind::Elicitation if !params["message"].is_string() => wrong("an elicitation needs a `message`"),
+        QuestionKind::Elicitation => match params.get("mode").map_or(Some("form"), Value::as_str) {
+            Some("form") if params["requestedSchema"]["type"] != "object" => {
+                wrong("a form needs a `requestedSchema` of type object")
+            }
+            Some("form") => Schema::of(params["requestedSchema"].clone()).map(drop).map_err(WrongQuestion),
+            Some("url") if !params["url"].is_string() => wrong("an elicitation by URL needs a `url`"),
+            Some("url") => Ok(()),
+            _ => wrong("the `mode` of an elicitation is `form` or `url`"),
+        },
+        QuestionKind::Sampling if !params["messages"].is_array() => wrong("sampling needs `messages`"),
+        QuestionKind::Sampling if !params["maxTokens"].is_u64() => wrong("sampling needs `maxTokens`"),
+        QuestionKind::Sampling | QuestionKind::Roots => Ok(()),
+    }
+}
+
+/// Whether an elicitation sends the user to a URL instead of asking in a form.
+pub(crate) fn is_by_url(params: &Json) -> bool {
+    raw(params).and_then(|params| text::member(params, "mode")).and_then(text::string).as_deref() == Some("url")
+}
+
+/// Whether sampling lets the model use tools.
+pub(crate) fn offers_tools(params: &Json) -> bool {
+    raw(params).is_some_and(|params| text::member(params, "tools").is_some())
+}
+
+fn raw(json: &Json) -> Option<&RawValue> {
+    serde_json::from_str(json.as_str()).ok()
+}
+
+fn elicited(params: &Json, answer: &RawValue) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        action: String,
+        #[serde(borrow, default)]
+        content: Option<&'a RawValue>,
+    }
+    let answer: Answer<'_> = object(answer)?;
+    match answer.action.as_str() {
+        "decline" | "cancel" => return Ok(()),
+        "accept" if is_by_url(params) => return Ok(()),
+        "accept" => {}
+        _ => return Err("`action` must be `accept`, `decline` or `cancel`".to_owned()),
+    }
+    let Some(schema) = raw(params).and_then(|params| text::member(params, "requestedSchema")) else {
+        return Ok(());
+    };
+    let schema = Schema::compile(&Json::from_text(schema.get()))?;
+    let content = match answer.content {
+        Some(content) if !text::is_object(content) => return Err("`content` must be an object".to_owned()),
+        Some(content) => content,
+        // A form without required fields may come back with nothing filled in.
+        None => text::empty_object(),
+    };
+    match schema.faults(content) {
+        faults if faults.is_empty() => Ok(()),
+        faults => Err(faults.join("; ")),
+    }
+}
+
+fn sampled(answer: &RawValue) -> Result<(), String> {
+    #[derive(Deserialize)]
+    #[allow(dead_code, reason = "read for their types alone")]
+    struct Answer<'a> {
+        role: String,
+        model: String,
+        #[serde(borrow)]
+        content: &'a RawValue,
+    }
+    let answer: Answer<'_> = object(answer)?;
+    match (answer.role.as_str(), answer.content.get().as_bytes().first()) {
+        ("user" | "assistant", Some(b'{' | b'[')) => Ok(()),
+        ("user" | "assistant", _) => Err("`content` must be a block or an array of blocks".to_owned()),
+        _ => Err("`role` must be `user` or `assistant`".to_owned()),
+    }
+}
+
+fn rooted(answer: &RawValue) -> Result<(), String> {
+    #[derive(Deserialize)]
+    #[allow(dead_code, reason = "read for their types alone")]
+    struct Root {
+        uri: String,
+    }
+    #[derive(Deserialize)]
+    #[allow(dead_code, reason = "read for their types alone")]
+    struct Answer {
+        roots: Vec<Root>,
+    }
+    object::<Answer>(answer).map(drop)
+}
+
+fn object<'a, T: Deserialize<'a>>(answer: &'a RawValue) -> Result<T, String> {
+    if !text::is_object(answer) {
+        return Err("it must be an object".to_owned());
+    }
+    serde_json::from_str(answer.get()).map_err(|error| error.to_string())
+}

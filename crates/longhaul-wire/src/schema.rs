@@ -1,0 +1,56 @@
+//! JSON Schema, as tools and questions use it. 2020-12 unless the schema says otherwise; nothing is ever fetched.
+
+use jsonschema::{ValidationError, Validator};
+use longhaul_task::Json;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// How many faults of one value are told. More would not help whoever has to correct it.
+const FAULTS_TOLD_MAX: usize = 5;
+
+/// A schema that is ready to judge.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    /// The schema itself, for those who look for annotations in it.
+    pub(crate) tree: Value,
+    validator: Validator,
+}
+
+impl Schema {
+    /// Reads and compiles a schema; the error is a sentence about what is wrong with it.
+    pub(crate) fn compile(json: &Json) -> Result<Self, String> {
+        let tree: Value = serde_json::from_str(json.as_str()).map_err(|error| error.to_string())?;
+        Self::of(tree)
+    }
+
+    /// Compiles a schema. `format` is asserted: to whom a form asks for an e-mail address, one is meant.
+    pub(crate) fn of(tree: Value) -> Result<Self, String> {
+        if !tree.is_object() {
+            return Err("a schema must be an object".to_owned());
+        }
+        let validator = jsonschema::options()
+            .offline()
+            .should_validate_formats(true)
+            .should_ignore_unknown_formats(true)
+            .build(&tree)
+            .map_err(|error| told(&error))?;
+        Ok(Self { tree, validator })
+    }
+
+    /// What is wrong with a value, one line each; empty when nothing is.
+    pub(crate) fn faults(&self, value: &RawValue) -> Vec<String> {
+        let value: Value = match serde_json::from_str(value.get()) {
+            Ok(value) => value,
+            Err(error) => return vec![error.to_string()],
+        };
+        self.validator.iter_errors(&value).take(FAULTS_TOLD_MAX).map(|error| told(&error)).collect()
+    }
+}
+
+/// A fault, its place first. The value itself is left out: it may be large, and may be nobody else's business.
+fn told(error: &ValidationError<'_>) -> String {
+    match error.instance_path().as_str() {
+        "" => error.masked().to_string(),
+        path => format!("{path}: {}", error.masked()),
+    }
+}

@@ -1,0 +1,240 @@
+//! Reading and writing JSON text without trees.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use longhaul_task::Timestamp;
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The largest whole number that every JSON reader keeps exact.
+pub(crate) const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// Appends a string as JSON.
+pub(crate) fn push_str(out: &mut String, text: &str) {
+    let plain = text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
+    if plain {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        // Serializing a string into a string cannot fail; an empty text keeps the message well-formed all the same.
+        out.push_str(&serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned()));
+    }
+}
+
+/// Appends `,"name":"text"`.
+pub(crate) fn push_str_member(out: &mut String, name: &str, text: &str) {
+    push_name(out, name);
+    push_str(out, text);
+}
+
+/// Appends `,"name":` and the JSON text as it is.
+pub(crate) fn push_raw_member(out: &mut String, name: &str, json: &str) {
+    push_name(out, name);
+    out.push_str(json);
+}
+
+/// Appends `,"name":number`.
+pub(crate) fn push_number_member(out: &mut String, name: &str, number: u64) {
+    push_name(out, name);
+    push_number(out, number);
+}
+
+/// Appends a whole number, kept within what every reader takes.
+pub(crate) fn push_number(out: &mut String, number: u64) {
+    // Writing into a string cannot fail.
+    let _ = write!(out, "{}", number.min(SAFE_INTEGER_MAX));
+}
+
+/// Appends `,"name":"2026-07-28T10:30:00.25Z"`.
+pub(crate) fn push_time_member(out: &mut String, name: &str, at: Timestamp) {
+    push_name(out, name);
+    let moment = i64::try_from(at.as_ms()).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    let _ = write!(out, "\"{}\"", moment.unwrap_or(jiff::Timestamp::MAX));
+}
+
+fn push_name(out: &mut String, name: &str) {
+    out.push_str(",\"");
+    out.push_str(name);
+    out.push_str("\":");
+}
+
+/// The same JSON on one line. Handlers and upstreams may hand us pretty-printed values; stdio and SSE frame by line.
+/// A line break in JSON text is only ever insignificant whitespace, so this changes no value.
+pub(crate) fn one_line(json: &str) -> Cow<'_, str> {
+    if json.bytes().any(|byte| byte == b'\n' || byte == b'\r') {
+        Cow::Owned(json.replace(['\n', '\r'], " "))
+    } else {
+        Cow::Borrowed(json)
+    }
+}
+
+/// How deep brackets go in a text that is known to be JSON, as far as `limit` and one more.
+pub(crate) fn depth(json: &str, limit: usize) -> usize {
+    let bytes = json.as_bytes();
+    // Most messages have fewer brackets in all than they may have levels: one fast count settles it.
+    if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= limit {
+        return 0;
+    }
+    let (mut deepest, mut level, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                level += 1;
+                deepest = deepest.max(level);
+                if deepest > limit {
+                    break;
+                }
+            }
+            b'}' | b']' => level = level.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// A JSON string, borrowed from the message unless it has escapes.
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Borrow;
+
+        impl<'de> Visitor<'de> for Borrow {
+            type Value = Cow<'de, str>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Cow::Borrowed(text))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Cow::Owned(text.to_owned()))
+            }
+        }
+
+        from.deserialize_str(Borrow).map(Text)
+    }
+}
+
+/// The string in a raw value, if it is one.
+pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|text| text.0)
+}
+
+/// Whether a raw value is an object. Raw values come without leading whitespace.
+pub(crate) fn is_object(raw: &RawValue) -> bool {
+    raw.get().starts_with('{')
+}
+
+/// `{}`.
+pub(crate) fn empty_object() -> &'static RawValue {
+    serde_json::from_str("{}").unwrap_or(RawValue::NULL)
+}
+
+/// For a field that tells "absent" from `null`: serde would make both `None`.
+pub(crate) fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+/// The members of an object, in their order.
+pub(crate) struct Members<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl Members<'_> {
+    /// How many members are read before the object is refused.
+    pub(crate) const MAX: usize = 1_024;
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Collect;
+
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((name, value)) = map.next_entry::<Text<'de>, &RawValue>()? {
+                    if members.len() == Members::MAX {
+                        return Err(A::Error::custom(format_args!("more than {} members", Members::MAX)));
+                    }
+                    members.push((name.0, value));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        from.deserialize_map(Collect)
+    }
+}
+
+/// The value of one member of an object, without reading the others.
+pub(crate) fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
+    struct Find<'n>(&'n str);
+
+    impl<'de> Visitor<'de> for Find<'_> {
+        type Value = Option<&'de RawValue>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(name) = map.next_key::<Text<'de>>()? {
+                if name.0 == self.0 {
+                    found = Some(map.next_value()?);
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(found)
+        }
+    }
+
+    let mut from = serde_json::Deserializer::from_str(object.get());
+    from.deserialize_map(Find(name)).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_written_in_utc_and_never_out_of_range() {
+        let shown = |ms| {
+            let mut out = String::new();
+            push_time_member(&mut out, "at", Timestamp::from_ms(ms));
+            out
+        };
+        assert_eq!(shown(1_764_066_600_000), r#","at":"2025-11-25T10:30:00Z""#);
+        assert_eq!(shown(1_764_066_600_250), r#","at":"2025-11-25T10:30:00.25Z""#);
+        assert!(shown(u64::MAX).starts_with(r#","at":"9999-12-"#));
+    }
+
+    #[test]
+    fn depth_counts_brackets_and_not_those_in_strings() {
+        assert_eq!(depth(r#"[[["\"]]]]]["]]]"#, 3), 3);
+        assert_eq!(depth(&"[".repeat(50), 10), 11);
+        assert_eq!(depth(r"[[]]", 10), 0);
+    }
+
+    #[test]
+    fn a_member_is_found_by_its_decoded_name() {
+        let object: &RawValue = serde_json::from_str(r#"{"a":{"b":1},"\u0062":2}"#).unwrap();
+        assert_eq!(member(object, "b").unwrap().get(), "2");
+        assert!(member(object, "c").is_none());
+    }
+}

@@ -1,0 +1,131 @@
+//! The MCP half of a tool's declaration: what clients see of it, and what they may send it.
+//!
+//! ```
+//! use longhaul_task::Json;
+//! use longhaul_wire::tool::{TaskSupport, ToolDeclaration};
+//!
+//! let tool = ToolDeclaration::draft("greet")
+//!     .description("Says hello.")
+//!     .input_schema(Json::from_text(
+//!         r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#,
+//!     ))
+//!     .task_support(TaskSupport::Forbidden)
+//!     .declare()
+//!     .unwrap();
+//!
+//! let arguments = serde_json::value::RawValue::from_string(r#"{"name":5}"#.into()).unwrap();
+//! let wrong = tool.check_arguments(&arguments).unwrap_err();
+//! assert!(wrong.to_string().contains("/name"));
+//! ```
+
+mod draft;
+mod mirror;
+
+use longhaul_task::Json;
+use serde_json::value::RawValue;
+
+pub use draft::{ToolDraft, ToolError};
+pub(crate) use mirror::{Mirror, MirrorKind};
+
+use crate::content::ToolResult;
+use crate::schema::Schema;
+
+/// The longest tool name, in bytes.
+pub const TOOL_NAME_BYTES_MAX: usize = 128;
+
+/// Whether a tool runs as a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TaskSupport {
+    /// Never: the call is answered with its result.
+    Forbidden,
+    /// When the client can take one.
+    #[default]
+    Optional,
+    /// Always: a client that cannot take one is refused.
+    Required,
+}
+
+/// What clients are told about a tool's behaviour. All of these are hints.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Annotations {
+    /// A name for people.
+    pub title: Option<String>,
+    /// It changes nothing.
+    pub read_only: Option<bool>,
+    /// What it changes may be lost.
+    pub destructive: Option<bool>,
+    /// Calling it twice is the same as calling it once.
+    pub idempotent: Option<bool>,
+    /// It deals with things outside.
+    pub open_world: Option<bool>,
+}
+
+/// A tool that may be listed and called: its name, schemas and headers were checked when it was declared.
+#[derive(Debug)]
+pub struct ToolDeclaration {
+    name: String,
+    task_support: TaskSupport,
+    /// `{"name":…,"inputSchema":…`, without the closing brace: each generation adds what it has to.
+    listed: String,
+    output_schema: Option<Json>,
+    input: Schema,
+    mirrors: Vec<Mirror>,
+}
+
+impl ToolDeclaration {
+    /// Begins a declaration.
+    pub fn draft(name: impl Into<String>) -> ToolDraft {
+        ToolDraft::new(name.into())
+    }
+
+    /// What it is called by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it runs as a task.
+    pub fn task_support(&self) -> TaskSupport {
+        self.task_support
+    }
+
+    /// Whether the arguments of a call fit the input schema.
+    pub fn check_arguments(&self, arguments: &RawValue) -> Result<(), ArgumentErrors> {
+        let faults = self.input.faults(arguments);
+        if faults.is_empty() { Ok(()) } else { Err(ArgumentErrors { tool: self.name.clone(), faults }) }
+    }
+
+    /// Appends what every generation lists, without the closing brace. `with_output` is false for a client that may
+    /// be handed a ticket instead of the output.
+    pub(crate) fn write_listed(&self, out: &mut String, with_output: bool) {
+        out.push_str(&self.listed);
+        if let Some(schema) = self.output_schema.as_ref().filter(|_| with_output) {
+            crate::text::push_raw_member(out, "outputSchema", schema.as_str());
+        }
+    }
+
+    /// The arguments that clients repeat in HTTP headers.
+    pub(crate) fn mirrors(&self) -> &[Mirror] {
+        &self.mirrors
+    }
+}
+
+/// Arguments that do not fit a tool's input schema. Models correct themselves from this, so it is an ordinary tool
+/// result and not an error of the protocol.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("The arguments do not fit the input schema of `{tool}`: {}", .faults.join("; "))]
+pub struct ArgumentErrors {
+    tool: String,
+    faults: Vec<String>,
+}
+
+impl ArgumentErrors {
+    /// What is wrong, one sentence each, the place in the arguments first.
+    pub fn faults(&self) -> &[String] {
+        &self.faults
+    }
+
+    /// The tool result that says so.
+    pub fn to_result(&self) -> Json {
+        ToolResult::error(&self.to_string()).into_json()
+    }
+}

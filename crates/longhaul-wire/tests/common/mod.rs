@@ -1,0 +1,132 @@
+//! Tasks in every phase, and the official schemas.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Once;
+
+use jsonschema::Validator;
+use longhaul_task::transition::{self, Ask, Cancel, Claim, Create, Settle};
+use longhaul_task::{
+    Event, Fault, Json, NodeId, Outcome, Owner, Place, Policy, QuestionKind, Retention, Surroundings, Task, TaskId,
+    TaskKey, Timestamp, ToolRef,
+};
+use longhaul_wire::ext2026::ServerInfo;
+use longhaul_wire::jsonrpc::{self, Message, Request};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// 2025-11-25T10:30:00Z
+pub(crate) const CREATED: Timestamp = Timestamp::from_ms(1_764_066_600_000);
+
+pub(crate) fn json(text: &str) -> Json {
+    Json::from_text(text)
+}
+
+pub(crate) fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).unwrap()
+}
+
+pub(crate) fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+pub(crate) fn server() -> ServerInfo {
+    ServerInfo::new("longhaul", "0.1.0")
+}
+
+pub(crate) fn request(bytes: &str) -> Request<'_> {
+    match jsonrpc::parse(bytes.as_bytes()) {
+        Ok(Message::Request(request)) => request,
+        other => panic!("no request: {other:?}"),
+    }
+}
+
+/// A request of the 2026 version with these parameters beside `_meta`, and these capabilities.
+pub(crate) fn modern(method: &str, params: &str, capabilities: &str) -> String {
+    let comma = if params.is_empty() { "" } else { "," };
+    format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}{comma}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{capabilities}}}}}}}"#
+    )
+}
+
+pub(crate) const WITH_TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
+pub(crate) const FORM: &str = r#"{"mode":"form","message":"Please enter your name.","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}"#;
+
+pub(crate) fn queued() -> Task {
+    let key = TaskKey {
+        owner: Owner::parse("ada").unwrap(),
+        id: TaskId::parse("786512e2-9e0d-44bd-8f29-789f320fe840").unwrap(),
+    };
+    let create = Create {
+        key,
+        tool: ToolRef::new("hello_world", "1"),
+        origin: "ext2026".into(),
+        policy: Policy::default(),
+        retention: Retention::FromCreation(3_600_000),
+        claimed_by: None,
+    };
+    transition::create(&create, CREATED)
+}
+
+fn after(task: &Task, event: &Event) -> Task {
+    transition::apply(task, event, &Surroundings::default(), CREATED.plus_ms(1_200_000)).unwrap().task
+}
+
+pub(crate) fn running() -> Task {
+    after(&queued(), &Event::Claim(Claim { node: NodeId::mint([1; 16]) }))
+}
+
+pub(crate) fn waiting(kind: QuestionKind, params: &str) -> Task {
+    let task = running();
+    let place = Place { fork: "".into(), seq: 0 };
+    let ask = Ask { fence: task.fence, label: "name".into(), kind, params: json(params), place, digest: 0 };
+    after(&task, &Event::Ask(ask))
+}
+
+pub(crate) fn completed(body: &str, is_error: bool) -> Task {
+    settled(Outcome::Answer { body: json(body), is_error })
+}
+
+pub(crate) fn failed() -> Task {
+    settled(Outcome::Refusal(Fault {
+        code: -32603,
+        message: "API rate limit exceeded".into(),
+        data: Some(json(r#"{"retry":true}"#)),
+    }))
+}
+
+fn settled(outcome: Outcome) -> Task {
+    let task = running();
+    after(&task, &Event::Settle(Settle { fence: task.fence, outcome }))
+}
+
+pub(crate) fn cancelled() -> Task {
+    after(&queued(), &Event::Cancel(Cancel::default()))
+}
+
+static SKIPPED: Once = Once::new();
+
+/// The official schema of one definition; `None`, and a line that says so, where the schemas are not at hand.
+///
+/// They are looked for in `LONGHAUL_SPEC_DIR`, else in `../shared/spec` beside the workspace.
+pub(crate) fn official(file: &str, definition: &str) -> Option<Validator> {
+    let folder = std::env::var_os("LONGHAUL_SPEC_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec"), PathBuf::from);
+    let path = folder.join(file);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        SKIPPED.call_once(|| {
+            // Past the test harness, which shows nothing of what a passing test prints.
+            let folder = folder.display();
+            let _ = writeln!(std::io::stderr(), "SKIPPED: no official schemas in {folder}; set LONGHAUL_SPEC_DIR");
+        });
+        return None;
+    };
+    let mut schema = value(&text);
+    let root = schema.as_object_mut().unwrap();
+    assert!(root["$defs"].get(definition).is_some(), "{file} has no {definition}");
+    root.remove("$id");
+    root.insert("$ref".to_owned(), format!("#/$defs/{definition}").into());
+    Some(jsonschema::options().offline().should_validate_formats(false).build(&schema).unwrap())
+}

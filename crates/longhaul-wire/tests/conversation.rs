@@ -1,0 +1,274 @@
+//! The shapes of the specification's own examples, read and written.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use longhaul_task::transition::{self, Create, Spawn};
+use longhaul_task::{
+    Event, Phase, Policy, Progress, QuestionKey, QuestionKind, Retention, Surroundings, TaskId, TaskKey, ToolRef,
+};
+use longhaul_wire::View;
+use longhaul_wire::ext2026::tasks_update::{self, Update};
+use longhaul_wire::ext2026::tools_call::{Call, InputRequest};
+use longhaul_wire::ext2026::{
+    Accepted, Capability, Method, ServerInfo, VERSION, accept, no_such_task, required_task_id, tasks_cancel, tasks_get,
+    tools_call,
+};
+use longhaul_wire::jsonrpc::{self, RequestId};
+
+fn accepted(message: &str) -> Accepted<'_> {
+    accept(&request(message), None, &[VERSION]).unwrap()
+}
+
+fn id() -> RequestId {
+    3.into()
+}
+
+fn polled(view: &View<'_>) -> String {
+    tasks_get::answer(&id(), view, &ServerInfo::hidden())
+}
+
+#[test]
+fn a_call_is_read_with_its_arguments_untouched() {
+    let message = modern(
+        "tools/call",
+        r#""name":"get_weather","arguments":{ "city": "New York", "n": 1.0 },"task":{"ttl":60000}"#,
+        WITH_TASKS,
+    );
+    let accepted = accepted(&message);
+    assert_eq!(accepted.method, Method::ToolsCall);
+    assert!(accepted.meta.capabilities.has(Capability::Tasks));
+    let call = Call::parse(&accepted.params).unwrap();
+    assert_eq!(call.name, "get_weather");
+    assert_eq!(call.arguments.get(), r#"{ "city": "New York", "n": 1.0 }"#);
+    assert!(call.input_responses.is_none() && call.request_state.is_none());
+}
+
+#[test]
+fn a_call_without_arguments_has_none() {
+    let message = modern("tools/call", r#""name":"hello_world""#, "{}");
+    assert_eq!(Call::parse(&accepted(&message).params).unwrap().arguments.get(), "{}");
+}
+
+#[test]
+fn a_second_round_brings_answers_and_the_state_it_was_given() {
+    let message = modern(
+        "tools/call",
+        r#""name":"x","inputResponses":{"login":{"action":"accept","content":{"name":"octocat"}},"odd":7},"requestState":"a\"b""#,
+        "{}",
+    );
+    let accepted = accepted(&message);
+    let call = Call::parse(&accepted.params).unwrap();
+    assert_eq!(call.request_state.unwrap(), "a\"b");
+    let responses = call.input_responses.unwrap();
+    assert_eq!(responses.get("odd").unwrap().get(), "7");
+    assert_eq!(responses.iter().count(), 2);
+    assert!(responses.get("nobody").is_none());
+}
+
+#[test]
+fn a_call_that_is_none_is_refused() {
+    for params in [
+        "",
+        r#""name":5"#,
+        r#""name":null"#,
+        r#""name":"x","arguments":[]"#,
+        r#""name":"x","arguments":null"#,
+        r#""name":"x","inputResponses":null"#,
+        r#""name":"x","inputResponses":[]"#,
+        r#""name":"x","requestState":{}"#,
+    ] {
+        let message = modern("tools/call", params, "{}");
+        let error = Call::parse(&accepted(&message).params).unwrap_err();
+        assert_eq!((error.code, error.http_status()), (-32602, 200), "{params}");
+    }
+}
+
+#[test]
+fn a_created_task_is_shown_flat() {
+    let task = running();
+    let view = View { poll_interval_ms: 5_000, ..View::of(&task, CREATED) };
+    assert_eq!(
+        tools_call::created(&2.into(), &view, &ServerInfo::hidden()),
+        concat!(
+            r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"786512e2-9e0d-44bd-8f29-789f320fe840","#,
+            r#""status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:50:00Z","#,
+            r#""ttlMs":3600000,"pollIntervalMs":5000}}"#,
+        )
+    );
+}
+
+#[test]
+fn a_waiting_task_shows_its_questions() {
+    let task = waiting(QuestionKind::Elicitation, FORM);
+    let result = value(&polled(&View::of(&task, CREATED)))["result"].clone();
+    assert_eq!(result["resultType"], "complete");
+    assert_eq!(result["status"], "input_required");
+    let asked = format!(r#"{{"name-1":{{"method":"elicitation/create","params":{FORM}}}}}"#);
+    assert_eq!(result["inputRequests"], value(&asked));
+}
+
+#[test]
+fn a_completed_task_shows_its_result_as_it_was_stored_and_complete() {
+    let body = r#"{"content":[{"type":"text","text":"Hello, Luca!"}],"isError":false, "structuredContent":1.50}"#;
+    let task = completed(body, false);
+    let message = polled(&View::of(&task, CREATED));
+    assert!(message.contains(r#""status":"completed","createdAt""#));
+    let inlined = format!(r#""result":{{"resultType":"complete",{}"#, &body[1..]);
+    assert!(message.contains(&inlined), "{message}");
+}
+
+#[test]
+fn a_tool_error_completes_and_a_protocol_error_fails() {
+    let body = r#"{"content":[],"isError":true}"#;
+    let result = value(&polled(&View::of(&completed(body, true), CREATED)))["result"].clone();
+    assert_eq!((&result["status"], &result["result"]["isError"]), (&"completed".into(), &true.into()));
+
+    let result = value(&polled(&View::of(&failed(), CREATED)))["result"].clone();
+    assert_eq!(result["status"], "failed");
+    assert_eq!(result["statusMessage"], "API rate limit exceeded");
+    assert_eq!(result["error"], value(r#"{"code":-32603,"message":"API rate limit exceeded","data":{"retry":true}}"#));
+    assert!(result.get("result").is_none());
+}
+
+#[test]
+fn a_cancelled_task_shows_nothing_more() {
+    let result = value(&polled(&View::of(&cancelled(), CREATED)))["result"].clone();
+    assert_eq!(result["status"], "cancelled");
+    assert!(["result", "error", "inputRequests"].iter().all(|name| result.get(name).is_none()));
+}
+
+#[test]
+fn a_retention_is_positive_or_null_and_never_absent() {
+    let mut task = queued();
+    task.retention = Retention::Unlimited;
+    let result = value(&polled(&View::of(&task, CREATED)))["result"].clone();
+    assert!(result.as_object().unwrap()["ttlMs"].is_null());
+    task.retention = Retention::FromCreation(0);
+    let result = value(&polled(&View::of(&task, CREATED)))["result"].clone();
+    assert_eq!(result["ttlMs"], 1, "a retention is positive or null");
+    task.retention = Retention::FromEnd(u64::MAX);
+    let result = value(&polled(&View::of(&task, CREATED)))["result"].clone();
+    assert_eq!(result["ttlMs"], (1_u64 << 53) - 1, "no reader loses a digit");
+}
+
+#[test]
+fn progress_speaks_for_a_task_that_works_and_never_for_one_that_has_ended() {
+    let said = |at| Progress { done: 1.0, total: None, message: Some(Arc::from("page 9")), at };
+    let shown = |task: &longhaul_task::Task, progress: &Progress| {
+        let view = View { progress: Some(progress), ..View::of(task, CREATED) };
+        let result = value(&polled(&view))["result"].clone();
+        (result["statusMessage"].as_str().map(str::to_owned), result["lastUpdatedAt"].clone())
+    };
+    let newer = said(CREATED.plus_ms(1_260_000));
+    let older = said(CREATED.plus_ms(1));
+    let mut task = running();
+    assert_eq!(shown(&task, &newer), (Some("page 9".into()), "2025-11-25T10:51:00Z".into()));
+    assert_eq!(shown(&task, &older), (Some("page 9".into()), "2025-11-25T10:50:00Z".into()));
+    task.message = Some("rendering".into());
+    assert_eq!(shown(&task, &newer).0.unwrap(), "page 9");
+    assert_eq!(shown(&task, &older).0.unwrap(), "rendering");
+    assert_eq!(shown(&completed("{}", false), &newer), (None, "2025-11-25T10:50:00Z".into()));
+}
+
+#[test]
+fn relatives_are_shown_on_both_sides() {
+    let parent = running();
+    let child = Create {
+        key: TaskKey { owner: parent.key.owner.clone(), id: TaskId::parse("child").unwrap() },
+        tool: ToolRef::new("slow_compute", "1"),
+        origin: "ext2026".into(),
+        policy: Policy::default(),
+        retention: Retention::Unlimited,
+        claimed_by: None,
+    };
+    let spawn = Event::Spawn(Box::new(Spawn { fence: parent.fence, child, input: json("{}") }));
+    let change = transition::apply(&parent, &spawn, &Surroundings::default(), CREATED).unwrap();
+    let (child, _) = change.child.unwrap();
+    let result = value(&polled(&View::of(&child, CREATED)))["result"].clone();
+    assert_eq!(result["parentTaskId"], parent.key.id.as_str());
+    let children = [child.key.id.clone()];
+    let result = value(&polled(&View { children: &children, ..View::of(&change.task, CREATED) }))["result"].clone();
+    assert_eq!(result["childTaskIds"], value(r#"["child"]"#));
+}
+
+#[test]
+fn an_update_is_acknowledged_and_says_nothing_else() {
+    let message = modern(
+        "tasks/update",
+        r#""taskId":"t","inputResponses":{"name-1":{"action":"accept","content":{"name":"Luca"}}}"#,
+        WITH_TASKS,
+    );
+    let accepted = accepted(&message);
+    let update = Update::parse(&accepted.params).unwrap();
+    assert_eq!(update.task_id.as_str(), "t");
+    let task = waiting(QuestionKind::Elicitation, FORM);
+    let Phase::Waiting { questions, .. } = &task.phase else { panic!() };
+    let (key, answer) = update.input_responses.iter().next().unwrap();
+    tasks_update::check(questions.find(&QuestionKey::from_text(key)).unwrap(), answer).unwrap();
+    assert_eq!(
+        tasks_update::answer(&6.into(), &ServerInfo::hidden()),
+        r#"{"jsonrpc":"2.0","id":6,"result":{"resultType":"complete"}}"#
+    );
+}
+
+#[test]
+fn an_answer_that_does_not_fit_refuses_the_update() {
+    let task = waiting(QuestionKind::Elicitation, FORM);
+    let question = task.phase.questions().unwrap().iter().next().unwrap();
+    let error = tasks_update::check(question, &raw(r#"{"action":"accept","content":{}}"#)).unwrap_err();
+    assert_eq!((error.code, error.http_status()), (-32602, 200));
+    assert!(error.message.contains("name-1") && error.message.contains("required"), "{}", error.message);
+}
+
+#[test]
+fn a_task_id_that_is_missing_or_none_is_refused_before_anybody_looks() {
+    let error = |params| {
+        let message = modern("tasks/get", params, WITH_TASKS);
+        required_task_id(&accepted(&message).params).unwrap_err()
+    };
+    assert_eq!(error("").code, -32602);
+    assert_eq!(error(r#""taskId":7"#).code, -32602);
+    assert_eq!(error(r#""taskId":null"#).code, -32602);
+    assert_eq!(error(r#""taskId":"a\nb""#), no_such_task(), "what cannot be an ID is nobody's");
+    let message = modern("tasks/cancel", r#""taskId":"t""#, WITH_TASKS);
+    assert_eq!(tasks_cancel::task_id(&accepted(&message).params).unwrap().as_str(), "t");
+}
+
+#[test]
+fn an_update_without_answers_is_refused_and_with_none_is_not() {
+    let parse = |params: &str| {
+        let message = modern("tasks/update", params, WITH_TASKS);
+        Update::parse(&accepted(&message).params).map(|update| update.input_responses.iter().count())
+    };
+    assert_eq!(parse(r#""taskId":"t""#).unwrap_err().code, -32602);
+    assert_eq!(parse(r#""taskId":"t","inputResponses":[]"#).unwrap_err().code, -32602);
+    assert_eq!(parse(r#""taskId":"t","inputResponses":{}"#).unwrap(), 0);
+    let many: Vec<String> = (0..=1_024).map(|number| format!("\"{number}\":{{}}")).collect();
+    let params = format!(r#""taskId":"t","inputResponses":{{{}}}"#, many.join(","));
+    assert_eq!(parse(&params).unwrap_err().code, -32602);
+}
+
+#[test]
+fn a_call_may_ask_before_it_goes_on() {
+    let requests = [InputRequest { key: "login".into(), kind: QuestionKind::Elicitation, params: json(FORM) }];
+    let message = tools_call::input_required(&1.into(), &requests, Some("sealed"), &ServerInfo::hidden());
+    assert_eq!(
+        message,
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"input_required","inputRequests":{{"login":{{"method":"elicitation/create","params":{FORM}}}}},"requestState":"sealed"}}}}"#
+        )
+    );
+}
+
+#[test]
+fn a_message_with_pretty_printed_payload_is_still_one_line() {
+    let task = completed("{\n  \"content\": [\r\n]\n}", false);
+    let message = polled(&View::of(&task, CREATED));
+    let event = longhaul_wire::sse::event(&message);
+    assert_eq!(event.matches('\n').count(), 2);
+    assert!(!event.contains('\r'));
+    assert_eq!(value(&jsonrpc::one_line(&message)), value(&message));
+}

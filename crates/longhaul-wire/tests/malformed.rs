@@ -1,0 +1,122 @@
+//! What is no message is refused with the right code, the right status, and the ID where it could be read.
+
+mod common;
+
+use common::*;
+use longhaul_wire::jsonrpc::{self, DEPTH_MAX, ID_BYTES_MAX, Message, RequestId};
+
+/// The message, the ID that comes back, the code, the HTTP status.
+const TABLE: &[(&str, Option<&str>, i64, u16)] = &[
+    ("", None, -32700, 400),
+    ("   ", None, -32700, 400),
+    ("nonsense", None, -32700, 400),
+    ("{", None, -32700, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":"x""#, None, -32700, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":"x"} trailing"#, None, -32700, 400),
+    (r#"{"jsonrpc":"2.0","id":01,"method":"x"}"#, None, -32700, 400),
+    ("[", None, -32700, 400),
+    ("[]", None, -32600, 400),
+    (r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#, None, -32600, 400),
+    (r#"["2.0",1,"x"]"#, None, -32600, 400),
+    ("null", None, -32600, 400),
+    ("5", None, -32600, 400),
+    (r#""text""#, None, -32600, 400),
+    ("{}", None, -32600, 400),
+    (r#"{"id":1,"method":"x"}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":2.0,"id":1,"method":"x"}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":"a","method":5}"#, Some("\"a\""), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1e3,"method":"x"}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":true,"method":"x"}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":[1],"method":"x"}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":"\ud800","method":"x"}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}"#, Some("1"), -32602, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":"p"}"#, Some("1"), -32602, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":null}"#, Some("1"), -32602, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"result":5}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","result":{}}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"error":{"message":"no code"}}"#, Some("1"), -32600, 400),
+];
+
+#[test]
+fn what_is_no_message_is_refused_and_says_whose_it_was() {
+    for (message, id, code, status) in TABLE {
+        let rejected = jsonrpc::parse(message.as_bytes()).expect_err(message);
+        assert_eq!(rejected.id.as_ref().map(RequestId::as_json), *id, "{message}");
+        assert_eq!((rejected.error.code, rejected.error.http_status()), (*code, *status), "{message}");
+        let answer = value(&jsonrpc::error(rejected.id.as_ref(), &rejected.error));
+        assert_eq!(answer["error"]["code"], *code);
+        assert_eq!(answer.get("id").is_some(), id.is_some(), "an unknown ID is left out, not null");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused() {
+    let mut bytes = br#"{"jsonrpc":"2.0","id":1,"method":"x","ignored":"?"}"#.to_vec();
+    let place = bytes.iter().position(|byte| *byte == b'?').unwrap();
+    bytes[place] = 0xff;
+    assert_eq!(jsonrpc::parse(&bytes).unwrap_err().error.code, -32700);
+}
+
+#[test]
+fn a_message_that_nests_too_deep_is_refused_and_does_not_overflow() {
+    let nested = |levels: usize| {
+        let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+        format!(r#"{{"jsonrpc":"2.0","id":9,"method":"x","params":{{"a":{open}{close}}}}}"#)
+    };
+    assert!(jsonrpc::parse(nested(DEPTH_MAX - 2).as_bytes()).is_ok());
+    for levels in [DEPTH_MAX - 1, 1_000, 5_000_000] {
+        let rejected = jsonrpc::parse(nested(levels).as_bytes()).unwrap_err();
+        assert_eq!((rejected.id, rejected.error.code), (Some(9.into()), -32600));
+    }
+    assert_eq!(jsonrpc::parse("[".repeat(5_000_000).as_bytes()).unwrap_err().error.code, -32700);
+    assert_eq!(jsonrpc::parse(r#"{"a":"#.repeat(1_000_000).as_bytes()).unwrap_err().error.code, -32700);
+}
+
+#[test]
+fn many_brackets_side_by_side_are_not_deep() {
+    let wide =
+        format!(r#"{{"jsonrpc":"2.0","id":9,"method":"x","params":{{"a":[{}[]],"b":"[[[\"[["}}}}"#, "[],".repeat(500));
+    assert!(jsonrpc::parse(wide.as_bytes()).is_ok());
+}
+
+#[test]
+fn an_id_goes_back_as_it_came() {
+    for id in ["0", "-7", "9007199254740993", "123456789012345678901234567890", r#""""#, r#""\u0041\n""#, r#""ä""#] {
+        let message = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"x"}}"#);
+        assert_eq!(
+            jsonrpc::result(&request(&message).id, "{}"),
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+        );
+    }
+    let longest = format!("\"{}\"", "x".repeat(ID_BYTES_MAX - 2));
+    let message = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#);
+    assert!(jsonrpc::parse(message(&longest).as_bytes()).is_ok());
+    let too_long = format!("\"{}\"", "x".repeat(ID_BYTES_MAX - 1));
+    assert_eq!(jsonrpc::parse(message(&too_long).as_bytes()).unwrap_err().error.code, -32600);
+}
+
+#[test]
+fn notifications_and_responses_are_told_apart() {
+    let parsed = |text: &'static str| jsonrpc::parse(text.as_bytes()).unwrap();
+    let Message::Notification(told) = parsed(r#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1}}"#) else {
+        panic!()
+    };
+    assert_eq!((&*told.method, told.params.unwrap().get()), ("notifications/x", r#"{"a":1}"#));
+    let Message::Response(answer) = parsed(r#"{"jsonrpc":"2.0","id":4,"result":{"a":1}}"#) else { panic!() };
+    assert_eq!((answer.id, answer.outcome.unwrap().get()), (Some(4.into()), r#"{"a":1}"#));
+    let Message::Response(answer) =
+        parsed(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no","data":[1]}}"#)
+    else {
+        panic!()
+    };
+    let error = answer.outcome.unwrap_err();
+    assert_eq!((answer.id, error.code, error.data.unwrap().as_str()), (None, -32601, "[1]"));
+}

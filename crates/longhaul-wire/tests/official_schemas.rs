@@ -1,0 +1,198 @@
+//! Everything that this crate writes fits the official schemas.
+
+mod common;
+
+use common::*;
+use longhaul_task::{Progress, QuestionKind, TaskId};
+use longhaul_wire::content::{Content, ToolResult};
+use longhaul_wire::ext2026::subscriptions_listen::Filter;
+use longhaul_wire::ext2026::tools_call::InputRequest;
+use longhaul_wire::ext2026::{
+    Cache, Capability, acknowledge, discover, progress, subscriptions_listen, tasks_get, tools_call, tools_list,
+};
+use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
+use longhaul_wire::tool::{Annotations, ToolDeclaration};
+use longhaul_wire::{View, ext2026};
+
+const CORE: &str = "mcp-2026-07-28.schema.json";
+const TASKS: &str = "ext-tasks-2026-07-28.schema.json";
+
+/// Checks a message, or a part of it, against a definition.
+fn must_fit(file: &str, definition: &str, message: &str, part: &str) {
+    let message = value(message);
+    let part = message.pointer(part).unwrap();
+    let Some(schema) = official(file, definition) else { return };
+    let faults: Vec<String> = schema.iter_errors(part).map(|error| error.to_string()).collect();
+    assert!(faults.is_empty(), "{definition}: {faults:?}\n{part:#}");
+}
+
+fn id() -> RequestId {
+    RequestId::from_text("a-1")
+}
+
+const CACHE: Cache = Cache { ttl_ms: 300_000, is_public: true };
+
+#[test]
+fn discovery_fits() {
+    let discovered = discover::Discovered {
+        versions: &[ext2026::VERSION],
+        tells_tool_changes: true,
+        instructions: Some("Say \"please\"."),
+        cache: CACHE,
+    };
+    let message = discover::answer(&id(), &discovered, &server());
+    must_fit(CORE, "DiscoverResultResponse", &message, "");
+    let capabilities = &value(&message)["result"]["capabilities"];
+    assert_eq!(
+        *capabilities,
+        value(r#"{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
+    );
+}
+
+#[test]
+fn the_list_of_tools_fits() {
+    let full = ToolDeclaration::draft("render.video_2")
+        .title("Render")
+        .description("Renders\na video.")
+        .input_schema(json("{\n \"type\": \"object\", \"properties\": {\"z\": {\"type\": \"string\"}, \"a\": {}}}"))
+        .output_schema(json(r#"{"type":"array"}"#))
+        .annotations(Annotations { read_only: Some(false), idempotent: Some(true), ..Annotations::default() })
+        .declare()
+        .unwrap();
+    let bare = ToolDeclaration::draft("bare").declare().unwrap();
+    let tools = [&full, &bare];
+    let mut page = tools_list::Page { tools: &tools, next_cursor: Some("2"), cache: CACHE, may_get_tickets: false };
+    let message = tools_list::answer(&id(), &page, &server());
+    must_fit(CORE, "ListToolsResultResponse", &message, "");
+    assert!(!message.contains('\n'));
+    assert!(message.find("\"z\"").unwrap() < message.find("\"a\"").unwrap(), "an author's order is kept");
+    assert!(message.contains("outputSchema"));
+
+    page.may_get_tickets = true;
+    page.next_cursor = None;
+    let message = tools_list::answer(&id(), &page, &server());
+    must_fit(CORE, "ListToolsResultResponse", &message, "");
+    assert!(!message.contains("outputSchema"), "a ticket would break it");
+}
+
+#[test]
+fn the_answers_to_a_call_fit() {
+    let body = ToolResult::new()
+        .with(Content::text("line\n\"two\""))
+        .with(Content::image(b"png", "image/png"))
+        .with(Content::audio(b"wav", "audio/wav"))
+        .with(Content::resource_link("file:///a.rs", "a.rs", Some("text/x-rust")))
+        .with(Content::resource_link("file:///b.rs", "b.rs", None))
+        .with(Content::embedded_text("test://a", "text", Some("text/plain")))
+        .with(Content::embedded_blob("test://b", &[0, 255], None))
+        .with_structured(json(r#"{"a":[1]}"#))
+        .failed()
+        .into_json();
+    must_fit(CORE, "CallToolResultResponse", &tools_call::complete(&id(), &body, &server()), "");
+    must_fit(CORE, "CallToolResult", &tools_call::complete(&id(), &body, &server()), "/result");
+
+    let sampling = r#"{"messages":[{"role":"user","content":{"type":"text","text":"?"}}],"maxTokens":9}"#;
+    let url = r#"{"mode":"url","message":"Go","url":"https://example.com/x"}"#;
+    let requests = [
+        InputRequest { key: "a".into(), kind: QuestionKind::Elicitation, params: json(FORM) },
+        InputRequest { key: "b".into(), kind: QuestionKind::Elicitation, params: json(url) },
+        InputRequest { key: "c".into(), kind: QuestionKind::Sampling, params: json(sampling) },
+        InputRequest { key: "d".into(), kind: QuestionKind::Roots, params: json("{}") },
+    ];
+    for (requests, state) in [(&requests[..], Some("sealed")), (&requests[..], None), (&[], Some("sealed"))] {
+        let message = tools_call::input_required(&id(), requests, state, &server());
+        must_fit(CORE, "InputRequiredResult", &message, "/result");
+    }
+
+    for task in [queued(), running(), waiting(QuestionKind::Elicitation, FORM), completed("{}", false), failed()] {
+        let message = tools_call::created(&id(), &View::of(&task, CREATED), &server());
+        must_fit(TASKS, "CreateTaskResult", &message, "/result");
+        let result = &value(&message)["result"];
+        for payload in ["result", "error", "inputRequests"] {
+            assert!(result.get(payload).is_none(), "{payload} does not belong in a creation");
+        }
+    }
+}
+
+#[test]
+fn a_task_fits_in_every_phase_polled_and_pushed() {
+    let body = ToolResult::text("Hello, Luca!").into_json();
+    let said = Progress { done: 1.0, total: None, message: Some("half\nway".into()), at: CREATED.plus_ms(9_000_000) };
+    let children = [TaskId::parse("child \"1\"").unwrap(), TaskId::parse("child-2").unwrap()];
+    let phases = [
+        ("WorkingTask", queued()),
+        ("WorkingTask", running()),
+        ("InputRequiredTask", waiting(QuestionKind::Elicitation, FORM)),
+        ("InputRequiredTask", waiting(QuestionKind::Roots, "{}")),
+        ("CompletedTask", completed(body.as_str(), false)),
+        ("FailedTask", failed()),
+        ("CancelledTask", cancelled()),
+    ];
+    for (definition, task) in &phases {
+        let view =
+            View { task, progress: Some(&said), children: &children, now: CREATED.plus_ms(1), poll_interval_ms: 5_000 };
+        let polled = tasks_get::answer(&id(), &view, &server());
+        must_fit(TASKS, "GetTaskResult", &polled, "/result");
+        must_fit(TASKS, definition, &polled, "/result");
+        must_fit(CORE, "JSONRPCResultResponse", &polled, "");
+        let pushed = subscriptions_listen::task_changed(&id(), &view);
+        must_fit(TASKS, "TaskStatusNotification", &pushed, "");
+        must_fit(TASKS, definition, &pushed, "/params");
+
+        let (mut polled, mut pushed) = (value(&polled)["result"].clone(), value(&pushed)["params"].clone());
+        assert_eq!(pushed["_meta"], value(r#"{"io.modelcontextprotocol/subscriptionId":"a-1"}"#));
+        for message in [&mut polled, &mut pushed] {
+            message.as_object_mut().unwrap().retain(|name, _| name != "_meta" && name != "resultType");
+        }
+        assert_eq!(polled, pushed, "a push shows what a poll shows");
+    }
+}
+
+#[test]
+fn acknowledgements_and_streams_fit() {
+    let ack = acknowledge(&id(), &server());
+    must_fit(TASKS, "UpdateTaskResult", &ack, "/result");
+    must_fit(TASKS, "CancelTaskResult", &ack, "/result");
+
+    let nothing = Filter::default();
+    let everything = Filter { task_ids: Some(vec![TaskId::parse("t").unwrap()]), tools_list_changed: true };
+    for filter in [&nothing, &everything] {
+        let message = subscriptions_listen::acknowledged(&3.into(), filter);
+        must_fit(CORE, "SubscriptionsAcknowledgedNotification", &message, "");
+        must_fit(TASKS, "TaskSubscriptionAcknowledgedNotifications", &message, "/params/notifications");
+    }
+    must_fit(CORE, "ToolListChangedNotification", &subscriptions_listen::tools_list_changed(&3.into()), "");
+    let closed = subscriptions_listen::closed(&3.into(), &server());
+    must_fit(CORE, "SubscriptionsListenResultResponse", &closed, "");
+
+    for (done, total) in [(0.5, Some(1.0)), (3.0, None), (f64::NAN, Some(f64::INFINITY)), (1e300, None)] {
+        let said = Progress { done, total, message: Some("…".into()), at: CREATED };
+        must_fit(CORE, "ProgressNotification", &progress::notification(&id(), &said), "");
+    }
+}
+
+#[test]
+fn errors_fit() {
+    let id = id();
+    let whole = |error: &RpcError| jsonrpc::error(Some(&id), error);
+    let all = [
+        ("ParseError", "/error", RpcError::parse("x")),
+        ("InvalidRequestError", "/error", RpcError::invalid_request("x")),
+        ("MethodNotFoundError", "/error", RpcError::method_not_found("x")),
+        ("InvalidParamsError", "/error", RpcError::invalid_params("x")),
+        ("InternalError", "/error", RpcError::internal("x")),
+        ("HeaderMismatchError", "", RpcError::header_mismatch("x")),
+        ("UnsupportedProtocolVersionError", "", RpcError::unsupported_version(&["2026-07-28"], "1900-01-01")),
+        ("MissingRequiredClientCapabilityError", "", Capability::Tasks.missing()),
+        ("MissingRequiredClientCapabilityError", "", Capability::ElicitationForm.missing()),
+        ("MissingRequiredClientCapabilityError", "", Capability::ElicitationUrl.missing()),
+        ("MissingRequiredClientCapabilityError", "", Capability::Sampling.missing()),
+        ("MissingRequiredClientCapabilityError", "", Capability::SamplingTools.missing()),
+        ("MissingRequiredClientCapabilityError", "", Capability::Roots.missing()),
+    ];
+    for (definition, part, error) in &all {
+        must_fit(CORE, definition, &whole(error), part);
+        must_fit(CORE, "JSONRPCErrorResponse", &whole(error), "");
+        must_fit(CORE, "JSONRPCErrorResponse", &jsonrpc::error(None, error), "");
+    }
+}

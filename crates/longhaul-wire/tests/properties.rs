@@ -1,0 +1,114 @@
+//! What holds for every input.
+
+mod common;
+
+use common::*;
+use longhaul_wire::ext2026::{HeaderValue, Headers, ServerInfo, VERSION, accept, encode_value, tools_call};
+use longhaul_wire::jsonrpc::{self, Message, RequestId};
+use proptest::prelude::*;
+use serde_json::Value;
+
+struct Call<'a>(&'a str);
+
+impl Headers for Call<'_> {
+    fn value(&self, name: &str) -> HeaderValue<'_> {
+        match name {
+            "mcp-protocol-version" => HeaderValue::Once(VERSION.as_bytes()),
+            "mcp-method" => HeaderValue::Once(b"tools/call"),
+            "mcp-name" => HeaderValue::Once(self.0.as_bytes()),
+            _ => HeaderValue::Absent,
+        }
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "(?s).{0,8}".prop_map(Value::from),
+    ];
+    let name = prop_oneof![Just("_meta".to_owned()), Just("resultType".to_owned()), "[a-z\"\\\\]{0,4}"];
+    leaf.prop_recursive(4, 32, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name.clone(), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// Reads a message as far as this crate reads any.
+fn read(bytes: &[u8]) {
+    let Ok(Message::Request(request)) = jsonrpc::parse(bytes) else { return };
+    let Ok(accepted) = accept(&request, Some(&Call("x")), &[VERSION]) else { return };
+    let _ = tools_call::Call::parse(&accepted.params);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
+        read(&bytes);
+    }
+
+    #[test]
+    fn no_damage_to_a_message_makes_the_reader_panic(at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..4), cut in 0_usize..4) {
+        let message = modern("tools/call", r#""name":"x","arguments":{"a":[1,"\u00e4",{}]},"inputResponses":{"k":{}}"#, WITH_TASKS);
+        let mut damaged = message.into_bytes();
+        let from = at.index(damaged.len());
+        let to = (from + cut).min(damaged.len());
+        damaged.splice(from..to, bytes);
+        read(&damaged);
+    }
+
+    #[test]
+    fn a_text_id_goes_back_as_it_came(text in "(?s).{0,64}") {
+        let id = RequestId::from_text(&text);
+        let message = jsonrpc::request(&id, "x", "{}");
+        let Ok(Message::Request(request)) = jsonrpc::parse(message.as_bytes()) else { panic!("{message}") };
+        prop_assert_eq!(&request.id, &id);
+        prop_assert_eq!(&value(&jsonrpc::result(&request.id, "{}"))["id"], &Value::from(text));
+    }
+
+    #[test]
+    fn a_number_id_goes_back_as_it_came(number in any::<i128>()) {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"x"}}"#);
+        let Ok(Message::Request(request)) = jsonrpc::parse(message.as_bytes()) else { panic!("{message}") };
+        prop_assert_eq!(request.id.as_json(), number.to_string());
+    }
+
+    #[test]
+    fn what_a_client_puts_into_a_header_is_what_the_server_reads(name in prop_oneof!["(?s).{0,32}", "=\\?base64\\?.{0,8}\\?=", "[ \t]{0,3}[a-z]{0,3}[ \t]{0,3}"], other in "(?s).{1,8}") {
+        let message = modern("tools/call", &format!(r#""name":{}"#, Value::from(name.as_str())), "{}");
+        let sent = encode_value(&name);
+        prop_assert!(sent.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte)));
+        prop_assert!(accept(&request(&message), Some(&Call(&sent)), &[VERSION]).is_ok());
+        let another = format!("{name}{other}");
+        prop_assert!(accept(&request(&message), Some(&Call(&encode_value(&another))), &[VERSION]).is_err());
+    }
+
+    #[test]
+    fn a_result_keeps_everything_it_had(body in any_json(), hidden in any::<bool>()) {
+        let server = if hidden { ServerInfo::hidden() } else { server() };
+        let message = tools_call::complete(&1.into(), &json(&body.to_string()), &server);
+        let result = value(&message)["result"].clone();
+        prop_assert!(result.get("resultType").is_some());
+        match body {
+            Value::Object(members) => for (name, member) in members {
+                match (name.as_str(), member) {
+                    ("_meta", Value::Object(meta)) => for (name, member) in meta {
+                        prop_assert_eq!(&result["_meta"][&name], &member);
+                    },
+                    (name, member) => prop_assert_eq!(&result[name], &member),
+                }
+            },
+            other => prop_assert_eq!(&result["structuredContent"], &other),
+        }
+    }
+
+    #[test]
+    fn any_text_can_be_said(text in "(?s).{0,64}") {
+        let body = longhaul_wire::content::ToolResult::text(&text).into_json();
+        prop_assert_eq!(&value(body.as_str())["content"][0]["text"], &Value::from(text));
+    }
+}

@@ -1,0 +1,171 @@
+//! What comes with every request: metadata, capabilities, methods, filters.
+
+mod common;
+
+use common::*;
+use longhaul_task::{QuestionKind, TaskId};
+use longhaul_wire::ext2026::subscriptions_listen::{Filter, TASK_IDS_MAX};
+use longhaul_wire::ext2026::{
+    Accepted, Cancelled, Capability, LogLevel, Method, ServerInfo, VERSION, accept, subscriptions_listen, tools_list,
+};
+use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
+
+fn accepted(message: &str) -> Accepted<'_> {
+    accept(&request(message), None, &[VERSION]).unwrap()
+}
+
+fn refused(message: &str) -> RpcError {
+    accept(&request(message), None, &[VERSION]).unwrap_err()
+}
+
+#[test]
+fn a_request_without_its_metadata_is_malformed() {
+    let with_meta =
+        |meta: &str| format!(r#"{{"jsonrpc":"2.0","id":101,"method":"server/discover","params":{{{meta}}}}}"#);
+    let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+    let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
+    for meta in [
+        String::new(),
+        r#""_meta":null"#.into(),
+        r#""_meta":[]"#.into(),
+        r#""_meta":{}"#.into(),
+        format!(r#""_meta":{{{version}}}"#),
+        format!(r#""_meta":{{{capabilities}}}"#),
+        format!(r#""_meta":{{{version},"io.modelcontextprotocol/clientCapabilities":[]}}"#),
+        format!(r#""_meta":{{{capabilities},"io.modelcontextprotocol/protocolVersion":20260728}}"#),
+        format!(r#""_meta":{{{version},{capabilities},"progressToken":1.5}}"#),
+        format!(r#""_meta":{{{version},{capabilities},"io.modelcontextprotocol/logLevel":"loud"}}"#),
+    ] {
+        let error = refused(&with_meta(&meta));
+        assert_eq!((error.code, error.http_status()), (-32602, 400), "{meta}");
+    }
+    let error = refused(r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#);
+    assert_eq!((error.code, error.http_status()), (-32602, 400));
+}
+
+#[test]
+fn metadata_is_read() {
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"c","_meta":{
+        "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+        "io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},
+        "io.modelcontextprotocol/clientCapabilities":{},
+        "io.modelcontextprotocol/logLevel":"warning",
+        "progressToken":"abc","other.example/key":[1]}}}"#;
+    let accepted = accepted(message);
+    assert_eq!(accepted.meta.progress_token, Some(RequestId::from_text("abc")));
+    assert_eq!(accepted.meta.log_level, Some(LogLevel::Warning));
+    assert!(LogLevel::Debug < LogLevel::Warning && LogLevel::Warning < LogLevel::Emergency);
+    assert_eq!(accepted.meta.client_info.unwrap().get(), r#"{"name":"c","version":"1"}"#);
+    assert_eq!(tools_list::cursor(&accepted.params).unwrap().unwrap(), "c");
+}
+
+#[test]
+fn capabilities_are_what_this_request_declares() {
+    use Capability::{ElicitationForm, ElicitationUrl, LegacyTasks, Roots, Sampling, SamplingTools, Tasks};
+    let all = [Tasks, LegacyTasks, ElicitationForm, ElicitationUrl, Sampling, SamplingTools, Roots];
+    let table: &[(&str, &[Capability])] = &[
+        ("{}", &[]),
+        (r#"{"elicitation":{}}"#, &[ElicitationForm]),
+        (r#"{"elicitation":{"form":{}}}"#, &[ElicitationForm]),
+        (r#"{"elicitation":{"url":{}}}"#, &[ElicitationUrl]),
+        (r#"{"elicitation":{"form":{},"url":{}}}"#, &[ElicitationForm, ElicitationUrl]),
+        (r#"{"sampling":{},"roots":{"listChanged":true}}"#, &[Sampling, Roots]),
+        (r#"{"sampling":{"tools":{}}}"#, &[Sampling, SamplingTools]),
+        (WITH_TASKS, &[Tasks]),
+        (r#"{"extensions":{"io.modelcontextprotocol/tasks":true},"elicitation":true,"x":1}"#, &[]),
+        (r#"{"tasks":{"cancel":{}}}"#, &[LegacyTasks]),
+    ];
+    for (declared, expected) in table {
+        let message = modern("tools/list", "", declared);
+        let has = accepted(&message).meta.capabilities;
+        for capability in all {
+            assert_eq!(has.has(capability), expected.contains(&capability), "{declared} {capability:?}");
+            assert_eq!(has.require(capability).is_ok(), has.has(capability));
+        }
+    }
+}
+
+#[test]
+fn a_missing_capability_is_named() {
+    let error = Capability::Tasks.missing();
+    assert_eq!((error.code, error.http_status()), (-32021, 400));
+    assert_eq!(
+        value(&jsonrpc::error(Some(&12.into()), &error))["error"]["data"],
+        value(r#"{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#)
+    );
+}
+
+#[test]
+fn a_question_needs_the_capability_of_its_kind() {
+    let needed = |kind, params| Capability::to_answer(kind, &json(params));
+    assert_eq!(needed(QuestionKind::Elicitation, FORM), Capability::ElicitationForm);
+    assert_eq!(needed(QuestionKind::Elicitation, r#"{"mode":"url"}"#), Capability::ElicitationUrl);
+    assert_eq!(needed(QuestionKind::Sampling, r#"{"messages":[]}"#), Capability::Sampling);
+    assert_eq!(needed(QuestionKind::Sampling, r#"{"tools":[]}"#), Capability::SamplingTools);
+    assert_eq!(needed(QuestionKind::Roots, "{}"), Capability::Roots);
+}
+
+#[test]
+fn another_version_is_told_which_ones_are_spoken() {
+    let message = modern("tools/list", "", "{}").replace("2026-07-28", "v999.0.0");
+    let error = refused(&message);
+    assert_eq!((error.code, error.http_status()), (-32022, 400));
+    assert_eq!(error.data.unwrap().as_str(), r#"{"supported":["2026-07-28"],"requested":"v999.0.0"}"#);
+
+    let handshake = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#;
+    let error = refused(handshake);
+    assert_eq!(error.code, -32022);
+    assert!(error.message.contains("2026-07-28"), "old clients show the message and nothing else");
+}
+
+#[test]
+fn methods_of_other_times_do_not_exist() {
+    for method in ["initialize", "ping", "tasks/list", "tasks/result", "tasks/delete", "prompts/list", "unknown/method"]
+    {
+        let error = refused(&modern(method, r#""taskId":"t""#, "{}"));
+        assert_eq!((error.code, error.http_status()), (-32601, 404), "{method}");
+    }
+    assert!(Method::ALL.into_iter().all(|method| Method::parse(method.as_str()) == Some(method)));
+}
+
+#[test]
+fn a_subscription_names_what_it_wants() {
+    let filter = |notifications: &str, capabilities| {
+        let message = modern("subscriptions/listen", &format!(r#""notifications":{notifications}"#), capabilities);
+        let accepted = accepted(&message);
+        Filter::parse(&accepted.params, accepted.meta.capabilities)
+    };
+    let wanted = filter(r#"{"taskIds":["a","b","\n"],"toolsListChanged":true,"promptsListChanged":true}"#, WITH_TASKS);
+    let ids = ["a", "b"].map(|id| TaskId::parse(id).unwrap()).to_vec();
+    assert_eq!(wanted.unwrap(), Filter { task_ids: Some(ids), tools_list_changed: true });
+    assert_eq!(filter(r#"{"promptsListChanged":true}"#, "{}").unwrap(), Filter::default());
+    assert_eq!(filter(r#"{"taskIds":["a"]}"#, "{}").unwrap_err(), Capability::Tasks.missing());
+    for wrong in ["null", "[]", r#"{"taskIds":"a"}"#, r#"{"taskIds":[1]}"#, r#"{"toolsListChanged":"yes"}"#] {
+        assert_eq!(filter(wrong, WITH_TASKS).unwrap_err().code, -32602, "{wrong}");
+    }
+    let ids = |count| format!(r#"{{"taskIds":[{}]}}"#, vec!["\"t\""; count].join(","));
+    assert!(filter(&ids(TASK_IDS_MAX), WITH_TASKS).is_ok());
+    assert_eq!(filter(&ids(TASK_IDS_MAX + 1), WITH_TASKS).unwrap_err().code, -32602);
+}
+
+#[test]
+fn every_message_of_a_subscription_carries_its_name() {
+    let honoured = Filter { task_ids: Some(vec![TaskId::parse("a").unwrap()]), tools_list_changed: false };
+    assert_eq!(
+        subscriptions_listen::acknowledged(&1.into(), &honoured),
+        r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"taskIds":["a"]}}}"#
+    );
+    assert_eq!(
+        subscriptions_listen::closed(&1.into(), &ServerInfo::hidden()),
+        r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#
+    );
+}
+
+#[test]
+fn a_client_may_give_up_a_request() {
+    let told = |params: &str| Cancelled::parse(Some(&raw(params)));
+    assert_eq!(told(r#"{"requestId":"a","reason":"bored"}"#).unwrap().request_id, RequestId::from_text("a"));
+    assert_eq!(told(r#"{"requestId":null}"#), None);
+    assert_eq!(told("{}"), None);
+    assert_eq!(Cancelled::parse(None), None);
+}

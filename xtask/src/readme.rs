@@ -1,0 +1,53 @@
+//! Every command in the README, run as a reader would: all `sh` blocks in order, in one shell.
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use anyhow::Context as _;
+use xshell::Shell;
+
+/// Commands that are this very run, or that it has run already.
+const ELSEWHERE: &[&str] = &["git clone", "cd longhaul", "cargo xtask"];
+
+pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
+    let page = shell.read_file("README.md")?;
+    let home = tempfile::tempdir()?;
+    let mut script = String::from("set -u\ntrap 'kill -9 $(jobs -p) 2>/dev/null; wait' EXIT\n");
+    for block in blocks(&page) {
+        for line in block.lines().filter(|line| !ELSEWHERE.iter().any(|known| line.trim().starts_with(known))) {
+            writeln!(script, "{line}")?;
+            if line.trim_end().ends_with('&') {
+                // A reader waits for the server's greeting before going on.
+                writeln!(script, "until curl -sf http://127.0.0.1:8377/healthz >/dev/null; do sleep 0.1; done")?;
+            }
+        }
+    }
+    let output = Command::new("bash")
+        .arg("-c")
+        .arg(&script)
+        .env("LONGHAUL_STORE", format!("sqlite:{}", home.path().join("tasks.db").display()))
+        .current_dir(shell.current_dir())
+        .output()
+        .context("cannot run bash")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    for promise in promises(&page) {
+        anyhow::ensure!(said.contains(&promise), "the README promises {promise:?}, but got\n{said}\n{complained}");
+        eprintln!("  kept: {promise}");
+    }
+    anyhow::ensure!(output.status.success(), "a command of the README failed\n{said}\n{complained}");
+    Ok(())
+}
+
+fn blocks(page: &str) -> impl Iterator<Item = &str> {
+    page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next())
+}
+
+/// What the README says that a reader will see: lines of `<!-- shows: TEXT -->`.
+fn promises(page: &str) -> Vec<String> {
+    page.lines()
+        .filter_map(|line| line.trim().strip_prefix("<!-- shows: "))
+        .filter_map(|rest| rest.strip_suffix(" -->"))
+        .map(str::to_owned)
+        .collect()
+}

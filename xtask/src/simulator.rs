@@ -1,0 +1,14 @@
+//! The simulator: many seeded histories, and mutations of the code that it has to find.
+
+use xshell::{Shell, cmd};
+
+/// Histories in a run of the tests.
+const HISTORIES: &str = "100000";
+
+pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
+    Ok(cmd!(shell, "cargo run --release --quiet -p longhaul-sim -- --histories {HISTORIES}").run()?)
+}
+
+pub(crate) fn mutations(shell: &Shell) -> anyhow::Result<()> {
+    Ok(cmd!(shell, "cargo run --release --quiet -p longhaul-sim -- mutations").run()?)
+}
