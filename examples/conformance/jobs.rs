@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Sampling, TaskSupport, Tool};
+use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Sampling, TaskSupport, Tool, ToolLimits};
 use serde::{Deserialize, Serialize};
 
 pub(crate) fn tools() -> Vec<Tool> {
@@ -25,7 +25,10 @@ pub(crate) fn tools() -> Vec<Tool> {
             .description("Asks for a name, then greets in a task.")
             .ask_first(ask_name)
             .task_support(TaskSupport::Required),
-        Tool::new("echo", echo).description("Says what it is told, at once."),
+        Tool::new("echo", echo)
+            .description("Says what it is told, at once.")
+            // The benchmark's tool: a worker for every connection that it may use.
+            .limits(ToolLimits { running_max: 1_024, ..ToolLimits::default() }),
         Tool::new("big_result", big_result)
             .description("A result of that many bytes.")
             .task_support(TaskSupport::Required),

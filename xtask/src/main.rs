@@ -1,8 +1,10 @@
 //! What is done to this repository: `cargo xtask test`, `bench`, `soak`.
 //!
 //! - `test`: everything there is, on a fresh machine, installing what is missing. One file per part.
+//! - `bench`: ours, the ceilings and the peer, in turns.
 //! - `soak`: the long runs of the same stress tests.
 
+mod bench;
 mod checks;
 mod conformance;
 mod ext_tasks;
@@ -32,6 +34,8 @@ enum Command {
         #[arg(long, value_name = "PART")]
         only: Option<String>,
     },
+    /// Measure against the ceilings and the peer
+    Bench(bench::Bench),
     /// The long runs of the stress tests
     Soak,
 }
@@ -41,6 +45,7 @@ fn main() -> anyhow::Result<()> {
     shell.change_dir(root());
     match Arguments::parse().command {
         Command::Test { only } => test::run(&shell, only.as_deref()),
+        Command::Bench(bench) => bench.run(&shell),
         Command::Soak => soak::run(&shell),
     }
 }

@@ -1,0 +1,119 @@
+//! A server that takes part.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::Context as _;
+
+use super::machine::{Machine, Measured, text};
+
+/// Who takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Contestant {
+    /// The `conformance` example on SQLite.
+    Ours,
+    /// An endpoint that answers a constant.
+    Bare,
+    /// rusqlite alone behind that endpoint.
+    Sqlite,
+    /// The official Rust SDK with its tasks in memory.
+    Rmcp,
+}
+
+/// A contestant that listens, on a new file.
+pub(crate) struct Running<'a> {
+    machine: &'a Machine,
+    process: Child,
+    address: String,
+    ids: PathBuf,
+}
+
+static FILES: AtomicU32 = AtomicU32::new(0);
+
+impl Contestant {
+    pub(crate) fn start(self, machine: &Machine) -> anyhow::Result<Running<'_>> {
+        let number = FILES.fetch_add(1, Ordering::Relaxed);
+        let file = machine.scratch.path().join(format!("{number}.db"));
+        let file = text(&file);
+        let listen = ["--listen", "127.0.0.1:0"];
+        let mut command = match self {
+            Self::Ours => Command::new(&machine.ours),
+            Self::Bare | Self::Sqlite => Command::new(&machine.ceiling),
+            Self::Rmcp => Command::new(&machine.peer),
+        };
+        match self {
+            Self::Ours => command.args(["--store", &format!("sqlite:{file}")]).env("RUST_LOG", "warn"),
+            Self::Bare => command.arg("bare"),
+            Self::Sqlite => command.args(["sqlite", "--path", file]),
+            Self::Rmcp => &mut command,
+        };
+        let mut process = command
+            .args(listen)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {self:?}"))?;
+        let out = process.stdout.take().context("no standard output")?;
+        let err = process.stderr.take().context("no standard error")?;
+        // The ceilings say it on standard output, we on standard error.
+        let said: Box<dyn Read + Send> = if self == Self::Ours { Box::new(err) } else { Box::new(out) };
+        let mut lines = BufReader::new(said).lines();
+        let address = loop {
+            let line = lines.next().with_context(|| format!("{self:?} ended before it listened"))??;
+            if let Some((_, address)) = line.split_once("listening on ") {
+                break address.trim_start_matches("http://").trim_end_matches("/mcp").trim().to_owned();
+            }
+        };
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        let ids = machine.scratch.path().join(format!("{number}.ids"));
+        Ok(Running { machine, process, address, ids })
+    }
+}
+
+impl Running<'_> {
+    fn load(&self, scenario: &str, arguments: &[&str]) -> anyhow::Result<Measured> {
+        let pid = self.process.id().to_string();
+        let mut all = vec![scenario, "--server", &self.address, "--pid", &pid];
+        all.extend(arguments);
+        self.machine.load(&all)
+    }
+
+    pub(crate) fn create(&self, connections: u32, seconds: u32) -> anyhow::Result<Measured> {
+        let (connections, seconds) = (connections.to_string(), seconds.to_string());
+        let ids = text(&self.ids);
+        self.load("create", &["--connections", &connections, "--seconds", &seconds, "--ids-out", ids])
+    }
+
+    pub(crate) fn get(&self, connections: u32, seconds: u32) -> anyhow::Result<Measured> {
+        let (connections, seconds) = (connections.to_string(), seconds.to_string());
+        let ids = text(&self.ids);
+        self.load("get", &["--connections", &connections, "--seconds", &seconds, "--ids", ids])
+    }
+
+    pub(crate) fn complete(&self, connections: u32, seconds: u32) -> anyhow::Result<Measured> {
+        let (connections, seconds) = (connections.to_string(), seconds.to_string());
+        self.load("complete", &["--connections", &connections, "--seconds", &seconds])
+    }
+
+    /// Makes that many settled tasks.
+    pub(crate) fn fill(&self, tasks: usize) -> anyhow::Result<()> {
+        let (tasks, ids) = (tasks.to_string(), text(&self.ids));
+        self.machine.load(&["fill", "--server", &self.address, "--count", &tasks, "--settle", "--ids-out", ids])?;
+        Ok(())
+    }
+
+    pub(crate) fn resident_bytes(&self) -> anyhow::Result<f64> {
+        let pid = self.process.id().to_string();
+        Ok(self.machine.load(&["rss", "--pid", &pid])?.rss_bytes)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // It may have ended by itself, which the scenario has noticed.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,46 @@
+//! `cargo xtask bench`: ours, the ceilings and the peer, in turns, on one machine, in one run.
+//!
+//! - `machine`: what is measured with, and what it is measured on.
+//! - `contestant`: a server that takes part.
+//! - `round`: one turn of everybody, with everything that is measured.
+//! - `report`: medians, ratios, targets.
+
+mod contestant;
+mod machine;
+mod report;
+mod round;
+
+use xshell::Shell;
+
+/// How a run is made.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Bench {
+    /// How often everybody takes a turn; the medians count
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 5)]
+    seconds: u32,
+
+    /// Retained tasks in the large half of the retention comparison; 0 leaves it out
+    #[arg(long, default_value_t = 1_000_000)]
+    retained: usize,
+}
+
+impl Bench {
+    pub(crate) fn run(&self, shell: &Shell) -> anyhow::Result<()> {
+        let machine = machine::Machine::prepare(shell)?;
+        let mut rounds = Vec::new();
+        for number in 1..=self.rounds {
+            eprintln!("=== round {number} of {}", self.rounds);
+            rounds.push(round::run(&machine, self.seconds)?);
+        }
+        let retained = match self.retained {
+            0 => None,
+            tasks => Some(round::retained(&machine, self.seconds, tasks)?),
+        };
+        report::print(&rounds, retained.as_ref());
+        Ok(())
+    }
+}

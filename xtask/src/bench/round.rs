@@ -1,0 +1,79 @@
+//! One turn of everybody.
+
+use std::collections::BTreeMap;
+
+use super::contestant::Contestant;
+use super::machine::{Machine, Measured};
+
+/// What is measured, of whom.
+pub(crate) type Key = (&'static str, Contestant);
+
+/// The measurements of one round.
+pub(crate) type Round = BTreeMap<Key, Measured>;
+
+/// Tasks in the memory measurement.
+pub(crate) const MEMORY_TASKS: usize = 10_000;
+
+/// Tasks in the small half of the retention comparison.
+const RETAINED_FEW: usize = 1_000;
+
+pub(crate) fn run(machine: &Machine, seconds: u32) -> anyhow::Result<Round> {
+    use Contestant::{Bare, Ours, Rmcp, Sqlite};
+    let mut round = Round::new();
+    let mut keep = |what, who, measured: Measured| {
+        eprintln!(
+            "  {what:12} {who:?}: {:.0}/s, p50 {:.0} µs, p99 {:.0} µs, others {:.2} cores",
+            measured.rate_per_s, measured.p50_us, measured.p99_us, measured.other_cores
+        );
+        round.insert((what, who), measured);
+    };
+    keep("fsync", Ours, machine.fsync()?);
+    for who in [Ours, Sqlite, Rmcp] {
+        keep("create", who, who.start(machine)?.create(128, seconds)?);
+    }
+    for who in [Ours, Bare] {
+        let server = who.start(machine)?;
+        server.fill(RETAINED_FEW)?;
+        keep("get", who, server.get(32, seconds)?);
+    }
+    for who in [Ours, Sqlite] {
+        keep("complete 1", who, who.start(machine)?.complete(1, seconds)?);
+        keep("complete 32", who, who.start(machine)?.complete(32, seconds)?);
+    }
+    let server = Ours.start(machine)?;
+    let empty = server.resident_bytes()?;
+    server.fill(MEMORY_TASKS)?;
+    let added = server.resident_bytes()? - empty;
+    keep("memory", Ours, Measured { rss_bytes: added, ..Measured::default() });
+    Ok(round)
+}
+
+/// Rates with few and with many retained tasks.
+#[derive(Debug)]
+pub(crate) struct Retained {
+    pub(crate) tasks: usize,
+    /// (with few, with many)
+    pub(crate) get: (Measured, Measured),
+    pub(crate) create: (Measured, Measured),
+    pub(crate) ceiling_create: (Measured, Measured),
+}
+
+pub(crate) fn retained(machine: &Machine, seconds: u32, tasks: usize) -> anyhow::Result<Retained> {
+    use Contestant::{Ours, Sqlite};
+    eprintln!("=== {tasks} retained tasks");
+    let measure = |who: Contestant, tasks| {
+        let server = who.start(machine)?;
+        server.fill(tasks)?;
+        let get = server.get(32, seconds)?;
+        let create = server.create(128, seconds)?;
+        anyhow::Ok((get, create))
+    };
+    let (few, many) = (measure(Ours, RETAINED_FEW)?, measure(Ours, tasks)?);
+    let (ceiling_few, ceiling_many) = (measure(Sqlite, RETAINED_FEW)?, measure(Sqlite, tasks)?);
+    Ok(Retained {
+        tasks,
+        get: (few.0, many.0),
+        create: (few.1, many.1),
+        ceiling_create: (ceiling_few.1, ceiling_many.1),
+    })
+}
