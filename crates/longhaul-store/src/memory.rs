@@ -1,5 +1,6 @@
 //! The memory backend: for tests, for the simulator, and for tasks that nobody needs to keep.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -61,6 +62,12 @@ struct Row {
 struct Recorded {
     record: Record,
     question: Option<QuestionKey>,
+}
+
+impl Recorded {
+    fn is_unanswered(&self) -> bool {
+        self.question.is_some() && self.record.output.is_none()
+    }
 }
 
 enum Undo {
@@ -132,6 +139,11 @@ fn parent_key(task: &Task) -> Option<TaskKey> {
 }
 
 impl MemoryDisk {
+    /// The same tables for the store that comes after this one, as a crash or a restart leaves them.
+    pub fn left_behind(&self) -> Self {
+        Self { tables: Arc::clone(&self.tables), open: None, undo: Vec::new() }
+    }
+
     /// Reads of what is committed here.
     pub fn reader(&self) -> MemoryReader {
         MemoryReader(Arc::clone(&self.tables))
@@ -152,6 +164,13 @@ impl MemoryDisk {
         let mut row = self.tables()?.rows.get(key).cloned().ok_or_else(missing)?;
         change(&mut row);
         self.put(key, Some(row))
+    }
+}
+
+/// A transaction that nobody ends did not happen.
+impl Drop for MemoryDisk {
+    fn drop(&mut self) {
+        self.rollback();
     }
 }
 
@@ -219,7 +238,12 @@ impl Disk for MemoryDisk {
     }
 
     fn update(&mut self, _before: &Task, after: &Task) -> Result<(), DiskError> {
-        self.change(&after.key, |row| row.task = after.clone())
+        self.change(&after.key, |row| {
+            if row.task.attempt != after.attempt {
+                row.progress = None;
+            }
+            row.task = after.clone();
+        })
     }
 
     fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError> {
@@ -244,8 +268,14 @@ impl Disk for MemoryDisk {
         question: Option<&QuestionKey>,
     ) -> Result<(), DiskError> {
         let recorded = Recorded { record: record.clone(), question: question.cloned() };
-        self.change(key, |row| {
-            row.records.entry((epoch, record.place.clone())).or_insert(recorded);
+        self.change(key, |row| match row.records.entry((epoch, record.place.clone())) {
+            Entry::Vacant(place) => {
+                place.insert(recorded);
+            }
+            Entry::Occupied(mut place) if question.is_some() && place.get().is_unanswered() => {
+                place.insert(recorded);
+            }
+            Entry::Occupied(_) => {}
         })
     }
 
@@ -259,12 +289,7 @@ impl Disk for MemoryDisk {
     }
 
     fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError> {
-        let progress = Arc::new(progress.clone());
-        // The task may have been deleted since it said so.
-        if self.tables()?.rows.contains_key(key) {
-            self.change(key, |row| row.progress = Some(progress))?;
-        }
-        Ok(())
+        self.change(key, |row| row.progress = Some(Arc::new(progress.clone())))
     }
 
     fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError> {
@@ -290,7 +315,7 @@ impl Reader for MemoryReader {
             .rev()
             .filter(|(key, _)| of.owner.as_ref().is_none_or(|owner| key.owner == *owner))
             .skip_while(|(key, _)| of.after.as_ref().is_some_and(|after| *key >= after))
-            .take(of.limit + 1)
+            .take(of.limit.saturating_add(1))
             .map(|(_, row)| Tables::snapshot(row))
             .collect();
         let more = tasks.len() > of.limit;

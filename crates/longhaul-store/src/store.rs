@@ -32,7 +32,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Gives queued tasks to a node, oldest first, each to one node only.
     async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError>;
 
-    /// One page of an owner's tasks, newest first; of everybody's for the operator.
+    /// One page of an owner's tasks, newest first (an ID begins with its time); of everybody's for the operator, owner
+    /// by owner.
     async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError>;
 
     /// A task's children, in the order they were made.

@@ -29,11 +29,12 @@ pub trait Disk: Send + 'static {
 
     /// Writes a new task.
     fn insert(&mut self, task: &Task, input: &Json) -> Result<(), DiskError>;
-    /// Writes a changed task; `before` is what stands there.
+    /// Writes a changed task; `before` is what stands there. A new attempt starts without progress.
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError>;
     /// Deletes a family and says who was in it.
     fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError>;
-    /// Writes a record, unless its place is taken; the question's key with it when it is one.
+    /// Writes a record, unless its place is taken; the question's key with it when it is one. A question that was not
+    /// answered gives its place to the next one there: its attempt is gone, and it never will be.
     fn insert_record(
         &mut self,
         key: &TaskKey,
@@ -43,7 +44,7 @@ pub trait Disk: Send + 'static {
     ) -> Result<(), DiskError>;
     /// Completes the record of a question.
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError>;
-    /// Writes a task's side slot.
+    /// Writes the side slot of a task that is there.
     fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError>;
     /// Writes a secret, unless there is one, and says which one is there.
     fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError>;

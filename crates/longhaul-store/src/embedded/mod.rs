@@ -23,12 +23,15 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::disk::{Disk, DiskError, Reader};
-use self::published::Published;
+pub use self::published::Published;
 pub use self::writer::{Request, Response, Writer};
 use crate::{
     Applied, ClaimNext, Claimed, Clock, Count, Due, Listing, NewTask, Orphan, Snapshot, Store, StoreError, TaskPage,
     Watch, Watchers,
 };
+
+/// How many attempts are looked at in one read when a dead node's are searched for.
+const HELD_PAGE: usize = 1_000;
 
 /// What an embedded store may use.
 #[derive(Debug, Clone)]
@@ -61,12 +64,15 @@ struct Shared {
     published: Arc<Published>,
     watchers: Arc<Watchers>,
     requests: mpsc::Sender<Waiting>,
-    unsaved_progress: Arc<Mutex<HashMap<TaskKey, Arc<Progress>>>>,
+    unsaved_progress: Arc<Mutex<UnsavedProgress>>,
     /// The nodes of this process, and until when. A node that is not here is dead: the lock on the disk proves that
     /// no other process can have one.
     nodes: Mutex<HashMap<NodeId, Option<Timestamp>>>,
     stopped: watch::Receiver<Option<String>>,
 }
+
+/// Progress that readers see and the disk does not have yet, with the number of the attempt that said so.
+type UnsavedProgress = HashMap<TaskKey, (u32, Arc<Progress>)>;
 
 struct Waiting {
     request: Request,
@@ -111,6 +117,15 @@ impl Embedded {
         self.shared.watchers.count()
     }
 
+    /// Gives this handle back and waits until the store is closed: until every handle is gone and the writer has let
+    /// go of its disk, so that the disk can be opened again.
+    pub async fn close(self) {
+        let mut stopped = self.shared.stopped.clone();
+        drop(self);
+        // The writer drops its end last of all.
+        while stopped.changed().await.is_ok() {}
+    }
+
     async fn ask(&self, request: Request) -> Result<Response, StoreError> {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Stopped("the writer has ended".into());
@@ -124,7 +139,7 @@ struct Shell<D> {
     writer: Writer<D>,
     waiting: mpsc::Receiver<Waiting>,
     clock: Arc<dyn Clock>,
-    unsaved_progress: Arc<Mutex<HashMap<TaskKey, Arc<Progress>>>>,
+    unsaved_progress: Arc<Mutex<UnsavedProgress>>,
     progress_saved_at: Timestamp,
     limits: Limits,
     stop: watch::Sender<Option<String>>,
@@ -155,12 +170,12 @@ impl<D: Disk> Shell<D> {
     }
 
     /// Progress never makes a commit of its own: it rides with whatever is written, and not too often.
-    fn progress_to_save(&mut self, now: Timestamp) -> Vec<(TaskKey, Arc<Progress>)> {
+    fn progress_to_save(&mut self, now: Timestamp) -> UnsavedProgress {
         if now.ms_since(self.progress_saved_at) < self.limits.progress_ms_min {
-            return Vec::new();
+            return UnsavedProgress::new();
         }
         self.progress_saved_at = now;
-        self.unsaved_progress.lock().drain().collect()
+        std::mem::take(&mut *self.unsaved_progress.lock())
     }
 }
 
@@ -196,7 +211,14 @@ impl Store for Embedded {
     }
 
     async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
-        Ok(self.shared.reader.list(of)?)
+        let mut page = self.shared.reader.list(of)?;
+        for listed in &mut page.tasks {
+            // What a read shows, so that nobody sees a task go back from one call to the next.
+            if let Some(shown) = self.shared.published.get(&listed.task.key) {
+                *listed = shown;
+            }
+        }
+        Ok(page)
     }
 
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError> {
@@ -230,16 +252,7 @@ impl Store for Embedded {
             Some(None) => true,
             None => false,
         };
-        let mut orphans = Vec::new();
-        let mut after = None;
-        while orphans.len() < limit {
-            let held = self.shared.reader.held(after.as_ref(), 1_000)?;
-            let Some((last, _)) = held.last() else { break };
-            after = Some(last.clone());
-            orphans.extend(held.into_iter().filter(|(_, node)| !alive(node)).map(|(key, node)| Orphan { key, node }));
-        }
-        orphans.truncate(limit);
-        Ok(orphans)
+        Ok(orphans(&*self.shared.reader, alive, limit)?)
     }
 
     async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<(), StoreError> {
@@ -252,8 +265,8 @@ impl Store for Embedded {
 
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {
         let progress = Arc::new(progress);
-        if self.shared.published.show_progress(key, fence, Arc::clone(&progress)) {
-            self.shared.unsaved_progress.lock().insert(key.clone(), progress);
+        if let Some(attempt) = self.shared.published.show_progress(key, fence, Arc::clone(&progress)) {
+            self.shared.unsaved_progress.lock().insert(key.clone(), (attempt, progress));
             self.shared.watchers.changed(key);
         }
         Ok(())
@@ -283,6 +296,20 @@ impl fmt::Debug for Embedded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Embedded").finish_non_exhaustive()
     }
+}
+
+/// Attempts of nodes that are not alive.
+pub fn orphans(reader: &dyn Reader, alive: impl Fn(&NodeId) -> bool, limit: usize) -> Result<Vec<Orphan>, DiskError> {
+    let mut orphans = Vec::new();
+    let mut after = None;
+    while orphans.len() < limit {
+        let held = reader.held(after.as_ref(), HELD_PAGE)?;
+        let Some((last, _)) = held.last() else { break };
+        after = Some(last.clone());
+        orphans.extend(held.into_iter().filter(|(_, node)| !alive(node)).map(|(key, node)| Orphan { key, node }));
+    }
+    orphans.truncate(limit);
+    Ok(orphans)
 }
 
 fn applied(response: Response) -> Result<Applied, StoreError> {

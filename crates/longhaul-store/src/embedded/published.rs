@@ -19,7 +19,8 @@ const ENTRY_BYTES: usize = 640;
 
 /// Committed tasks in memory. Live ones stay, because they are asked for and written to; settled ones are final, so
 /// they can be dropped and loaded again, and share a budget of bytes.
-pub(super) struct Published {
+#[derive(Debug)]
+pub struct Published {
     hasher: std::hash::RandomState,
     live: [RwLock<HashMap<TaskKey, Snapshot>>; SHARDS],
     settled: Cache<TaskKey, Snapshot, Weight>,
@@ -28,7 +29,8 @@ pub(super) struct Published {
 }
 
 impl Published {
-    pub(super) fn new(settled_bytes_max: u64) -> Self {
+    /// An empty cache with that budget for settled tasks.
+    pub fn new(settled_bytes_max: u64) -> Self {
         let tasks_expected = usize::try_from(settled_bytes_max / 1_024).unwrap_or(usize::MAX).max(16);
         Self {
             hasher: std::hash::RandomState::new(),
@@ -43,7 +45,8 @@ impl Published {
         &self.live[usize::try_from(hash % SHARDS as u64).unwrap_or_default()]
     }
 
-    pub(super) fn get(&self, key: &TaskKey) -> Option<Snapshot> {
+    /// The committed task, if it is here.
+    pub fn get(&self, key: &TaskKey) -> Option<Snapshot> {
         if let Some(live) = self.shard(key).read().get(key) {
             return Some(live.clone());
         }
@@ -69,14 +72,14 @@ impl Published {
         }
     }
 
-    /// Puts progress beside a live task, if the attempt that says so still has it.
-    pub(super) fn show_progress(&self, key: &TaskKey, fence: u64, progress: Arc<Progress>) -> bool {
+    /// Puts progress beside a live task, if the attempt that says so still has it; says which attempt it is.
+    pub fn show_progress(&self, key: &TaskKey, fence: u64, progress: Arc<Progress>) -> Option<u32> {
         match self.shard(key).write().get_mut(key) {
             Some(snapshot) if snapshot.task.fence == fence => {
                 snapshot.progress = Some(progress);
-                true
+                Some(snapshot.task.attempt)
             }
-            _ => false,
+            _ => None,
         }
     }
 
@@ -89,12 +92,12 @@ impl Published {
     }
 
     /// What [`remember`](Self::remember) needs to have seen before the load.
-    pub(super) fn deletions(&self) -> u64 {
+    pub fn deletions(&self) -> u64 {
         self.deletions.load(Ordering::SeqCst)
     }
 
     /// Keeps what a reader loaded, if it is final and nothing was deleted since `deletions` was read.
-    pub(super) fn remember(&self, snapshot: &Snapshot, deletions: u64) {
+    pub fn remember(&self, snapshot: &Snapshot, deletions: u64) {
         if !snapshot.task.is_settled() {
             return;
         }
@@ -106,7 +109,7 @@ impl Published {
     }
 }
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Weight;
 
 impl quick_cache::Weighter<TaskKey, Snapshot> for Weight {

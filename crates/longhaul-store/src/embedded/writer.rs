@@ -60,7 +60,8 @@ enum Shown {
 }
 
 impl<D: Disk> Writer<D> {
-    pub(super) fn new(disk: D, published: Arc<Published>, watchers: Arc<Watchers>) -> Self {
+    /// A writer that has written nothing.
+    pub fn new(disk: D, published: Arc<Published>, watchers: Arc<Watchers>) -> Self {
         Self { disk, published, watchers, working: HashMap::new(), to_show: Vec::new(), stopped: None }
     }
 
@@ -71,10 +72,11 @@ impl<D: Disk> Writer<D> {
 
     /// Carries out a batch: one transaction, one commit. The answers are in the order of the requests, and may be
     /// sent, because what they say is durable and visible. A refusal fails nobody else; a failed commit fails all.
+    /// Progress, each with the number of the attempt that said so, is saved with them.
     pub fn batch(
         &mut self,
         requests: Vec<Request>,
-        progress: &[(TaskKey, Arc<Progress>)],
+        progress: &HashMap<TaskKey, (u32, Arc<Progress>)>,
         now: Timestamp,
     ) -> Vec<Result<Response, StoreError>> {
         let count = requests.len();
@@ -101,7 +103,7 @@ impl<D: Disk> Writer<D> {
     fn try_batch(
         &mut self,
         requests: Vec<Request>,
-        progress: &[(TaskKey, Arc<Progress>)],
+        progress: &HashMap<TaskKey, (u32, Arc<Progress>)>,
         now: Timestamp,
     ) -> Result<Vec<Result<Response, StoreError>>, DiskError> {
         self.disk.begin()?;
@@ -113,8 +115,11 @@ impl<D: Disk> Writer<D> {
                 Err(Fail::Disk(error)) => return Err(error),
             }
         }
-        for (key, progress) in progress {
-            self.disk.write_progress(key, progress)?;
+        for (key, (attempt, progress)) in progress {
+            // The task may be gone, or another attempt's, since it said so.
+            if self.load(key)?.is_some_and(|task| task.attempt == *attempt) {
+                self.disk.write_progress(key, progress)?;
+            }
         }
         self.disk.commit()?;
         Ok(responses)

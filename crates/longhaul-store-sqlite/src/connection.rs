@@ -1,0 +1,81 @@
+//! How connections are set up: the writer's and the readers'.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, ffi};
+
+use crate::Synchronous;
+use crate::row::to_sql;
+
+/// How long to wait for another program that has the file: a person with a shell, a backup tool.
+const BUSY_MS_MAX: u64 = 5_000;
+
+/// Pages in the log before they are moved into the database (16 MiB). Larger moves pages that change often less often;
+/// smaller keeps the log short and the pause at the end of a commit with it.
+const CHECKPOINT_PAGES: u32 = 4_000;
+
+/// A log that a burst made longer is cut back to this.
+const LOG_BYTES_MAX: u32 = 64 << 20;
+
+/// The writer's page cache. It writes mostly at the end of each tree, so it needs few pages.
+const WRITER_CACHE_KIB: i64 = 4 << 10;
+
+/// Each reader's page cache: only for pages still in the log, all others are mapped.
+const READER_CACHE_KIB: i64 = 1 << 10;
+
+/// How much of the database is read through the system's page cache without a copy.
+const MAPPED_BYTES_MAX: i64 = 1 << 30;
+
+/// More than there are statements, so that none is compiled twice.
+const STATEMENTS_MAX: usize = 64;
+
+/// The writer's connection, which has written nothing yet.
+pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | shared_flags())?;
+    set_up(&connection, WRITER_CACHE_KIB)?;
+    Ok(connection)
+}
+
+/// Makes every commit durable from here on.
+pub(crate) fn prepare_to_write(connection: &Connection, synchronous: Synchronous) -> rusqlite::Result<()> {
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    if mode != "wal" {
+        let why = format!("this file system cannot keep a write-ahead log (it offers {mode:?})");
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), Some(why)));
+    }
+    connection.pragma_update(None, "synchronous", synchronous.as_str())?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)
+}
+
+/// Lets the file grow up to that size.
+pub(crate) fn limit_size(connection: &Connection, bytes_max: u64) -> rusqlite::Result<()> {
+    let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let pages_max = (bytes_max / u64::from(page_bytes.max(1))).clamp(1, u64::from(u32::MAX) - 1);
+    connection.pragma_update(None, "max_page_count", to_sql(pages_max))
+}
+
+/// One of the readers' connections.
+pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | shared_flags())?;
+    set_up(&connection, READER_CACHE_KIB)?;
+    Ok(connection)
+}
+
+/// No mutex: a connection is only ever used by the thread that holds it.
+fn shared_flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+fn set_up(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_millis(BUSY_MS_MAX))?;
+    connection.pragma_update(None, "cache_size", -cache_kib)?;
+    connection.pragma_update(None, "mmap_size", MAPPED_BYTES_MAX)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    // Or every statement that could meet a partial index is compiled again whenever it gets other parameters.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(())
+}

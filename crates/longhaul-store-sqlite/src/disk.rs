@@ -1,0 +1,338 @@
+//! The writer's side: one connection, one transaction at a time.
+
+use longhaul_store::embedded::{Disk, DiskError};
+use longhaul_task::{
+    Json, NodeId, Outcome, Phase, Progress, QuestionKey, Questions, Record, Retention, Run, Task, TaskKey, Timestamp,
+    ToolRef,
+};
+use rusqlite::{Connection, params};
+
+use crate::lock::Lock;
+use crate::row::{on_crash_word, outcome_word, select_task, time_to_sql, to_sql};
+use crate::session::Session;
+
+pub(crate) const SELECT: &str = select_task!("WHERE task.owner = ?1 AND task.id = ?2");
+const INPUT: &str = "SELECT body FROM input WHERE owner = ?1 AND id = ?2";
+const OPEN_CHILDREN: &str = "SELECT count(*) FROM task WHERE owner = ?1 AND parent = ?2 AND settled_at IS NULL";
+// A settled task has only settled ones below it, so the way down leads through open ones.
+const OPEN_DESCENDANTS: &str = select_task!(
+    "WHERE task.owner = ?1 AND task.id IN (WITH RECURSIVE below (id) AS (
+       SELECT id FROM task WHERE owner = ?1 AND parent = ?2 AND settled_at IS NULL
+       UNION ALL
+       SELECT child.id FROM below JOIN task AS child
+         ON child.owner = ?1 AND child.parent = below.id AND child.settled_at IS NULL
+     ) SELECT id FROM below)"
+);
+const QUEUED: &str = "SELECT owner, id FROM task
+  WHERE tool = ?1 AND version = ?2 AND not_before <= ?3 ORDER BY not_before, created_at, owner, id LIMIT ?4";
+const FAMILY: &str = "WITH RECURSIVE family (id) AS (
+    VALUES (?2)
+    UNION ALL
+    SELECT child.id FROM family JOIN task AS child ON child.owner = ?1 AND child.parent = family.id
+  ) SELECT id FROM family";
+
+const INSERT: &str = "INSERT INTO task (owner, id, root, parent, family_since, depth, children, ordinal, tool, version,
+    origin, on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max,
+    retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt,
+    questions_asked, message, phase, not_before, node, run_since, questions, wake_at, outcome, settled_at, due_at)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)";
+const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
+
+/// An index is written anew whenever one of its columns is named in an update, changed or not; so there is one update
+/// for each set of indexes that a change can touch, and each names the columns of those alone.
+macro_rules! update_task {
+    ($more:literal) => {
+        concat!(
+            "UPDATE task SET children = ?4, updated_at = ?5, revision = ?6, fence = ?7, attempt = ?8, ",
+            "questions_asked = ?9, message = ?10, phase = ?11, node = ?12, run_since = ?13, questions = ?14, ",
+            "wake_at = ?15",
+            $more,
+            " WHERE owner = ?1 AND id = ?2 AND revision = ?3"
+        )
+    };
+}
+const UPDATE_IN_PLACE: &str = update_task!("");
+const UPDATE_DUE: &str = update_task!(", due_at = ?16");
+const UPDATE_QUEUE: &str = update_task!(", due_at = ?16, not_before = ?17");
+const UPDATE_SETTLED: &str = update_task!(", due_at = ?16, not_before = ?17, outcome = ?18, settled_at = ?19");
+
+const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, body, code, message) VALUES (?1, ?2, ?3, ?4, ?5)";
+// The place of a question that was never answered, because its attempt is gone, is taken over by the one that asks
+// again there; everything else stays.
+const INSERT_RECORD: &str = "INSERT INTO record (owner, id, epoch, fork, seq, key, digest, output, question)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+  ON CONFLICT DO UPDATE SET key = excluded.key, digest = excluded.digest, question = excluded.question
+    WHERE output IS NULL AND question IS NOT NULL AND excluded.question IS NOT NULL";
+const ANSWER_RECORD: &str = "UPDATE record SET output = ?4 WHERE owner = ?1 AND id = ?2 AND question = ?3";
+const WRITE_PROGRESS: &str = "INSERT INTO progress (owner, id, done, total, message, at)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+  ON CONFLICT DO UPDATE SET done = excluded.done, total = excluded.total, message = excluded.message, at = excluded.at";
+const DELETE_PROGRESS: &str = "DELETE FROM progress WHERE owner = ?1 AND id = ?2";
+/// Everything that stands under a task's key.
+const DELETE: [&str; 5] = [
+    "DELETE FROM task WHERE owner = ?1 AND id = ?2",
+    "DELETE FROM input WHERE owner = ?1 AND id = ?2",
+    "DELETE FROM outcome WHERE owner = ?1 AND id = ?2",
+    DELETE_PROGRESS,
+    "DELETE FROM record WHERE owner = ?1 AND id = ?2",
+];
+const INSERT_SECRET: &str = "INSERT INTO secret (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+const SECRET: &str = "SELECT value FROM secret WHERE name = ?1";
+
+/// The writer's connection, and the lock that makes it the only one.
+#[derive(Debug)]
+pub(crate) struct SqliteDisk {
+    // Before the lock: the file is closed when the next process gets in.
+    session: Session,
+    _lock: Lock,
+}
+
+impl SqliteDisk {
+    pub(crate) fn new(connection: Connection, lock: Lock) -> Self {
+        Self { session: Session::new(connection), _lock: lock }
+    }
+
+    fn write_outcome(&self, key: &TaskKey, outcome: &Outcome) -> Result<(), DiskError> {
+        let (body, code, message) = match outcome {
+            Outcome::Answer { body, .. } => (Some(body), None, None),
+            Outcome::Refusal(fault) => (fault.data.as_ref(), Some(fault.code), Some(&*fault.message)),
+            Outcome::Cancelled => return Ok(()),
+        };
+        let params = params![key.owner.as_str(), key.id.as_str(), body.map(Json::as_str), code, message];
+        self.session.execute(INSERT_OUTCOME, params).map(|_| ())
+    }
+}
+
+/// The columns of a [`Phase`].
+#[derive(Default)]
+struct PhaseColumns {
+    not_before: Option<i64>,
+    node: Option<String>,
+    run_since: Option<i64>,
+    questions: Option<String>,
+    wake_at: Option<i64>,
+    outcome: Option<&'static str>,
+    settled_at: Option<i64>,
+}
+
+impl PhaseColumns {
+    fn of(phase: &Phase) -> Result<Self, DiskError> {
+        let held = |run: Option<Run>| Self {
+            node: run.map(|run| NodeId::to_string(&run.node)),
+            run_since: run.map(|run| time_to_sql(run.since)),
+            ..Self::default()
+        };
+        Ok(match phase {
+            Phase::Queued { not_before } => Self { not_before: Some(time_to_sql(*not_before)), ..Self::default() },
+            Phase::Running { run } => held(Some(*run)),
+            Phase::Waiting { run, questions } => Self { questions: Some(json(questions)?), ..held(*run) },
+            Phase::Parked { wake_at } => Self { wake_at: wake_at.map(time_to_sql), ..Self::default() },
+            Phase::Settled { outcome, at } => {
+                Self { outcome: Some(outcome_word(outcome)), settled_at: Some(time_to_sql(*at)), ..Self::default() }
+            }
+        })
+    }
+}
+
+fn json(questions: &Questions) -> Result<String, DiskError> {
+    serde_json::to_string(questions).map_err(|error| DiskError::Failed(error.to_string()))
+}
+
+fn not_before(task: &Task) -> Option<Timestamp> {
+    match task.phase {
+        Phase::Queued { not_before } => Some(not_before),
+        _ => None,
+    }
+}
+
+impl Disk for SqliteDisk {
+    fn begin(&mut self) -> Result<(), DiskError> {
+        self.session.execute("BEGIN IMMEDIATE", []).map(|_| ())
+    }
+
+    fn commit(&mut self) -> Result<(), DiskError> {
+        self.session.execute("COMMIT", []).map(|_| ())
+    }
+
+    fn rollback(&mut self) {
+        // Some errors have already ended the transaction.
+        if !self.session.connection.is_autocommit()
+            && let Err(error) = self.session.execute("ROLLBACK", [])
+        {
+            tracing::error!(%error, "a transaction could not be rolled back");
+        }
+    }
+
+    fn task(&mut self, key: &TaskKey) -> Result<Option<Task>, DiskError> {
+        self.session.row(SELECT, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.task(Some(key)))
+    }
+
+    fn input(&mut self, key: &TaskKey) -> Result<Option<Json>, DiskError> {
+        self.session.row(INPUT, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.json())
+    }
+
+    fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError> {
+        let count =
+            self.session.row(OPEN_CHILDREN, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.count())?;
+        Ok(count.map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX)))
+    }
+
+    fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError> {
+        self.session.rows(OPEN_DESCENDANTS, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.task(None))
+    }
+
+    fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
+        let params = params![&*tool.name, &*tool.version, time_to_sql(now), to_sql(limit as u64)];
+        self.session.rows(QUEUED, params, |mut columns| columns.key())
+    }
+
+    fn insert(&mut self, task: &Task, input: &Json) -> Result<(), DiskError> {
+        let (owner, id) = (task.key.owner.as_str(), task.key.id.as_str());
+        let family = &task.family;
+        let is_root = task.is_root();
+        let (from_creation, from_end) = match task.retention {
+            Retention::FromCreation(ms) => (Some(to_sql(ms)), None),
+            Retention::FromEnd(ms) => (None, Some(to_sql(ms))),
+            Retention::Unlimited => (None, None),
+        };
+        let phase = PhaseColumns::of(&task.phase)?;
+        self.session.execute(
+            INSERT,
+            params![
+                owner,
+                id,
+                (!is_root).then(|| family.root.as_str()),
+                family.parent.as_ref().map(longhaul_task::TaskId::as_str),
+                (!is_root).then(|| time_to_sql(family.since)),
+                family.depth,
+                family.children,
+                family.ordinal,
+                &*task.tool.name,
+                &*task.tool.version,
+                &*task.origin,
+                on_crash_word(task.policy.on_crash),
+                task.policy.attempts_max,
+                to_sql(task.policy.backoff_ms),
+                to_sql(task.policy.backoff_ms_max),
+                to_sql(task.policy.running_ms_max),
+                to_sql(task.policy.life_ms_max),
+                from_creation,
+                from_end,
+                time_to_sql(task.created_at),
+                time_to_sql(task.updated_at),
+                to_sql(task.revision),
+                to_sql(task.fence),
+                task.attempt,
+                task.questions_asked,
+                task.message.as_deref(),
+                task.phase.name().as_str(),
+                phase.not_before,
+                phase.node,
+                phase.run_since,
+                phase.questions,
+                phase.wake_at,
+                phase.outcome,
+                phase.settled_at,
+                task.due_at().map(time_to_sql),
+            ],
+        )?;
+        self.session.execute(INSERT_INPUT, [owner, id, input.as_str()])?;
+        match task.phase.outcome() {
+            Some(outcome) => self.write_outcome(&task.key, outcome),
+            None => Ok(()),
+        }
+    }
+
+    fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {
+        let phase = PhaseColumns::of(&after.phase)?;
+        let (owner, id) = (after.key.owner.as_str(), after.key.id.as_str());
+        let (was, children, updated_at) =
+            (to_sql(before.revision), after.family.children, time_to_sql(after.updated_at));
+        let (revision, fence) = (to_sql(after.revision), to_sql(after.fence));
+        let due_at = after.due_at().map(time_to_sql);
+        macro_rules! update {
+            ($sql:expr $(, $more:expr)*) => {
+                self.session.execute($sql, params![
+                    owner, id, was, children, updated_at, revision, fence, after.attempt, after.questions_asked,
+                    after.message.as_deref(), after.phase.name().as_str(), phase.node, phase.run_since,
+                    phase.questions, phase.wake_at $(, $more)*
+                ])?
+            };
+        }
+        let rows = if let Some(outcome) = after.phase.outcome() {
+            self.write_outcome(&after.key, outcome)?;
+            update!(UPDATE_SETTLED, due_at, phase.not_before, phase.outcome, phase.settled_at)
+        } else if not_before(before) != not_before(after) {
+            update!(UPDATE_QUEUE, due_at, phase.not_before)
+        } else if before.due_at() != after.due_at() {
+            update!(UPDATE_DUE, due_at)
+        } else {
+            update!(UPDATE_IN_PLACE)
+        };
+        if rows != 1 {
+            return Err(DiskError::Untrusted(format!("revision {was} of task {id} is not what the file has")));
+        }
+        // A new attempt starts from nothing, and so does its progress.
+        if before.attempt != after.attempt && before.attempt > 0 {
+            self.session.execute(DELETE_PROGRESS, [owner, id])?;
+        }
+        Ok(())
+    }
+
+    fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError> {
+        let members = self.session.rows(FAMILY, [root.owner.as_str(), root.id.as_str()], |mut columns| {
+            Ok(TaskKey { owner: root.owner.clone(), id: columns.id()? })
+        })?;
+        for key in &members {
+            for sql in DELETE {
+                self.session.execute(sql, [key.owner.as_str(), key.id.as_str()])?;
+            }
+        }
+        Ok(members)
+    }
+
+    fn insert_record(
+        &mut self,
+        key: &TaskKey,
+        epoch: u32,
+        record: &Record,
+        question: Option<&QuestionKey>,
+    ) -> Result<(), DiskError> {
+        let params = params![
+            key.owner.as_str(),
+            key.id.as_str(),
+            epoch,
+            &*record.place.fork,
+            record.place.seq,
+            &*record.key,
+            record.digest.cast_signed(),
+            record.output.as_ref().map(Json::as_str),
+            question.map(QuestionKey::as_str),
+        ];
+        self.session.execute(INSERT_RECORD, params).map(|_| ())
+    }
+
+    fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
+        let params = [key.owner.as_str(), key.id.as_str(), question.as_str(), output.as_str()];
+        self.session.execute(ANSWER_RECORD, params).map(|_| ())
+    }
+
+    fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError> {
+        let at = time_to_sql(progress.at);
+        let (owner, id) = (key.owner.as_str(), key.id.as_str());
+        let params = params![owner, id, progress.done, progress.total, progress.message.as_deref(), at];
+        self.session.execute(WRITE_PROGRESS, params).map(|_| ())
+    }
+
+    fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError> {
+        self.session.execute(INSERT_SECRET, params![name, fresh])?;
+        let secret = self.session.row(SECRET, [name], |mut columns| columns.secret())?;
+        secret.ok_or_else(|| DiskError::Untrusted(format!("the secret {name:?} was written and is not there")))
+    }
+}
+
+/// Every statement of the writer that looks for rows.
+#[cfg(test)]
+pub(crate) const LOOKUPS: &[&str] =
+    &[SELECT, INPUT, OPEN_CHILDREN, OPEN_DESCENDANTS, QUEUED, FAMILY, UPDATE_SETTLED, ANSWER_RECORD, DELETE[0]];

@@ -1,0 +1,78 @@
+//! Files and directories: created private, and durable with their names.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Makes what is created with these options readable by its owner alone.
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// Creates an empty private file, unless there is one; says whether there was none.
+///
+/// SQLite gives its log and its shared memory the mode of the database, so they become private with it.
+pub(crate) fn create(path: &Path) -> io::Result<bool> {
+    match private(OpenOptions::new().write(true).create_new(true)).open(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes the directory that will hold `path`, private, with everything above it.
+pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
+    let directory = directory(path);
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)?;
+    // New directories are entries of older ones; up to the root, because nobody knows where the new ones began.
+    directory.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).try_for_each(sync_directory)
+}
+
+/// Makes the name of a new file as durable as what is in it.
+pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
+    sync_directory(directory(path))
+}
+
+/// Brings the log that a dead process left to the disk. What it wrote last may only be in the system's memory yet, and
+/// whoever reads it from here on must be able to rely on it.
+pub(crate) fn sync_log(path: &Path) -> io::Result<()> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    match OpenOptions::new().write(true).open(log) {
+        Ok(log) => log.sync_all(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn sync_directory(path: &Path) -> io::Result<()> {
+    match File::open(path) {
+        Ok(directory) => directory.sync_all(),
+        // A directory that we may pass through but not read is none that we made.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(unix))]
+fn sync_directory(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// The directory that holds `path`.
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

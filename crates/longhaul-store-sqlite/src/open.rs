@@ -1,0 +1,110 @@
+//! Opening a store: the lock, the file, its schema, its health; in this order.
+
+use std::path::Path;
+
+use longhaul_store::Clock;
+use longhaul_store::embedded::{Embedded, Limits};
+use rusqlite::Connection;
+
+use crate::disk::SqliteDisk;
+use crate::lock::Lock;
+use crate::migration::{self, MIGRATIONS};
+use crate::{OpenError, SqliteReader, check, connection, file};
+
+/// How to open a store.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The limits of the store in this process: its cache, its queue, its batches.
+    pub limits: Limits,
+    /// How large the file may become; past that, creations are refused with `STORE_FULL`. As large as its disk, if
+    /// nothing is said.
+    pub file_bytes_max: Option<u64>,
+    /// Only so that a test can show that it notices a missing fsync.
+    #[doc(hidden)]
+    pub synchronous: Synchronous,
+}
+
+/// Whether a commit waits for the disk.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Synchronous {
+    /// It does.
+    #[default]
+    Full,
+    /// It does not, and promises nothing.
+    Off,
+}
+
+impl Synchronous {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// Opens a store for this process alone, and makes it if there is none. The file is private to its user.
+///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("tasks.db");
+/// use longhaul_store::SystemClock;
+/// use longhaul_store_sqlite::{Options, open};
+///
+/// let store = open(&path, &Options::default(), SystemClock)?;
+///
+/// let second = open(&path, &Options::default(), SystemClock);
+/// assert_eq!(second.unwrap_err().code(), "STORE_LOCKED");
+/// # drop(store);
+/// # Ok::<(), longhaul_store_sqlite::OpenError>(())
+/// ```
+pub fn open(path: impl AsRef<Path>, options: &Options, clock: impl Clock) -> Result<Embedded, OpenError> {
+    let path = path.as_ref();
+    let (disk, reader) = open_disk(path, options)?;
+    Embedded::start(disk, reader, clock, &options.limits).map_err(|error| OpenError::io(path, &error))
+}
+
+/// Opens a store only to look at it, while a server has it or not. Nothing is locked, migrated or written.
+pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteReader, OpenError> {
+    let path = path.as_ref();
+    check::header(path)?;
+    let connection = connection::reader(path).map_err(|error| OpenError::sqlite(path, &error))?;
+    let version = migration::version(&connection, path, MIGRATIONS.len())?;
+    if version < MIGRATIONS.len() {
+        let cause = format!("it has version {version}, and must be opened by a server once to become current");
+        return Err(OpenError::Failed { path: path.to_owned(), cause });
+    }
+    Ok(SqliteReader::new(path.to_owned()))
+}
+
+fn open_disk(path: &Path, options: &Options) -> Result<(SqliteDisk, SqliteReader), OpenError> {
+    let io = |error: std::io::Error| OpenError::io(path, &error);
+    file::create_directory(path).map_err(io)?;
+    let lock = Lock::take(path)?;
+    let is_new = file::create(path).map_err(io)?;
+    if !is_new {
+        check::header(path)?;
+        file::sync_log(path).map_err(io)?;
+    }
+    let connection = open_writer(path, options)?;
+    if is_new {
+        // The rows of a file whose name is lost are lost.
+        file::sync_name(path).map_err(io)?;
+    }
+    Ok((SqliteDisk::new(connection, lock), SqliteReader::new(path.to_owned())))
+}
+
+fn open_writer(path: &Path, options: &Options) -> Result<Connection, OpenError> {
+    let sqlite = |error: rusqlite::Error| OpenError::sqlite(path, &error);
+    let mut connection = connection::open(path).map_err(sqlite)?;
+    // Whose file it is comes before any write to it.
+    migration::version(&connection, path, MIGRATIONS.len())?;
+    check::body(&connection, path)?;
+    connection::prepare_to_write(&connection, options.synchronous).map_err(sqlite)?;
+    migration::migrate(&mut connection, path, MIGRATIONS)?;
+    if let Some(bytes_max) = options.file_bytes_max {
+        connection::limit_size(&connection, bytes_max).map_err(sqlite)?;
+    }
+    Ok(connection)
+}

@@ -1,0 +1,52 @@
+//! A few reading connections, each used by one thread at a time.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use longhaul_store::embedded::DiskError;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+
+use crate::connection;
+use crate::error::disk_error;
+use crate::session::Session;
+
+/// Connections at most. Reads are short, so it takes many threads at once to make one wait.
+const CONNECTIONS_MAX: usize = 16;
+
+/// Opened when first needed; a thread comes back to the connection that it used before, whose pages are warm.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    path: PathBuf,
+    places: [Mutex<Option<Box<Session>>>; CONNECTIONS_MAX],
+}
+
+impl Pool {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, places: std::array::from_fn(|_| Mutex::default()) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A connection that nobody else has.
+    pub(crate) fn take(&self) -> Result<MappedMutexGuard<'_, Box<Session>>, DiskError> {
+        let home = home();
+        let mut around = (0..CONNECTIONS_MAX).map(|step| &self.places[(home + step) % CONNECTIONS_MAX]);
+        let mut place = around.find_map(Mutex::try_lock).unwrap_or_else(|| self.places[home].lock());
+        let session = match place.take() {
+            Some(session) => session,
+            None => Box::new(Session::new(connection::reader(&self.path).map_err(disk_error)?)),
+        };
+        Ok(MutexGuard::map(place, |place| place.insert(session)))
+    }
+}
+
+/// Where this thread looks first.
+fn home() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static HOME: usize = THREADS.fetch_add(1, Ordering::Relaxed) % CONNECTIONS_MAX;
+    }
+    HOME.with(|home| *home)
+}

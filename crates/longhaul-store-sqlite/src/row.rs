@@ -1,0 +1,287 @@
+//! A task as a row, and back.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use longhaul_store::Snapshot;
+use longhaul_task::{
+    Family, Fault, Json, NodeId, OnCrash, Outcome, Owner, Phase, PhaseName, Place, Policy, Progress, Questions, Record,
+    Retention, Run, Task, TaskId, TaskKey, Timestamp, ToolRef,
+};
+use rusqlite::Row;
+use rusqlite::types::{FromSql, Type};
+
+use crate::texts::Texts;
+
+/// The columns that [`Columns::snapshot`] reads, in its order, and where they come from.
+macro_rules! select_task {
+    ($rest:literal) => {
+        concat!(
+            "SELECT task.owner, task.id, root, parent, family_since, depth, children, ordinal, tool, version, origin, ",
+            "on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max, ",
+            "retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt, ",
+            "questions_asked, task.message, phase, not_before, node, run_since, questions, wake_at, ",
+            "task.outcome, settled_at, ",
+            "outcome.body, outcome.code, outcome.message, ",
+            "progress.done, progress.total, progress.message, progress.at ",
+            "FROM task LEFT JOIN outcome ON outcome.owner = task.owner AND outcome.id = task.id ",
+            "LEFT JOIN progress ON progress.owner = task.owner AND progress.id = task.id ",
+            $rest
+        )
+    };
+}
+pub(crate) use select_task;
+
+/// A number for a column. SQLite's integers have a sign, so the end of time, and every limit that means "none", is the
+/// largest it has.
+pub(crate) fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn time_to_sql(at: Timestamp) -> i64 {
+    to_sql(at.as_ms())
+}
+
+pub(crate) fn on_crash_word(on_crash: OnCrash) -> &'static str {
+    match on_crash {
+        OnCrash::Fail => "fail",
+        OnCrash::Retry => "retry",
+        OnCrash::Resume => "resume",
+    }
+}
+
+pub(crate) fn outcome_word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Answer { is_error: false, .. } => "answer",
+        Outcome::Answer { is_error: true, .. } => "error",
+        Outcome::Refusal(_) => "refusal",
+        Outcome::Cancelled => "cancelled",
+    }
+}
+
+/// The columns of one row, from left to right.
+pub(crate) struct Columns<'r, 't> {
+    row: &'r Row<'r>,
+    next: usize,
+    texts: &'t mut Texts,
+}
+
+impl<'r, 't> Columns<'r, 't> {
+    pub(crate) fn of(row: &'r Row<'r>, texts: &'t mut Texts) -> Self {
+        Self { row, next: 0, texts }
+    }
+
+    fn value<T: FromSql>(&mut self) -> rusqlite::Result<T> {
+        let value = self.row.get(self.next)?;
+        self.next += 1;
+        Ok(value)
+    }
+
+    fn text(&mut self) -> rusqlite::Result<Option<&'r str>> {
+        let index = self.next;
+        self.next += 1;
+        self.row.get_ref(index)?.as_str_or_null().map_err(|error| bad(index, error))
+    }
+
+    /// A text that must be there.
+    fn some_text(&mut self) -> rusqlite::Result<&'r str> {
+        let index = self.next;
+        self.text()?.ok_or_else(|| bad(index, "nothing where a text must be"))
+    }
+
+    fn common_text(&mut self) -> rusqlite::Result<Arc<str>> {
+        let text = self.some_text()?;
+        Ok(self.texts.text(text))
+    }
+
+    /// What stands there, if this column's text can be that.
+    fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> rusqlite::Result<T> {
+        let index = self.next;
+        let text = self.some_text()?;
+        parse(text).ok_or_else(|| bad(index, format!("{text:?} means nothing here")))
+    }
+
+    fn number(&mut self) -> rusqlite::Result<u64> {
+        self.maybe_number()?.ok_or_else(|| bad(self.next - 1, "nothing where a number must be"))
+    }
+
+    fn maybe_number(&mut self) -> rusqlite::Result<Option<u64>> {
+        let index = self.next;
+        match self.value::<Option<i64>>()? {
+            None => Ok(None),
+            Some(i64::MAX) => Ok(Some(u64::MAX)),
+            Some(number) => u64::try_from(number).map(Some).map_err(|error| bad(index, error)),
+        }
+    }
+
+    pub(crate) fn time(&mut self) -> rusqlite::Result<Timestamp> {
+        self.number().map(Timestamp::from_ms)
+    }
+
+    fn maybe_time(&mut self) -> rusqlite::Result<Option<Timestamp>> {
+        Ok(self.maybe_number()?.map(Timestamp::from_ms))
+    }
+
+    pub(crate) fn id(&mut self) -> rusqlite::Result<TaskId> {
+        self.parsed(|text| TaskId::parse(text).ok())
+    }
+
+    pub(crate) fn owner(&mut self) -> rusqlite::Result<Owner> {
+        let index = self.next;
+        let owner = self.some_text()?;
+        self.texts.owner(owner).map_err(|error| bad(index, error))
+    }
+
+    pub(crate) fn key(&mut self) -> rusqlite::Result<TaskKey> {
+        Ok(TaskKey { owner: self.owner()?, id: self.id()? })
+    }
+
+    pub(crate) fn node(&mut self) -> rusqlite::Result<NodeId> {
+        self.parsed(NodeId::parse)
+    }
+
+    pub(crate) fn tool(&mut self) -> rusqlite::Result<ToolRef> {
+        Ok(ToolRef { name: self.common_text()?, version: self.common_text()? })
+    }
+
+    pub(crate) fn phase_name(&mut self) -> rusqlite::Result<PhaseName> {
+        self.parsed(PhaseName::parse)
+    }
+
+    pub(crate) fn json(&mut self) -> rusqlite::Result<Json> {
+        self.some_text().map(Json::from_text)
+    }
+
+    pub(crate) fn secret(&mut self) -> rusqlite::Result<[u8; 32]> {
+        self.value()
+    }
+
+    pub(crate) fn count(&mut self) -> rusqlite::Result<u64> {
+        self.number()
+    }
+
+    /// The task and its side slot. Whoever looked for one task knows its key already.
+    pub(crate) fn snapshot(mut self, known: Option<&TaskKey>) -> rusqlite::Result<Snapshot> {
+        let task = self.task(known)?;
+        let progress = self.progress()?.map(Arc::new);
+        Ok(Snapshot { task: Arc::new(task), progress })
+    }
+
+    /// The task alone.
+    pub(crate) fn task(&mut self, known: Option<&TaskKey>) -> rusqlite::Result<Task> {
+        let key = match known {
+            Some(key) => {
+                self.next += 2;
+                key.clone()
+            }
+            None => self.key()?,
+        };
+        let root = self.text()?.map(TaskId::parse).transpose().map_err(|error| bad(2, error))?;
+        let parent = self.text()?.map(TaskId::parse).transpose().map_err(|error| bad(3, error))?;
+        let family_since = self.maybe_time()?;
+        let (depth, children, ordinal) = (self.value()?, self.value()?, self.value()?);
+        let tool = self.tool()?;
+        let origin = self.common_text()?;
+        let policy = Policy {
+            on_crash: self.parsed(on_crash)?,
+            attempts_max: self.value()?,
+            backoff_ms: self.number()?,
+            backoff_ms_max: self.number()?,
+            running_ms_max: self.number()?,
+            life_ms_max: self.number()?,
+        };
+        let retention = match (self.maybe_number()?, self.maybe_number()?) {
+            (Some(ms), _) => Retention::FromCreation(ms),
+            (None, Some(ms)) => Retention::FromEnd(ms),
+            (None, None) => Retention::Unlimited,
+        };
+        let created_at = self.time()?;
+        Ok(Task {
+            family: Family {
+                root: root.unwrap_or_else(|| key.id.clone()),
+                parent,
+                since: family_since.unwrap_or(created_at),
+                depth,
+                children,
+                ordinal,
+            },
+            key,
+            tool,
+            origin,
+            policy,
+            retention,
+            created_at,
+            updated_at: self.time()?,
+            revision: self.number()?,
+            fence: self.number()?,
+            attempt: self.value()?,
+            questions_asked: self.value()?,
+            message: self.text()?.map(Arc::from),
+            phase: self.phase()?,
+        })
+    }
+
+    fn phase(&mut self) -> rusqlite::Result<Phase> {
+        let index = self.next;
+        let name = self.phase_name()?;
+        let not_before = self.maybe_time()?;
+        let node = self.text()?.map(|text| NodeId::parse(text).ok_or_else(|| bad(index + 2, text))).transpose()?;
+        let run_since = self.maybe_time()?;
+        let run = node.zip(run_since).map(|(node, since)| Run { node, since });
+        let questions = self.text()?;
+        let wake_at = self.maybe_time()?;
+        let ending = self.text()?;
+        let settled_at = self.maybe_time()?;
+        let (body, code, message) = (self.text()?, self.value::<Option<i64>>()?, self.text()?);
+        let phase = match name {
+            PhaseName::Queued => not_before.map(|not_before| Phase::Queued { not_before }),
+            PhaseName::Running => run.map(|run| Phase::Running { run }),
+            PhaseName::Waiting => {
+                let open = serde_json::from_str(questions.unwrap_or("[]")).map_err(|error| bad(index + 4, error))?;
+                Questions::new(open).map(|questions| Phase::Waiting { run, questions })
+            }
+            PhaseName::Parked => Some(Phase::Parked { wake_at }),
+            PhaseName::Settled => {
+                outcome(ending, body, code, message).zip(settled_at).map(|(outcome, at)| Phase::Settled { outcome, at })
+            }
+        };
+        phase.ok_or_else(|| bad(index, format!("a task that is {} lacks what it needs", name.as_str())))
+    }
+
+    fn progress(&mut self) -> rusqlite::Result<Option<Progress>> {
+        let (done, total) = (self.value::<Option<f64>>()?, self.value()?);
+        let message = self.text()?.map(Arc::from);
+        let at = self.maybe_time()?;
+        Ok(at.map(|at| Progress { done: done.unwrap_or(f64::NAN), total, message, at }))
+    }
+
+    /// `fork, seq, key, digest, output`
+    pub(crate) fn record(&mut self) -> rusqlite::Result<Record> {
+        Ok(Record {
+            place: Place { fork: self.common_text()?, seq: self.value()? },
+            key: self.common_text()?,
+            digest: self.value::<i64>()?.cast_unsigned(),
+            output: self.text()?.map(Json::from_text),
+        })
+    }
+}
+
+fn on_crash(word: &str) -> Option<OnCrash> {
+    [OnCrash::Fail, OnCrash::Retry, OnCrash::Resume].into_iter().find(|on_crash| on_crash_word(*on_crash) == word)
+}
+
+fn outcome(word: Option<&str>, body: Option<&str>, code: Option<i64>, message: Option<&str>) -> Option<Outcome> {
+    let json = body.map(Json::from_text);
+    match word? {
+        "answer" => Some(Outcome::Answer { body: json?, is_error: false }),
+        "error" => Some(Outcome::Answer { body: json?, is_error: true }),
+        "refusal" => Some(Outcome::Refusal(Fault { code: code?, message: message?.into(), data: json })),
+        "cancelled" => Some(Outcome::Cancelled),
+        _ => None,
+    }
+}
+
+/// What this program would never have written.
+fn bad(column: usize, why: impl Into<Box<dyn Error + Send + Sync>>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into())
+}

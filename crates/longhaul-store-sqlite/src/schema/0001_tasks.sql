@@ -1,0 +1,106 @@
+-- The words are those of the types in `longhaul-task`. Times are milliseconds since the epoch.
+--
+-- Every byte and every index entry here is written to the log before a creation is acknowledged, so: what a reader
+-- can derive is not stored, payloads stand apart from the row that changes, and indexes are partial.
+
+CREATE TABLE task (
+  owner                       TEXT    NOT NULL,
+  id                          TEXT    NOT NULL,
+
+  -- Its place in the family. The root of a family has no root, parent and since of its own here: it is the root.
+  root                        TEXT,
+  parent                      TEXT,
+  family_since                INTEGER,
+  depth                       INTEGER NOT NULL,
+  children                    INTEGER NOT NULL,
+  ordinal                     INTEGER NOT NULL,
+
+  -- What it is born with.
+  tool                        TEXT    NOT NULL,
+  version                     TEXT    NOT NULL,
+  origin                      TEXT    NOT NULL,
+  on_crash                    TEXT    NOT NULL, -- fail, retry, resume
+  attempts_max                INTEGER NOT NULL,
+  backoff_ms                  INTEGER NOT NULL,
+  backoff_ms_max              INTEGER NOT NULL,
+  running_ms_max              INTEGER NOT NULL,
+  life_ms_max                 INTEGER NOT NULL,
+  retention_from_creation_ms  INTEGER,          -- neither of the two: unlimited
+  retention_from_end_ms       INTEGER,
+  created_at                  INTEGER NOT NULL,
+
+  -- What changes.
+  updated_at                  INTEGER NOT NULL,
+  revision                    INTEGER NOT NULL,
+  fence                       INTEGER NOT NULL,
+  attempt                     INTEGER NOT NULL,
+  questions_asked             INTEGER NOT NULL,
+  message                     TEXT,
+  phase                       TEXT    NOT NULL, -- queued, running, waiting, parked, settled
+  not_before                  INTEGER,          -- queued
+  node                        TEXT,             -- running, and waiting if somebody holds its attempt
+  run_since                   INTEGER,          -- as node
+  questions                   TEXT,             -- waiting: the open questions as JSON
+  wake_at                     INTEGER,          -- parked, unless it waits for children
+  outcome                     TEXT,             -- settled: answer, error, refusal, cancelled
+  settled_at                  INTEGER,          -- settled
+  due_at                      INTEGER,          -- when somebody has to look at it again
+
+  PRIMARY KEY (owner, id)
+) STRICT, WITHOUT ROWID;
+
+-- Each index carries the key at its end, so equal times come in the order of keys.
+CREATE INDEX task_queued ON task (tool, version, not_before, created_at) WHERE not_before IS NOT NULL;
+CREATE INDEX task_due    ON task (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX task_open   ON task (owner, id) WHERE settled_at IS NULL;
+CREATE INDEX task_child  ON task (owner, parent, ordinal) WHERE parent IS NOT NULL;
+
+-- The request's arguments.
+CREATE TABLE input (
+  owner  TEXT NOT NULL,
+  id     TEXT NOT NULL,
+  body   TEXT NOT NULL,
+  PRIMARY KEY (owner, id)
+) STRICT, WITHOUT ROWID;
+
+-- What a settled task ended with: the body of an answer; the code, message and data (as body) of a refusal.
+CREATE TABLE outcome (
+  owner    TEXT NOT NULL,
+  id       TEXT NOT NULL,
+  body     TEXT,
+  code     INTEGER,
+  message  TEXT,
+  PRIMARY KEY (owner, id)
+) STRICT, WITHOUT ROWID;
+
+-- The side slot. No number is a number that is none.
+CREATE TABLE progress (
+  owner    TEXT    NOT NULL,
+  id       TEXT    NOT NULL,
+  done     REAL,
+  total    REAL,
+  message  TEXT,
+  at       INTEGER NOT NULL,
+  PRIMARY KEY (owner, id)
+) STRICT, WITHOUT ROWID;
+
+-- What attempts did.
+CREATE TABLE record (
+  owner     TEXT    NOT NULL,
+  id        TEXT    NOT NULL,
+  epoch     INTEGER NOT NULL,
+  fork      TEXT    NOT NULL,
+  seq       INTEGER NOT NULL,
+  key       TEXT    NOT NULL,
+  digest    INTEGER NOT NULL,
+  output    TEXT,
+  question  TEXT, -- the key of the question that it waits for or waited for
+  PRIMARY KEY (owner, id, epoch, fork, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX record_question ON record (owner, id, question) WHERE question IS NOT NULL;
+
+CREATE TABLE secret (
+  name   TEXT NOT NULL PRIMARY KEY,
+  value  BLOB NOT NULL
+) STRICT, WITHOUT ROWID;

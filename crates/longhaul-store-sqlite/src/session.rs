@@ -1,0 +1,55 @@
+//! A connection in use: its statements, compiled once, and the texts that it has met.
+
+use longhaul_store::embedded::DiskError;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params};
+
+use crate::error::disk_error;
+use crate::row::Columns;
+use crate::texts::Texts;
+
+/// What the writer has one of and the readers have a few.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) connection: Connection,
+    texts: Texts,
+}
+
+impl Session {
+    pub(crate) fn new(connection: Connection) -> Self {
+        Self { connection, texts: Texts::default() }
+    }
+
+    /// Runs a statement that changes something; says how many rows it changed.
+    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, DiskError> {
+        self.statement(sql)?.execute(params).map_err(disk_error)
+    }
+
+    /// The one row that is looked for, if it is there.
+    pub(crate) fn row<T>(
+        &mut self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(Columns<'_, '_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, DiskError> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(disk_error)?;
+        let texts = &mut self.texts;
+        statement.query_row(params, |row| read(Columns::of(row, texts))).optional().map_err(disk_error)
+    }
+
+    /// Every row.
+    pub(crate) fn rows<T>(
+        &mut self,
+        sql: &str,
+        params: impl Params,
+        mut read: impl FnMut(Columns<'_, '_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, DiskError> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(disk_error)?;
+        let texts = &mut self.texts;
+        let rows = statement.query_map(params, |row| read(Columns::of(row, texts))).map_err(disk_error)?;
+        rows.collect::<Result<_, _>>().map_err(disk_error)
+    }
+
+    fn statement(&self, sql: &str) -> Result<CachedStatement<'_>, DiskError> {
+        self.connection.prepare_cached(sql).map_err(disk_error)
+    }
+}

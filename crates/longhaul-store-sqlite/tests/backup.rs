@@ -1,0 +1,116 @@
+//! A backup is of one moment, complete, and a store.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use common::{closed_store, create, key, new_task, opened};
+use longhaul_store::Store;
+use longhaul_store_sqlite::{backup, open_read_only};
+use longhaul_task::Event;
+use longhaul_task::transition::Spawn;
+use tempfile::TempDir;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_under_writes_is_complete_and_of_one_moment() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("tasks.db");
+    let store = opened(&path);
+    // Parents that get child after child: a child and its parent's count of children are one commit.
+    let parents = 8;
+    for n in 0..parents {
+        create(&store, n).await;
+    }
+    let enough = Arc::new(AtomicBool::new(false));
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let writers = (0..parents).map(|parent| {
+        let (store, enough, acknowledged) = (store.clone(), Arc::clone(&enough), Arc::clone(&acknowledged));
+        tokio::spawn(async move {
+            for n in 1.. {
+                let child = new_task(n * 1_000 + parent, 500);
+                let spawn = Spawn { fence: 1, child: child.create, input: child.input };
+                store.apply(&key(parent), Event::Spawn(Box::new(spawn))).await.unwrap();
+                acknowledged.fetch_add(1, Ordering::SeqCst);
+                if enough.load(Ordering::SeqCst) {
+                    return;
+                }
+            }
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    for n in 0..5 {
+        // Some more are written before each.
+        let seen = acknowledged.load(Ordering::SeqCst);
+        while acknowledged.load(Ordering::SeqCst) < seen + 50 {
+            tokio::task::yield_now().await;
+        }
+        let before = acknowledged.load(Ordering::SeqCst);
+        let (from, to) = (path.clone(), directory.path().join(format!("backup-{n}.db")));
+        let copy = to.clone();
+        let made = tokio::task::spawn_blocking(move || backup(&from, &copy)).await.unwrap().unwrap();
+        assert!(made.tasks >= before + parents, "{} of {before} that were acknowledged", made.tasks);
+        assert_eq!(made.bytes, to.metadata().unwrap().len());
+
+        let copy = opened(&to);
+        let mut children = 0;
+        for parent in 0..parents {
+            let counted = copy.read(&key(parent)).await.unwrap().task.family.children;
+            let there = copy.children(&key(parent)).await.unwrap();
+            assert_eq!(there.len(), counted as usize);
+            children += there.len() as u64;
+        }
+        assert_eq!(made.tasks, children + parents);
+    }
+    enough.store(true, Ordering::SeqCst);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_backup_is_one_private_file_and_a_store() {
+    let directory = TempDir::new().unwrap();
+    let (path, to) = (directory.path().join("tasks.db"), directory.path().join("copy.db"));
+    let settled = closed_store(&path, 20).await;
+    assert_eq!(backup(&path, &to).unwrap().tasks, 20);
+    for left in ["copy.db.partial", "copy.db-wal", "copy.db-shm", "copy.db-journal"] {
+        assert!(!directory.path().join(left).exists(), "{left}");
+    }
+    #[cfg(unix)]
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&to.metadata().unwrap().permissions()) & 0o777, 0o600);
+    let store = opened(&to);
+    for task in settled {
+        assert_eq!(store.read(&task.key).await.unwrap().task, task);
+    }
+    create(&store, 100).await;
+}
+
+#[tokio::test]
+async fn a_backup_takes_nobodys_place_and_leaves_nothing_half() {
+    let directory = TempDir::new().unwrap();
+    let (path, to) = (directory.path().join("tasks.db"), directory.path().join("copy.db"));
+    closed_store(&path, 1).await;
+    std::fs::write(&to, "mine").unwrap();
+    assert_eq!(backup(&path, &to).unwrap_err().code(), "BACKUP_EXISTS");
+    assert_eq!(std::fs::read_to_string(&to).unwrap(), "mine");
+
+    let nothing = directory.path().join("nothing.db");
+    let copy = directory.path().join("copy-of-nothing.db");
+    assert_eq!(backup(&nothing, &copy).unwrap_err().code(), "STORE_MISSING");
+    assert!(!nothing.exists() && !copy.exists());
+}
+
+#[tokio::test]
+async fn a_damaged_store_gives_no_backup() {
+    let directory = TempDir::new().unwrap();
+    let (path, to) = (directory.path().join("tasks.db"), directory.path().join("copy.db"));
+    closed_store(&path, 500).await;
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 4_096 / 2 * 4_096;
+    bytes[middle..][..4_096].fill(0x5a);
+    std::fs::write(&path, bytes).unwrap();
+    assert_eq!(backup(&path, &to).unwrap_err().code(), "STORE_DAMAGED");
+    assert!(!to.exists() && !directory.path().join("copy.db.partial").exists());
+    assert!(open_read_only(&path).is_ok(), "what is readable can still be read");
+}

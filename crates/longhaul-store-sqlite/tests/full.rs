@@ -1,0 +1,123 @@
+//! A store without room: a clear refusal, nothing acknowledged is lost, and work goes on when there is room again.
+
+mod common;
+
+use std::path::Path;
+
+use common::{delete, key, new_task};
+use longhaul_store::{Embedded, Store, StoreError, SystemClock};
+use longhaul_store_sqlite::{Options, open};
+use tempfile::TempDir;
+
+/// Creates tasks until there is no room; says how many were acknowledged.
+async fn fill(store: &Embedded) -> u64 {
+    for n in 0.. {
+        match store.create(new_task(n, 2_000)).await {
+            Ok(_) => {}
+            Err(StoreError::Full(_)) => return n,
+            Err(error) => panic!("not full, but: {error}"),
+        }
+    }
+    unreachable!("the store has no end")
+}
+
+async fn all_there(store: &Embedded, count: u64) {
+    for n in 0..count {
+        store.read(&key(n)).await.unwrap();
+    }
+    assert_eq!(store.read(&key(count)).await.unwrap_err(), StoreError::NotFound);
+}
+
+async fn fills_up_and_goes_on(path: &Path, options: &Options) {
+    let store = open(path, options, SystemClock).unwrap();
+    let count = fill(&store).await;
+    assert!(count > 10, "{count} tasks were room for");
+    all_there(&store, count).await;
+
+    store.close().await;
+    let store = open(path, options, SystemClock).unwrap();
+    all_there(&store, count).await;
+    let error = store.create(new_task(count, 2_000)).await.unwrap_err();
+    assert_eq!(error.code(), "STORE_FULL", "{error}");
+
+    for n in 0..count / 2 {
+        delete(&store, n).await.unwrap();
+    }
+    for n in 0..count / 4 {
+        store.create(new_task(n, 2_000)).await.unwrap();
+    }
+    for n in count / 2..count {
+        store.read(&key(n)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_file_at_its_limit_keeps_what_it_has_and_takes_more_when_something_is_deleted() {
+    let directory = TempDir::new().unwrap();
+    let options = Options { file_bytes_max: Some(512 << 10), ..Options::default() };
+    fills_up_and_goes_on(&directory.path().join("tasks.db"), &options).await;
+}
+
+#[tokio::test]
+async fn one_that_is_too_large_fails_nobody_after_it() {
+    let directory = TempDir::new().unwrap();
+    let options = Options { file_bytes_max: Some(512 << 10), ..Options::default() };
+    let store = open(directory.path().join("tasks.db"), &options, SystemClock).unwrap();
+    let error = store.create(new_task(1, 1 << 20)).await.unwrap_err();
+    assert_eq!(error.code(), "STORE_FULL");
+    store.create(new_task(1, 100)).await.unwrap();
+}
+
+#[cfg(target_os = "linux")]
+mod disk {
+    use std::process::Command;
+
+    use super::*;
+
+    /// A file system of its own, small; none where the tests may not mount one.
+    struct SmallDisk(TempDir);
+
+    impl SmallDisk {
+        fn mount() -> Option<Self> {
+            let directory = TempDir::new().unwrap();
+            let mount = Command::new("mount")
+                .args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"])
+                .arg(directory.path())
+                .output()
+                .ok()?;
+            mount.status.success().then_some(Self(directory))
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_loses_nothing_that_was_acknowledged() {
+        let Some(disk) = SmallDisk::mount() else {
+            eprintln!("skipped: only root can mount a small disk; the limit of the file is tested all the same");
+            return;
+        };
+        let path = disk.0.path().join("tasks.db");
+        let store = open(&path, &Options::default(), SystemClock).unwrap();
+        let count = fill(&store).await;
+        assert!(count > 10, "{count} tasks were room for");
+        all_there(&store, count).await;
+        // As a crash leaves it: the files alone, where there is room.
+        let elsewhere = TempDir::new().unwrap();
+        for name in ["tasks.db", "tasks.db-wal"] {
+            std::fs::copy(disk.0.path().join(name), elsewhere.path().join(name)).unwrap();
+        }
+        let copy = open(elsewhere.path().join("tasks.db"), &Options::default(), SystemClock).unwrap();
+        all_there(&copy, count).await;
+
+        // Somebody makes room.
+        let remount = ["-o", "remount,size=64m"];
+        assert!(Command::new("mount").args(remount).arg(disk.0.path()).status().unwrap().success());
+        store.create(new_task(count, 2_000)).await.unwrap();
+        all_there(&store, count + 1).await;
+    }
+}

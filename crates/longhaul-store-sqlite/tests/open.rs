@@ -1,0 +1,219 @@
+//! What a file goes through before it is used: each that cannot be is refused with a clear error, and left alone.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{closed_store, create, key, opened, settle};
+use longhaul_store::embedded::{DiskError, Reader};
+use longhaul_store::{Listing, Store, StoreError, SystemClock};
+use longhaul_store_sqlite::{OpenError, Options, open, open_read_only};
+use longhaul_task::Task;
+use tempfile::TempDir;
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("tasks.db");
+    (directory, path)
+}
+
+fn refusal(path: &Path) -> OpenError {
+    open(path, &Options::default(), SystemClock).unwrap_err()
+}
+
+/// Runs SQL on a file that nobody else has open.
+fn sql(path: &Path, sql: &str) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch(sql).unwrap();
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_version_is_refused_by_both_numbers_and_left_alone() {
+    let (_directory, path) = place();
+    closed_store(&path, 1).await;
+    sql(&path, "PRAGMA user_version = 9");
+    let before = fs::read(&path).unwrap();
+    let error = refusal(&path);
+    assert!(matches!(error, OpenError::Newer { found: 9, known: 1, .. }), "{error}");
+    assert!(error.to_string().contains("has version 9") && error.to_string().contains("up to 1"), "{error}");
+    assert_eq!(error.code(), "STORE_NEWER");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(open_read_only(&path).unwrap_err().code(), "STORE_NEWER");
+}
+
+#[test]
+fn another_programs_database_is_refused_and_left_alone() {
+    let (_directory, path) = place();
+    sql(&path, "CREATE TABLE recipe (name TEXT); INSERT INTO recipe VALUES ('bread')");
+    let before = fs::read(&path).unwrap();
+    assert_eq!(refusal(&path).code(), "STORE_FOREIGN");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn what_is_no_database_is_refused_and_left_alone() {
+    let (directory, path) = place();
+    for text in ["x", "dear diary", &"dear diary, ".repeat(1_000)] {
+        fs::write(&path, text).unwrap();
+        assert_eq!(refusal(&path).code(), "STORE_NOT_A_DATABASE");
+        assert_eq!(open_read_only(&path).unwrap_err().code(), "STORE_NOT_A_DATABASE");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+    assert_eq!(refusal(directory.path()).code(), "STORE_NOT_A_DATABASE");
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_off_is_refused() {
+    let (_directory, path) = place();
+    closed_store(&path, 200).await;
+    let whole = fs::read(&path).unwrap();
+    for bytes in [1, 15, 16, 99, 100, 4_095, 4_096, whole.len() / 2, whole.len() - 4_096, whole.len() - 1] {
+        fs::write(&path, &whole[..bytes]).unwrap();
+        let error = refusal(&path);
+        assert!(matches!(error.code(), "STORE_DAMAGED" | "STORE_NOT_A_DATABASE"), "{bytes} bytes: {error}");
+    }
+    fs::write(&path, &whole).unwrap();
+    opened(&path);
+}
+
+/// Opens a damaged file: whether it is refused. If it is not, then what was damaged means nothing (a free page, a byte
+/// that nobody reads), and everything is there.
+async fn is_refused(path: &Path, damaged: &[u8], settled: &[Arc<Task>]) -> bool {
+    fs::write(path, damaged).unwrap();
+    let Ok(store) = open(path, &Options::default(), SystemClock) else { return true };
+    for task in settled {
+        assert_eq!(store.read(&task.key).await.unwrap().task, *task);
+    }
+    store.close().await;
+    false
+}
+
+#[tokio::test]
+async fn a_page_of_rubbish_is_refused_or_harmless() {
+    let (_directory, path) = place();
+    let settled = closed_store(&path, 100).await;
+    let whole = fs::read(&path).unwrap();
+    let pages = whole.len() / 4_096;
+    let mut refused = 0;
+    for page in 0..pages {
+        let mut damaged = whole.clone();
+        damaged[page * 4_096..][..4_096].fill(0x5a);
+        refused += usize::from(is_refused(&path, &damaged, &settled).await);
+    }
+    assert!(refused * 10 > pages * 8, "only {refused} of {pages} were noticed");
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_the_header_is_refused_or_harmless() {
+    let (_directory, path) = place();
+    let settled = closed_store(&path, 5).await;
+    let whole = fs::read(&path).unwrap();
+    let mut refused = 0;
+    for byte in 0..100 {
+        let mut damaged = whole.clone();
+        damaged[byte] ^= 0x81;
+        refused += usize::from(is_refused(&path, &damaged, &settled).await);
+    }
+    assert!(refused > 30, "only {refused} were noticed");
+}
+
+#[tokio::test]
+async fn damage_under_a_running_store_is_an_error_and_never_a_wrong_answer() {
+    let (_directory, path) = place();
+    let settled = closed_store(&path, 500).await;
+    let mut options = Options::default();
+    options.limits.cache_bytes_max = 0;
+    let store = open(&path, &options, SystemClock).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 4_096 / 2 * 4_096;
+    bytes[middle..][..20 * 4_096].fill(0x5a);
+    fs::write(&path, bytes).unwrap();
+    let mut failed = 0;
+    for task in settled {
+        match store.read(&task.key).await {
+            Ok(snapshot) => assert_eq!(snapshot.task, task),
+            Err(error) => {
+                assert!(matches!(error, StoreError::Stopped(_)), "{error}");
+                failed += 1;
+            }
+        }
+    }
+    assert!(failed > 0);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn every_file_of_a_store_is_its_users_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = TempDir::new().unwrap();
+    let new_directory = directory.path().join("of/its/own");
+    let store = opened(&new_directory.join("tasks.db"));
+    create(&store, 1).await;
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&new_directory).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["tasks.db", "tasks.db-shm", "tasks.db-wal", "tasks.db.lock"]);
+    assert_eq!(new_directory.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[tokio::test]
+async fn a_closed_store_is_one_file_and_can_be_opened_again_at_once() {
+    let (_directory, path) = place();
+    for n in 0..5 {
+        let store = opened(&path);
+        create(&store, n).await;
+        store.close().await;
+        assert!(!path.with_file_name("tasks.db-wal").exists(), "the log is in the file");
+    }
+    let store = opened(&path);
+    for n in 0..5 {
+        store.read(&key(n)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_operator_can_look_at_a_store_that_a_server_has() {
+    let (_directory, path) = place();
+    let store = opened(&path);
+    create(&store, 1).await;
+    assert_eq!(refusal(&path).code(), "STORE_LOCKED");
+
+    let look = open_read_only(&path).unwrap();
+    assert_eq!(look.read(&key(1)).unwrap().unwrap().task, store.read(&key(1)).await.unwrap().task);
+    let settled = settle(&store, 1).await;
+    create(&store, 2).await;
+    assert_eq!(look.read(&key(1)).unwrap().unwrap().task, settled);
+    let page = look.list(&Listing { owner: None, after: None, limit: 10 }).unwrap();
+    assert_eq!(page.tasks.len(), 2);
+
+    // Also when the server is gone.
+    store.close().await;
+    assert_eq!(look.read(&key(1)).unwrap().unwrap().task, settled);
+    assert!(open_read_only(&path).unwrap().read(&key(2)).unwrap().is_some());
+}
+
+#[test]
+fn looking_at_a_store_that_is_not_there_makes_none() {
+    let (directory, path) = place();
+    assert_eq!(open_read_only(&path).unwrap_err().code(), "STORE_MISSING");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_row_that_this_program_did_not_write_is_an_error_and_no_panic() {
+    let (_directory, path) = place();
+    closed_store(&path, 2).await;
+    for nonsense in ["phase = 'dancing'", "node = NULL, phase = 'running'", "revision = -1", "outcome = 'lost'"] {
+        sql(&path, &format!("UPDATE task SET {nonsense} WHERE id = '{}'", key(1).id));
+        let look = open_read_only(&path).unwrap();
+        assert!(matches!(look.read(&key(1)), Err(DiskError::Untrusted(_))), "{nonsense}");
+        assert!(look.read(&key(0)).unwrap().is_some());
+    }
+}

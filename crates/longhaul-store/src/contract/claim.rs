@@ -1,0 +1,167 @@
+//! Claims: each task to one node, by tool and version, in order and in time.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use longhaul_task::{PhaseName, ToolRef};
+
+use super::Subject;
+use super::kit::*;
+use crate::{ClaimNext, Count};
+
+pub async fn each_task_is_given_to_one_node_only<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    for n in 0..200 {
+        create(&*store, queued(key(n))).await;
+    }
+    let mut calls = Vec::new();
+    for n in 0..8 {
+        let store = subject.handle().await;
+        calls.push(async move {
+            let mut got = Vec::new();
+            loop {
+                let tasks = claim(&*store, node(n), 3).await;
+                if tasks.is_empty() {
+                    return got;
+                }
+                assert!(tasks.iter().all(|task| task.phase.run().unwrap().node == node(n)));
+                got.extend(tasks.into_iter().map(|task| task.key.clone()));
+            }
+        });
+    }
+    let got: Vec<_> = all(calls).await.concat();
+    assert_eq!(got.len(), 200);
+    assert_eq!(got.into_iter().collect::<HashSet<_>>().len(), 200);
+}
+
+pub async fn claims_go_by_tool_and_version<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let tools = [("a", "1"), ("a", "2"), ("b", "1")].map(|(name, version)| ToolRef::new(name, version));
+    for (n, tool) in (0..).zip(&tools) {
+        let mut new = queued(key(n));
+        new.create.tool = tool.clone();
+        create(&*store, new).await;
+    }
+    for (n, tool) in (0..).zip(tools) {
+        let claimed = store.claim(ClaimNext { node: node(1), tool: tool.clone(), limit: 10 }).await.unwrap();
+        let keys: Vec<_> = claimed.iter().map(|claimed| claimed.task.key.clone()).collect();
+        assert_eq!(keys, [key(n)], "of {tool}");
+    }
+}
+
+pub async fn the_longest_waiting_is_claimed_first<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    for (n, ms) in [(1, 30), (2, 10), (3, 20)] {
+        subject.set_time(START.plus_ms(ms)).await;
+        create(&*store, queued(key(n))).await;
+    }
+    // Of two that came at once, either is the longest waiting, but nobody of later is.
+    create(&*store, queued(key(4))).await;
+    subject.set_time(START.plus_ms(30)).await;
+    let order: Vec<_> = claim(&*store, node(1), 10).await.into_iter().map(|task| task.key.clone()).collect();
+    assert_eq!([&order[0], &order[3]], [&key(2), &key(1)]);
+}
+
+pub async fn a_task_is_not_claimed_before_its_time<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(1))).await;
+    apply(&*store, &key(1), release(1, 5_000)).await;
+    subject.set_time(START.plus_ms(4_999)).await;
+    assert!(claim(&*store, node(2), 1).await.is_empty());
+    subject.set_time(START.plus_ms(5_000)).await;
+    assert_eq!(claim(&*store, node(2), 1).await.len(), 1);
+}
+
+pub async fn a_claim_takes_no_more_than_its_limit<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    for n in 0..5 {
+        create(&*store, queued(key(n))).await;
+    }
+    assert_eq!(claim(&*store, node(1), 0).await.len(), 0);
+    assert_eq!(claim(&*store, node(1), 3).await.len(), 3);
+    assert_eq!(claim(&*store, node(1), usize::MAX).await.len(), 2);
+}
+
+pub async fn a_claim_brings_the_arguments_and_a_new_fence<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let before = create(&*store, queued(key(1))).await;
+    let claim = ClaimNext { node: node(1), tool: tool(), limit: 1 };
+    let claimed = store.claim(claim).await.unwrap().remove(0);
+    assert_eq!(claimed.input, queued(key(1)).input);
+    assert!(claimed.task.fence > before.fence);
+    assert_eq!(claimed.task.attempt, 1);
+    assert_eq!(read(&*store, &key(1)).await, claimed.task);
+}
+
+pub async fn a_claim_is_durable<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, queued(key(1))).await;
+    let claimed = claim(&*store, node(1), 1).await.remove(0);
+    let (_subject, store) = reopened(subject, store).await;
+    assert_eq!(read(&*store, &key(1)).await, claimed);
+    assert!(claim(&*store, node(2), 1).await.is_empty());
+}
+
+pub async fn a_cancelled_task_is_not_claimed<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, queued(key(1))).await;
+    apply(&*store, &key(1), cancel()).await;
+    assert!(claim(&*store, node(1), 1).await.is_empty());
+    assert_eq!(store.next_queued().await.unwrap(), None);
+}
+
+pub async fn the_next_queued_is_the_earliest_of_all_tools<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    assert_eq!(store.next_queued().await.unwrap(), None);
+    for (n, wait_ms) in [(1, 9_000), (2, 3_000), (3, 6_000)] {
+        let mut new = claimed(key(n));
+        new.create.tool = ToolRef::new(format!("tool {n}"), "1");
+        create(&*store, new).await;
+        apply(&*store, &key(n), release(1, wait_ms)).await;
+    }
+    assert_eq!(store.next_queued().await.unwrap(), Some(START.plus_ms(3_000)));
+    apply(&*store, &key(2), cancel()).await;
+    assert_eq!(store.next_queued().await.unwrap(), Some(START.plus_ms(6_000)));
+}
+
+pub async fn the_census_counts_open_tasks_by_owner_tool_and_phase<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    for n in 0..3 {
+        create(&*store, queued(key_of("ada", n))).await;
+    }
+    for n in 0..3 {
+        create(&*store, claimed(key_of("grace", n))).await;
+    }
+    apply(&*store, &key_of("grace", 0), ask(1, 0)).await;
+    apply(&*store, &key_of("grace", 1), settle(1, "1")).await;
+    let mut census = store.census().await.unwrap();
+    census.sort_by_key(|count| (count.owner.clone(), count.phase));
+    let count = |name, phase, tasks| Count { owner: owner(name), tool: tool(), phase, tasks };
+    let expected = [
+        count("ada", PhaseName::Queued, 3),
+        count("grace", PhaseName::Running, 1),
+        count("grace", PhaseName::Waiting, 1),
+    ];
+    assert_eq!(census, expected);
+}
+
+pub async fn creating_and_claiming_at_once_loses_no_task<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    let creator = subject.handle().await;
+    let created = tokio::spawn(async move {
+        for n in 0..100 {
+            create(&*creator, queued(key(n))).await;
+        }
+    });
+    let mut got = HashSet::new();
+    let claimer = Arc::clone(&store);
+    must_come("the last of the tasks", async {
+        while got.len() < 100 {
+            got.extend(claim(&*claimer, node(1), 7).await.into_iter().map(|task| task.key.clone()));
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    created.await.unwrap();
+    assert_eq!(store.next_queued().await.unwrap(), None);
+}

@@ -1,0 +1,145 @@
+//! Creation: durable, once, and nobody else's.
+
+use std::sync::Arc;
+
+use longhaul_task::transition::{self, Answer, Cancel, Claim, Delete, Expire, Lose, Overdue, Wake};
+use longhaul_task::{Event, Phase, Policy, QuestionKey, Refused, Retention, Timestamp};
+
+use super::Subject;
+use super::kit::*;
+use crate::StoreError;
+
+pub async fn what_is_created_reads_back_the_same<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    for (n, new) in (0..).zip([queued(key(0)), claimed(key(1)), resuming(key(2))]) {
+        let expected = transition::create(&new.create, START);
+        assert_eq!(*create(&*store, new).await, expected);
+        assert_eq!(*read(&*store, &key(n)).await, expected);
+    }
+}
+
+pub async fn a_task_created_for_a_node_runs_there_under_its_first_fence<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let task = create(&*store, claimed(key(1))).await;
+    assert_eq!((task.fence, task.attempt), (1, 1));
+    assert_eq!(task.phase.run().map(|run| run.node), Some(node(1)));
+    assert!(claim(&*store, node(2), 10).await.is_empty());
+}
+
+pub async fn what_was_acknowledged_survives_a_restart<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    let mut created = Vec::new();
+    for n in 0..50 {
+        created.push(create(&*store, queued(key(n))).await);
+    }
+    let (_subject, store) = reopened(subject, store).await;
+    for task in created {
+        assert_eq!(read(&*store, &task.key).await, task);
+    }
+    let claimed = store.claim(crate::ClaimNext { node: node(2), tool: tool(), limit: 1 }).await.unwrap();
+    assert_eq!(claimed[0].input, queued(key(0)).input);
+}
+
+pub async fn an_owner_cannot_use_an_id_twice<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    let first = create(&*store, queued(key(1))).await;
+    assert_eq!(refused(store.create(claimed(key(1))).await), Refused::Duplicate);
+    assert_eq!(read(&*store, &key(1)).await, first);
+    let (_subject, store) = reopened(subject, store).await;
+    assert_eq!(refused(store.create(claimed(key(1))).await), Refused::Duplicate);
+}
+
+pub async fn of_many_who_create_one_id_at_once_one_does<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let calls = (0..32).map(|_| {
+        let store = Arc::clone(&store);
+        async move { store.create(queued(key(1))).await }
+    });
+    assert_eq!(done(&all(calls).await), 1);
+}
+
+pub async fn two_owners_can_use_the_same_id<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let of_ada = create(&*store, queued(key_of("ada", 1))).await;
+    let of_grace = create(&*store, claimed(key_of("grace", 1))).await;
+    assert_eq!(read(&*store, &of_ada.key).await, of_ada);
+    assert_eq!(read(&*store, &of_grace.key).await, of_grace);
+    apply(&*store, &of_grace.key, cancel()).await;
+    assert_eq!(read(&*store, &of_ada.key).await, of_ada);
+}
+
+pub async fn a_foreign_task_and_an_unknown_one_give_the_same_answer<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let task = create(&*store, claimed(key_of("ada", 1))).await;
+    apply(&*store, &task.key, spawn(1, queued(key_of("ada", 2)))).await;
+    let events = [
+        Event::Claim(Claim { node: node(1) }),
+        report(1, "mine"),
+        ask(1, 0),
+        Event::Answer(Answer { key: QuestionKey::from_text("approve-1"), body: json("1") }),
+        spawn(1, queued(key_of("mallory", 9))),
+        Event::Wake(Wake),
+        release(1, 0),
+        settle(1, "{}"),
+        Event::Cancel(Cancel::default()),
+        Event::Lose(Lose { node: node(1) }),
+        Event::Overdue(Overdue),
+        Event::Expire(Expire),
+        Event::Delete(Delete),
+    ];
+    for nobodys in [key_of("mallory", 1), key_of("ada", 77)] {
+        assert_eq!(store.read(&nobodys).await.unwrap_err(), StoreError::NotFound);
+        for event in events.clone() {
+            assert_eq!(store.apply(&nobodys, event).await.unwrap_err(), StoreError::NotFound);
+        }
+        assert_eq!(store.record(&nobodys, 1, record("", 0, "1")).await, Err(StoreError::NotFound));
+        assert_eq!(store.records(&nobodys, 1).await.unwrap(), []);
+        assert_eq!(store.children(&nobodys).await.unwrap(), []);
+        store.progress(&nobodys, 1, progress(1.0)).await.unwrap();
+    }
+    let snapshot = store.read(&task.key).await.unwrap();
+    assert_eq!((snapshot.task.revision, snapshot.progress), (2, None));
+}
+
+pub async fn an_id_is_free_again_once_its_family_is_gone<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, queued(key(1))).await;
+    apply(&*store, &key(1), cancel()).await;
+    apply(&*store, &key(1), Event::Delete(Delete)).await;
+    let again = create(&*store, queued(key(1))).await;
+    assert_eq!(again.revision, 1);
+    assert_eq!(read(&*store, &key(1)).await, again);
+}
+
+pub async fn names_and_payloads_come_back_as_the_same_bytes<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    let odd = "näme 'with' \"quotes\" %_\\ and 🦀 -- ;";
+    let body = format!("{{\"text\":\"{}\"}}", "ü\\u0000\\n".repeat(100_000));
+    let mut new = queued(longhaul_task::TaskKey { owner: owner(odd), id: longhaul_task::TaskId::parse(odd).unwrap() });
+    new.create.tool = longhaul_task::ToolRef::new(odd, odd);
+    new.create.origin = odd.into();
+    new.input = json(&body);
+    let key = new.create.key.clone();
+    create(&*store, new).await;
+    let claim = crate::ClaimNext { node: node(1), tool: longhaul_task::ToolRef::new(odd, odd), limit: 1 };
+    let claimed = store.claim(claim).await.unwrap().remove(0);
+    assert_eq!(claimed.input.as_str(), body);
+    let settled = apply(&*store, &key, settle(claimed.task.fence, &body)).await;
+    let (_subject, store) = reopened(subject, store).await;
+    assert_eq!(read(&*store, &key).await, settled);
+}
+
+pub async fn limits_that_mean_never_come_back_as_they_were<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    let mut new = queued(key(1));
+    let never = u64::MAX;
+    new.create.policy =
+        Policy { running_ms_max: never, life_ms_max: never, backoff_ms_max: never, ..Policy::default() };
+    new.create.retention = Retention::FromEnd(never);
+    create(&*store, new).await;
+    let fence = claim(&*store, node(1), 1).await[0].fence;
+    let task = apply(&*store, &key(1), release(fence, never)).await;
+    assert!(matches!(task.phase, Phase::Queued { not_before: Timestamp::MAX }));
+    let (_subject, store) = reopened(subject, store).await;
+    assert_eq!(read(&*store, &key(1)).await, task);
+}

@@ -1,0 +1,64 @@
+//! What left memory is still the same.
+
+use std::sync::Arc;
+
+use longhaul_task::Event;
+use longhaul_task::transition::Delete;
+
+use super::kit::*;
+use super::{Room, Subject};
+use crate::StoreError;
+
+pub async fn settled_tasks_that_left_memory_read_back_the_same<S: Subject>() {
+    let subject = S::empty(Room::Tiny).await;
+    let store = subject.handle().await;
+    let mut settled = Vec::new();
+    for n in 0..200 {
+        create(&*store, claimed(key(n))).await;
+        let body = format!("\"{}\"", n.to_string().repeat(500));
+        settled.push(apply(&*store, &key(n), settle(1, &body)).await);
+    }
+    for _ in 0..2 {
+        for task in &settled {
+            assert_eq!(read(&*store, &task.key).await, *task);
+        }
+    }
+}
+
+pub async fn events_meet_tasks_that_left_memory<S: Subject>() {
+    let subject = S::empty(Room::Tiny).await;
+    let store = subject.handle().await;
+    for n in 0..100 {
+        create(&*store, claimed(key(n))).await;
+        apply(&*store, &key(n), settle(1, &format!("\"{}\"", "x".repeat(1_000)))).await;
+    }
+    assert_eq!(refused(store.create(queued(key(0))).await), longhaul_task::Refused::Duplicate);
+    assert_eq!(refused(store.apply(&key(0), cancel()).await), longhaul_task::Refused::Settled);
+    apply(&*store, &key(0), Event::Delete(Delete)).await;
+    assert_eq!(store.read(&key(0)).await.unwrap_err(), StoreError::NotFound);
+}
+
+pub async fn a_deleted_task_does_not_come_back_from_memory<S: Subject>() {
+    let subject = S::empty(Room::Tiny).await;
+    let store = subject.handle().await;
+    for n in 0..50 {
+        create(&*store, claimed(key(n))).await;
+        apply(&*store, &key(n), settle(1, "1")).await;
+    }
+    // Somebody reads all the time, and so brings tasks back into memory as they are deleted.
+    let reader = Arc::clone(&store);
+    let reading = tokio::spawn(async move {
+        for n in (0..50).cycle().take(2_000) {
+            let _ = reader.read(&key(n)).await;
+            tokio::task::yield_now().await;
+        }
+    });
+    for n in 0..50 {
+        apply(&*store, &key(n), Event::Delete(Delete)).await;
+        assert_eq!(store.read(&key(n)).await.unwrap_err(), StoreError::NotFound);
+    }
+    reading.await.unwrap();
+    for n in 0..50 {
+        assert_eq!(store.read(&key(n)).await.unwrap_err(), StoreError::NotFound);
+    }
+}

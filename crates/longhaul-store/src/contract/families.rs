@@ -1,0 +1,216 @@
+//! Families live and die together.
+
+use std::sync::Arc;
+
+use longhaul_task::transition::{Delete, Expire, Lose};
+use longhaul_task::{Effect, Event, Outcome, Refused, Task};
+
+use super::Subject;
+use super::kit::*;
+use crate::{Store, StoreError};
+
+/// A root (1) with children 2, 3 and 4; 3 has children 5 and 6; 6 has a child 7. All run on node 1.
+async fn tree(store: &dyn Store) {
+    create(store, claimed(key(1))).await;
+    for (parent, child) in [(1, 2), (1, 3), (1, 4), (3, 5), (3, 6), (6, 7)] {
+        apply(store, &key(parent), spawn(1, claimed(key(child)))).await;
+    }
+}
+
+async fn members(store: &dyn Store) -> Vec<Arc<Task>> {
+    let mut tasks = Vec::new();
+    for n in 1..=7 {
+        tasks.push(read(store, &key(n)).await);
+    }
+    tasks
+}
+
+pub async fn children_come_in_the_order_they_were_made<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(50))).await;
+    // Neither the order of their IDs nor its reverse.
+    let ids = [30, 10, 90, 20, 70];
+    for n in ids {
+        apply(&*store, &key(50), spawn(1, queued(key(n)))).await;
+    }
+    assert_eq!(store.children(&key(50)).await.unwrap(), ids.map(id));
+    let (_subject, store) = reopened(subject, store).await;
+    assert_eq!(store.children(&key(50)).await.unwrap(), ids.map(id));
+    let child = read(&*store, &key(90)).await;
+    assert_eq!((&child.family.root, child.family.ordinal), (&id(50), 2));
+}
+
+pub async fn a_spawned_child_is_claimed_like_any_other<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(1))).await;
+    apply(&*store, &key(1), spawn(1, queued(key(2)))).await;
+    let claim = crate::ClaimNext { node: node(2), tool: tool(), limit: 1 };
+    let child = store.claim(claim).await.unwrap().remove(0);
+    assert_eq!(child.input, queued(key(2)).input);
+    assert_eq!(child.task.family.parent, Some(id(1)));
+}
+
+pub async fn a_child_with_a_taken_id_is_refused_and_its_parent_is_as_before<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let parent = create(&*store, claimed(key(1))).await;
+    let other = create(&*store, queued(key(2))).await;
+    for taken in [1, 2] {
+        assert_eq!(refused(store.apply(&key(1), spawn(1, queued(key(taken)))).await), Refused::Duplicate);
+    }
+    assert_eq!(read(&*store, &key(1)).await, parent);
+    assert_eq!(read(&*store, &key(2)).await, other);
+    assert_eq!(store.children(&key(1)).await.unwrap(), []);
+}
+
+pub async fn a_parent_settles_after_its_children<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(1))).await;
+    for n in 2..=3 {
+        apply(&*store, &key(1), spawn(1, claimed(key(n)))).await;
+    }
+    assert_eq!(refused(store.apply(&key(1), settle(1, "1")).await), Refused::ChildrenOpen(2));
+    apply(&*store, &key(2), settle(1, "2")).await;
+    assert_eq!(refused(store.apply(&key(1), settle(1, "1")).await), Refused::ChildrenOpen(1));
+    apply(&*store, &key(3), cancel()).await;
+    assert!(apply(&*store, &key(1), settle(1, "1")).await.is_settled());
+}
+
+pub async fn a_parent_never_settles_with_a_child_that_was_made_at_the_same_time<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    for n in 0..20 {
+        let (parent, child) = (key(n * 2), key(n * 2 + 1));
+        create(&*store, claimed(parent.clone())).await;
+        let events = [settle(1, "1"), spawn(1, claimed(child.clone()))];
+        let calls = events.map(|event| {
+            let (store, parent) = (Arc::clone(&store), parent.clone());
+            async move { store.apply(&parent, event).await }
+        });
+        assert_eq!(done(&all(calls).await), 1);
+        let settled = read(&*store, &parent).await.is_settled();
+        assert_eq!(store.read(&child).await.is_err(), settled);
+    }
+}
+
+pub async fn cancelling_a_family_ends_all_of_it_in_one_commit<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    tree(&*store).await;
+    let applied = store.apply(&key(1), cancel()).await.unwrap();
+    let stopped = applied.effects.iter().filter(|effect| matches!(effect, Effect::Stop { fence: 1, .. })).count();
+    assert_eq!(stopped, 7, "each attempt hears of it");
+    let check = |tasks: Vec<Arc<Task>>| {
+        for task in tasks {
+            assert_eq!(task.phase.outcome(), Some(&Outcome::Cancelled), "{:?}", task.key);
+            assert_eq!(task.fence, 2);
+        }
+    };
+    check(members(&*store).await);
+    let (_subject, store) = reopened(subject, store).await;
+    check(members(&*store).await);
+}
+
+pub async fn nobody_sees_a_half_cancelled_family<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    tree(&*store).await;
+    let other = Arc::clone(&store);
+    let cancelled = tokio::spawn(async move { apply(&*other, &key(1), cancel()).await });
+    must_come("the cancellation", async {
+        // Whoever sees the deepest task cancelled cannot settle anything above it any more.
+        while !read(&*store, &key(7)).await.is_settled() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    for n in 1..=7 {
+        assert_eq!(refused(store.apply(&key(n), settle(1, "late")).await), Refused::Settled);
+    }
+    cancelled.await.unwrap();
+}
+
+pub async fn cancelling_a_child_leaves_its_siblings_and_its_parent<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    tree(&*store).await;
+    apply(&*store, &key(3), cancel()).await;
+    let settled: Vec<_> = members(&*store).await.iter().map(|task| task.is_settled()).collect();
+    assert_eq!(settled, [false, false, true, false, true, true, true]);
+}
+
+pub async fn a_settled_child_keeps_its_outcome_when_its_family_is_cancelled<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    tree(&*store).await;
+    let settled = apply(&*store, &key(2), settle(1, "\"mine\"")).await;
+    apply(&*store, &key(1), cancel()).await;
+    assert_eq!(read(&*store, &key(2)).await, settled);
+}
+
+pub async fn losing_a_parent_ends_what_is_below_it<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    tree(&*store).await;
+    apply(&*store, &key(1), Event::Lose(Lose { node: node(1) })).await;
+    assert!(members(&*store).await.iter().all(|task| task.is_settled()));
+}
+
+pub async fn deleting_a_family_leaves_nothing_of_it<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    tree(&*store).await;
+    for n in 1..=7 {
+        store.record(&key(n), 1, record("", 0, "1")).await.unwrap();
+        store.progress(&key(n), 1, progress(1.0)).await.unwrap();
+    }
+    let neighbour = create(&*store, queued(key(8))).await;
+    apply(&*store, &key(1), cancel()).await;
+    apply(&*store, &key(1), Event::Delete(Delete)).await;
+    let check = async |store: &dyn Store| {
+        for n in 1..=7 {
+            assert_eq!(store.read(&key(n)).await.unwrap_err(), StoreError::NotFound);
+            assert_eq!(store.records(&key(n), 1).await.unwrap(), []);
+            assert_eq!(store.children(&key(n)).await.unwrap(), []);
+        }
+        assert_eq!(read(store, &key(8)).await, neighbour);
+        assert_eq!(store.census().await.unwrap().iter().map(|count| count.tasks).sum::<u64>(), 1);
+    };
+    check(&*store).await;
+    let (_subject, store) = reopened(subject, store).await;
+    check(&*store).await;
+    // What comes to live under the same name inherits nothing.
+    create(&*store, claimed(key(3))).await;
+    assert_eq!(store.records(&key(3), 1).await.unwrap(), []);
+    assert_eq!(store.read(&key(3)).await.unwrap().progress, None);
+}
+
+pub async fn only_a_settled_root_is_deleted<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    tree(&*store).await;
+    for event in [Event::Delete(Delete), Event::Expire(Expire)] {
+        assert!(matches!(refused(store.apply(&key(1), event.clone()).await), Refused::WrongPhase(_)));
+        assert_eq!(refused(store.apply(&key(3), event).await), Refused::NotRoot);
+    }
+    assert_eq!(members(&*store).await.len(), 7);
+}
+
+pub async fn an_expired_family_is_gone_as_a_whole<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    tree(&*store).await;
+    apply(&*store, &key(1), cancel()).await;
+    assert_eq!(refused(store.apply(&key(1), Event::Expire(Expire)).await), Refused::TooEarly);
+    subject.set_time(START.plus_ms(3_600_000)).await;
+    assert_eq!(store.due(10).await.unwrap().keys, [key(1)], "the root stands for its family");
+    apply(&*store, &key(1), Event::Expire(Expire)).await;
+    for n in 1..=7 {
+        assert_eq!(store.read(&key(n)).await.unwrap_err(), StoreError::NotFound);
+    }
+}
+
+pub async fn a_family_of_one_owner_is_not_anothers<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    tree(&*store).await;
+    // Grace has the same IDs, in no family.
+    for n in 1..=7 {
+        create(&*store, claimed(key_of("grace", n))).await;
+    }
+    apply(&*store, &key(1), cancel()).await;
+    apply(&*store, &key(1), Event::Delete(Delete)).await;
+    for n in 1..=7 {
+        assert!(!read(&*store, &key_of("grace", n)).await.is_settled());
+        assert_eq!(store.children(&key_of("grace", n)).await.unwrap(), []);
+    }
+}

@@ -1,0 +1,197 @@
+//! What the claims are made with.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use longhaul_task::transition::{Ask, Cancel, Create, Release, Report, Settle, Spawn};
+use longhaul_task::{
+    Event, Json, NodeId, OnCrash, Outcome, Owner, Place, Policy, Progress, QuestionKind, Record, Retention, Task,
+    TaskId, TaskKey, Timestamp, ToolRef,
+};
+
+use super::Subject;
+use crate::{Applied, ClaimNext, NewTask, Store, StoreError, Watch};
+
+/// When every store of this suite begins.
+pub const START: Timestamp = Timestamp::from_ms(1_700_000_000_000);
+
+/// How long a claim waits for an event that must come. It is no measure: it only turns a hang into a failure.
+const HANG: Duration = Duration::from_secs(120);
+
+/// What most claims are about: an empty store, and one handle on it.
+pub(super) async fn empty<S: Subject>() -> (S, Arc<dyn Store>) {
+    let subject = S::empty(super::Room::Usual).await;
+    let store = subject.handle().await;
+    (subject, store)
+}
+
+/// The same store after a restart.
+pub(super) async fn reopened<S: Subject>(subject: S, store: Arc<dyn Store>) -> (S, Arc<dyn Store>) {
+    drop(store);
+    let subject = subject.reopen().await;
+    let store = subject.handle().await;
+    (subject, store)
+}
+
+pub(super) fn owner(name: &str) -> Owner {
+    Owner::parse(name).unwrap()
+}
+
+/// Ada's task number `n`; a later number is a later ID.
+pub(super) fn key(n: u32) -> TaskKey {
+    key_of("ada", n)
+}
+
+pub(super) fn key_of(name: &str, n: u32) -> TaskKey {
+    TaskKey { owner: owner(name), id: id(n) }
+}
+
+pub(super) fn id(n: u32) -> TaskId {
+    TaskId::mint(START.plus_ms(n.into()), [7; 16])
+}
+
+pub(super) fn node(n: u8) -> NodeId {
+    NodeId::mint([n; 16])
+}
+
+pub(super) fn tool() -> ToolRef {
+    ToolRef::new("generate_report", "1")
+}
+
+pub(super) fn json(text: &str) -> Json {
+    Json::from_text(text)
+}
+
+/// A queued task that is kept for an hour.
+pub(super) fn queued(key: TaskKey) -> NewTask {
+    let input = json(&format!("{{\"of\":\"{}\"}}", key.id));
+    let create = Create {
+        key,
+        tool: tool(),
+        origin: "ext2026".into(),
+        policy: Policy::default(),
+        retention: Retention::FromCreation(3_600_000),
+        claimed_by: None,
+    };
+    NewTask { create, input }
+}
+
+/// A task that node 1 takes in the same commit.
+pub(super) fn claimed(key: TaskKey) -> NewTask {
+    let mut new = queued(key);
+    new.create.claimed_by = Some(node(1));
+    new
+}
+
+/// The same, of a tool that resumes.
+pub(super) fn resuming(key: TaskKey) -> NewTask {
+    let mut new = claimed(key);
+    new.create.policy.on_crash = OnCrash::Resume;
+    new
+}
+
+pub(super) async fn create(store: &dyn Store, new: NewTask) -> Arc<Task> {
+    store.create(new).await.unwrap().task
+}
+
+pub(super) async fn apply(store: &dyn Store, key: &TaskKey, event: Event) -> Arc<Task> {
+    store.apply(key, event).await.unwrap().task
+}
+
+pub(super) async fn read(store: &dyn Store, key: &TaskKey) -> Arc<Task> {
+    store.read(key).await.unwrap().task
+}
+
+/// What a node gets of the suite's tool.
+pub(super) async fn claim(store: &dyn Store, by: NodeId, limit: usize) -> Vec<Arc<Task>> {
+    let claim = ClaimNext { node: by, tool: tool(), limit };
+    store.claim(claim).await.unwrap().into_iter().map(|claimed| claimed.task).collect()
+}
+
+pub(super) fn answer(body: &str) -> Outcome {
+    Outcome::Answer { body: json(body), is_error: false }
+}
+
+pub(super) fn settle(fence: u64, body: &str) -> Event {
+    Event::Settle(Settle { fence, outcome: answer(body) })
+}
+
+pub(super) fn cancel() -> Event {
+    Event::Cancel(Cancel::default())
+}
+
+pub(super) fn report(fence: u64, message: &str) -> Event {
+    Event::Report(Report { fence, message: message.into() })
+}
+
+pub(super) fn release(fence: u64, wait_ms: u64) -> Event {
+    Event::Release(Release { fence, wait_ms })
+}
+
+pub(super) fn ask(fence: u64, seq: u32) -> Event {
+    Event::Ask(Ask {
+        fence,
+        label: "approve".into(),
+        kind: QuestionKind::Elicitation,
+        params: json("{\"message\":\"Go on, \\\"now\\\"?\"}"),
+        place: place("", seq),
+        digest: 7,
+    })
+}
+
+pub(super) fn spawn(fence: u64, child: NewTask) -> Event {
+    Event::Spawn(Box::new(Spawn { fence, child: child.create, input: child.input }))
+}
+
+pub(super) fn place(fork: &str, seq: u32) -> Place {
+    Place { fork: fork.into(), seq }
+}
+
+pub(super) fn record(fork: &str, seq: u32, output: &str) -> Record {
+    Record { place: place(fork, seq), key: "step".into(), digest: u64::MAX, output: Some(json(output)) }
+}
+
+pub(super) fn progress(done: f64) -> Progress {
+    Progress { done, total: Some(10.0), message: Some("counting".into()), at: START }
+}
+
+/// What came of several calls at once.
+pub(super) async fn all<F>(calls: impl IntoIterator<Item = F>) -> Vec<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let tasks: Vec<_> = calls.into_iter().map(tokio::spawn).collect();
+    let mut outputs = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        outputs.push(task.await.unwrap());
+    }
+    outputs
+}
+
+/// Waits for something that must come.
+pub(super) async fn must_come<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(HANG, future).await.unwrap_or_else(|_| panic!("this never came: {what}"))
+}
+
+/// Whether the watch has something to tell already.
+pub(super) fn has_word(watch: &mut Watch) -> bool {
+    let changed = pin!(watch.changed());
+    matches!(changed.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()))
+}
+
+/// The refusal, or a failed claim.
+pub(super) fn refused<T>(result: Result<T, StoreError>) -> longhaul_task::Refused {
+    match result {
+        Err(StoreError::Refused(refused)) => refused,
+        Err(error) => panic!("not refused, but: {error}"),
+        Ok(_) => panic!("not refused, but done"),
+    }
+}
+
+/// How many of them were done.
+pub(super) fn done(results: &[Result<Applied, StoreError>]) -> usize {
+    results.iter().filter(|result| result.is_ok()).count()
+}

@@ -1,0 +1,68 @@
+//! The side slot: last write wins, no revision, nothing of an attempt that lost.
+
+use super::Subject;
+use super::kit::*;
+
+pub async fn the_last_word_wins_and_makes_no_revision<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let task = create(&*store, claimed(key(1))).await;
+    for done in [1.0, 2.0, 3.0] {
+        store.progress(&key(1), 1, progress(done)).await.unwrap();
+        let snapshot = store.read(&key(1)).await.unwrap();
+        assert_eq!(snapshot.progress.as_deref(), Some(&progress(done)));
+        assert_eq!(snapshot.task, task);
+    }
+}
+
+pub async fn word_of_an_attempt_that_lost_is_dropped<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(1))).await;
+    store.progress(&key(1), 1, progress(1.0)).await.unwrap();
+    apply(&*store, &key(1), release(1, 0)).await;
+    let second = claim(&*store, node(2), 1).await.remove(0);
+    store.progress(&key(1), second.fence, progress(2.0)).await.unwrap();
+    store.progress(&key(1), 1, progress(9.0)).await.unwrap();
+    assert_eq!(store.read(&key(1)).await.unwrap().progress.as_deref(), Some(&progress(2.0)));
+    apply(&*store, &key(1), settle(second.fence, "1")).await;
+    store.progress(&key(1), second.fence, progress(9.0)).await.unwrap();
+    assert_eq!(store.read(&key(1)).await.unwrap().progress.as_deref(), Some(&progress(2.0)));
+}
+
+pub async fn a_new_attempt_starts_without_progress<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(1))).await;
+    store.progress(&key(1), 1, progress(8.0)).await.unwrap();
+    subject.set_time(START.plus_ms(10_000)).await;
+    apply(&*store, &key(1), report(1, "and 8 is saved with this")).await;
+    store.progress(&key(1), 1, progress(9.0)).await.unwrap();
+    apply(&*store, &key(1), release(1, 0)).await;
+    claim(&*store, node(2), 1).await;
+    assert_eq!(store.read(&key(1)).await.unwrap().progress, None);
+    // Neither what was saved nor what was about to be comes back.
+    subject.set_time(START.plus_ms(20_000)).await;
+    create(&*store, queued(key(2))).await;
+    let (_subject, store) = reopened(subject, store).await;
+    assert_eq!(store.read(&key(1)).await.unwrap().progress, None);
+}
+
+pub async fn progress_is_saved_with_what_is_written_later<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(1))).await;
+    store.progress(&key(1), 1, progress(4.0)).await.unwrap();
+    subject.set_time(START.plus_ms(10_000)).await;
+    create(&*store, queued(key(2))).await;
+    let (_subject, store) = reopened(subject, store).await;
+    assert_eq!(store.read(&key(1)).await.unwrap().progress.as_deref(), Some(&progress(4.0)));
+}
+
+pub async fn progress_that_is_no_number_harms_nobody<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(1))).await;
+    let mut odd = progress(f64::NAN);
+    odd.total = Some(f64::INFINITY);
+    store.progress(&key(1), 1, odd).await.unwrap();
+    subject.set_time(START.plus_ms(10_000)).await;
+    create(&*store, queued(key(2))).await;
+    let (_subject, store) = reopened(subject, store).await;
+    assert!(store.read(&key(1)).await.unwrap().progress.unwrap().done.is_nan());
+}

@@ -1,0 +1,50 @@
+//! The truth about time.
+
+use super::Subject;
+use super::kit::*;
+
+pub async fn the_store_tells_the_time<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    assert_eq!(store.now().await.unwrap(), START);
+    subject.set_time(START.plus_ms(5)).await;
+    assert_eq!(store.now().await.unwrap(), START.plus_ms(5));
+    let task = create(&*store, queued(key(1))).await;
+    assert_eq!((task.created_at, task.updated_at), (START.plus_ms(5), START.plus_ms(5)));
+}
+
+pub async fn a_read_changes_nothing<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    let task = create(&*store, queued(key(1))).await;
+    subject.set_time(START.plus_ms(60_000)).await;
+    for _ in 0..3 {
+        assert_eq!(read(&*store, &key(1)).await, task);
+    }
+}
+
+pub async fn timestamps_never_go_backwards_when_the_clock_does<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    let mut last = create(&*store, claimed(key(1))).await.updated_at;
+    for ms in [500, 100, 0, 700, 300] {
+        subject.set_time(START.plus_ms(ms)).await;
+        let now = apply(&*store, &key(1), report(1, "on")).await.updated_at;
+        assert!(now >= last);
+        last = now;
+    }
+    subject.set_time(START).await;
+    apply(&*store, &key(1), spawn(1, queued(key(2)))).await;
+    let (parent, child) = (read(&*store, &key(1)).await, read(&*store, &key(2)).await);
+    assert!(child.created_at >= parent.created_at);
+    assert!(parent.updated_at >= last);
+}
+
+pub async fn a_clock_that_went_back_makes_nobody_wait_for_ever<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    subject.set_time(START.plus_ms(1_000)).await;
+    create(&*store, queued(key(1))).await;
+    subject.set_time(START).await;
+    // Not its turn yet by this clock; but the store says when it will be.
+    assert!(claim(&*store, node(1), 1).await.is_empty());
+    let next = store.next_queued().await.unwrap().unwrap();
+    subject.set_time(next).await;
+    assert_eq!(claim(&*store, node(1), 1).await.len(), 1);
+}

@@ -1,0 +1,152 @@
+//! Two handles on one store: nothing stale, nothing lost, and what a dead node leaves behind.
+
+use std::sync::Arc;
+
+use longhaul_task::transition::{Delete, Lose};
+use longhaul_task::{Event, Fault, OnCrash, Outcome, Refused};
+
+use super::Subject;
+use super::kit::*;
+use crate::{Listing, Orphan, StoreError};
+
+pub async fn what_one_writes_the_other_reads<S: Subject>() {
+    let (subject, one) = empty::<S>().await;
+    let other = subject.handle().await;
+    create(&*one, claimed(key(1))).await;
+    for n in 0..20 {
+        // The other has just read it, so it may have it in memory.
+        let before = read(&*other, &key(1)).await;
+        let after = apply(&*one, &key(1), report(1, &n.to_string())).await;
+        assert_ne!(before, after);
+        assert_eq!(read(&*other, &key(1)).await, after);
+    }
+    let settled = apply(&*one, &key(1), settle(1, "1")).await;
+    assert_eq!(read(&*other, &key(1)).await, settled);
+    let listed = other.list(&Listing { owner: Some(owner("ada")), after: None, limit: 1 }).await.unwrap();
+    assert_eq!(listed.tasks[0].task, settled);
+}
+
+pub async fn what_one_deletes_the_other_does_not_find<S: Subject>() {
+    let (subject, one) = empty::<S>().await;
+    let other = subject.handle().await;
+    create(&*one, queued(key(1))).await;
+    apply(&*one, &key(1), cancel()).await;
+    read(&*other, &key(1)).await;
+    apply(&*one, &key(1), Event::Delete(Delete)).await;
+    assert_eq!(other.read(&key(1)).await.unwrap_err(), StoreError::NotFound);
+}
+
+pub async fn an_event_meets_what_the_other_wrote<S: Subject>() {
+    let (subject, one) = empty::<S>().await;
+    let other = subject.handle().await;
+    create(&*one, claimed(key(1))).await;
+    read(&*other, &key(1)).await;
+    apply(&*one, &key(1), cancel()).await;
+    assert_eq!(refused(other.apply(&key(1), settle(1, "late")).await), Refused::Settled);
+}
+
+pub async fn a_watch_on_one_hears_what_the_other_writes<S: Subject>() {
+    let (subject, one) = empty::<S>().await;
+    let other = subject.handle().await;
+    create(&*one, claimed(key(1))).await;
+    let mut watch = other.watch(&key(1));
+    for expected in 2..20 {
+        apply(&*one, &key(1), report(1, "on")).await;
+        must_come("word from the other handle", async {
+            while read(&*other, &key(1)).await.revision < expected {
+                watch.changed().await;
+            }
+        })
+        .await;
+    }
+}
+
+pub async fn only_attempts_of_dead_nodes_are_orphans<S: Subject>() {
+    let (subject, one) = empty::<S>().await;
+    let other = subject.handle().await;
+    one.join(node(1), None).await.unwrap();
+    one.join(node(2), Some(1_000)).await.unwrap();
+    for (n, by) in [(1, 1), (2, 2), (3, 3)] {
+        let mut new = queued(key(n));
+        new.create.claimed_by = Some(node(by));
+        create(&*one, new).await;
+    }
+    create(&*one, queued(key(4))).await;
+    let unknown = Orphan { key: key(3), node: node(3) };
+    assert_eq!(other.orphans(10).await.unwrap(), vec![unknown.clone()]);
+
+    subject.set_time(START.plus_ms(999)).await;
+    assert_eq!(other.orphans(10).await.unwrap(), vec![unknown.clone()]);
+    subject.set_time(START.plus_ms(1_000)).await;
+    let expired = Orphan { key: key(2), node: node(2) };
+    assert_eq!(other.orphans(10).await.unwrap(), [expired, unknown]);
+    assert_eq!(other.orphans(1).await.unwrap().len(), 1);
+}
+
+pub async fn a_renewed_lease_keeps_its_attempts<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    store.join(node(1), Some(1_000)).await.unwrap();
+    create(&*store, claimed(key(1))).await;
+    subject.set_time(START.plus_ms(900)).await;
+    store.join(node(1), Some(1_000)).await.unwrap();
+    subject.set_time(START.plus_ms(1_899)).await;
+    assert_eq!(store.orphans(10).await.unwrap(), []);
+    subject.set_time(START.plus_ms(1_900)).await;
+    assert_eq!(store.orphans(10).await.unwrap().len(), 1);
+}
+
+pub async fn the_task_of_an_expired_node_goes_to_another_and_the_first_cannot_write_any_more<S: Subject>() {
+    let (subject, one) = empty::<S>().await;
+    let other = subject.handle().await;
+    one.join(node(1), Some(1_000)).await.unwrap();
+    other.join(node(2), None).await.unwrap();
+    let mut new = claimed(key(1));
+    new.create.policy.on_crash = OnCrash::Retry;
+    new.create.policy.backoff_ms = 0;
+    let first = create(&*one, new).await;
+
+    subject.set_time(START.plus_ms(5_000)).await;
+    for orphan in other.orphans(10).await.unwrap() {
+        apply(&*other, &orphan.key, Event::Lose(Lose { node: orphan.node })).await;
+    }
+    let second = claim(&*other, node(2), 1).await.remove(0);
+    assert_eq!(second.attempt, 2);
+    assert_eq!(refused(one.apply(&key(1), settle(first.fence, "\"late\"")).await), Refused::Fenced);
+    apply(&*other, &key(1), settle(second.fence, "\"won\"")).await;
+    assert_eq!(read(&*one, &key(1)).await.phase.outcome(), Some(&answer("\"won\"")));
+    assert_eq!(other.orphans(10).await.unwrap(), []);
+}
+
+pub async fn an_attempt_is_lost_once<S: Subject>() {
+    let (subject, one) = empty::<S>().await;
+    let mut handles = vec![one];
+    for _ in 0..3 {
+        handles.push(subject.handle().await);
+    }
+    create(&*handles[0], claimed(key(1))).await;
+    let calls = handles.clone().into_iter().map(|store| async move {
+        let lost = Event::Lose(Lose { node: node(1) });
+        store.apply(&key(1), lost).await
+    });
+    assert_eq!(done(&all(calls).await), 1);
+    let fault = Outcome::Refusal(Fault::crash_recovery(1));
+    assert_eq!(read(&*handles[0], &key(1)).await.phase.outcome(), Some(&fault));
+}
+
+pub async fn after_a_restart_everything_that_ran_is_an_orphan<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    store.join(node(1), None).await.unwrap();
+    // More than a backend looks at in one go.
+    let creations = (0..2_500).map(|n| {
+        let store = Arc::clone(&store);
+        let new = if n % 2 == 0 { claimed(key(n)) } else { queued(key(n)) };
+        async move { create(&*store, new).await }
+    });
+    all(creations).await;
+    apply(&*store, &key(0), ask(1, 0)).await;
+    assert_eq!(store.orphans(usize::MAX).await.unwrap(), []);
+    let (_subject, store) = reopened(subject, store).await;
+    let orphans = store.orphans(usize::MAX).await.unwrap();
+    let expected: Vec<_> = (0..2_500).filter(|n| n % 2 == 0).map(|n| Orphan { key: key(n), node: node(1) }).collect();
+    assert_eq!(orphans, expected);
+}

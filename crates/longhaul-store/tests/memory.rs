@@ -1,0 +1,53 @@
+//! The memory backend keeps what every store promises.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_store::contract::{Room, START, Subject};
+use longhaul_store::embedded::{Embedded, Limits};
+use longhaul_store::memory::MemoryDisk;
+use longhaul_store::{ManualClock, Store};
+use longhaul_task::Timestamp;
+
+struct Memory {
+    /// What a restarted store finds: memory forgets with its process, but the tables can outlive the store on them.
+    left_behind: MemoryDisk,
+    store: Embedded,
+    clock: ManualClock,
+    limits: Limits,
+}
+
+impl Memory {
+    fn start(disk: MemoryDisk, clock: ManualClock, limits: Limits) -> Self {
+        let left_behind = disk.left_behind();
+        let reader = disk.reader();
+        let store = Embedded::start(disk, reader, clock.clone(), &limits).unwrap();
+        Self { left_behind, store, clock, limits }
+    }
+}
+
+#[async_trait]
+impl Subject for Memory {
+    async fn empty(room: Room) -> Self {
+        let mut limits = Limits::default();
+        if room == Room::Tiny {
+            limits.cache_bytes_max = 20_000;
+        }
+        Self::start(MemoryDisk::default(), ManualClock::at(START), limits)
+    }
+
+    async fn handle(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn reopen(self) -> Self {
+        self.store.close().await;
+        Self::start(self.left_behind, self.clock, self.limits)
+    }
+
+    async fn set_time(&self, now: Timestamp) {
+        self.clock.set(now);
+    }
+}
+
+longhaul_store::contract_suite!(Memory);
