@@ -1,15 +1,20 @@
-//! Jobs that leave a trace in a file, for tests that kill the server.
+//! Jobs that are started again after a crash, for tests that kill the server.
 
 use std::io::Write as _;
 use std::time::Duration;
 
-use longhaul::{Ctx, Failure, JsonSchema, OnCrash, TaskSupport, Tool};
+use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, OnCrash, TaskSupport, Tool};
 use serde::Deserialize;
 
 pub(crate) fn tools() -> Vec<Tool> {
     vec![
         Tool::new("retry_job", retry_job)
             .description("Appends its attempt to a file, sleeps, and says which attempt it was.")
+            .on_crash(OnCrash::Retry)
+            .attempts(1_000, Duration::from_millis(20))
+            .task_support(TaskSupport::Required),
+        Tool::new("retry_confirm", retry_confirm)
+            .description("Asks, and asks anew if it is started again. Says in which attempt it got its answer.")
             .on_crash(OnCrash::Retry)
             .attempts(1_000, Duration::from_millis(20))
             .task_support(TaskSupport::Required),
@@ -28,4 +33,17 @@ async fn retry_job(ctx: Ctx, RetryJob { millis, file }: RetryJob) -> Result<Stri
     writeln!(trace, "attempt {attempt}")?;
     tokio::time::sleep(Duration::from_millis(millis)).await;
     Ok(format!("attempt {attempt}"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Confirmation {
+    confirm: bool,
+}
+
+async fn retry_confirm(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
+    let attempt = ctx.attempt();
+    match ctx.ask("confirm", Form::<Confirmation>::new("Go on?")).await? {
+        Filled::Accepted(Confirmation { confirm: true }) => Ok(format!("attempt {attempt}")),
+        _ => Err(Failure::tool("It was not confirmed.")),
+    }
 }

@@ -64,12 +64,16 @@ async fn request_state(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
 }
 
 async fn multiple_inputs(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
-    let (mut user, mut model, mut client) = (ctx.fork("user"), ctx.fork("model"), ctx.fork("client"));
-    let (name, greeting, roots) = tokio::join!(
-        user.ask("user_name", Form::<Name>::new("What is your name?")),
-        model.ask("greeting", Sampling::new("Generate a greeting").tokens_max(50)),
-        client.ask("client_roots", Roots),
-    );
+    let user = ctx.fork("user", |mut ctx| async move {
+        let question = Form::<Name>::new("What is your name?");
+        ctx.ask("user_name", question).await
+    });
+    let model = ctx.fork("model", |mut ctx| async move {
+        let question = Sampling::new("Generate a greeting").tokens_max(50);
+        ctx.ask("greeting", question).await
+    });
+    let client = ctx.fork("client", |mut ctx| async move { ctx.ask("client_roots", Roots).await });
+    let (name, greeting, roots) = tokio::join!(user, model, client);
     let Name { name } = accepted(name?)?;
     Ok(format!("{}, {name}! You work in {} folders.", greeting?.text(), roots?.len()))
 }

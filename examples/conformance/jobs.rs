@@ -84,11 +84,15 @@ struct Name {
 }
 
 async fn multi_input(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
-    let (mut who, mut whether) = (ctx.fork("who"), ctx.fork("whether"));
-    let (name, confirmed) = tokio::join!(
-        who.ask("name", Form::<Name>::new("What is your name?")),
-        whether.ask("confirm", Form::<Confirmation>::new("Go on?")),
-    );
+    let who = ctx.fork("who", |mut ctx| async move {
+        let question = Form::<Name>::new("What is your name?");
+        ctx.ask("name", question).await
+    });
+    let whether = ctx.fork("whether", |mut ctx| async move {
+        let question = Form::<Confirmation>::new("Go on?");
+        ctx.ask("confirm", question).await
+    });
+    let (name, confirmed) = tokio::join!(who, whether);
     let name = match name? {
         Filled::Accepted(Name { name }) => name,
         _ => "nobody".into(),

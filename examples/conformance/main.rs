@@ -10,16 +10,22 @@ mod jobs;
 mod protocol;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
-use longhaul::Server;
-use longhaul_cli::command::serve::Serve;
+use longhaul::{Server, StoreUrl};
+use longhaul_cli::command::serve::{OpenedStore, Serve};
 use longhaul_cli::exit;
+use longhaul_store::SystemClock;
+use longhaul_store_sqlite::{Options, Synchronous};
 
 #[derive(Parser)]
 struct Arguments {
     #[command(flatten)]
     serve: Serve,
+    /// Acknowledge what is not on the disk, so that a test can show that it would notice
+    #[arg(long, hide = true)]
+    unsafe_no_fsync: bool,
 }
 
 fn main() -> ExitCode {
@@ -32,5 +38,16 @@ fn main() -> ExitCode {
         .chain(input_required::tools())
         .chain(protocol::tools());
     let server = Server::new("longhaul-conformance").tools(tools).poll_interval_ms(100);
-    exit::report(Arguments::parse().serve.run(server))
+    let Arguments { serve, unsafe_no_fsync } = Arguments::parse();
+    exit::report(if unsafe_no_fsync { serve.run_on(server, open_without_fsync) } else { serve.run(server) })
+}
+
+fn open_without_fsync(url: &StoreUrl) -> OpenedStore {
+    match url {
+        StoreUrl::Sqlite(path) => {
+            let options = Options { synchronous: Synchronous::Off, ..Options::default() };
+            Ok(Arc::new(longhaul_store_sqlite::open(path, &options, SystemClock)?))
+        }
+        StoreUrl::Memory => url.open(),
+    }
 }

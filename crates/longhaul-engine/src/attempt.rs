@@ -21,16 +21,12 @@ pub(crate) async fn drive(engine: &Arc<Shared>, link: TaskLink, handler: Arc<dyn
     let (key, fence) = (link.key.clone(), link.fence);
     let gate = Arc::new(Gate::default());
     let mut running = caught(handler, Ctx::for_task(Arc::new(link), Arc::clone(&gate)), input);
-    let mut waited = false;
     let end = poll_fn(|cx| {
         gate.driven_by(cx.waker());
         let poll = running.as_mut().poll(cx);
         if poll.is_pending() {
-            let waits = gate.all_wait();
-            if waits && !waited {
-                engine.step(Input::Idle { key: key.clone(), fence });
-            }
-            waited = waits;
+            // Said again whenever it is so: a branch may have taken the worker and ended, all within this poll.
+            gate.if_all_wait(|| engine.step(Input::Idle { key: key.clone(), fence }));
         }
         poll
     });

@@ -94,11 +94,26 @@ impl Ctx {
         }
     }
 
-    /// A branch for work side by side, under a key that is this branch's own. Join the branches with
-    /// `tokio::join!` or the like.
-    pub fn fork(&mut self, key: &str) -> Self {
+    /// A branch for work side by side, under a key that is this branch's own: run several with `tokio::join!` or the
+    /// like. The branch owns its context, so when its future ends it is known to wait for nothing more.
+    ///
+    /// ```no_run
+    /// # use longhaul_engine::{Ask, Ctx, Stop};
+    /// # async fn handler<Q: Ask + Clone>(mut ctx: Ctx, question: Q) -> Result<(), Stop> {
+    /// let (left, right) = (question.clone(), question);
+    /// let left = ctx.fork("left", |mut ctx| async move { ctx.ask("approve", left).await });
+    /// let right = ctx.fork("right", |mut ctx| async move { ctx.ask("approve", right).await });
+    /// let (left, right) = tokio::join!(left, right);
+    /// # left?; right?; Ok(())
+    /// # }
+    /// ```
+    pub fn fork<F, Fut>(&mut self, key: &str, branch: F) -> Fut
+    where
+        F: FnOnce(Self) -> Fut,
+        Fut: Future,
+    {
         let path = if self.path.is_empty() { key.into() } else { format!("{}/{key}", self.path).into() };
-        Self { branch: self.branch.fork(), path, seq: 0, link: self.link.clone() }
+        branch(Self { branch: self.branch.fork(), path, seq: 0, link: self.link.clone() })
     }
 
     /// Resolves when the task is cancelled, for a handler that waits for something outside of its context. The

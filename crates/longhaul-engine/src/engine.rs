@@ -9,13 +9,13 @@ use longhaul_store::{Applied, ClaimNext, Claimed, NewTask, Snapshot, Store, Stor
 use longhaul_task::transition::{Answer, Cancel, Create};
 use longhaul_task::{Event, Json, NodeId, Owner, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call::{self, Call, CallEnd, CallLink};
-use crate::core::{Action, Core, Input};
+use crate::core::{Action, Core, Input, within};
 use crate::service;
 use crate::task_link::TaskLink;
 use crate::{Chance, EngineError, EngineLimits, Stop, Tool, attempt};
@@ -51,6 +51,17 @@ pub(crate) struct Shared {
 struct Registered {
     tool: Tool,
     calls: Semaphore,
+}
+
+impl Registered {
+    /// Admits an ordinary call, when it is its turn.
+    async fn turn(&self, input: &Json) -> Result<SemaphorePermit<'_>, EngineError> {
+        let (bytes, bytes_max) = (input.bytes(), self.tool.limits.input_bytes_max);
+        if bytes > bytes_max {
+            return Err(EngineError::InputTooLarge { bytes, bytes_max });
+        }
+        self.calls.acquire().await.map_err(|_| EngineError::Draining)
+    }
 }
 
 /// What the shell keeps of an attempt.
@@ -136,24 +147,25 @@ impl Engine {
             claimed_by: admission.claimed.then_some(shared.node),
         };
         undo.armed = false;
+        let tracker = &shared.tracker;
         let shared = Arc::clone(shared);
-        run_to_end(async move { shared.commit_creation(NewTask { create, input: call.input }).await }).await
+        run_to_end(tracker, async move { shared.commit_creation(NewTask { create, input: call.input }).await }).await
     }
 
     /// Runs a tool while its client waits.
     pub async fn call(&self, tool: &Arc<str>, input: Json, call: Call) -> Result<CallEnd, EngineError> {
         let registered = self.shared.registered(tool)?;
-        let (bytes, bytes_max) = (input.bytes(), registered.tool.limits.input_bytes_max);
-        if bytes > bytes_max {
-            return Err(EngineError::InputTooLarge { bytes, bytes_max });
-        }
-        let _turn = registered.calls.acquire().await.map_err(|_| EngineError::Draining)?;
+        let _turn = registered.turn(&input).await?;
         let link = Arc::new(CallLink::new(call, Arc::clone(&self.shared.chance)));
         let input = match self.prelude(registered, &link, input).await {
             Ok(input) => input,
             Err(end) => return Ok(end),
         };
-        Ok(call::drive(Arc::clone(&registered.tool.handler), &link, "", input).await)
+        let end = call::drive(Arc::clone(&registered.tool.handler), &link, "", input).await;
+        Ok(match end {
+            CallEnd::Done(outcome) => CallEnd::Done(within(outcome, registered.tool.limits.result_bytes_max)),
+            end => end,
+        })
     }
 
     /// Asks what a tool wants to know before there is a task. The answer becomes the task's arguments.
@@ -164,6 +176,7 @@ impl Engine {
         call: Call,
     ) -> Result<Result<Json, CallEnd>, EngineError> {
         let registered = self.shared.registered(tool)?;
+        let _turn = registered.turn(&input).await?;
         let link = Arc::new(CallLink::new(call, Arc::clone(&self.shared.chance)));
         Ok(self.prelude(registered, &link, input).await)
     }
@@ -190,7 +203,7 @@ impl Engine {
     pub async fn cancel(&self, key: &TaskKey, reason: Option<Arc<str>>) -> Result<Arc<Task>, EngineError> {
         let shared = Arc::clone(&self.shared);
         let key = key.clone();
-        run_to_end(async move {
+        run_to_end(&self.shared.tracker, async move {
             let applied = shared.apply(&key, Event::Cancel(Cancel { reason })).await?;
             Ok(applied.task)
         })
@@ -201,7 +214,7 @@ impl Engine {
     pub async fn answer(&self, key: &TaskKey, question: QuestionKey, body: Json) -> Result<Arc<Task>, EngineError> {
         let shared = Arc::clone(&self.shared);
         let key = key.clone();
-        run_to_end(async move {
+        run_to_end(&self.shared.tracker, async move {
             let applied = shared.apply(&key, Event::Answer(Answer { key: question, body })).await?;
             Ok(applied.task)
         })
@@ -226,6 +239,11 @@ impl Engine {
     /// Running and queued tasks by tool, as far as this node knows.
     pub fn load(&self) -> Vec<(ToolRef, usize, usize)> {
         self.shared.core.lock().load().map(|(tool, running, queued)| (tool.clone(), running, queued)).collect()
+    }
+
+    /// Takes nothing new from here on. What is under way goes on.
+    pub fn drain(&self) {
+        self.shared.drain();
     }
 
     /// Takes nothing new, waits for handlers to end by themselves, and hands back or fails what is left.
@@ -257,7 +275,7 @@ impl Shared {
         self.due.at_latest(applied.task.due_at());
         if !applied.effects.is_empty() {
             let tool = applied.task.tool.clone();
-            self.step(Input::Applied { key: key.clone(), tool, effects: applied.effects.clone() });
+            self.step(Input::Applied { tool, effects: applied.effects.clone() });
         }
         Ok(applied)
     }
@@ -273,6 +291,7 @@ impl Shared {
     fn perform(self: &Arc<Self>, action: Action) {
         match action {
             Action::Start { key, fence } => self.start_attempt(&key, fence),
+            Action::Forget { key, fence } => drop(self.forget(&key, fence)),
             Action::Claim { tool, limit } => {
                 let shared = Arc::clone(self);
                 self.tracker.spawn(async move { shared.claim(tool, limit).await });
@@ -396,28 +415,45 @@ impl Shared {
     }
 
     fn stop_attempt(self: &Arc<Self>, key: TaskKey, fence: u64, grace_ms: u64) {
-        let abort = {
-            let all = self.running.lock();
-            let Some(running) = all.get(&key).filter(|running| running.fence == fence) else { return };
-            running.stop.cancel();
-            running.abort.clone()
-        };
+        match self.running.lock().get(&key).filter(|running| running.fence == fence) {
+            Some(running) => running.stop.cancel(),
+            None => return,
+        }
         let shared = Arc::clone(self);
-        self.tracker.spawn(async move {
+        // Not tracked: a shutdown waits for the handler, not for its grace to be over.
+        tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(grace_ms)).await;
-            if let Some(abort) = abort.filter(|abort| !abort.is_finished()) {
+            // Only now, because the word to stop may have overtaken the start.
+            if shared.drop_attempt(&key, fence) {
                 tracing::info!(task = %key.id, grace_ms, "a cancelled handler did not stop in time and was dropped");
-                abort.abort();
             }
-            shared.step(Input::Dropped { key: key.clone(), fence });
-            shared.forget(&key, fence);
         });
     }
 
-    fn forget(&self, key: &TaskKey, fence: u64) {
+    /// Drops the handler of an attempt that has lost its task; says whether it was still there.
+    pub(crate) fn drop_attempt(self: &Arc<Self>, key: &TaskKey, fence: u64) -> bool {
+        let handler = self.forget(key, fence).and_then(|running| {
+            running.stop.cancel();
+            running.abort.filter(|abort| !abort.is_finished())
+        });
+        if let Some(handler) = &handler {
+            handler.abort();
+        }
+        self.step(Input::Dropped { key: key.clone(), fence });
+        handler.is_some()
+    }
+
+    fn forget(&self, key: &TaskKey, fence: u64) -> Option<Running> {
         let mut all = self.running.lock();
-        if all.get(key).is_some_and(|running| running.fence == fence) {
-            all.remove(key);
+        all.get(key).filter(|running| running.fence == fence)?;
+        all.remove(key)
+    }
+
+    /// Takes nothing new. Calls that wait their turn are refused, those that run go on.
+    pub(crate) fn drain(self: &Arc<Self>) {
+        self.step(Input::Drain);
+        for registered in self.tools.values() {
+            registered.calls.close();
         }
     }
 
@@ -446,17 +482,18 @@ impl Shared {
     }
 
     /// The attempts that this node holds.
-    pub(crate) fn held(&self) -> Vec<TaskKey> {
-        self.running.lock().keys().cloned().collect()
+    pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
+        self.running.lock().iter().map(|(key, running)| (key.clone(), running.fence)).collect()
     }
 }
 
 /// Carries a future to its end even if whoever waits for it goes away: a commit is not undone by a lost connection,
-/// and what follows from it must happen.
+/// and what follows from it must happen. A shutdown waits for it.
 async fn run_to_end<T: Send + 'static>(
+    tracker: &TaskTracker,
     future: impl Future<Output = Result<T, EngineError>> + Send + 'static,
 ) -> Result<T, EngineError> {
-    match tokio::spawn(future).await {
+    match tracker.spawn(future).await {
         Ok(result) => result,
         Err(_) => Err(StoreError::Stopped("the runtime is shutting down".into()).into()),
     }

@@ -93,8 +93,20 @@ impl From<StoreError> for Stop {
 }
 
 impl Stop {
+    /// A word that scripts can rely on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Cancelled => "CANCELLED",
+            Self::CannotAsk(_) => "CANNOT_ASK",
+            Self::Refused(_) => "REFUSED",
+            Self::Changed { .. } => "HANDLER_CHANGED",
+            Self::BadAnswer(_) => "BAD_ANSWER",
+            Self::Store(error) => error.code(),
+        }
+    }
+
     /// What the requestor is told when a handler ends with this.
     pub fn fault(&self) -> Fault {
-        Fault { code: -32603, message: self.to_string().into(), data: None }
+        Fault::own(self.code(), self.to_string())
     }
 }

@@ -22,11 +22,24 @@ struct State {
     driver: Option<Waker>,
 }
 
+impl State {
+    fn all_wait(&self) -> bool {
+        self.leaves > 0 && self.waiting >= self.leaves
+    }
+}
+
 impl Gate {
     /// Whether there is a leaf, and every leaf waits.
     pub(crate) fn all_wait(&self) -> bool {
+        self.state.lock().all_wait()
+    }
+
+    /// Does something if every leaf waits, and lets none of them go on before it is done.
+    pub(crate) fn if_all_wait(&self, act: impl FnOnce()) {
         let state = self.state.lock();
-        state.leaves > 0 && state.waiting >= state.leaves
+        if state.all_wait() {
+            act();
+        }
     }
 
     /// Whoever drives the handler looks again when a branch on another thread begins to wait.
@@ -41,7 +54,7 @@ impl Gate {
         let driver = {
             let mut state = self.state.lock();
             change(&mut state);
-            (state.leaves > 0 && state.waiting >= state.leaves).then(|| state.driver.clone()).flatten()
+            state.all_wait().then(|| state.driver.clone()).flatten()
         };
         if let Some(driver) = driver {
             driver.wake();

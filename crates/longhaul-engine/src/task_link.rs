@@ -46,8 +46,9 @@ impl TaskLink {
                     () = self.stop.cancelled() => return Err(Stop::Cancelled),
                 }
             }
-            self.engine.work_again(&self.key, self.fence, &self.stop).await?;
         }
+        // It waits for nobody but the engine now, so it counts as working before it asks for a worker.
+        self.engine.work_again(&self.key, self.fence, &self.stop).await?;
         let records = self.engine.store.records(&self.key, self.epoch).await?;
         let answer = records.into_iter().find(|record| record.place == place).and_then(|record| record.output);
         answer.ok_or(Stop::Cancelled)

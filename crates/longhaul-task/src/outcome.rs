@@ -38,7 +38,8 @@ pub struct Fault {
 const INTERNAL: i64 = -32603;
 
 impl Fault {
-    fn own(code: &str, message: String) -> Self {
+    /// An ending of our own: a sentence for people, and a code in its data that scripts can rely on.
+    pub fn own(code: &str, message: String) -> Self {
         let data = Json::from_text(format!("{{\"code\":\"{code}\"}}"));
         Self { code: INTERNAL, message: message.into(), data: Some(data) }
     }

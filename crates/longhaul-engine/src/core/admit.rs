@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use longhaul_task::{Owner, TaskKey, ToolRef};
 
-use super::attempt::Attempt;
 use super::{Action, Core};
 use crate::EngineError;
 
@@ -34,37 +33,38 @@ impl Core {
             return Err(EngineError::TooManyOpen { open_max });
         }
         // Whoever is queued already goes first.
-        let claimed = state.queued == 0 && state.free > 0;
+        let claimed = state.queued() == 0 && state.free > 0;
         if claimed {
             state.free -= 1;
-        } else if state.queued >= state.limits.queued_max {
+        } else if state.queued() >= state.limits.queued_max {
             return Err(EngineError::QueueFull { queued_max: state.limits.queued_max });
         } else {
-            state.queued += 1;
+            state.queue(1);
         }
         let tool = state.tool.clone();
         *self.open_by_owner.entry(owner.clone()).or_default() += 1;
+        self.commit_begins();
         Ok(Admission { tool, claimed })
     }
 
     pub(super) fn created(&mut self, key: TaskKey, tool: &ToolRef, claimed: Option<u64>) -> Vec<Action> {
-        match claimed {
-            Some(fence) => {
-                self.attempts.insert(key.clone(), Attempt::working(tool.clone(), fence));
-                vec![Action::Start { key, fence }]
-            }
+        let actions = match claimed {
+            Some(fence) => self.begin(key, tool, fence),
             // A worker may have become free between the admission and the commit.
             None => self.feed(tool),
-        }
+        };
+        self.commit_ends();
+        actions
     }
 
     pub(super) fn not_created(&mut self, owner: &Owner, tool: &ToolRef, claimed: bool) -> Vec<Action> {
+        self.commit_ends();
         self.closed(owner);
         if let Some(state) = self.tool(tool) {
             if claimed {
                 state.free += 1;
             } else {
-                state.queued = state.queued.saturating_sub(1);
+                state.unqueue(1);
             }
         }
         self.feed(tool)

@@ -25,12 +25,13 @@ enum Doing {
 }
 
 impl Attempt {
-    pub(super) fn working(tool: ToolRef, fence: u64) -> Self {
-        Self { tool, fence, doing: Doing::Working }
-    }
-
-    pub(super) fn work(&mut self) {
-        self.doing = Doing::Working;
+    /// Takes a worker if it wants one.
+    pub(super) fn resume(&mut self) -> bool {
+        let wants = self.doing == Doing::Resuming;
+        if wants {
+            self.doing = Doing::Working;
+        }
+        wants
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -41,6 +42,34 @@ impl Attempt {
 impl Core {
     fn attempt(&mut self, key: &TaskKey, fence: u64) -> Option<&mut Attempt> {
         self.attempts.get_mut(key).filter(|attempt| attempt.fence == fence)
+    }
+
+    /// An attempt has been given a worker. News of commits overtake each other: the attempt before it may not be known
+    /// to be over, and this one may have been stopped already.
+    pub(super) fn begin(&mut self, key: TaskKey, tool: &ToolRef, fence: u64) -> Vec<Action> {
+        let attempt = Attempt { tool: tool.clone(), fence, doing: Doing::Working };
+        if let Some(before) = self.attempts.insert(key.clone(), attempt) {
+            self.let_go(&before);
+        }
+        if self.stopped_early.remove(&(key.clone(), fence)) {
+            let mut actions = self.over(&key, fence, false);
+            actions.push(Action::Forget { key, fence });
+            return actions;
+        }
+        vec![Action::Start { key, fence }]
+    }
+
+    /// A commit that may give attempts to this node is under way.
+    pub(super) fn commit_begins(&mut self) {
+        self.commits += 1;
+    }
+
+    /// It came back, and its attempts have begun.
+    pub(super) fn commit_ends(&mut self) {
+        self.commits = self.commits.saturating_sub(1);
+        if self.commits == 0 {
+            self.stopped_early.clear();
+        }
     }
 
     pub(super) fn idle(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
@@ -81,7 +110,13 @@ impl Core {
 
     /// The right to write has moved on: tell the handler, if it is ours.
     pub(super) fn stop(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
-        let Some(attempt) = self.attempt(key, fence) else { return Vec::new() };
+        let Some(attempt) = self.attempt(key, fence) else {
+            // Perhaps the commit that began it has not come back yet.
+            if self.commits > 0 {
+                self.stopped_early.insert((key.clone(), fence));
+            }
+            return Vec::new();
+        };
         let was = attempt.doing;
         let tool = attempt.tool.clone();
         attempt.doing = Doing::Stopped { holds_worker: was == Doing::Working };
@@ -103,6 +138,12 @@ impl Core {
         if won {
             self.closed(&key.owner);
         }
+        self.let_go(&attempt);
+        self.feed(&attempt.tool)
+    }
+
+    /// Takes back what an attempt held.
+    fn let_go(&mut self, attempt: &Attempt) {
         if let Some(state) = self.tool(&attempt.tool) {
             match attempt.doing {
                 Doing::Working | Doing::Stopped { holds_worker: true } => state.free += 1,
@@ -110,6 +151,5 @@ impl Core {
                 Doing::Resuming | Doing::Stopped { holds_worker: false } => {}
             }
         }
-        self.feed(&attempt.tool)
     }
 }

@@ -5,18 +5,22 @@
 //! stop. What a *task* may do is not decided here but in [`longhaul_task`].
 
 mod admit;
+mod alarm;
 mod attempt;
 mod due;
+mod look;
 mod queue;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longhaul_task::transition::Settle;
 use longhaul_task::{Effect, Event, Fault, NodeId, Outcome, Owner, PhaseName, TaskKey, ToolRef};
 
+pub use self::alarm::Alarm;
 use self::attempt::Attempt;
 pub use self::due::due_event;
+pub use self::look::{Look, look_at_queue};
 use self::queue::ToolState;
 use crate::{EngineLimits, ToolLimits};
 
@@ -28,6 +32,10 @@ pub struct Core {
     tools: HashMap<Arc<str>, ToolState>,
     open_by_owner: HashMap<Owner, usize>,
     attempts: HashMap<TaskKey, Attempt>,
+    /// Creations and claims that have not come back.
+    commits: usize,
+    /// Attempts that were stopped before the commit that began them came back.
+    stopped_early: HashSet<(TaskKey, u64)>,
     draining: bool,
 }
 
@@ -107,9 +115,7 @@ pub enum Input {
     },
     /// An event was committed.
     Applied {
-        /// Of which task.
-        key: TaskKey,
-        /// Of which tool.
+        /// Of which tool the task is.
         tool: ToolRef,
         /// What follows from it.
         effects: Vec<Effect>,
@@ -126,6 +132,13 @@ pub enum Action {
         /// For this task.
         key: TaskKey,
         /// As this attempt.
+        fence: u64,
+    },
+    /// Let go of an attempt that was stopped before it was started.
+    Forget {
+        /// The task.
+        key: TaskKey,
+        /// The attempt.
         fence: u64,
     },
     /// Claim queued tasks; workers for them are set aside.
@@ -173,6 +186,8 @@ impl Core {
             tools: HashMap::new(),
             open_by_owner: HashMap::new(),
             attempts: HashMap::new(),
+            commits: 0,
+            stopped_early: HashSet::new(),
             draining: false,
         }
     }
@@ -193,7 +208,7 @@ impl Core {
         if phase == PhaseName::Queued
             && let Some(state) = self.tool(tool)
         {
-            state.queued += tasks;
+            state.queue(tasks);
         }
     }
 
@@ -207,9 +222,14 @@ impl Core {
         self.attempts.len()
     }
 
+    /// How many open tasks an owner has, as far as this node knows.
+    pub fn open(&self, owner: &Owner) -> usize {
+        self.open_by_owner.get(owner).copied().unwrap_or(0)
+    }
+
     /// How many tasks of a tool run, and how many are queued, as far as this node knows.
     pub fn load(&self) -> impl Iterator<Item = (&ToolRef, usize, usize)> {
-        self.tools.values().map(|state| (&state.tool, state.running(), state.queued))
+        self.tools.values().map(|state| (&state.tool, state.running(), state.queued()))
     }
 
     /// What follows from what happened.
@@ -224,7 +244,7 @@ impl Core {
             Input::Ended { key, fence, outcome } => self.ended(key, fence, outcome),
             Input::Dropped { key, fence } => self.over(&key, fence, false),
             Input::Written { key, fence, won } => self.over(&key, fence, won),
-            Input::Applied { key, tool, effects } => self.applied(&key, &tool, effects),
+            Input::Applied { tool, effects } => self.applied(&tool, effects),
             Input::Drain => {
                 self.draining = true;
                 Vec::new()
@@ -237,22 +257,23 @@ impl Core {
     }
 
     /// An event that did not come from an attempt of ours has consequences for our counts and our attempts.
-    fn applied(&mut self, key: &TaskKey, tool: &ToolRef, effects: Vec<Effect>) -> Vec<Action> {
+    fn applied(&mut self, tool: &ToolRef, effects: Vec<Effect>) -> Vec<Action> {
         let mut actions = Vec::new();
-        let held = effects.iter().any(|effect| matches!(effect, Effect::Stop { key: stopped, .. } if stopped == key));
         for effect in effects {
             match effect {
                 Effect::Queued { .. } => {
                     if let Some(state) = self.tool(tool) {
-                        state.queued += 1;
+                        state.queue(1);
                     }
                     actions.extend(self.feed(tool));
                     actions.push(Action::LookAtQueue);
                 }
-                Effect::Settled => {
+                Effect::Settled { key, tool, was } => {
                     self.closed(&key.owner);
-                    if !held && let Some(state) = self.tool(tool) {
-                        state.queued = state.queued.saturating_sub(1);
+                    if was == PhaseName::Queued
+                        && let Some(state) = self.tool(&tool)
+                    {
+                        state.unqueue(1);
                     }
                 }
                 Effect::Stop { key, node, fence } if node == self.node => actions.extend(self.stop(&key, fence)),
@@ -284,7 +305,8 @@ impl Core {
     }
 }
 
-fn within(outcome: Outcome, bytes_max: usize) -> Outcome {
+/// The outcome if it is within its limit, or the refusal that says it is not.
+pub(crate) fn within(outcome: Outcome, bytes_max: usize) -> Outcome {
     match outcome {
         Outcome::Answer { body, .. } if body.bytes() > bytes_max => {
             Outcome::Refusal(Fault::result_too_large(body.bytes(), bytes_max))

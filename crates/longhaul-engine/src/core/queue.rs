@@ -15,8 +15,9 @@ pub(super) struct ToolState {
     pub(super) limits: ToolLimits,
     /// Workers without work.
     pub(super) free: usize,
-    /// Tasks that wait for a worker, as far as this node knows.
-    pub(super) queued: usize,
+    /// Tasks that wait for a worker, as far as this node knows. News of commits overtake each other, so that a task may
+    /// leave the queue before it is known to be in it: then this is too low for a moment, perhaps below zero.
+    queued: isize,
     /// Attempts that gave back their worker while they waited.
     pub(super) idle: usize,
     /// Attempts that have their answer and want a worker again; they go before the queue.
@@ -30,6 +31,20 @@ impl ToolState {
         Self { tool, free: limits.running_max, limits, queued: 0, idle: 0, resuming: VecDeque::new(), claiming: false }
     }
 
+    /// So many more tasks wait.
+    pub(super) fn queue(&mut self, tasks: usize) {
+        self.queued = self.queued.saturating_add_unsigned(tasks);
+    }
+
+    /// So many wait no more.
+    pub(super) fn unqueue(&mut self, tasks: usize) {
+        self.queued = self.queued.saturating_sub_unsigned(tasks);
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        usize::try_from(self.queued).unwrap_or(0)
+    }
+
     pub(super) fn running(&self) -> usize {
         self.limits.running_max.saturating_sub(self.free)
     }
@@ -38,7 +53,22 @@ impl ToolState {
 impl Core {
     /// Gives free workers to whoever waits: first to attempts that go on, then to the queue.
     pub(super) fn feed(&mut self, tool: &ToolRef) -> Vec<Action> {
+        let mut actions = self.resume(tool);
         let draining = self.draining;
+        if let Some(state) = self.tool(tool) {
+            let limit = state.free.min(state.queued());
+            if limit > 0 && !state.claiming && !draining {
+                state.free -= limit;
+                state.claiming = true;
+                actions.push(Action::Claim { tool: tool.clone(), limit });
+                self.commit_begins();
+            }
+        }
+        actions
+    }
+
+    /// Gives free workers to attempts that have their answer.
+    fn resume(&mut self, tool: &ToolRef) -> Vec<Action> {
         let mut actions = Vec::new();
         let Some(state) = self.tools.get_mut(&tool.name).filter(|state| state.tool == *tool) else {
             return actions;
@@ -46,17 +76,12 @@ impl Core {
         while state.free > 0
             && let Some((key, fence)) = state.resuming.pop_front()
         {
-            if let Some(attempt) = self.attempts.get_mut(&key).filter(|attempt| attempt.fence == fence) {
+            let attempt = self.attempts.get_mut(&key).filter(|attempt| attempt.fence == fence);
+            // It may have been stopped while it waited.
+            if attempt.is_some_and(Attempt::resume) {
                 state.free -= 1;
-                attempt.work();
                 actions.push(Action::Resume { key, fence });
             }
-        }
-        if state.free > 0 && state.queued > 0 && !state.claiming && !draining {
-            let limit = state.free.min(state.queued);
-            state.free -= limit;
-            state.claiming = true;
-            actions.push(Action::Claim { tool: state.tool.clone(), limit });
         }
         actions
     }
@@ -66,15 +91,17 @@ impl Core {
         let got = tasks.len();
         state.claiming = false;
         state.free += asked.saturating_sub(got);
-        state.queued = state.queued.saturating_sub(got);
+        state.unqueue(got);
         let mut actions = Vec::new();
         for (key, fence) in tasks {
-            self.attempts.insert(key.clone(), Attempt::working(tool.clone(), fence));
-            actions.push(Action::Start { key, fence });
+            actions.extend(self.begin(key, tool, fence));
         }
+        self.commit_ends();
         if got == asked {
             actions.extend(self.feed(tool));
         } else {
+            // The workers that were set aside for more are wanted by whoever goes on.
+            actions.extend(self.resume(tool));
             // What is still queued is not to be started yet (or another node has it): ask again when it is time.
             actions.push(Action::LookAtQueue);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_store::StoreError;
-use longhaul_task::TaskKey;
+use longhaul_task::{Refused, TaskKey};
 
 use crate::core::due_event;
 use crate::engine::Shared;
@@ -35,7 +35,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 /// Deals with what is due now, and says whether there may be more.
 async fn pass(shared: &Arc<Shared>) -> Result<bool, StoreError> {
     let due = shared.store.due(BATCH).await?;
-    shared.due.at_latest(due.next);
+    shared.due.looked(due.next);
     for key in &due.keys {
         act(shared, key).await?;
     }
@@ -49,12 +49,18 @@ async fn act(shared: &Arc<Shared>, key: &TaskKey) -> Result<(), StoreError> {
         Err(error) => return Err(error),
     };
     let now = shared.store.now().await?;
-    let Some(event) = due_event(&task, now) else { return Ok(()) };
-    match shared.apply(key, event).await {
+    let applied = match due_event(&task, now) {
+        Some(event) => shared.apply(key, event).await,
+        None => Err(StoreError::Refused(Refused::TooEarly)),
+    };
+    match applied {
+        // The clock went back since it was due: it will be again.
+        Err(StoreError::Refused(Refused::TooEarly)) => shared.due.looked(task.due_at()),
         // It moved on meanwhile, and is not due any more or gone.
-        Ok(_) | Err(StoreError::NotFound | StoreError::Refused(_)) => Ok(()),
-        Err(error) => Err(error),
+        Ok(_) | Err(StoreError::NotFound | StoreError::Refused(_)) => {}
+        Err(error) => return Err(error),
     }
+    Ok(())
 }
 
 async fn sleep(shared: &Shared) {

@@ -7,11 +7,11 @@ pub(crate) mod recovery;
 pub(crate) mod shutdown;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use longhaul_task::Timestamp;
 use tokio::sync::Notify;
 
+use crate::core;
 use crate::engine::Shared;
 
 /// Starts everything that waits for time to pass.
@@ -30,43 +30,38 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     }
 }
 
-/// An alarm clock that can only be set earlier. Most changes of a task do not move the earliest due moment, so the
-/// sleeper is left alone unless one does.
-#[derive(Debug)]
+/// An alarm and a way to tell its sleeper that it was moved.
+#[derive(Debug, Default)]
 pub(crate) struct Alarm {
-    at_ms: AtomicU64,
-    earlier: Notify,
-}
-
-impl Default for Alarm {
-    fn default() -> Self {
-        Self { at_ms: AtomicU64::new(u64::MAX), earlier: Notify::new() }
-    }
+    alarm: core::Alarm,
+    moved: Notify,
 }
 
 impl Alarm {
     /// The sleeper wakes at this moment or before.
     pub(crate) fn at_latest(&self, at: Option<Timestamp>) {
-        if let Some(at) = at
-            && self.at_ms.fetch_min(at.as_ms(), Ordering::SeqCst) > at.as_ms()
-        {
-            self.earlier.notify_one();
+        if self.alarm.set(at) {
+            self.moved.notify_one();
         }
     }
 
-    /// The sleeper is about to look: whatever is set from now on counts.
+    /// The sleeper is about to look.
     pub(crate) fn reset(&self) {
-        self.at_ms.store(u64::MAX, Ordering::SeqCst);
+        self.alarm.reset();
+    }
+
+    /// The sleeper has looked, and goes by this moment: there is nobody to tell.
+    pub(crate) fn looked(&self, next: Option<Timestamp>) {
+        self.alarm.set(next);
     }
 
     /// The moment that is set.
     pub(crate) fn at(&self) -> Option<Timestamp> {
-        let at_ms = self.at_ms.load(Ordering::SeqCst);
-        (at_ms != u64::MAX).then(|| Timestamp::from_ms(at_ms))
+        self.alarm.at()
     }
 
     /// Waits until it is set earlier.
     pub(crate) async fn set_earlier(&self) {
-        self.earlier.notified().await;
+        self.moved.notified().await;
     }
 }

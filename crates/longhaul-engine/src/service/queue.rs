@@ -3,35 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::Input;
+use longhaul_store::StoreError;
+
+use crate::core::{Input, Look, look_at_queue};
 use crate::engine::Shared;
 
-/// The longest sleep while something is queued: another node may have left work behind.
-const SLEEP_MS_MAX: u64 = 5_000;
+/// The pause after the store could not be asked.
+const RETRY_MS: u64 = 1_000;
 
 pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
-        let wait_ms = look(&shared).await;
+        let (pause_ms, sleep_ms) = match look(&shared).await {
+            Ok(look) => (look.pause_ms, look.sleep_ms),
+            Err(error) => {
+                tracing::warn!(%error, "could not look at the queue");
+                (RETRY_MS, 0)
+            }
+        };
+        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+            () = tokio::time::sleep(Duration::from_millis(sleep_ms)) => {}
             () = shared.queue.notified() => {}
         }
     }
 }
 
 /// Offers work to every tool if some may be claimed now, and says when to look again.
-async fn look(shared: &Arc<Shared>) -> u64 {
-    let (Ok(now), Ok(next)) = (shared.store.now().await, shared.store.next_queued().await) else {
-        return SLEEP_MS_MAX;
-    };
-    match next {
-        Some(at) if at <= now => {
-            for tool in shared.served() {
-                shared.step(Input::MaybeQueued { tool });
-            }
-            SLEEP_MS_MAX
+async fn look(shared: &Arc<Shared>) -> Result<Look, StoreError> {
+    let look = look_at_queue(shared.store.now().await?, shared.store.next_queued().await?);
+    if look.offer {
+        for tool in shared.served() {
+            shared.step(Input::MaybeQueued { tool });
         }
-        Some(at) => at.ms_since(now).min(SLEEP_MS_MAX),
-        None => SLEEP_MS_MAX,
     }
+    Ok(look)
 }

@@ -6,11 +6,10 @@ use std::time::Duration;
 use longhaul_task::Event;
 use longhaul_task::transition::Lose;
 
-use crate::core::Input;
 use crate::engine::Shared;
 
 pub(crate) async fn run(shared: &Arc<Shared>) {
-    shared.step(Input::Drain);
+    shared.drain();
     shared.stopping.cancel();
     shared.tracker.close();
     let drain = Duration::from_millis(shared.limits.drain_ms);
@@ -20,10 +19,11 @@ pub(crate) async fn run(shared: &Arc<Shared>) {
     // What is left ends as it would after a crash, but at once: failed, or back in the queue for the next process.
     let held = shared.held();
     tracing::info!(tasks = held.len(), "handlers are still running; giving their tasks up");
-    let lose = |key| async move {
+    let lose = |(key, fence)| async move {
         if let Err(error) = shared.store.apply(&key, Event::Lose(Lose { node: shared.node })).await {
             tracing::debug!(task = %key.id, %error, "a task ended by itself during the shutdown");
         }
+        shared.drop_attempt(&key, fence);
     };
     futures_util::future::join_all(held.into_iter().map(lose)).await;
 }

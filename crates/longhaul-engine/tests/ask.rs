@@ -1,0 +1,315 @@
+//! A question is asked once and answered once; while everything waits, the worker serves others.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Approve, Door, Lab, Log, answer, echo, handler, one_worker, phase, text_of, tool};
+use longhaul_engine::{Ctx, EngineError, Handler, Stop, Tool, ToolLimits};
+use longhaul_store::StoreError;
+use longhaul_task::{Json, Outcome, PhaseName, QuestionKey, Refused, TaskKey};
+
+/// Asks once and returns the answer; says `goes on` when it has it.
+fn asks(log: &Log) -> Arc<dyn Handler> {
+    let log = log.clone();
+    handler(move |mut ctx: Ctx, _input| {
+        let log = log.clone();
+        async move {
+            let said = ctx.ask("approve", Approve).await?;
+            log.say("goes on");
+            answer(&said)
+        }
+    })
+}
+
+/// Asks on two branches at once and returns both answers.
+fn asks_twice() -> Arc<dyn Handler> {
+    handler(|mut ctx: Ctx, _input| async move {
+        let left = ctx.fork("left", |mut ctx| async move { ctx.ask("left", Approve).await });
+        let right = ctx.fork("right", |mut ctx| async move { ctx.ask("right", Approve).await });
+        let (left, right) = tokio::join!(left, right);
+        answer(&format!("{} and {}", left?, right?))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_gets_the_answer_to_its_question() {
+    let lab = Lab::start(vec![tool("ask", asks(&Log::new()))]).await;
+    let key = lab.create("ask").await;
+    let question = lab.asks(&key, 1).await.remove(0);
+    assert_eq!(question.as_str(), "approve-1");
+    lab.answer(&key, &question, "\"yes\"").await;
+    assert_eq!(lab.end(&key).await, text_of("yes"));
+    lab.counts("ask", (0, 0)).await;
+}
+
+/// The two questions by their labels: which one was asked first, nobody knows.
+async fn left_and_right(lab: &Lab, key: &TaskKey) -> Vec<QuestionKey> {
+    let mut questions = lab.asks(key, 2).await;
+    questions.sort();
+    questions
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_branches_ask_at_once_and_are_answered_in_either_order() {
+    let lab = Lab::start(vec![one_worker("ask", asks_twice())]).await;
+    for (first, second) in [(0, 1), (1, 0)] {
+        let key = lab.create("ask").await;
+        let questions = left_and_right(&lab, &key).await;
+        let answers = ["\"l\"", "\"r\""];
+        lab.answer(&key, &questions[first], answers[first]).await;
+        assert_eq!(lab.asks(&key, 1).await, [questions[second].clone()]);
+        lab.answer(&key, &questions[second], answers[second]).await;
+        assert_eq!(lab.end(&key).await, text_of("l and r"));
+        lab.counts("ask", (0, 0)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_answers_that_come_at_once_reach_their_own_branches() {
+    let lab = Lab::start(vec![one_worker("ask", asks_twice())]).await;
+    let key = lab.create("ask").await;
+    let questions = left_and_right(&lab, &key).await;
+    tokio::join!(lab.answer(&key, &questions[1], "\"r\""), lab.answer(&key, &questions[0], "\"l\""));
+    assert_eq!(lab.end(&key).await, text_of("l and r"));
+}
+
+/// A tool that asks, or waits at a door, as its arguments say.
+fn asks_or_works(door: &Door, log: &Log) -> Arc<dyn Handler> {
+    let (asks, works) = (asks(log), common::waits_at(door, log));
+    handler(move |ctx, input| if input.as_str() == "\"ask\"" { asks.run(ctx, input) } else { works.run(ctx, input) })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_worker_serves_another_task_while_one_waits_and_is_taken_again_before_it_goes_on() {
+    let (door, log) = (Door::shut(), Log::new());
+    let lab = Lab::start(vec![one_worker("work", asks_or_works(&door, &log))]).await;
+    let waits = lab.create_on("work", "\"ask\"").await;
+    let question = lab.asks(&waits, 1).await.remove(0);
+    let other = lab.create_on("work", "1").await;
+    log.hears("start 1").await;
+
+    lab.answer(&waits, &question, "\"yes\"").await;
+    let third = lab.create_on("work", "2").await;
+    // Time jumps over everything that could happen by itself.
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(log.said(), ["start 1"], "there is one worker, and the other task has it");
+
+    door.open();
+    assert_eq!(lab.end(&waits).await, text_of("yes"));
+    assert_eq!(lab.end(&other).await, text_of("done"));
+    log.hears("start 2").await;
+    assert_eq!(log.said(), ["start 1", "done 1", "goes on", "start 2"], "who has an answer goes before the queue");
+    door.open();
+    lab.end(&third).await;
+    lab.counts("work", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_still_works_keeps_the_worker() {
+    let door = Door::shut();
+    let half = handler({
+        let door = door.clone();
+        move |mut ctx: Ctx, _input| {
+            let door = door.clone();
+            async move {
+                let ask = ctx.fork("asks", |mut ctx| async move { ctx.ask("approve", Approve).await });
+                let work = ctx.fork("works", |ctx| async move {
+                    door.pass().await;
+                    drop(ctx);
+                });
+                let (said, ()) = tokio::join!(ask, work);
+                answer(&said?)
+            }
+        }
+    });
+    let lab = Lab::start(vec![one_worker("half", half)]).await;
+    let key = lab.create("half").await;
+    let question = lab.asks(&key, 1).await.remove(0);
+    assert_eq!(lab.load("half"), (1, 0));
+    door.open();
+    lab.counts("half", (0, 0)).await;
+    lab.answer(&key, &question, "\"yes\"").await;
+    assert_eq!(lab.end(&key).await, text_of("yes"));
+    lab.counts("half", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_worker_is_given_back_again_when_one_branch_has_ended_and_the_other_still_waits() {
+    let lab = Lab::start(vec![one_worker("ask", asks_twice())]).await;
+    let key = lab.create("ask").await;
+    let questions = left_and_right(&lab, &key).await;
+    lab.counts("ask", (0, 0)).await;
+    lab.answer(&key, &questions[0], "\"l\"").await;
+    lab.asks(&key, 1).await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(lab.load("ask"), (0, 0), "nothing of the handler works, and yet it has the worker");
+    lab.answer(&key, &questions[1], "\"r\"").await;
+    assert_eq!(lab.end(&key).await, text_of("l and r"));
+    lab.counts("ask", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_the_limit_of_idle_attempts_one_that_waits_keeps_its_worker() {
+    let limits = ToolLimits { running_max: 2, idle_max: 1, ..ToolLimits::default() };
+    let lab = Lab::start(vec![Tool { limits, ..tool("ask", asks(&Log::new())) }]).await;
+    let mut tasks = Vec::new();
+    for _ in 0..2 {
+        let key = lab.create("ask").await;
+        let question = lab.asks(&key, 1).await.remove(0);
+        tasks.push((key, question));
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(lab.load("ask"), (1, 0), "one is idle, the other keeps its worker");
+    for (key, question) in tasks {
+        lab.answer(&key, &question, "\"yes\"").await;
+        assert_eq!(lab.end(&key).await, text_of("yes"));
+    }
+    lab.counts("ask", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_once_and_an_unknown_one_never() {
+    let again = handler(|mut ctx: Ctx, _input| async move {
+        let first = ctx.ask("approve", Approve).await?;
+        let second = ctx.ask("approve", Approve).await?;
+        answer(&format!("{first} then {second}"))
+    });
+    let lab = Lab::start(vec![tool("ask", again)]).await;
+    let key = lab.create("ask").await;
+    let no_such = EngineError::Store(StoreError::Refused(Refused::NoSuchQuestion));
+    let try_answer = async |question: &QuestionKey| {
+        lab.engine.answer(&key, question.clone(), Json::from_text("\"stale\"")).await.unwrap_err()
+    };
+    let first = lab.asks(&key, 1).await.remove(0);
+    assert_eq!(try_answer(&QuestionKey::from_text("approve-2")).await, no_such);
+    lab.answer(&key, &first, "\"a\"").await;
+    let second = lab.until(&key, "the second question", |task| {
+        task.phase.questions().is_some_and(|open| open.find(&first).is_none())
+    });
+    let second = second.await.phase.questions().unwrap().iter().next().unwrap().key.clone();
+    assert_ne!(first, second, "keys are never used again");
+    assert_eq!(try_answer(&first).await, no_such);
+    lab.answer(&key, &second, "\"b\"").await;
+    assert_eq!(lab.end(&key).await, text_of("a then b"));
+    assert_eq!(try_answer(&second).await, EngineError::Store(StoreError::Refused(Refused::Settled)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_label_that_cannot_be_one_is_refused_and_the_handler_can_go_on() {
+    let bad_label = handler(|mut ctx: Ctx, _input| async move {
+        for label in ["", "no spaces", "ä", &"x".repeat(65)] {
+            assert_eq!(ctx.ask(label, Approve).await, Err(Stop::Refused(Refused::BadLabel)), "{label:?}");
+        }
+        let said = ctx.ask(&"x".repeat(64), Approve).await?;
+        answer(&said)
+    });
+    let lab = Lab::start(vec![one_worker("ask", bad_label)]).await;
+    let key = lab.create("ask").await;
+    let question = lab.asks(&key, 1).await.remove(0);
+    lab.answer(&key, &question, "\"yes\"").await;
+    assert_eq!(lab.end(&key).await, text_of("yes"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_question_ends_the_task_with_its_reason_if_the_handler_passes_it_on() {
+    let bad_label = handler(|mut ctx: Ctx, _input| async move {
+        ctx.ask("no spaces", Approve).await?;
+        answer("never")
+    });
+    let lab = Lab::start(vec![tool("ask", bad_label)]).await;
+    let key = lab.create("ask").await;
+    let Outcome::Refusal(fault) = lab.end(&key).await else { panic!("it did not fail") };
+    assert_eq!(&*fault.message, Refused::BadLabel.to_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_cannot_be_read_reaches_the_handler_as_such() {
+    let lab = Lab::start(vec![tool("ask", asks(&Log::new()))]).await;
+    let key = lab.create("ask").await;
+    let question = lab.asks(&key, 1).await.remove(0);
+    lab.answer(&key, &question, "null").await;
+    let Outcome::Refusal(fault) = lab.end(&key).await else { panic!("it did not fail") };
+    assert_eq!(&*fault.message, "the answer does not fit the question: nothing was answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_may_ask_as_many_questions_at_once_as_the_limit_says() {
+    let log = Log::new();
+    let many = handler({
+        let log = log.clone();
+        move |mut ctx: Ctx, _input| {
+            let log = log.clone();
+            async move {
+                let asked = (0..=longhaul_task::QUESTIONS_OPEN_MAX).map(|n| {
+                    let log = log.clone();
+                    ctx.fork(&n.to_string(), |mut ctx| async move {
+                        let said = ctx.ask("approve", Approve).await;
+                        if said == Err(Stop::Refused(Refused::TooManyQuestions)) {
+                            log.say("too many");
+                        }
+                        said
+                    })
+                });
+                futures_util::future::join_all(asked).await;
+                answer("done")
+            }
+        }
+    });
+    let lab = Lab::start(vec![tool("ask", many)]).await;
+    let key = lab.create("ask").await;
+    let questions = lab.asks(&key, longhaul_task::QUESTIONS_OPEN_MAX).await;
+    log.hears("too many").await;
+    for question in &questions {
+        lab.answer(&key, question, "\"yes\"").await;
+    }
+    assert_eq!(lab.end(&key).await, text_of("done"));
+    assert_eq!(log.said().len(), 1);
+    lab.counts("ask", (0, 0)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn workers_are_neither_lost_nor_doubled_when_branches_on_many_threads_ask_and_go_on() {
+    let spawned = handler(|mut ctx: Ctx, _input| async move {
+        let branches: Vec<_> = (0..3)
+            .map(|n| {
+                tokio::spawn(ctx.fork(&n.to_string(), |mut ctx| async move {
+                    for _ in 0..3 {
+                        ctx.ask("approve", Approve).await?;
+                    }
+                    Ok::<(), Stop>(())
+                }))
+            })
+            .collect();
+        for branch in branches {
+            branch.await.unwrap()?;
+        }
+        answer("done")
+    });
+    let limits = ToolLimits { running_max: 2, ..ToolLimits::default() };
+    let lab = Arc::new(Lab::start(vec![Tool { limits, ..tool("ask", spawned) }, tool("echo", echo())]).await);
+    let tasks: Vec<_> = (0..12)
+        .map(|_| {
+            let lab = Arc::clone(&lab);
+            tokio::spawn(async move {
+                let key = lab.create("ask").await;
+                loop {
+                    let settled_or_asks = |task: &longhaul_task::Task| task.is_settled() || common::is_waiting(task);
+                    let task = lab.until(&key, "a question or the end", settled_or_asks).await;
+                    if task.is_settled() {
+                        return lab.end(&key).await;
+                    }
+                    for question in task.phase.questions().into_iter().flatten() {
+                        lab.answer(&key, &question.key, "\"yes\"").await;
+                    }
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(common::must_come("the end", task).await.unwrap(), text_of("done"));
+    }
+    lab.counts("ask", (0, 0)).await;
+    let after = lab.try_create("ask", "{}").await.unwrap();
+    assert_eq!(phase(&after), PhaseName::Running);
+}

@@ -1,0 +1,293 @@
+//! Ordinary calls: a handler that runs while its client waits, in rounds if it has questions.
+
+mod common;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use common::{Approve, Door, Lab, Log, answer, echo, handler, must_come, one_worker, text_of, tool, waits_at};
+use longhaul_engine::{Call, CallEnd, Ctx, Engine, EngineError, Handler, Requestor, Stop, Tool, ToolLimits};
+use longhaul_task::{Fault, Json, Outcome, QuestionKind};
+
+/// A client that answers elicitations, and takes any answer but a number for one.
+struct Client {
+    elicitation: bool,
+}
+
+impl Requestor for Client {
+    fn can_answer(&self, kind: QuestionKind, _params: &Json) -> bool {
+        self.elicitation && kind == QuestionKind::Elicitation
+    }
+
+    fn fits(&self, _kind: QuestionKind, _params: &Json, answer: &Json) -> Result<(), String> {
+        if answer.as_str().parse::<f64>().is_ok() { Err("a number".into()) } else { Ok(()) }
+    }
+}
+
+fn call(answers: &[(&str, &str)]) -> Call {
+    let answers: HashMap<String, Json> =
+        answers.iter().map(|(key, text)| ((*key).to_owned(), Json::from_text(*text))).collect();
+    Call { answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
+}
+
+async fn run(engine: &Engine, tool: &str, input: &str, call: Call) -> CallEnd {
+    must_come("the end of the call", engine.call(&tool.into(), Json::from_text(input), call)).await.unwrap()
+}
+
+#[track_caller]
+fn done(end: CallEnd) -> Outcome {
+    match end {
+        CallEnd::Done(outcome) => outcome,
+        other => panic!("not done: {other:?}"),
+    }
+}
+
+/// The keys of the open questions, and what was answered already.
+#[track_caller]
+fn asked(end: CallEnd) -> (Vec<String>, Vec<(String, Json)>) {
+    match end {
+        CallEnd::Asks { questions, answered } => {
+            (questions.into_iter().map(|question| question.key).collect(), answered)
+        }
+        other => panic!("it asks nothing: {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_runs_its_handler_and_stores_nothing() {
+    let lab = Lab::start(vec![tool("echo", echo())]).await;
+    assert_eq!(done(run(&lab.engine, "echo", "\"hello\"", call(&[])).await), text_of("hello"));
+    assert_eq!(lab.store.calls("create"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_error_and_a_refusal_come_back_as_they_are() {
+    let refusal = Outcome::Refusal(Fault { code: -32602, message: "no".into(), data: None });
+    let error = Outcome::Answer { body: Json::from_text("{}"), is_error: true };
+    for outcome in [refusal, error] {
+        let returns = outcome.clone();
+        let lab = Lab::start(vec![tool(
+            "work",
+            handler(move |_ctx, _input| {
+                let outcome = returns.clone();
+                async move { Ok(outcome) }
+            }),
+        )])
+        .await;
+        assert_eq!(done(run(&lab.engine, "work", "{}", call(&[])).await), outcome);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_has_the_limits_of_its_tool() {
+    let limits = ToolLimits { input_bytes_max: 4, result_bytes_max: 3, ..ToolLimits::default() };
+    let prelude = Some(echo());
+    let lab = Lab::start(vec![Tool { limits, prelude, ..tool("echo", echo()) }]).await;
+    assert_eq!(
+        done(run(&lab.engine, "echo", "123", call(&[])).await),
+        Outcome::Answer { body: Json::from_text("123"), is_error: false }
+    );
+    assert_eq!(common::code(&done(run(&lab.engine, "echo", "1234", call(&[])).await)), "RESULT_TOO_LARGE");
+    let too_large = EngineError::InputTooLarge { bytes: 5, bytes_max: 4 };
+    let input = Json::from_text("12345");
+    let refused = lab.engine.call(&"echo".into(), input.clone(), call(&[])).await;
+    assert_eq!(refused.unwrap_err(), too_large);
+    let refused = lab.engine.before_task(&"echo".into(), input.clone(), call(&[])).await;
+    assert_eq!(refused.unwrap_err(), too_large);
+    let unknown = lab.engine.call(&"ohce".into(), input, call(&[])).await;
+    assert_eq!(unknown.unwrap_err(), EngineError::NoSuchTool("ohce".into()));
+}
+
+fn asks_in_a_row() -> Arc<dyn Handler> {
+    handler(|mut ctx: Ctx, _input| async move {
+        let name = ctx.ask("name", Approve).await?;
+        let colour = ctx.ask("colour", Approve).await?;
+        let other = ctx.ask("colour", Approve).await?;
+        answer(&format!("{name} {colour} {other}"))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_round_gets_further_with_the_answers_of_the_rounds_before() {
+    let lab = Lab::start(vec![tool("ask", asks_in_a_row())]).await;
+    let mut answers = Vec::new();
+    for (key, text) in [("name", "\"ada\""), ("colour", "\"red\""), ("colour-2", "\"blue\"")] {
+        let (questions, answered) = asked(run(&lab.engine, "ask", "{}", call(&answers)).await);
+        assert_eq!(questions, [key]);
+        let expected: Vec<(String, Json)> =
+            answers.iter().map(|(key, text): &(&str, &str)| ((*key).into(), Json::from_text(*text))).collect();
+        assert_eq!(answered, expected, "what was answered has to come along again");
+        answers.push((key, text));
+    }
+    assert_eq!(done(run(&lab.engine, "ask", "{}", call(&answers)).await), text_of("ada red blue"));
+}
+
+fn asks_side_by_side() -> Arc<dyn Handler> {
+    handler(|mut ctx: Ctx, _input| async move {
+        let left = ctx.fork("left", |mut ctx| async move { ctx.ask("left", Approve).await });
+        let right = ctx.fork("right", |mut ctx| async move { ctx.ask("right", Approve).await });
+        let (left, right) = tokio::join!(left, right);
+        answer(&format!("{} {}", left?, right?))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn branches_ask_together_and_an_answer_to_one_leaves_the_other_open() {
+    let lab = Lab::start(vec![tool("ask", asks_side_by_side())]).await;
+    assert_eq!(asked(run(&lab.engine, "ask", "{}", call(&[])).await).0, ["left", "right"]);
+    let (questions, answered) = asked(run(&lab.engine, "ask", "{}", call(&[("right", "\"r\"")])).await);
+    assert_eq!(questions, ["left"]);
+    assert_eq!(answered, [("right".to_owned(), Json::from_text("\"r\""))]);
+    let both = call(&[("right", "\"r\""), ("left", "\"l\"")]);
+    assert_eq!(done(run(&lab.engine, "ask", "{}", both).await), text_of("l r"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_works_is_waited_for_before_the_client_is_asked() {
+    let door = Door::shut();
+    let half = handler({
+        let door = door.clone();
+        move |mut ctx: Ctx, _input| {
+            let door = door.clone();
+            async move {
+                let ask = ctx.fork("asks", |mut ctx| async move { ctx.ask("now", Approve).await });
+                let work = ctx.fork("works", |mut ctx| async move {
+                    door.pass().await;
+                    ctx.ask("later", Approve).await
+                });
+                let (said, _) = tokio::join!(ask, work);
+                answer(&said?)
+            }
+        }
+    });
+    let lab = Lab::start(vec![tool("ask", half)]).await;
+    let (end, ()) = tokio::join!(run(&lab.engine, "ask", "{}", call(&[])), async {
+        tokio::task::yield_now().await;
+        door.open();
+    });
+    assert_eq!(asked(end).0, ["now", "later"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_fit_stops_the_call() {
+    let lab = Lab::start(vec![tool("ask", asks_in_a_row())]).await;
+    let end = run(&lab.engine, "ask", "{}", call(&[("name", "7")])).await;
+    assert!(matches!(&end, CallEnd::Stopped(Stop::BadAnswer(why)) if why == "a number"), "{end:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_not_asked_what_it_cannot_answer() {
+    let careful = handler(|mut ctx: Ctx, _input| async move {
+        if ctx.can_ask(&Approve) {
+            ctx.ask("approve", Approve).await?;
+        }
+        answer("without asking")
+    });
+    let lab = Lab::start(vec![tool("ask", asks_in_a_row()), tool("careful", careful)]).await;
+    let mute = || Call { requestor: Arc::new(Client { elicitation: false }), ..call(&[]) };
+    let end = run(&lab.engine, "ask", "{}", mute()).await;
+    assert!(matches!(end, CallEnd::Stopped(Stop::CannotAsk(QuestionKind::Elicitation))), "{end:?}");
+    assert_eq!(done(run(&lab.engine, "careful", "{}", mute()).await), text_of("without asking"));
+    assert_eq!(asked(run(&lab.engine, "careful", "{}", call(&[])).await).0, ["approve"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_the_limit_of_calls_the_next_one_waits_its_turn() {
+    let (door, log) = (Door::shut(), Log::new());
+    let limits = ToolLimits { calls_max: 1, ..ToolLimits::default() };
+    let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
+    let calls: Vec<_> = (0..2)
+        .map(|n: u8| {
+            let engine = lab.engine.clone();
+            tokio::spawn(async move { run(&engine, "work", &n.to_string(), call(&[])).await })
+        })
+        .collect();
+    log.hears("start 0").await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(log.said(), ["start 0"]);
+    door.open_wide();
+    for call in calls {
+        assert_eq!(done(call.await.unwrap()), text_of("done"));
+    }
+    assert_eq!(log.said(), ["start 0", "done 0", "start 1", "done 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_client_goes_away_drops_its_handler_and_gives_up_its_turn() {
+    let log = Log::new();
+    let forever = handler({
+        let log = log.clone();
+        move |_ctx, _input| {
+            let log = log.clone();
+            async move {
+                let _dropped = log.on_drop("dropped");
+                log.say("start");
+                std::future::pending().await
+            }
+        }
+    });
+    let limits = ToolLimits { calls_max: 1, ..ToolLimits::default() };
+    let lab = Lab::start(vec![Tool { limits, ..tool("work", forever) }]).await;
+    for times in 1..=2 {
+        tokio::select! {
+            end = run(&lab.engine, "work", "{}", call(&[])) => panic!("it ended: {end:?}"),
+            () = log.hears_times("start", times) => {}
+        }
+        assert_eq!(log.said().iter().filter(|word| *word == "dropped").count(), times);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_reaches_the_client_that_waits() {
+    let reports = handler(|mut ctx: Ctx, _input| async move {
+        ctx.progress(1.0, Some(2.0), "half").await?;
+        ctx.report("nobody stores this").await?;
+        answer("done")
+    });
+    let lab = Lab::start(vec![tool("work", reports)]).await;
+    let (sender, mut progress) = tokio::sync::mpsc::unbounded_channel();
+    done(run(&lab.engine, "work", "{}", Call { progress: Some(sender), ..call(&[]) }).await);
+    let word = progress.recv().await.unwrap();
+    assert_eq!((word.done, word.total, word.message.as_deref()), (1.0, Some(2.0), Some("half")));
+    assert!(progress.recv().await.is_none());
+}
+
+/// Asks for a name first; the task itself gets the name as its arguments.
+fn with_prelude() -> Tool {
+    let prelude = handler(|mut ctx: Ctx, input: Json| async move {
+        if input.as_str() == "\"refuse\"" {
+            return Ok(Outcome::Answer { body: Json::from_text("\"no\""), is_error: true });
+        }
+        let name = ctx.ask("name", Approve).await?;
+        answer(&name)
+    });
+    Tool { prelude: Some(prelude), ..one_worker("greet", echo()) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_before_a_task_becomes_its_arguments() {
+    let lab = Lab::start(vec![with_prelude()]).await;
+    let greet: Arc<str> = "greet".into();
+    let input = Json::from_text("{}");
+    let end = lab.engine.before_task(&greet, input.clone(), call(&[])).await.unwrap().unwrap_err();
+    assert_eq!(asked(end).0, ["name"]);
+    let ready = lab.engine.before_task(&greet, input, call(&[("name", "\"ada\"")])).await.unwrap().unwrap();
+    let key = lab.create_on("greet", ready.as_str()).await;
+    assert_eq!(lab.end(&key).await, text_of("ada"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ordinary_call_goes_through_the_prelude_too() {
+    let lab = Lab::start(vec![with_prelude()]).await;
+    assert_eq!(asked(run(&lab.engine, "greet", "{}", call(&[])).await).0, ["name"]);
+    assert_eq!(done(run(&lab.engine, "greet", "{}", call(&[("name", "\"ada\"")])).await), text_of("ada"));
+    let refused = done(run(&lab.engine, "greet", "\"refuse\"", call(&[])).await);
+    assert_eq!(refused, Outcome::Answer { body: Json::from_text("\"no\""), is_error: true });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_without_a_prelude_takes_its_arguments_as_they_are() {
+    let lab = Lab::start(vec![tool("echo", echo())]).await;
+    let ready = lab.engine.before_task(&"echo".into(), Json::from_text("1"), call(&[])).await.unwrap().unwrap();
+    assert_eq!(ready.as_str(), "1");
+}

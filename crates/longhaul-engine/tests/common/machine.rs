@@ -1,0 +1,49 @@
+//! One disk, and processes that come and go on it.
+
+use std::sync::Arc;
+
+use longhaul_store::Store;
+use longhaul_store::memory::MemoryDisk;
+use longhaul_task::Timestamp;
+use tokio::runtime::{Builder, Runtime};
+
+use super::{START, TestStore};
+
+/// A machine whose processes do not end: they are killed.
+pub struct Machine {
+    disk: MemoryDisk,
+    now: Timestamp,
+}
+
+impl Machine {
+    pub fn new() -> Self {
+        Self { disk: MemoryDisk::default(), now: START }
+    }
+
+    /// Runs a process on paused time. When that life ends it is killed: nothing in it gets another word.
+    pub fn run<T>(&mut self, life: impl AsyncFnOnce(Arc<TestStore>) -> T) -> T {
+        let process = runtime();
+        let (end, store) = process.block_on(async {
+            let store = TestStore::open(&self.disk, self.now);
+            (life(Arc::clone(&store)).await, store)
+        });
+        process.shutdown_background();
+        let embedded = store.inner();
+        drop(store);
+        self.now = runtime().block_on(async {
+            let now = embedded.now().await.unwrap();
+            embedded.close().await;
+            now
+        });
+        end
+    }
+
+    /// Lets time pass while no process runs.
+    pub fn wait_ms(&mut self, ms: u64) {
+        self.now = self.now.plus_ms(ms);
+    }
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}

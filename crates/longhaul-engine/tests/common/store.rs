@@ -1,0 +1,224 @@
+//! The memory store, with a hand on it: calls can be counted, made to fail, and answered late.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_store::embedded::Limits;
+use longhaul_store::memory::MemoryDisk;
+use longhaul_store::{
+    Applied, ClaimNext, Claimed, Clock, Count, Due, Embedded, Listing, NewTask, Orphan, Snapshot, Store, StoreError,
+    TaskPage, Watch,
+};
+use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// Calls go by the name of the method, or of the event that is applied.
+#[derive(Debug)]
+pub struct TestStore {
+    inner: Embedded,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: HashMap<&'static str, usize>,
+    /// What the next calls are answered with, instead of being carried out, and how often.
+    faults: HashMap<&'static str, (StoreError, usize)>,
+    holds: HashMap<&'static str, Hold>,
+}
+
+/// Calls that are carried out, and whose answers are kept back.
+#[derive(Debug, Clone)]
+pub struct Hold {
+    carried_out: Arc<Semaphore>,
+    answered: Arc<Semaphore>,
+}
+
+impl Hold {
+    /// Waits until one more call was carried out.
+    pub async fn carried_out(&self) {
+        super::must_come("a call to hold back", self.carried_out.acquire()).await.unwrap().forget();
+    }
+
+    /// Lets one call be answered.
+    pub fn let_go(&self) {
+        self.answered.add_permits(1);
+    }
+}
+
+impl TestStore {
+    pub fn empty() -> Arc<Self> {
+        Self::open(&MemoryDisk::default(), super::START)
+    }
+
+    /// The store of a process that begins then, on what is there.
+    pub fn open(disk: &MemoryDisk, now: Timestamp) -> Arc<Self> {
+        let clock = TokioClock { runtime: Handle::current(), begin: Instant::now(), origin: now };
+        let inner = Embedded::start(disk.left_behind(), disk.reader(), clock, &Limits::default()).unwrap();
+        Arc::new(Self { inner, state: Mutex::default() })
+    }
+
+    pub fn inner(&self) -> Embedded {
+        self.inner.clone()
+    }
+
+    /// How often that was called.
+    pub fn calls(&self, of: &str) -> usize {
+        self.state.lock().calls.get(of).copied().unwrap_or(0)
+    }
+
+    /// So many calls of that kind fail.
+    pub fn fail(&self, of: &'static str, times: usize, error: StoreError) {
+        self.state.lock().faults.insert(of, (error, times));
+    }
+
+    /// From now on calls of that kind are answered only when they are let go.
+    pub fn hold(&self, of: &'static str) -> Hold {
+        let hold = Hold { carried_out: Arc::new(Semaphore::new(0)), answered: Arc::new(Semaphore::new(0)) };
+        self.state.lock().holds.insert(of, hold.clone());
+        hold
+    }
+
+    /// Answers at once again.
+    pub fn hold_no_more(&self, of: &'static str) {
+        self.state.lock().holds.remove(of);
+    }
+
+    fn disturbed(&self, of: &'static str) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        *state.calls.entry(of).or_default() += 1;
+        match state.faults.get_mut(of) {
+            Some((error, times)) if *times > 0 => {
+                *times -= 1;
+                Err(error.clone())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn carry_out<T: Send + 'static>(
+        &self,
+        of: &'static str,
+        work: impl AsyncFnOnce(Embedded) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.disturbed(of)?;
+        let inner = self.inner.clone();
+        // Paused time does not move while a blocking task runs.
+        let carried_out = tokio::task::spawn_blocking(move || Handle::current().block_on(work(inner)));
+        let answer = carried_out.await.unwrap_or_else(|_| Err(StoreError::Stopped("the process ends".into())));
+        let hold = self.state.lock().holds.get(of).cloned();
+        if let Some(hold) = hold {
+            hold.carried_out.add_permits(1);
+            hold.answered.acquire().await.unwrap().forget();
+        }
+        answer
+    }
+}
+
+#[async_trait]
+impl Store for TestStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.disturbed("now")?;
+        // As from a server: not at once.
+        tokio::task::yield_now().await;
+        self.inner.now().await
+    }
+
+    async fn create(&self, new: NewTask) -> Result<Applied, StoreError> {
+        self.carry_out("create", async move |inner| inner.create(new).await).await
+    }
+
+    async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
+        self.disturbed("read")?;
+        self.inner.read(key).await
+    }
+
+    async fn apply(&self, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
+        let key = key.clone();
+        self.carry_out(event.name(), async move |inner| inner.apply(&key, event).await).await
+    }
+
+    async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError> {
+        self.carry_out("claim", async move |inner| inner.claim(claim).await).await
+    }
+
+    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
+        self.inner.list(of).await
+    }
+
+    async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError> {
+        self.inner.children(key).await
+    }
+
+    async fn due(&self, limit: usize) -> Result<Due, StoreError> {
+        self.disturbed("due")?;
+        self.inner.due(limit).await
+    }
+
+    async fn next_queued(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.disturbed("next_queued")?;
+        self.inner.next_queued().await
+    }
+
+    async fn census(&self) -> Result<Vec<Count>, StoreError> {
+        self.disturbed("census")?;
+        self.inner.census().await
+    }
+
+    async fn join(&self, node: NodeId, lease_ms: Option<u64>) -> Result<(), StoreError> {
+        self.inner.join(node, lease_ms).await
+    }
+
+    async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+        self.disturbed("orphans")?;
+        self.inner.orphans(limit).await
+    }
+
+    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<(), StoreError> {
+        let key = key.clone();
+        self.carry_out("record", async move |inner| inner.record(&key, fence, record).await).await
+    }
+
+    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError> {
+        self.disturbed("records")?;
+        self.inner.records(key, epoch).await
+    }
+
+    async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {
+        self.disturbed("progress")?;
+        self.inner.progress(key, fence, progress).await
+    }
+
+    fn watch(&self, key: &TaskKey) -> Watch {
+        self.inner.watch(key)
+    }
+
+    async fn secret(&self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        let name = name.to_owned();
+        self.carry_out("secret", async move |inner| inner.secret(&name, fresh).await).await
+    }
+
+    async fn stopped(&self) -> String {
+        self.inner.stopped().await
+    }
+}
+
+/// The runtime's clock, paused or not, as the store's own.
+#[derive(Debug)]
+struct TokioClock {
+    runtime: Handle,
+    begin: Instant,
+    origin: Timestamp,
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        // The writer's thread does not belong to the runtime, whose time it is.
+        let _inside = self.runtime.enter();
+        self.origin.plus_ms(u64::try_from(self.begin.elapsed().as_millis()).unwrap())
+    }
+}

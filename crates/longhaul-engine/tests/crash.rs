@@ -1,0 +1,328 @@
+//! A process is killed, and the next one finds what it left: nothing acknowledged is lost, nothing runs twice.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{
+    Approve, Door, Lab, Log, Machine, answer, code, echo, handler, one_worker, phase, text_of, tool, waits_at,
+};
+use longhaul_engine::{Ctx, EngineError, EngineLimits, Handler, Tool};
+use longhaul_store::StoreError;
+use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy, Refused, TaskKey, ToolRef};
+
+fn on_crash(on_crash: OnCrash, tool: Tool) -> Tool {
+    Tool { policy: Policy { on_crash, ..tool.policy.clone() }, ..tool }
+}
+
+/// Says which attempt it is, and stays until its door opens.
+fn says_attempt(door: &Door, log: &Log) -> Arc<dyn Handler> {
+    let (door, log) = (door.clone(), log.clone());
+    handler(move |ctx: Ctx, _input| {
+        let (door, log) = (door.clone(), log.clone());
+        async move {
+            log.say(format!("attempt {}", ctx.attempt()));
+            door.pass().await;
+            answer(&format!("attempt {}", ctx.attempt()))
+        }
+    })
+}
+
+#[test]
+fn a_task_that_was_running_fails_and_says_so_before_the_next_engine_has_started() {
+    let mut machine = Machine::new();
+    let (door, log) = (Door::shut(), Log::new());
+    let tools = || vec![tool("work", says_attempt(&door, &log))];
+    let key = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let key = lab.create("work").await;
+        log.hears("attempt 1").await;
+        key
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let task = lab.read(&key).await;
+        assert_eq!(code(task.phase.outcome().unwrap()), "CRASH_RECOVERY");
+        assert!(task.message.is_some());
+        door.open_wide();
+        // Time jumps over everything that could happen by itself.
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert_eq!(lab.read(&key).await, task);
+        assert_eq!(lab.load("work"), (0, 0));
+    });
+    assert_eq!(log.said(), ["attempt 1"]);
+}
+
+#[test]
+fn a_task_that_retries_runs_again_after_its_backoff() {
+    let mut machine = Machine::new();
+    let (door, log) = (Door::shut(), Log::new());
+    let tools = || vec![on_crash(OnCrash::Retry, tool("work", says_attempt(&door, &log)))];
+    let key = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let key = lab.create("work").await;
+        log.hears("attempt 1").await;
+        key
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let task = lab.read(&key).await;
+        assert_eq!(phase(&task), PhaseName::Queued, "it belongs to nobody once the engine has started");
+        let longhaul_task::Phase::Queued { not_before } = task.phase else { unreachable!() };
+        assert_eq!(not_before.ms_since(task.updated_at), Policy::default().backoff_ms);
+        door.open();
+        assert_eq!(lab.end(&key).await, text_of("attempt 2"));
+        lab.counts("work", (0, 0)).await;
+    });
+    assert_eq!(log.said(), ["attempt 1", "attempt 2"]);
+}
+
+#[test]
+fn a_backoff_that_passed_while_no_process_ran_is_over() {
+    let mut machine = Machine::new();
+    let log = Log::new();
+    let tools = |door: &Door| vec![on_crash(OnCrash::Retry, tool("work", says_attempt(door, &log)))];
+    let (shut, open) = (Door::shut(), Door::shut());
+    open.open_wide();
+    let key =
+        machine.run(async |store| Lab::on(&store, tools(&shut), EngineLimits::default()).await.create("work").await);
+    machine.run(async |store| {
+        Lab::on(&store, tools(&shut), EngineLimits::default()).await;
+    });
+    machine.wait_ms(3_600_000);
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(&open), EngineLimits::default()).await;
+        let began = lab.engine.now().await.unwrap();
+        assert_eq!(lab.end(&key).await, text_of("attempt 2"));
+        let waited_ms = lab.read(&key).await.updated_at.ms_since(began);
+        assert!(waited_ms < Policy::default().backoff_ms, "it waited for {waited_ms} ms more");
+    });
+}
+
+#[test]
+fn a_task_fails_when_it_has_had_all_its_attempts() {
+    let mut machine = Machine::new();
+    let (door, log) = (Door::shut(), Log::new());
+    let policy = Policy { on_crash: OnCrash::Retry, attempts_max: 3, ..Policy::default() };
+    let tools = || vec![Tool { policy: policy.clone(), ..tool("work", says_attempt(&door, &log)) }];
+    let key = machine.run(async |store| Lab::on(&store, tools(), EngineLimits::default()).await.create("work").await);
+    for attempt in 2..=3 {
+        machine.run(async |store| {
+            let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+            log.hears(&format!("attempt {attempt}")).await;
+            assert_eq!(phase(&*lab.read(&key).await), PhaseName::Running);
+        });
+    }
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        assert_eq!(code(lab.read(&key).await.phase.outcome().unwrap()), "CRASH_RECOVERY");
+        assert_eq!(lab.read(&key).await.attempt, 3);
+        tokio::time::sleep(Duration::from_secs(600)).await;
+    });
+    let later: Vec<String> = log.said().into_iter().filter(|word| word != "attempt 1").collect();
+    assert_eq!(later, ["attempt 2", "attempt 3"]);
+}
+
+#[test]
+fn what_was_queued_is_still_queued_and_runs_once_and_counts() {
+    let mut machine = Machine::new();
+    let (door, log) = (Door::shut(), Log::new());
+    let limits = EngineLimits { open_per_owner_max: 4, ..EngineLimits::default() };
+    let keys: Vec<TaskKey> = machine.run(async |store| {
+        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &log))], limits.clone()).await;
+        let mut keys = Vec::new();
+        for n in 0..4 {
+            keys.push(lab.create_on("work", &n.to_string()).await);
+        }
+        log.hears("start 0").await;
+        keys
+    });
+    let later = Log::new();
+    machine.run(async |store| {
+        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &later))], limits).await;
+        // One failed in the recovery, three are open: there is room for one more.
+        lab.create_on("work", "4").await;
+        assert_eq!(lab.try_create("work", "5").await.unwrap_err(), EngineError::TooManyOpen { open_max: 4 });
+        door.open_wide();
+        assert_eq!(code(&lab.end(&keys[0]).await), "CRASH_RECOVERY");
+        for key in &keys[1..] {
+            assert_eq!(lab.end(key).await, text_of("done"));
+            assert_eq!(lab.read(key).await.attempt, 1);
+        }
+        later.hears("done 4").await;
+        lab.counts("work", (0, 0)).await;
+    });
+    for n in 1..=4 {
+        assert_eq!(later.said().iter().filter(|word| **word == format!("start {n}")).count(), 1);
+    }
+}
+
+#[test]
+fn an_end_that_was_seen_stays_the_end() {
+    let mut machine = Machine::new();
+    let tools = || vec![on_crash(OnCrash::Retry, tool("echo", echo()))];
+    let ended = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let key = lab.create_on("echo", "1").await;
+        lab.end(&key).await;
+        lab.read(&key).await
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert_eq!(lab.read(&ended.key).await, ended);
+    });
+}
+
+fn asks() -> Arc<dyn Handler> {
+    handler(|mut ctx: Ctx, _input| async move {
+        let said = ctx.ask("approve", Approve).await?;
+        answer(&format!("{said} to attempt {}", ctx.attempt()))
+    })
+}
+
+#[test]
+fn a_question_goes_with_its_attempt_and_the_next_attempt_asks_its_own() {
+    let mut machine = Machine::new();
+    let tools = || vec![on_crash(OnCrash::Retry, tool("ask", asks()))];
+    let (key, first) = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let key = lab.create("ask").await;
+        let first = lab.asks(&key, 1).await.remove(0);
+        (key, first)
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let stale = lab.engine.answer(&key, first.clone(), Json::from_text("\"late\"")).await;
+        assert_eq!(stale.unwrap_err(), EngineError::Store(StoreError::Refused(Refused::NoSuchQuestion)));
+        let second = lab.asks(&key, 1).await.remove(0);
+        assert_ne!(first, second);
+        lab.answer(&key, &second, "\"yes\"").await;
+        assert_eq!(lab.end(&key).await, text_of("yes to attempt 2"));
+        lab.counts("ask", (0, 0)).await;
+    });
+}
+
+#[test]
+fn an_answer_that_was_taken_does_not_survive_a_crash_without_resume() {
+    let mut machine = Machine::new();
+    let asks_and_stays = || {
+        handler(|mut ctx: Ctx, _input| async move {
+            let said = ctx.ask("approve", Approve).await?;
+            ctx.report(&said).await?;
+            ctx.ask("again", Approve).await?;
+            answer(&said)
+        })
+    };
+    let tools = || vec![on_crash(OnCrash::Retry, tool("ask", asks_and_stays()))];
+    let key = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let key = lab.create("ask").await;
+        let question = lab.asks(&key, 1).await.remove(0);
+        lab.answer(&key, &question, "\"before\"").await;
+        lab.until(&key, "the report", |task| task.message.as_deref() == Some("before")).await;
+        key
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        for said in ["\"after\"", "\"done\""] {
+            let question = lab.asks(&key, 1).await.remove(0);
+            lab.answer(&key, &question, said).await;
+            lab.until(&key, "the next step", |task| {
+                task.phase.questions().is_none_or(|open| open.find(&question).is_none())
+            })
+            .await;
+        }
+        assert_eq!(lab.end(&key).await, text_of("after"));
+    });
+}
+
+#[test]
+fn a_task_that_waited_for_an_answer_fails_like_a_running_one() {
+    let mut machine = Machine::new();
+    let tools = || vec![tool("ask", asks())];
+    let (key, question) = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let key = lab.create("ask").await;
+        let question = lab.asks(&key, 1).await.remove(0);
+        (key, question)
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        assert_eq!(code(lab.read(&key).await.phase.outcome().unwrap()), "CRASH_RECOVERY");
+        let late = lab.engine.answer(&key, question, Json::from_text("1")).await;
+        assert_eq!(late.unwrap_err(), EngineError::Store(StoreError::Refused(Refused::Settled)));
+    });
+}
+
+fn version(version: &str, tool: Tool) -> Tool {
+    Tool { tool: ToolRef::new(Arc::clone(&tool.tool.name), version), ..tool }
+}
+
+#[test]
+fn a_queued_task_whose_tool_is_gone_fails_after_the_documented_wait_and_not_earlier() {
+    let mut machine = Machine::new();
+    let door = Door::shut();
+    let limits = EngineLimits { tool_gone_ms: 60_000, ..EngineLimits::default() };
+    let key = machine.run(async |store| {
+        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
+        lab.create("work").await;
+        lab.create("work").await
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, vec![tool("other", echo())], limits.clone()).await;
+        let began = lab.engine.now().await.unwrap();
+        assert_eq!(phase(&*lab.read(&key).await), PhaseName::Queued);
+        assert_eq!(code(&lab.end(&key).await), "TOOL_GONE");
+        assert!(lab.read(&key).await.updated_at >= began.plus_ms(limits.tool_gone_ms));
+    });
+}
+
+#[test]
+fn a_task_for_one_version_is_not_run_by_another_and_waits_for_its_own() {
+    let mut machine = Machine::new();
+    let (shut, open) = (Door::shut(), Door::shut());
+    open.open_wide();
+    let (one, two) = (Log::new(), Log::new());
+    let first = |door: &Door| version("1", one_worker("work", waits_at(door, &one)));
+    let key = machine.run(async |store| {
+        let lab = Lab::on(&store, vec![first(&shut)], EngineLimits::default()).await;
+        lab.create_on("work", "1").await;
+        lab.create_on("work", "2").await
+    });
+    machine.run(async |store| {
+        let lab =
+            Lab::on(&store, vec![version("2", one_worker("work", waits_at(&open, &two)))], EngineLimits::default())
+                .await;
+        let own = lab.create_on("work", "3").await;
+        assert_eq!(lab.end(&own).await, text_of("done"));
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        assert_eq!(phase(&*lab.read(&key).await), PhaseName::Queued);
+    });
+    assert_eq!(two.said(), ["start 3", "done 3"]);
+    machine.run(async |store| {
+        let lab = Lab::on(&store, vec![first(&open)], EngineLimits::default()).await;
+        assert_eq!(lab.end(&key).await, text_of("done"));
+    });
+}
+
+#[test]
+fn many_tasks_of_a_dead_process_are_all_dealt_with_before_the_engine_has_started() {
+    let mut machine = Machine::new();
+    let (door, log) = (Door::shut(), Log::new());
+    let limits = longhaul_engine::ToolLimits { running_max: 3_000, ..longhaul_engine::ToolLimits::default() };
+    let tools = || vec![Tool { limits: limits.clone(), ..tool("work", waits_at(&door, &log)) }];
+    let keys = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let made = (0..2_500).map(|_| lab.create("work"));
+        futures_util::future::join_all(made).await
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        for key in &keys {
+            assert!(matches!(lab.read(key).await.phase.outcome(), Some(Outcome::Refusal(_))));
+        }
+        assert_eq!(lab.load("work"), (0, 0));
+    });
+}

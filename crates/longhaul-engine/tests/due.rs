@@ -1,0 +1,220 @@
+//! Time ends what takes too long and deletes what is kept no more; whoever watches the clock sleeps meanwhile.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Approve, Door, Lab, Log, answer, code, echo, handler, must_come, one_worker, text_of, tool, waits_at};
+use longhaul_engine::{Ctx, EngineError, Handler, Tool};
+use longhaul_store::StoreError;
+use longhaul_task::{Policy, Retention, TaskKey};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+fn limited(tool: Tool, running_ms_max: u64, life_ms_max: u64) -> Tool {
+    Tool { policy: Policy { running_ms_max, life_ms_max, ..tool.policy.clone() }, ..tool }
+}
+
+fn asks() -> Arc<dyn Handler> {
+    handler(|mut ctx: Ctx, _input| async move {
+        let said = ctx.ask("approve", Approve).await?;
+        answer(&said)
+    })
+}
+
+async fn pass_ms(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+async fn age_ms(lab: &Lab, key: &TaskKey) -> u64 {
+    let task = lab.read(key).await;
+    task.updated_at.ms_since(task.created_at)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_runs_too_long_fails_its_task_and_loses_its_worker() {
+    let log = Log::new();
+    let forever = handler({
+        let log = log.clone();
+        move |_ctx, _input| {
+            let dropped = log.on_drop("dropped");
+            async move {
+                std::future::pending::<()>().await;
+                drop(dropped);
+                answer("never")
+            }
+        }
+    });
+    let lab = Lab::start(vec![limited(one_worker("work", forever), 5_000, DAY_MS)]).await;
+    let key = lab.create("work").await;
+    assert_eq!(code(&lab.end(&key).await), "RUNNING_TIME");
+    let age = age_ms(&lab, &key).await;
+    assert!((5_000..6_000).contains(&age), "it ended after {age} ms");
+    log.hears("dropped").await;
+    lab.counts("work", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_an_answer_is_not_running() {
+    let lab = Lab::start(vec![limited(tool("ask", asks()), 5_000, DAY_MS)]).await;
+    let key = lab.create("ask").await;
+    let question = lab.asks(&key, 1).await.remove(0);
+    pass_ms(3_600_000).await;
+    lab.answer(&key, &question, "\"yes\"").await;
+    assert_eq!(lab.end(&key).await, text_of("yes"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_has_its_running_time_again_after_an_answer() {
+    let door = Door::shut();
+    let asks_and_works = handler({
+        let door = door.clone();
+        move |mut ctx: Ctx, _input| {
+            let door = door.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(4)).await;
+                ctx.ask("approve", Approve).await?;
+                tokio::time::sleep(Duration::from_secs(4)).await;
+                ctx.report("so far so good").await?;
+                door.pass().await;
+                answer("never")
+            }
+        }
+    });
+    let lab = Lab::start(vec![limited(tool("ask", asks_and_works), 5_000, DAY_MS)]).await;
+    let key = lab.create("ask").await;
+    let question = lab.asks(&key, 1).await.remove(0);
+    lab.answer(&key, &question, "\"yes\"").await;
+    lab.until(&key, "the report", |task| task.message.as_deref() == Some("so far so good")).await;
+    assert_eq!(code(&lab.end(&key).await), "RUNNING_TIME");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_has_one_life_whether_it_runs_or_waits_or_is_queued() {
+    let door = Door::shut();
+    let (asks, waits) = (asks(), waits_at(&door, &Log::new()));
+    let either =
+        handler(move |ctx, input| if input.as_str() == "1" { asks.run(ctx, input) } else { waits.run(ctx, input) });
+    let lab = Lab::start(vec![limited(one_worker("work", either), DAY_MS, 5_000)]).await;
+    let waiting = lab.create_on("work", "1").await;
+    lab.asks(&waiting, 1).await;
+    lab.counts("work", (0, 0)).await;
+    let running = lab.create_on("work", "2").await;
+    let queued = lab.create_on("work", "3").await;
+    assert_eq!(lab.load("work"), (1, 1));
+    for key in [&waiting, &running, &queued] {
+        assert_eq!(code(&lab.end(key).await), "LIFE_TIME");
+        let age = age_ms(&lab, key).await;
+        assert!((5_000..6_000).contains(&age), "it ended after {age} ms");
+    }
+    lab.counts("work", (0, 0)).await;
+    door.open_wide();
+    let next = lab.create_on("work", "4").await;
+    assert_eq!(lab.end(&next).await, text_of("done"));
+}
+
+async fn deleted(lab: &Lab, key: &TaskKey) {
+    must_come("the deletion", async {
+        let mut watch = lab.engine.watch(key);
+        while lab.engine.read(key).await.is_ok() {
+            watch.changed().await;
+        }
+    })
+    .await;
+    assert_eq!(lab.engine.read(key).await.unwrap_err(), EngineError::Store(StoreError::NotFound));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ended_task_is_kept_for_its_retention_and_then_deleted() {
+    let kept = |name: &str, retention| Tool { retention, ..tool(name, echo()) };
+    let lab = Lab::start(vec![
+        kept("from_end", Retention::FromEnd(30_000)),
+        kept("from_creation", Retention::FromCreation(90_000)),
+        kept("unlimited", Retention::Unlimited),
+    ])
+    .await;
+    let from_end = lab.create("from_end").await;
+    let from_creation = lab.create("from_creation").await;
+    let unlimited = lab.create("unlimited").await;
+    for key in [&from_end, &from_creation, &unlimited] {
+        lab.end(key).await;
+    }
+    pass_ms(29_000).await;
+    lab.read(&from_end).await;
+    deleted(&lab, &from_end).await;
+    lab.read(&from_creation).await;
+    deleted(&lab, &from_creation).await;
+    let age = lab.engine.now().await.unwrap().ms_since(common::START);
+    assert!((90_000..91_000).contains(&age), "it was deleted after {age} ms");
+    pass_ms(DAY_MS / 4).await;
+    lab.read(&unlimited).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_has_not_ended_does_not_expire() {
+    let door = Door::shut();
+    let tools = vec![Tool { retention: Retention::FromCreation(1_000), ..tool("work", waits_at(&door, &Log::new())) }];
+    let lab = Lab::start(tools).await;
+    let key = lab.create("work").await;
+    pass_ms(3_600_000).await;
+    door.open();
+    assert_eq!(lab.end(&key).await, text_of("done"), "it can still be collected");
+    deleted(&lab, &key).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watch_of_the_clock_sleeps_while_nothing_is_due() {
+    let door = Door::shut();
+    let lab = Lab::start(vec![tool("work", waits_at(&door, &Log::new())), tool("echo", echo())]).await;
+    for _ in 0..20 {
+        lab.create("work").await;
+        let key = lab.create("echo").await;
+        lab.end(&key).await;
+    }
+    pass_ms(1).await;
+    let (due, queue) = (lab.store.calls("due"), lab.store.calls("next_queued"));
+    pass_ms(3_600_000).await;
+    let (due, queue) = (lab.store.calls("due") - due, lab.store.calls("next_queued") - queue);
+    assert!(due <= 61, "it looked {due} times in an hour");
+    assert!(queue <= 721, "it looked at the queue {queue} times in an hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expiry_does_not_keep_the_watch_of_the_clock_busy() {
+    let lab = Lab::start(vec![Tool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }]).await;
+    for _ in 0..50 {
+        let key = lab.create("echo").await;
+        lab.end(&key).await;
+        deleted(&lab, &key).await;
+    }
+    let due = lab.store.calls("due");
+    assert!(due <= 50 * 5, "it looked {due} times for 50 expiries");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watch_of_the_clock_wakes_for_an_earlier_deadline() {
+    let door = Door::shut();
+    let (long, short) = (waits_at(&door, &Log::new()), waits_at(&door, &Log::new()));
+    let lab = Lab::start(vec![tool("long", long), limited(tool("short", short), 1_000, DAY_MS)]).await;
+    lab.create("long").await;
+    pass_ms(10).await;
+    let key = lab.create("short").await;
+    assert_eq!(code(&lab.end(&key).await), "RUNNING_TIME");
+    let age = age_ms(&lab, &key).await;
+    assert!((1_000..2_000).contains(&age), "it ended after {age} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_tasks_that_are_due_at_once_are_all_dealt_with() {
+    let lab = Lab::start(vec![Tool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }]).await;
+    let keys = futures_util::future::join_all((0..600).map(|_| lab.create("echo"))).await;
+    for key in &keys {
+        lab.end(key).await;
+    }
+    for key in &keys {
+        deleted(&lab, key).await;
+    }
+    let took_ms = lab.engine.now().await.unwrap().ms_since(common::START);
+    assert!(took_ms < 10_000, "it took {took_ms} ms");
+}

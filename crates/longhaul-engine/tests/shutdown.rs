@@ -1,0 +1,203 @@
+//! The end of a process, when there is time for one: take nothing new, let handlers end, hand back the rest.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{
+    Approve, Door, Lab, Log, Machine, answer, code, echo, handler, must_come, one_worker, phase, text_of, tool,
+    waits_at,
+};
+use longhaul_engine::{Call, Ctx, EngineError, EngineLimits, Requestor, Tool, ToolLimits};
+use longhaul_task::{Json, OnCrash, PhaseName, Policy, QuestionKind};
+
+fn retries(tool: Tool) -> Tool {
+    Tool { policy: Policy { on_crash: OnCrash::Retry, ..tool.policy.clone() }, ..tool }
+}
+
+/// A shutdown on its way.
+fn shutting_down(lab: &Lab) -> tokio::task::JoinHandle<()> {
+    let engine = lab.engine.clone();
+    tokio::spawn(async move { engine.shut_down().await })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_handlers_that_end_by_themselves() {
+    let (door, log) = (Door::shut(), Log::new());
+    let lab = Lab::start(vec![tool("work", waits_at(&door, &log))]).await;
+    let key = lab.create_on("work", "1").await;
+    log.hears("start 1").await;
+    let down = shutting_down(&lab);
+    tokio::task::yield_now().await;
+    assert!(!down.is_finished());
+    door.open();
+    must_come("the end of the shutdown", down).await.unwrap();
+    assert_eq!(lab.read(&key).await.phase.outcome(), Some(&text_of("done")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_engine_is_down_at_once_and_twice_is_as_good_as_once() {
+    let lab = Lab::start(vec![tool("echo", echo())]).await;
+    let key = lab.create("echo").await;
+    lab.end(&key).await;
+    lab.counts("echo", (0, 0)).await;
+    let before = lab.engine.now().await.unwrap();
+    lab.engine.shut_down().await;
+    lab.engine.shut_down().await;
+    assert_eq!(lab.engine.now().await.unwrap(), before);
+}
+
+struct Nobody;
+
+impl Requestor for Nobody {
+    fn can_answer(&self, _kind: QuestionKind, _params: &Json) -> bool {
+        false
+    }
+
+    fn fits(&self, _kind: QuestionKind, _params: &Json, _answer: &Json) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn call() -> Call {
+    Call { answers: std::collections::HashMap::new(), requestor: Arc::new(Nobody), progress: None }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_new_is_taken_while_it_goes_down_or_afterwards() {
+    let (door, log) = (Door::shut(), Log::new());
+    let prelude = Some(echo());
+    let lab = Lab::start(vec![Tool { prelude, ..tool("work", waits_at(&door, &log)) }]).await;
+    lab.create("work").await;
+    let down = shutting_down(&lab);
+    tokio::task::yield_now().await;
+    for _ in 0..2 {
+        assert_eq!(lab.try_create("work", "{}").await.unwrap_err(), EngineError::Draining);
+        let input = Json::from_text("{}");
+        let called = must_come("an answer", lab.engine.call(&"work".into(), input.clone(), call())).await;
+        assert_eq!(called.unwrap_err(), EngineError::Draining);
+        let asked = lab.engine.before_task(&"work".into(), input, call()).await;
+        assert_eq!(asked.unwrap_err(), EngineError::Draining);
+        door.open();
+        lab.counts("work", (0, 0)).await;
+    }
+    must_come("the end of the shutdown", down).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_goes_on_and_one_that_waits_its_turn_is_refused() {
+    let (door, log) = (Door::shut(), Log::new());
+    let limits = ToolLimits { calls_max: 1, ..ToolLimits::default() };
+    let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
+    let mut calls: Vec<_> = (0..2)
+        .map(|n: u8| {
+            let engine = lab.engine.clone();
+            tokio::spawn(async move { engine.call(&"work".into(), Json::from_text(n.to_string()), call()).await })
+        })
+        .collect();
+    log.hears("start 0").await;
+    lab.engine.shut_down().await;
+    let (waits, runs) = (calls.remove(1), calls.remove(0));
+    assert_eq!(must_come("the refusal", waits).await.unwrap().unwrap_err(), EngineError::Draining);
+    door.open();
+    assert!(must_come("the end of the call", runs).await.unwrap().is_ok());
+}
+
+#[test]
+fn what_does_not_end_in_time_is_handed_back_or_fails_and_its_handler_is_dropped() {
+    let mut machine = Machine::new();
+    let log = Log::new();
+    let forever = |log: &Log| {
+        let log = log.clone();
+        handler(move |ctx: Ctx, _input| {
+            let log = log.clone();
+            async move {
+                if ctx.attempt() > 1 {
+                    return answer("at last");
+                }
+                let _dropped = log.on_drop("dropped");
+                log.say("start");
+                std::future::pending().await
+            }
+        })
+    };
+    let tools = || vec![tool("fail", forever(&log)), retries(tool("retry", forever(&log)))];
+    let (fails, retries) = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let (fails, retries) = (lab.create("fail").await, lab.create("retry").await);
+        log.hears_times("start", 2).await;
+        must_come("the end of the shutdown", lab.engine.shut_down()).await;
+        assert_eq!(code(lab.read(&fails).await.phase.outcome().unwrap()), "CRASH_RECOVERY");
+        assert_eq!(phase(&*lab.read(&retries).await), PhaseName::Queued);
+        log.hears_times("dropped", 2).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(phase(&*lab.read(&retries).await), PhaseName::Queued, "it is left for the next process");
+        (fails, retries)
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        assert_eq!(lab.end(&retries).await, text_of("at last"));
+        assert_eq!(lab.read(&retries).await.attempt, 2);
+        assert!(lab.read(&fails).await.is_settled());
+    });
+    assert_eq!(log.said().len(), 4);
+}
+
+#[test]
+fn what_is_queued_is_left_for_the_next_process() {
+    let mut machine = Machine::new();
+    let (door, log) = (Door::shut(), Log::new());
+    let tools = || vec![one_worker("work", waits_at(&door, &log))];
+    let second = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let first = lab.create_on("work", "1").await;
+        let second = lab.create_on("work", "2").await;
+        log.hears("start 1").await;
+        let down = shutting_down(&lab);
+        tokio::task::yield_now().await;
+        door.open_wide();
+        must_come("the end of the shutdown", down).await.unwrap();
+        assert!(lab.read(&first).await.is_settled());
+        assert_eq!(phase(&*lab.read(&second).await), PhaseName::Queued);
+        second
+    });
+    assert_eq!(log.said(), ["start 1", "done 1"]);
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        assert_eq!(lab.end(&second).await, text_of("done"));
+        assert_eq!(lab.read(&second).await.attempt, 1);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_is_under_way_is_part_of_what_is_waited_for() {
+    let lab = Lab::start(vec![tool("echo", echo())]).await;
+    let creation = lab.store.hold("create");
+    let engine = lab.engine.clone();
+    let created = tokio::spawn(async move { engine.create(common::call("echo")).await });
+    creation.carried_out().await;
+    let down = shutting_down(&lab);
+    tokio::task::yield_now().await;
+    tokio::task::yield_now().await;
+    creation.let_go();
+    must_come("the end of the shutdown", down).await.unwrap();
+    let key = must_come("the creation's answer", created).await.unwrap().unwrap().key.clone();
+    assert!(lab.read(&key).await.is_settled(), "its handler was not waited for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_while_it_goes_down_still_lets_its_task_end() {
+    let asks = handler(|mut ctx: Ctx, _input| async move {
+        let said = ctx.ask("approve", Approve).await?;
+        answer(&said)
+    });
+    let lab = Lab::start(vec![one_worker("ask", asks)]).await;
+    let key = lab.create("ask").await;
+    let question = lab.asks(&key, 1).await.remove(0);
+    let down = shutting_down(&lab);
+    tokio::task::yield_now().await;
+    lab.answer(&key, &question, "\"yes\"").await;
+    must_come("the end of the shutdown", down).await.unwrap();
+    assert_eq!(lab.read(&key).await.phase.outcome(), Some(&text_of("yes")));
+}

@@ -1,0 +1,215 @@
+//! The store fails for a while: nothing leaks, what was earned is written later, and whoever asked hears why not.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{
+    Approve, Door, Lab, Log, Machine, START, TestStore, answer, code, echo, handler, one_worker, phase, text_of, tool,
+    waits_at,
+};
+use longhaul_engine::{Ctx, Engine, EngineError, EngineLimits, Stop, SystemChance};
+use longhaul_store::{Store, StoreError};
+use longhaul_task::{Outcome, PhaseName, Retention};
+
+fn unavailable() -> StoreError {
+    StoreError::Unavailable("the disk is away".into())
+}
+
+fn full() -> StoreError {
+    StoreError::Full("no room".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_fails_leaves_nothing_behind() {
+    let door = Door::shut();
+    let limits = EngineLimits { open_per_owner_max: 2, ..EngineLimits::default() };
+    let lab = Lab::with(vec![one_worker("work", waits_at(&door, &Log::new()))], limits).await;
+    for running in [0, 1] {
+        for error in [unavailable(), full()] {
+            for of in ["create", "now"] {
+                lab.store.fail(of, 1, error.clone());
+                assert_eq!(lab.try_create("work", "{}").await.unwrap_err(), EngineError::Store(error.clone()));
+                assert_eq!(lab.load("work"), (running, 0));
+            }
+        }
+        lab.create("work").await;
+    }
+    assert_eq!(lab.load("work"), (1, 1));
+    assert_eq!(lab.try_create("work", "{}").await.unwrap_err(), EngineError::TooManyOpen { open_max: 2 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_cannot_be_written_is_written_later() {
+    for error in [unavailable(), full()] {
+        let lab = Lab::start(vec![one_worker("echo", echo())]).await;
+        lab.store.fail("settle", 5, error);
+        let key = lab.create_on("echo", "1").await;
+        assert_eq!(lab.end(&key).await, Outcome::Answer { body: longhaul_task::Json::from_text("1"), is_error: false });
+        assert_eq!(lab.store.calls("settle"), 6);
+        lab.counts("echo", (0, 0)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_can_be_cancelled_while_its_end_cannot_be_written() {
+    let lab = Lab::start(vec![one_worker("echo", echo())]).await;
+    lab.store.fail("settle", 1_000_000, unavailable());
+    let key = lab.create("echo").await;
+    lab.cancel(&key).await;
+    lab.store.fail("settle", 0, unavailable());
+    lab.counts("echo", (0, 0)).await;
+    assert_eq!(lab.end(&key).await, Outcome::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_has_stopped_is_not_asked_again_and_again() {
+    let lab = Lab::start(vec![one_worker("echo", echo())]).await;
+    lab.store.fail("settle", 1_000_000, StoreError::Stopped("a failed fsync".into()));
+    let key = lab.create("echo").await;
+    lab.counts("echo", (0, 0)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(lab.store.calls("settle"), 1);
+    assert_eq!(phase(&*lab.read(&key).await), PhaseName::Running, "a restart deals with it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_fails_is_made_again() {
+    let (door, log) = (Door::shut(), Log::new());
+    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
+    lab.store.fail("claim", 10, unavailable());
+    door.open_wide();
+    lab.end(&first).await;
+    assert_eq!(lab.end(&second).await, text_of("done"));
+    assert_eq!(lab.store.calls("claim"), 11);
+    lab.counts("work", (0, 0)).await;
+    assert_eq!(log.said(), ["start 1", "done 1", "start 2", "done 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_cannot_be_looked_at_is_looked_at_later() {
+    let (door, log) = (Door::shut(), Log::new());
+    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
+    lab.store.fail("claim", 1, unavailable());
+    lab.store.fail("next_queued", 10, unavailable());
+    door.open_wide();
+    lab.end(&first).await;
+    assert_eq!(lab.end(&second).await, text_of("done"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_cannot_be_asked_ends_the_attempt_with_the_reason() {
+    for of in ["ask", "read", "records"] {
+        let asks = handler(|mut ctx: Ctx, _input| async move {
+            let said = ctx.ask("approve", Approve).await?;
+            answer(&said)
+        });
+        let lab = Lab::start(vec![one_worker("ask", asks)]).await;
+        let asked = lab.store.hold("ask");
+        if of == "ask" {
+            lab.store.fail(of, 1, unavailable());
+        }
+        let key = lab.create("ask").await;
+        if of != "ask" {
+            // The question is out, and its handler has not gone on.
+            asked.carried_out().await;
+            let question = lab.asks(&key, 1).await.remove(0);
+            if of == "records" {
+                lab.answer(&key, &question, "1").await;
+            }
+            lab.store.fail(of, 1, unavailable());
+            asked.let_go();
+        }
+        // Not through the engine, whose next read is the one that fails.
+        let (store, mut watch) = (lab.store.inner(), lab.engine.watch(&key));
+        while !store.read(&key).await.unwrap().task.is_settled() {
+            common::must_come(of, watch.changed()).await;
+        }
+        let Outcome::Refusal(fault) = lab.end(&key).await else { panic!("{of}: it did not fail") };
+        assert_eq!(&*fault.message, "the store is unavailable: the disk is away", "{of}");
+        lab.counts("ask", (0, 0)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_cannot_be_written_is_told_to_the_handler_who_may_go_on() {
+    let reports = handler(|mut ctx: Ctx, _input| async move {
+        assert_eq!(ctx.report("one").await, Err(Stop::Store(unavailable())));
+        assert_eq!(ctx.progress(1.0, None, "").await, Err(Stop::Store(unavailable())));
+        ctx.report("two").await?;
+        answer("done")
+    });
+    let lab = Lab::start(vec![tool("work", reports)]).await;
+    lab.store.fail("report", 1, unavailable());
+    lab.store.fail("progress", 1, unavailable());
+    let key = lab.create("work").await;
+    assert_eq!(lab.end(&key).await, text_of("done"));
+    assert_eq!(lab.read(&key).await.message.as_deref(), Some("two"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_that_cannot_be_written_is_not_one() {
+    let (door, log) = (Door::shut(), Log::new());
+    let lab = Lab::start(vec![tool("work", waits_at(&door, &log))]).await;
+    let key = lab.create("work").await;
+    lab.store.fail("cancel", 1, unavailable());
+    assert_eq!(lab.engine.cancel(&key, None).await.unwrap_err(), EngineError::Store(unavailable()));
+    door.open();
+    assert_eq!(lab.end(&key).await, text_of("done"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_due_is_dealt_with_when_the_store_is_back() {
+    let tools = vec![longhaul_engine::Tool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }];
+    let lab = Lab::start(tools).await;
+    let key = lab.create("echo").await;
+    lab.end(&key).await;
+    lab.store.fail("due", 5, unavailable());
+    lab.store.fail("expire", 5, unavailable());
+    let mut watch = lab.engine.watch(&key);
+    while lab.engine.read(&key).await.is_ok() {
+        common::must_come("the deletion", watch.changed()).await;
+    }
+    assert_eq!(lab.store.calls("expire"), 6);
+}
+
+#[test]
+fn a_task_without_a_tool_fails_even_if_the_store_falters_then() {
+    let mut machine = Machine::new();
+    let door = Door::shut();
+    let limits = EngineLimits { tool_gone_ms: 10_000, ..EngineLimits::default() };
+    let key = machine.run(async |store| {
+        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
+        lab.create("work").await;
+        lab.create("work").await
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, Vec::new(), limits).await;
+        lab.store.fail("census", 3, unavailable());
+        lab.store.fail("claim", 3, unavailable());
+        lab.store.fail("settle", 3, unavailable());
+        assert_eq!(code(&lab.end(&key).await), "TOOL_GONE");
+    });
+}
+
+#[test]
+fn an_engine_does_not_start_before_it_could_deal_with_what_is_left() {
+    let mut machine = Machine::new();
+    let door = Door::shut();
+    let tools = || vec![tool("work", waits_at(&door, &Log::new()))];
+    let key = machine.run(async |store| Lab::on(&store, tools(), EngineLimits::default()).await.create("work").await);
+    machine.run(async |store| {
+        for of in ["orphans", "lose", "census"] {
+            store.fail(of, 1, unavailable());
+            let shared: Arc<dyn Store> = Arc::<TestStore>::clone(&store);
+            let started = Engine::start(shared, tools(), EngineLimits::default(), Arc::new(SystemChance)).await;
+            assert_eq!(started.unwrap_err(), EngineError::Store(unavailable()), "{of}");
+        }
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        assert_eq!(code(lab.read(&key).await.phase.outcome().unwrap()), "CRASH_RECOVERY");
+        assert!(lab.engine.now().await.unwrap() >= START);
+    });
+}
