@@ -74,10 +74,10 @@ impl Failed {
             Self::Store(StoreError::NotFound) => 3,
             Self::Operator { code, .. } if code == "NOT_FOUND" => 3,
             Self::Open(_)
-            | Self::Backup(_)
+            | Self::Backup(BackupError::From(_) | BackupError::To(_))
             | Self::Store(StoreError::Full(_) | StoreError::Stopped(_))
             | Self::Server(longhaul::Error::Store(_) | longhaul::Error::Stopped(_)) => 4,
-            Self::Server(longhaul::Error::Listen(..)) => 5,
+            Self::Server(longhaul::Error::Listen(..) | longhaul::Error::Open(_)) => 5,
             _ => 1,
         }
     }

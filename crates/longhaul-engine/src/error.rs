@@ -65,14 +65,6 @@ pub enum Stop {
     /// The handler did something that the machine does not allow.
     #[error(transparent)]
     Refused(Refused),
-    /// The handler ran differently from the time before.
-    #[error("the handler asked {now:?} where it asked {before:?} before")]
-    Changed {
-        /// What is on record.
-        before: Arc<str>,
-        /// What it asked now.
-        now: Arc<str>,
-    },
     /// The answer was not what was asked for.
     #[error("the answer does not fit the question: {0}")]
     BadAnswer(String),
@@ -99,7 +91,6 @@ impl Stop {
             Self::Cancelled => "CANCELLED",
             Self::CannotAsk(_) => "CANNOT_ASK",
             Self::Refused(_) => "REFUSED",
-            Self::Changed { .. } => "HANDLER_CHANGED",
             Self::BadAnswer(_) => "BAD_ANSWER",
             Self::Store(error) => error.code(),
         }

@@ -17,9 +17,9 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// Messages that wait for a slow reader before its stream waits too.
     pub stream_messages_max: usize,
-    /// Requests that one stdio client may have under way.
+    /// Requests that one stdio client may have under way; more are refused.
     pub in_flight_max: usize,
-    /// How long open connections may take to finish at a shutdown.
+    /// How long open connections, and requests on stdio, may take to finish at a shutdown.
     pub close_time_max: Duration,
 }
 

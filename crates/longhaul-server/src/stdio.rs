@@ -1,15 +1,17 @@
 //! The same server over standard input and output: one message a line, all requests on one channel.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use longhaul_receiver::{Receiver, Reply};
-use longhaul_task::Owner;
+use longhaul_task::{Json, Owner};
 use longhaul_wire::ext2026::Cancelled;
 use longhaul_wire::jsonrpc::{self, Message, RequestId, RpcError};
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -38,17 +40,21 @@ pub async fn serve(
         read = client.read(input, limits.message_bytes_max) => read,
         () = stop.cancelled() => Ok(()),
     };
-    // The client is gone, and with it whoever waited for these answers. Tasks go on.
+    // Subscriptions end with a word, and what was asked before is answered if that does not take too long: whoever
+    // has no more to say may still be reading. Tasks go on.
     client.receiver.close();
-    for cancel in client.in_flight.lock().values() {
-        cancel.cancel();
-    }
     client.tracker.close();
-    client.tracker.wait().await;
+    if timeout(limits.close_time_max, client.tracker.wait()).await.is_err() {
+        for cancel in client.in_flight.lock().values() {
+            cancel.cancel();
+        }
+        client.tracker.wait().await;
+    }
     drop(client);
-    match writer.await {
-        Ok(written) => read.and(written),
-        Err(_) => read,
+    // A client that has stopped reading is not waited for.
+    match timeout(limits.close_time_max, writer).await {
+        Ok(Ok(written)) => read.and(written),
+        Ok(Err(_)) | Err(_) => read,
     }
 }
 
@@ -106,20 +112,41 @@ impl Client {
 
     /// Answers a request beside the others.
     async fn start(&self, id: RequestId, line: Vec<u8>) {
-        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+        // Refused and not made to wait: behind it may come the word that cancels one of those under way.
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            let error = RpcError::internal("too many requests are under way; wait for one of them or cancel it")
+                .with_data(Json::from_text(r#"{"code":"TOO_MANY_IN_FLIGHT"}"#));
+            return self.say(jsonrpc::error(Some(&id), &error)).await;
+        };
         let cancel = CancellationToken::new();
-        if self.in_flight.lock().insert(id.clone(), cancel.clone()).is_some() {
+        if !self.register(&id, &cancel) {
             let error = RpcError::invalid_request("a request of this ID is still under way");
             return self.say(jsonrpc::error(Some(&id), &error)).await;
         }
         let (receiver, owner, lines) = (self.receiver.clone(), self.owner.clone(), self.lines.clone());
         let in_flight = Arc::clone(&self.in_flight);
         self.tracker.spawn(async move {
-            // A cancelled request is not answered any more.
-            cancel.run_until_cancelled(answer(&receiver, &owner, &line, &lines)).await;
-            in_flight.lock().remove(&id);
+            tokio::select! {
+                // Cancelled first: not a word more, and whoever cancelled it has freed its ID.
+                biased;
+                () = cancel.cancelled() => {}
+                () = answer(&receiver, &owner, &line, &lines) => {
+                    in_flight.lock().remove(&id);
+                }
+            }
             drop(place);
         });
+    }
+
+    /// Makes a request known to whoever may cancel it; says whether its ID was free.
+    fn register(&self, id: &RequestId, cancel: &CancellationToken) -> bool {
+        match self.in_flight.lock().entry(id.clone()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(free) => {
+                free.insert(cancel.clone());
+                true
+            }
+        }
     }
 }
 

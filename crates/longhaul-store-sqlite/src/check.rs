@@ -71,7 +71,11 @@ pub(crate) fn read_through(connection: &Connection, path: &Path) -> Result<(), O
     let found: String = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
         .map_err(|error| OpenError::sqlite(path, &error))?;
-    if found == "ok" { Ok(()) } else { Err(OpenError::Damaged { path: path.to_owned(), cause: found }) }
+    if found == "ok" {
+        return Ok(());
+    }
+    // SQLite says it in several lines; an error of ours is one.
+    Err(OpenError::Damaged { path: path.to_owned(), cause: found.lines().collect::<Vec<_>>().join(" ") })
 }
 
 /// Reads the first and the last row of each table.

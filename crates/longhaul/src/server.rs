@@ -197,6 +197,8 @@ impl Listening {
         let told = stop.clone();
         tokio::spawn(async move {
             told.cancelled().await;
+            // A task that began now would not have the time that it was promised.
+            closing.engine().drain();
             closing.close();
         });
         let ended = tokio::select! {

@@ -2,20 +2,30 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use longhaul::{Owner, Server, StoreUrl, Tokens};
+use longhaul_store::Store;
 use rand::RngExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::Failed;
+use crate::exit::{self, Failed};
 use crate::log::{self, LogFormat};
 use crate::store::StoreArgument;
 use crate::{demo, operator};
 
+/// How long threads may take to end once everything is stored and said.
+const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
+
+/// A store, or why there is none.
+pub type OpenedStore = Result<Arc<dyn Store>, longhaul::Error>;
+
 /// Run the server
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
 pub struct Serve {
     /// The address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8377")]
@@ -49,12 +59,21 @@ pub struct Serve {
 impl Serve {
     /// Serves these tools until the process is told to stop.
     pub fn run(self, server: Server) -> Result<(), Failed> {
-        log::start(self.log_format);
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        runtime.map_err(|error| Failed::System("cannot start the runtime", error))?.block_on(self.serve(server))
+        self.run_on(server, StoreUrl::open)
     }
 
-    async fn serve(self, mut server: Server) -> Result<(), Failed> {
+    /// The same, on a store that is opened in the caller's own way.
+    pub fn run_on(self, server: Server, open: impl FnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
+        log::start(self.log_format);
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failed::System("cannot start the runtime", error))?;
+        let ended = runtime.block_on(self.serve(server, open));
+        // A thread that reads standard input comes back only when the client says something.
+        runtime.shutdown_timeout(THREADS_TIME_MAX);
+        ended
+    }
+
+    async fn serve(self, mut server: Server, open: impl FnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
         let url = self.store.url()?;
         if self.demo {
             server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);
@@ -65,7 +84,7 @@ impl Serve {
         for origin in self.allow_origin {
             server = server.origin(origin);
         }
-        let started = server.start(url.open()?).await?;
+        let started = server.start(open(&url)?).await?;
         if let StoreUrl::Sqlite(path) = &url {
             operator::listen(path, started.receiver().engine().clone());
         }

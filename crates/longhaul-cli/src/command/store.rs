@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::exit::Failed;
+use crate::exit::{self, Failed};
 use crate::store::StoreArgument;
 
 /// What can be done with the store.
@@ -16,6 +16,7 @@ pub enum Store {
 
 /// Where to.
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
 pub struct Backup {
     /// The new file
     to: PathBuf,

@@ -11,7 +11,7 @@ use longhaul_task::transition::Cancel;
 use longhaul_task::{Event, Outcome, Owner, Phase, TaskId, TaskKey, Timestamp};
 use serde_json::{Value, json};
 
-use crate::exit::Failed;
+use crate::exit::{self, Failed};
 use crate::operator;
 use crate::store::StoreArgument;
 
@@ -28,6 +28,7 @@ pub enum Task {
 
 /// Which tasks.
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
 pub struct List {
     #[command(flatten)]
     store: StoreArgument,
@@ -44,6 +45,7 @@ pub struct List {
 
 /// Which task.
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
 pub struct One {
     /// The task's ID
     id: String,

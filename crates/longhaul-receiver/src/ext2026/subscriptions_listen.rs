@@ -1,6 +1,6 @@
 //! `subscriptions/listen`: pushes carry state, not a log. Subscribe, take a snapshot, follow by revision.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -26,7 +26,8 @@ pub(super) async fn receive(shared: &Arc<Shared>, owner: &Owner, id: &RequestId,
     };
     // Somebody else's tasks and unknown ones are left out in silence: the caller cannot tell which is which.
     let mut honoured = Vec::new();
-    for task_id in asked.task_ids.iter().flatten() {
+    let mut named = HashSet::new();
+    for task_id in asked.task_ids.iter().flatten().filter(|id| named.insert(*id)) {
         let key = TaskKey { owner: owner.clone(), id: task_id.clone() };
         let watch = shared.engine.watch(&key);
         if shared.engine.read(&key).await.is_ok() {

@@ -15,19 +15,21 @@ pub struct Guard {
 impl Guard {
     /// Why a request is turned away, if it is.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
-        let Some(Ok(host)) = headers.get(header::HOST).map(|value| value.to_str()) else {
-            return Err("a request needs a Host header");
+        // Of two headers, somebody on the way may have looked at the other.
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let (Some(Ok(host)), None) = (hosts.next().map(|value| value.to_str()), hosts.next()) else {
+            return Err("a request needs one Host header");
         };
         if self.loopback_only && !is_loopback(host_name(host)) {
             return Err("this server only answers to names of this machine");
         }
-        match headers.get(header::ORIGIN) {
-            None => Ok(()),
-            Some(origin) => {
-                let origin = origin.to_str().map_err(|_| "the Origin header is not a URL")?;
-                if self.lets_in(origin, host) { Ok(()) } else { Err("requests from this origin are not let in") }
+        for origin in headers.get_all(header::ORIGIN) {
+            let origin = origin.to_str().map_err(|_| "the Origin header is not a URL")?;
+            if !self.lets_in(origin, host) {
+                return Err("requests from this origin are not let in");
             }
         }
+        Ok(())
     }
 
     fn lets_in(&self, origin: &str, host: &str) -> bool {

@@ -1,0 +1,313 @@
+//! Everything that a client can get wrong, against the real program over a real socket: each gets its own error, and
+//! the server lives.
+
+mod support;
+#[path = "bad_input/table.rs"]
+mod table;
+
+use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, Limits, NoArgs, Server, Tool};
+use longhaul_store::{ManualClock, memory};
+use longhaul_task::Timestamp;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use support::raw::{Connection, Request};
+use support::{Client, Launch, Local, TaskView, longhaul};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_row_of_the_table_gets_its_error_and_the_server_lives() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let server = Launch::conformance().store(&file).start().await;
+    let rows = table::rows();
+    for row in &rows {
+        row.check(server.address());
+    }
+    println!("{} rows", rows.len());
+
+    let mut client = Client::connect(server.address()).await.unwrap();
+    let greeting = client.call("greet", json!({ "name": "Ada" })).await.unwrap();
+    assert_eq!(greeting["content"][0]["text"], "Hello, Ada!");
+    for gauge in ["longhaul_streams_open", "longhaul_tasks_running", "longhaul_tasks_queued"] {
+        client.until_metric(gauge, 0.0).await;
+    }
+    let listed = tokio::process::Command::new(longhaul())
+        .args(["task", "list", "--json", "--store"])
+        .arg(format!("sqlite:{}", file.display()))
+        .output()
+        .await
+        .unwrap();
+    assert!(listed.status.success());
+    assert_eq!(String::from_utf8(listed.stdout).unwrap(), "", "a refused request has made a task");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_is_taken_at_the_limit_and_refused_one_byte_past_it() {
+    let server = Launch::conformance().start().await;
+    let limit = Limits::default().message_bytes_max;
+    let good = table::message(&json!(1), "server/discover", json!({})).to_string();
+    for (bytes, status) in [(limit, 200), (limit + 1, 413)] {
+        let body = format!("{good}{}", " ".repeat(bytes - good.len()));
+        let request = Request {
+            body: body.into_bytes(),
+            ..Request::rpc(&table::message(&json!(1), "server/discover", json!({})))
+        };
+        let answer = request.send(server.address());
+        assert_eq!(answer.status, status, "{bytes} bytes: {}", answer.text());
+        if status == 413 {
+            let answer = answer.json();
+            assert_eq!(answer["error"]["code"], -32600);
+            assert!(answer["error"]["message"].as_str().unwrap().contains(&limit.to_string()), "{answer}");
+            assert!(answer.get("id").is_none());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_for_another_version_is_told_which_is_spoken() {
+    let server = Launch::conformance().start().await;
+    let handshake = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "old", "version": "1" } },
+    });
+    let mut later = table::message(&json!(1), "server/discover", json!({}));
+    later["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2027-01-01");
+    let requests = [
+        (Request::post(handshake.to_string()), "2025-11-25"),
+        (Request::rpc(&later).set("MCP-Protocol-Version", "2027-01-01"), "2027-01-01"),
+    ];
+    for (request, requested) in requests {
+        let answer = request.send(server.address());
+        let error = &answer.json()["error"];
+        assert_eq!((answer.status, &error["code"]), (400, &json!(-32022)), "{error}");
+        assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": requested }));
+        assert!(error["message"].as_str().unwrap().contains("2026-07-28"), "people read the message: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_task_looks_the_same_whatever_its_id_is_like() {
+    let server = Launch::conformance().start().await;
+    let long = "x".repeat(300);
+    let ids = [
+        "",
+        " ",
+        "x",
+        "0000000000000000000000000000000000000000",
+        "../../etc/passwd",
+        "' OR 1=1 --",
+        "line\nbreak",
+        "\u{0}",
+        "задача",
+        "=?base64?eA==?=",
+        &long,
+    ];
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let mut answers = ids.iter().map(|id| {
+            let params = json!({ "taskId": id, "inputResponses": {} });
+            let answer = Request::rpc(&table::message(&json!(7), method, params)).send(server.address());
+            (answer.status, answer.body)
+        });
+        let first = answers.next().unwrap();
+        let shown: Value = serde_json::from_slice(&first.1).unwrap();
+        assert_eq!((first.0, &shown["error"]["code"], &shown["id"]), (200, &json!(-32602), &json!(7)), "{shown}");
+        for answer in answers {
+            assert_eq!(answer, first, "{method}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_capability_a_task_is_not_even_looked_up() {
+    let server = Launch::conformance().start().await;
+    let mut client = Client::connect(server.address()).await.unwrap();
+    let known = client.create("echo", json!({ "text": "mine" })).await.unwrap();
+    client.capabilities = json!({});
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        for id in [json!(known), json!("unknown"), json!(""), json!(5), Value::Null] {
+            let answer = client.send(method, json!({ "taskId": id, "inputResponses": 5 })).await;
+            let error = &answer.json()["error"];
+            assert_eq!((answer.status, &error["code"]), (400, &json!(-32021)), "{method} {id}: {error}");
+            let required = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+            assert_eq!(error["data"]["requiredCapabilities"], required);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_an_answer_that_fits_an_open_question_is_taken() {
+    let server = Launch::conformance().start().await;
+    let mut client = Client::connect(server.address()).await.unwrap();
+    let id = client.create("confirm_delete", json!({ "filename": "a.txt" })).await.unwrap();
+    let key = client.asked(&id, 1).await.remove(0);
+    let before = client.get(&id).await.unwrap();
+
+    let wrong = [
+        json!(5),
+        json!(null),
+        json!("accept"),
+        json!([]),
+        json!({}),
+        json!({ "action": "perhaps" }),
+        json!({ "action": 5 }),
+        json!({ "action": "accept" }),
+        json!({ "action": "accept", "content": {} }),
+        json!({ "action": "accept", "content": [] }),
+        json!({ "action": "accept", "content": { "confirm": "yes" } }),
+        json!({ "action": "accept", "content": { "confirm": null } }),
+    ];
+    for answer in wrong {
+        let error = client.error("tasks/update", json!({ "taskId": id, "inputResponses": { &key: answer } })).await;
+        assert_eq!(error["code"], -32602, "{answer}: {error}");
+    }
+    // One wrong answer spoils the request: the right one beside it is not taken.
+    let unread = json!({ "never-asked": 5, "": [], &key: 7 });
+    assert_eq!(client.error("tasks/update", json!({ "taskId": id, "inputResponses": unread })).await["code"], -32602);
+    for responses in [json!(5), json!([]), json!("x"), json!(null)] {
+        let error = client.error("tasks/update", json!({ "taskId": id, "inputResponses": responses })).await;
+        assert_eq!(error["code"], -32602, "{responses}: {error}");
+    }
+    assert_eq!(client.error("tasks/update", json!({ "taskId": id })).await["code"], -32602);
+    // What nobody asked is acknowledged and ignored.
+    client.update(&id, json!({ "never-asked": { "action": "accept" }, "": 5 })).await.unwrap();
+    client.update(&id, json!({})).await.unwrap();
+    let after = client.get(&id).await.unwrap();
+    assert_eq!(after.value["lastUpdatedAt"], before.value["lastUpdatedAt"], "a refused answer has changed the task");
+    assert_eq!(after.questions(), std::slice::from_ref(&key));
+
+    let yes = json!({ "action": "accept", "content": { "confirm": true } });
+    client.update(&id, json!({ &key: yes })).await.unwrap();
+    let done = client.settled(&id).await;
+    assert_eq!(done.result_text(), "a.txt is deleted.");
+    // The key is spent.
+    client.update(&id, json!({ &key: { "action": "accept", "content": { "confirm": false } } })).await.unwrap();
+    client.update(&id, json!({ &key: "nonsense" })).await.unwrap();
+    assert_eq!(client.get(&id).await.unwrap().value["result"], done.value["result"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_state_opens_for_its_own_call_alone() {
+    const TOOL: &str = "test_input_required_result_request_state";
+    let server = Launch::conformance().start().await;
+    let mut client = Client::connect(server.address()).await.unwrap();
+    let asked = client.call(TOOL, json!({})).await.unwrap();
+    assert_eq!(asked["resultType"], "input_required");
+    let state = asked["requestState"].as_str().unwrap().to_owned();
+    let yes = json!({ "confirm": { "action": "accept", "content": { "ok": true } } });
+    let again = |tool: &str, arguments: Value, state: &str| json!({ "name": tool, "arguments": arguments, "inputResponses": yes, "requestState": state });
+    let mut flipped = state.clone().into_bytes();
+    flipped[40] = if flipped[40] == b'A' { b'B' } else { b'A' };
+    let flipped = String::from_utf8(flipped).unwrap();
+    let other = "test_input_required_result_tampered_state";
+    for params in [
+        again(TOOL, json!({}), &flipped),
+        again(TOOL, json!({}), ""),
+        again(TOOL, json!({}), "AAAA"),
+        again(TOOL, json!({}), &format!("{state}A")),
+        again(TOOL, json!({}), &state[1..]),
+        again(TOOL, json!({}), "not base64 at all: ✗"),
+        again(TOOL, json!({ "more": 1 }), &state),
+        again(other, json!({}), &state),
+    ] {
+        let error = client.error("tools/call", params.clone()).await;
+        assert_eq!(error["code"], -32602, "{params}: {error}");
+    }
+    let done = client.request("tools/call", again(TOOL, json!({}), &state)).await.unwrap();
+    assert!(done.get().contains("state-ok"), "{done}");
+}
+
+#[derive(serde::Deserialize, JsonSchema)]
+struct Confirmation {
+    ok: bool,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_state_is_refused_when_its_hour_is_over() {
+    let ask = Tool::new("ask", |mut ctx: Ctx, _: NoArgs| async move {
+        match ctx.ask("confirm", Form::<Confirmation>::new("Please confirm")).await? {
+            Filled::Accepted(Confirmation { ok }) => Ok(ok.to_string()),
+            _ => Err(Failure::tool("no answer")),
+        }
+    })
+    .task_support(longhaul::TaskSupport::Forbidden);
+    let clock = ManualClock::at(Timestamp::from_ms(1_000_000));
+    let store = Arc::new(memory::open(clock.clone()).unwrap());
+    let server = Local::start_on(Server::new("test").tool(ask), store).await;
+    let mut client = server.client().await;
+    let asked = client.call("ask", json!({})).await.unwrap();
+    let yes = json!({ "confirm": { "action": "accept", "content": { "ok": true } } });
+    let again = json!({ "name": "ask", "arguments": {}, "inputResponses": yes, "requestState": asked["requestState"] });
+
+    clock.advance_ms(60 * 60 * 1_000 - 1);
+    client.request("tools/call", again.clone()).await.unwrap();
+    clock.advance_ms(1);
+    assert_eq!(client.error("tools/call", again).await["code"], -32602);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_too_slow_is_let_go_and_nobody_else_notices() {
+    let limits = Limits {
+        head_time_max: Duration::from_millis(200),
+        body_time_max: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let greet = Tool::new("greet", |_: Ctx, _: NoArgs| async move { Ok("hello") });
+    let server = Local::start(Server::new("test").tool(greet).limits(limits)).await;
+    let request = Request::rpc(&table::message(&json!(1), "server/discover", json!({})));
+
+    let mut half_a_head = Connection::open(server.address);
+    half_a_head.write(&request.bytes()[..40]);
+    let mut half_a_body = Connection::open(server.address);
+    let bytes = request.bytes();
+    half_a_body.write(&bytes[..bytes.len() - 10]);
+    let mut silent = Connection::open(server.address);
+
+    assert_eq!(request.send(server.address).status, 200, "somebody else is served");
+    let (head, body, nothing) =
+        tokio::task::spawn_blocking(move || (half_a_head.answer(), half_a_body.answer(), silent.answer()))
+            .await
+            .unwrap();
+    assert!(head.is_none_or(|answer| answer.status == 408), "half a head was answered");
+    assert!(nothing.is_none_or(|answer| answer.status == 408), "silence was answered");
+    let body = body.expect("a body that does not come is answered, because its head was whole");
+    assert_eq!((body.status, &body.json()["error"]["code"]), (408, &json!(-32600)));
+    assert_eq!(request.send(server.address).status, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_that_do_not_fit_are_told_to_the_model_and_make_no_task() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let server = Launch::conformance().store(&file).start().await;
+    let mut client = Client::connect(server.address()).await.unwrap();
+    let wrong = [
+        ("slow_compute", json!({})),
+        ("slow_compute", json!({ "seconds": "1" })),
+        ("slow_compute", json!({ "seconds": -1 })),
+        ("slow_compute", json!({ "seconds": 1_000_001 })),
+        ("slow_compute", json!({ "seconds": null })),
+        ("slow_compute", json!({ "seconds": [] })),
+        ("echo", json!({ "text": 5 })),
+        ("confirm_delete", json!({ "filename": {} })),
+    ];
+    for (tool, arguments) in wrong {
+        let result = client.call(tool, arguments.clone()).await.unwrap();
+        assert_eq!(result["isError"], true, "{tool} {arguments}: {result}");
+        assert_eq!(result["resultType"], "complete", "{tool} {arguments}: {result}");
+        assert!(result.get("taskId").is_none());
+        assert!(result["content"][0]["text"].as_str().unwrap().contains(tool), "{result}");
+    }
+    let made = client.create("echo", json!({ "text": "the only one" })).await.unwrap();
+    client.get_until(&made, TaskView::is_settled).await.unwrap();
+    let listed = tokio::process::Command::new(longhaul())
+        .args(["task", "list", "--json", "--store"])
+        .arg(format!("sqlite:{}", file.display()))
+        .output()
+        .await
+        .unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    assert!(listed.contains(&made));
+}

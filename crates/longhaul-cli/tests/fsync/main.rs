@@ -1,0 +1,93 @@
+//! Acknowledged is on the disk: what no kill can show, the system calls do.
+//!
+//! A killed process leaves its writes to the system, which still brings them to the disk; only a lost machine would
+//! lose them. So the server runs under `strace`, and its log must have been synced before each acknowledgement.
+
+mod trace;
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::support::{Client, Launch, TaskView};
+use crate::trace::Trace;
+
+/// How often each kind of request is made.
+const ROUNDS: usize = 10;
+
+#[tokio::test]
+async fn a_completed_sync_lies_between_each_request_and_its_acknowledgement() {
+    let directory = tempfile::tempdir().unwrap();
+    let traced = creations_cancellations_and_answers(directory.path(), &[]).await;
+    let checked = traced.acknowledgements();
+    // Two creations, a cancellation and an answer in each round.
+    assert_eq!(checked.acknowledged, 4 * ROUNDS);
+    assert_eq!(checked.too_early, Vec::<String>::new());
+    let count = checked.acknowledged;
+    // Past the test harness, which shows nothing of what a passing test prints.
+    let _ = writeln!(std::io::stderr(), "fsync: {count} acknowledgements, each after a completed sync of the log");
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_sync_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let traced = creations_cancellations_and_answers(directory.path(), &["--unsafe-no-fsync"]).await;
+    let checked = traced.acknowledgements();
+    assert_eq!(checked.acknowledged, 4 * ROUNDS);
+    assert_eq!(checked.too_early.len(), 4 * ROUNDS, "found only {:#?}", checked.too_early);
+}
+
+#[tokio::test]
+async fn what_a_killed_process_wrote_is_on_the_disk_before_anybody_can_see_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, trace) = (directory.path().join("tasks.db"), directory.path().join("trace"));
+    let server = Launch::conformance().store(&file).start().await;
+    let mut client = Client::connect(server.address()).await.unwrap();
+    let id = client.create("echo", json!({ "text": "hello" })).await.unwrap();
+    let before = client.get_until(&id, TaskView::is_settled).await.unwrap();
+    server.kill().await;
+
+    let server = Launch::conformance().store(&file).under(strace(&trace)).start().await;
+    let mut client = Client::connect(server.address()).await.unwrap();
+    assert_eq!(client.get(&id).await.unwrap().text, before.text);
+    assert!(server.stop().await);
+    assert!(Trace::read(&trace).syncs_before_it_listens() > 0, "the log of the dead process was not synced");
+}
+
+/// One request at a time over one connection, and nothing else under way at the server during any of them.
+async fn creations_cancellations_and_answers(directory: &Path, arguments: &[&str]) -> Trace {
+    let (file, trace) = (directory.join("tasks.db"), directory.join("trace"));
+    let mut launch = Launch::conformance().store(&file).under(strace(&trace));
+    for argument in arguments {
+        launch = launch.arg(argument);
+    }
+    let server = launch.start().await;
+    let mut client = Client::connect(server.address()).await.unwrap();
+    for round in 0..ROUNDS {
+        let id = client.create("slow_compute", json!({ "seconds": 900_000, "label": "endless" })).await.unwrap();
+        client.cancel(&id).await.unwrap();
+        let filename = format!("file-{round}");
+        let id = client.create("confirm_delete", json!({ "filename": filename })).await.unwrap();
+        let asks = client.get_until(&id, |view| !view.questions().is_empty()).await.unwrap();
+        let yes = json!({ "action": "accept", "content": { "confirm": true } });
+        client.update(&id, json!({ asks.questions()[0].as_str(): yes })).await.unwrap();
+        // Its end is a write of its own, which must not be taken for that of the next request.
+        client.get_until(&id, TaskView::is_settled).await.unwrap();
+    }
+    assert!(server.stop().await);
+    Trace::read(&trace)
+}
+
+/// The command that writes a server's system calls to this file. `-y` names the file behind each descriptor.
+fn strace(trace: &Path) -> Vec<String> {
+    let is_there = Command::new("strace").arg("--version").stdout(Stdio::null()).status().is_ok();
+    assert!(is_there, "this test needs strace: install it (apt-get install strace), or run `cargo xtask test`");
+    let calls = "trace=recvfrom,read,write,writev,sendto,sendmsg,pwrite64,pwritev,fsync,fdatasync,listen";
+    let trace = trace.display().to_string();
+    ["strace", "-f", "-y", "-s", "4096", "-e", calls, "-e", "signal=none", "-o", &trace].map(str::to_owned).to_vec()
+}

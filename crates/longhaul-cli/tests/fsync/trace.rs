@@ -1,0 +1,123 @@
+//! What `strace -f -y` wrote down: one line for each call, or two when another thread's call came between its
+//! beginning and its end.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A system call that matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Call {
+    /// A request was read, for this method.
+    Request(String),
+    /// An answer begins to be sent.
+    Answer,
+    /// Something is written to the log.
+    LogWrite,
+    /// A sync of the log begins in this thread.
+    SyncBegins(u32),
+    /// A sync in this thread has brought everything to the disk.
+    SyncEnds(u32),
+    /// An address is open, a client's or the operator's.
+    Listen,
+}
+
+/// The calls of a server, in order.
+#[derive(Debug)]
+pub(crate) struct Trace(Vec<Call>);
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// Acknowledgements of requests that change something.
+    pub(crate) acknowledged: usize,
+    /// Those that were sent before the change was on the disk.
+    pub(crate) too_early: Vec<String>,
+}
+
+impl Trace {
+    pub(crate) fn read(file: &Path) -> Self {
+        let text = std::fs::read(file).expect("strace wrote its file");
+        Self(parse(&String::from_utf8_lossy(&text)))
+    }
+
+    /// Holds each acknowledgement against the syncs since its request. Requests came one at a time.
+    pub(crate) fn acknowledgements(&self) -> Checked {
+        let mut checked = Checked::default();
+        let mut method = None;
+        // What has happened to the log since the request.
+        let (mut written, mut synced) = (false, false);
+        let mut syncing = HashMap::new();
+        for call in &self.0 {
+            match call {
+                Call::Request(name) => {
+                    assert_eq!(method.replace(name), None, "a request came before the last one was answered");
+                    (written, synced) = (false, false);
+                    syncing.clear();
+                }
+                Call::LogWrite => written = true,
+                Call::SyncBegins(thread) => {
+                    syncing.insert(*thread, written);
+                }
+                // Only a sync that began after the write has waited for it.
+                Call::SyncEnds(thread) => synced |= syncing.remove(thread).unwrap_or(false),
+                Call::Answer => {
+                    let method = method.take().expect("an answer follows a request");
+                    if matches!(method.as_str(), "tools/call" | "tasks/update" | "tasks/cancel") {
+                        checked.acknowledged += 1;
+                        if !synced {
+                            checked.too_early.push(format!("{method}: written: {written}, synced: {synced}"));
+                        }
+                    }
+                }
+                Call::Listen => {}
+            }
+        }
+        checked
+    }
+
+    /// How often the log was synced before anybody could connect.
+    pub(crate) fn syncs_before_it_listens(&self) -> usize {
+        let listens = self.0.iter().position(|call| *call == Call::Listen).expect("the server listened");
+        self.0[..listens].iter().filter(|call| matches!(call, Call::SyncEnds(_))).count()
+    }
+}
+
+fn parse(text: &str) -> Vec<Call> {
+    let mut calls = Vec::new();
+    // Threads whose sync of the log has begun and not ended.
+    let mut syncing = Vec::new();
+    for line in text.lines() {
+        let Some((thread, call)) = line.split_once(' ') else { continue };
+        let Ok(thread) = thread.parse::<u32>() else { continue };
+        let call = call.trim_start();
+        let is_sync = |call: &str| ["fsync", "fdatasync"].iter().any(|name| call.starts_with(name));
+        let is_log = call.contains("-wal>");
+        if let Some(resumed) = call.strip_prefix("<... ") {
+            if is_sync(resumed) && syncing.contains(&thread) {
+                syncing.retain(|other| *other != thread);
+                if resumed.ends_with("= 0") {
+                    calls.push(Call::SyncEnds(thread));
+                }
+            }
+        } else if is_sync(call) && is_log {
+            calls.push(Call::SyncBegins(thread));
+            if call.ends_with("= 0") {
+                calls.push(Call::SyncEnds(thread));
+            } else {
+                syncing.push(thread);
+            }
+        } else if call.starts_with("pwrite") && is_log {
+            calls.push(Call::LogWrite);
+        } else if call.contains("\"HTTP/1.1 200 OK") {
+            calls.push(Call::Answer);
+        } else if call.starts_with("listen(") {
+            calls.push(Call::Listen);
+        }
+        if call.contains("\"POST /mcp") {
+            let method = call.split_once("mcp-method: ").and_then(|(_, rest)| rest.split_once("\\r\\n"));
+            let (method, _) = method.expect("a request names its method");
+            calls.push(Call::Request(method.to_owned()));
+        }
+    }
+    calls
+}

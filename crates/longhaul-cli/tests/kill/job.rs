@@ -1,0 +1,109 @@
+//! The calls that are made, and what each may end with.
+
+use std::path::{Path, PathBuf};
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use serde_json::{Value, json};
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Ends at once.
+    Echo { text: String },
+    /// Ends soon, unless its process dies: then it fails.
+    Slow { millis: u64, label: String },
+    /// Ends when it is cancelled, or when its process dies.
+    Endless,
+    /// Asks, and fails if its process dies.
+    Confirm { filename: String },
+    /// Ends soon, and is started again if its process dies.
+    Retry { millis: u64, trace: PathBuf },
+    /// Ends when it is cancelled, and is started again if its process dies.
+    EndlessRetry { trace: PathBuf },
+    /// Asks, and asks anew if its process dies.
+    RetryConfirm,
+}
+
+/// Longer than any run of this test.
+const ENDLESS_SECONDS: u64 = 900_000;
+
+impl Job {
+    /// Any of them. The number is the only one of its kind.
+    pub(crate) fn any(chance: &mut StdRng, number: u64, directory: &Path) -> Self {
+        let trace = || directory.join(format!("trace-{number}"));
+        match chance.random_range(0..100) {
+            0..30 => Self::Echo { text: format!("echo {number}") },
+            30..48 => Self::Slow { millis: chance.random_range(0..100), label: format!("slow {number}") },
+            48..58 => Self::Endless,
+            58..78 => Self::Retry { millis: chance.random_range(0..150), trace: trace() },
+            78..82 => Self::EndlessRetry { trace: trace() },
+            82..92 => Self::Confirm { filename: format!("file-{number}") },
+            _ => Self::RetryConfirm,
+        }
+    }
+
+    pub(crate) fn tool(&self) -> &'static str {
+        match self {
+            Self::Echo { .. } => "echo",
+            Self::Slow { .. } | Self::Endless => "slow_compute",
+            Self::Confirm { .. } => "confirm_delete",
+            Self::Retry { .. } | Self::EndlessRetry { .. } => "retry_job",
+            Self::RetryConfirm => "retry_confirm",
+        }
+    }
+
+    pub(crate) fn arguments(&self) -> Value {
+        match self {
+            Self::Echo { text } => json!({ "text": text }),
+            Self::Slow { millis, label } => json!({ "seconds": seconds(*millis), "label": label }),
+            Self::Endless => json!({ "seconds": ENDLESS_SECONDS, "label": "endless" }),
+            Self::Confirm { filename } => json!({ "filename": filename }),
+            Self::Retry { millis, trace } => json!({ "millis": millis, "file": trace }),
+            Self::EndlessRetry { trace } => json!({ "millis": ENDLESS_SECONDS * 1_000, "file": trace }),
+            Self::RetryConfirm => json!({}),
+        }
+    }
+
+    /// Whether a crash starts it again instead of failing it.
+    pub(crate) fn is_retried(&self) -> bool {
+        matches!(self, Self::Retry { .. } | Self::EndlessRetry { .. } | Self::RetryConfirm)
+    }
+
+    pub(crate) fn is_endless(&self) -> bool {
+        matches!(self, Self::Endless | Self::EndlessRetry { .. })
+    }
+
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self, Self::Confirm { .. } | Self::RetryConfirm)
+    }
+
+    /// Where its attempts leave a line each.
+    pub(crate) fn trace(&self) -> Option<&Path> {
+        match self {
+            Self::Retry { trace, .. } | Self::EndlessRetry { trace } => Some(trace),
+            _ => None,
+        }
+    }
+
+    /// Whether this is the result that the call asked for.
+    pub(crate) fn is_result(&self, text: &str) -> bool {
+        match self {
+            Self::Echo { text: said } => text == said,
+            Self::Slow { millis, label } => text == format!("{label}: done after {} s", seconds(*millis)),
+            Self::Confirm { filename } => text == format!("{filename} is deleted."),
+            Self::Retry { .. } | Self::RetryConfirm => attempt(text).is_some(),
+            Self::Endless | Self::EndlessRetry { .. } => false,
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "some thousandths")]
+fn seconds(millis: u64) -> f64 {
+    millis as f64 / 1_000.0
+}
+
+/// The number in `attempt 3`.
+pub(crate) fn attempt(text: &str) -> Option<u32> {
+    text.strip_prefix("attempt ")?.parse().ok()
+}

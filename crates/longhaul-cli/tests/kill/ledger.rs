@@ -1,0 +1,248 @@
+//! Everything that the server has said, and what follows from it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tokio::sync::watch;
+
+use crate::job::{self, Job};
+use crate::operator::Listed;
+use crate::support::TaskView;
+
+/// What is known of a task whose creation was acknowledged.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) job: Job,
+    /// How it ended, byte for byte as it was first seen.
+    pub(crate) end: Option<String>,
+    /// Somebody asked to cancel it, with or without an answer.
+    pub(crate) cancel_sent: bool,
+    /// A cancellation was acknowledged: it has ended, by that or before.
+    pub(crate) cancelled: bool,
+    /// By that, because it could not have ended before.
+    must_be_cancelled: bool,
+    /// Questions whose answers were acknowledged.
+    pub(crate) answered: BTreeSet<String>,
+    /// How the last dead process left it.
+    pub(crate) left: Option<Listed>,
+    /// A process died while it ran.
+    pub(crate) crashed: bool,
+    /// How often it had been started when it was found cancelled in a dead process's file.
+    started_before_cancel: Option<usize>,
+}
+
+impl Known {
+    fn new(job: Job) -> Self {
+        Self {
+            job,
+            end: None,
+            cancel_sent: false,
+            cancelled: false,
+            must_be_cancelled: false,
+            answered: BTreeSet::new(),
+            left: None,
+            crashed: false,
+            started_before_cancel: None,
+        }
+    }
+
+    /// Its cancellation was acknowledged.
+    pub(crate) fn set_cancelled(&mut self) {
+        self.cancelled = true;
+        let failed_before = self.crashed && !self.job.is_retried();
+        self.must_be_cancelled |= self.job.is_endless() && !failed_before;
+    }
+
+    /// Holds what is seen against what was known before it was asked for.
+    pub(crate) fn check(&self, view: &TaskView) -> Result<(), String> {
+        if let Some(end) = &self.end
+            && *end != view.text
+        {
+            return Err(format!("it had ended as\n  {end}"));
+        }
+        if self.cancelled && !view.is_settled() || self.must_be_cancelled && view.status() != "cancelled" {
+            return Err("its cancellation was acknowledged".into());
+        }
+        if let Some(again) = view.questions().iter().find(|key| self.answered.contains(*key)) {
+            return Err(format!("the answer to {again} was acknowledged"));
+        }
+        match view.status() {
+            "working" => Ok(()),
+            "input_required" if self.job.asks() => Ok(()),
+            "completed" if self.job.is_result(view.result_text()) => Ok(()),
+            "cancelled" if self.cancel_sent => Ok(()),
+            "failed" if self.crashed && !self.job.is_retried() => is_crash_recovery(view),
+            status => Err(format!("it cannot be {status}: {self:?}")),
+        }
+    }
+
+    /// Holds the first sight after a restart against how the dead process left the task.
+    pub(crate) fn check_after_start(&self, view: &TaskView) -> Result<(), String> {
+        self.check(view)?;
+        let Some(left) = &self.left else { return Err("it was never in a file".into()) };
+        match left.status.as_str() {
+            "completed" | "failed" | "cancelled" if left.status == view.status() => Ok(()),
+            "running" | "waiting" if !self.job.is_retried() && view.status() == "failed" => is_crash_recovery(view),
+            "running" | "waiting" if self.job.is_retried() && view.status() != "failed" => Ok(()),
+            "queued" if view.status() != "failed" => Ok(()),
+            status => Err(format!("a dead process left it {status}")),
+        }
+    }
+}
+
+fn is_crash_recovery(view: &TaskView) -> Result<(), String> {
+    let says_why = view.value["statusMessage"].as_str().is_some_and(|message| message.contains("server stopped"));
+    if view.value["error"]["data"]["code"] == "CRASH_RECOVERY" && says_why {
+        Ok(())
+    } else {
+        Err("it failed without saying that its process died".into())
+    }
+}
+
+/// All of it.
+pub(crate) struct Ledger {
+    directory: PathBuf,
+    tasks: Mutex<(HashMap<String, Known>, Vec<String>)>,
+    calls: AtomicU64,
+    reads: AtomicU64,
+    unacknowledged: AtomicU64,
+    /// Answers that clients under load have got.
+    answers: watch::Sender<u64>,
+}
+
+impl Ledger {
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            tasks: Mutex::default(),
+            calls: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            unacknowledged: AtomicU64::new(0),
+            answers: watch::Sender::new(0),
+        }
+    }
+
+    /// A client under load got an answer.
+    pub(crate) fn answered(&self) {
+        self.answers.send_modify(|answers| *answers += 1);
+    }
+
+    /// Waits for so many more answers.
+    pub(crate) async fn answers(&self, more: u64) {
+        let mut answers = self.answers.subscribe();
+        let enough = *answers.borrow() + more;
+        answers.wait_for(|answers| *answers >= enough).await.expect("the ledger lives");
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tasks.lock().unwrap().1.is_empty()
+    }
+
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.tasks.lock().unwrap().1.clone()
+    }
+
+    pub(crate) fn any_id(&self, chance: &mut StdRng) -> Option<String> {
+        let tasks = self.tasks.lock().unwrap();
+        (!tasks.1.is_empty()).then(|| tasks.1[chance.random_range(0..tasks.1.len())].clone())
+    }
+
+    pub(crate) fn new_job(&self, chance: &mut StdRng) -> Job {
+        Job::any(chance, self.calls.fetch_add(1, Ordering::Relaxed), &self.directory)
+    }
+
+    pub(crate) fn created(&self, id: &str, job: Job) {
+        let mut tasks = self.tasks.lock().unwrap();
+        assert!(tasks.0.insert(id.to_owned(), Known::new(job)).is_none(), "{id} was given out twice");
+        tasks.1.push(id.to_owned());
+    }
+
+    pub(crate) fn known(&self, id: &str) -> Known {
+        self.tasks.lock().unwrap().0[id].clone()
+    }
+
+    pub(crate) fn change(&self, id: &str, change: impl FnOnce(&mut Known)) {
+        change(self.tasks.lock().unwrap().0.get_mut(id).expect("a task of this ledger"));
+    }
+
+    /// A task was seen, and found right.
+    pub(crate) fn saw(&self, id: &str, view: &TaskView) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        if view.is_settled() {
+            self.change(id, |known| {
+                known.end.get_or_insert_with(|| view.text.clone());
+            });
+        }
+    }
+
+    /// A process died and left this.
+    pub(crate) fn died(&self, left: &HashMap<String, Listed>) {
+        let mut tasks = self.tasks.lock().unwrap();
+        self.unacknowledged.store((left.len() - tasks.1.len().min(left.len())) as u64, Ordering::Relaxed);
+        for (id, known) in &mut tasks.0 {
+            let left = left.get(id).unwrap_or_else(|| panic!("{id} was acknowledged and is lost: {known:?}"));
+            let is_open = matches!(left.status.as_str(), "queued" | "running" | "waiting");
+            assert!(!(known.cancelled && is_open), "{id} was acknowledged as cancelled and is not: {known:?}");
+            known.crashed |= matches!(left.status.as_str(), "running" | "waiting");
+            known.left = Some(left.clone());
+            if known.cancelled && left.status == "cancelled" && known.started_before_cancel.is_none() {
+                known.started_before_cancel = known.job.trace().map(|trace| starts(trace).len());
+            }
+        }
+    }
+
+    /// Every attempt of a retried job left its line: no two of one number, none after the end.
+    pub(crate) fn check_traces(&self) {
+        for (id, known) in &self.tasks.lock().unwrap().0 {
+            let Some(trace) = known.job.trace() else { continue };
+            let starts = starts(trace);
+            assert!(starts.is_sorted_by(|a, b| a < b), "{id} had attempts {starts:?}");
+            let end: serde_json::Value = serde_json::from_str(known.end.as_deref().unwrap_or("null")).unwrap();
+            if let Some(won) = end["result"]["content"][0]["text"].as_str().and_then(job::attempt) {
+                assert_eq!(starts.last(), Some(&won), "{id} was started after its end: {starts:?}");
+            }
+            if let Some(count) = known.started_before_cancel {
+                assert_eq!(starts.len(), count, "{id} was started after it was cancelled");
+            }
+        }
+    }
+
+    /// What there was, in words.
+    pub(crate) fn counts(&self) -> String {
+        let tasks = self.tasks.lock().unwrap();
+        let (mut completed, mut cancelled, mut failed, mut retried) = (0, 0, 0, 0);
+        let (mut answered, mut anew) = (0, 0);
+        for known in tasks.0.values() {
+            let ended = |how: &str| {
+                let status = format!("\"status\":\"{how}\"");
+                u64::from(known.end.as_ref().is_some_and(|end| end.contains(&status)))
+            };
+            completed += ended("completed");
+            cancelled += ended("cancelled");
+            failed += ended("failed");
+            if known.crashed && known.job.is_retried() {
+                retried += ended("completed");
+            }
+            answered += u64::from(!known.answered.is_empty());
+            anew += u64::from(known.answered.len() > 1);
+        }
+        let created = tasks.1.len();
+        let unacknowledged = self.unacknowledged.load(Ordering::Relaxed);
+        let reads = self.reads.load(Ordering::Relaxed);
+        format!(
+            "{created} tasks acknowledged (and {unacknowledged} durable without): {completed} completed, {retried} of \
+             them retried after a crash, {cancelled} cancelled, {failed} failed by recovery; {answered} with \
+             acknowledged answers, {anew} of them to a new question after a crash; {reads} reads compared"
+        )
+    }
+}
+
+/// The attempts that have begun, in order.
+fn starts(trace: &Path) -> Vec<u32> {
+    let text = std::fs::read_to_string(trace).unwrap_or_default();
+    text.lines().map(|line| job::attempt(line).unwrap_or_else(|| panic!("{line:?} is no attempt"))).collect()
+}

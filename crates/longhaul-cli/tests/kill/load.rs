@@ -1,0 +1,112 @@
+//! Clients that do everything a client can, until their server dies.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+
+use crate::ledger::{Known, Ledger};
+use crate::support::{Client, TaskView, Trouble};
+
+/// One client.
+pub(crate) struct Worker {
+    ledger: Arc<Ledger>,
+    chance: StdRng,
+    killed: Arc<AtomicBool>,
+}
+
+impl Worker {
+    pub(crate) fn new(ledger: Arc<Ledger>, seed: u64, killed: Arc<AtomicBool>) -> Self {
+        Self { ledger, chance: StdRng::seed_from_u64(seed), killed }
+    }
+
+    /// Works until the connection breaks, which only a kill may do.
+    pub(crate) async fn run(mut self, address: SocketAddr) {
+        let trouble = match Client::connect(address).await {
+            Ok(mut client) => loop {
+                if let Err(trouble) = self.step(&mut client).await {
+                    break trouble;
+                }
+            },
+            Err(trouble) => trouble,
+        };
+        let was_killed = self.killed.load(Ordering::SeqCst);
+        assert!(was_killed && matches!(trouble, Trouble::Lost(_)), "nobody had killed the server, but: {trouble:?}");
+    }
+
+    async fn step(&mut self, client: &mut Client) -> Result<(), Trouble> {
+        match self.chance.random_range(0..100) {
+            0..75 => self.create(client).await,
+            75..92 => match self.ledger.any_id(&mut self.chance) {
+                Some(id) => look(&self.ledger, client, &id).await.map(drop),
+                None => Ok(()),
+            },
+            _ => match self.ledger.any_id(&mut self.chance) {
+                Some(id) => cancel(&self.ledger, client, &id).await,
+                None => Ok(()),
+            },
+        }
+    }
+
+    async fn create(&mut self, client: &mut Client) -> Result<(), Trouble> {
+        let job = self.ledger.new_job(&mut self.chance);
+        let id = client.create(job.tool(), job.arguments()).await?;
+        self.ledger.created(&id, job.clone());
+        self.ledger.answered();
+        if job.is_endless() && self.chance.random_ratio(4, 5) {
+            return cancel(&self.ledger, client, &id).await;
+        }
+        if job.asks() && self.chance.random_ratio(4, 5) {
+            loop {
+                let view = look(&self.ledger, client, &id).await?;
+                if view.is_settled() {
+                    return Ok(());
+                }
+                if !view.questions().is_empty() {
+                    return answer(&self.ledger, client, &id, &view).await;
+                }
+            }
+        }
+        for _ in 0..self.chance.random_range(0..4) {
+            look(&self.ledger, client, &id).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a task and holds it against what was known before it was read.
+pub(crate) async fn look(ledger: &Ledger, client: &mut Client, id: &str) -> Result<TaskView, Trouble> {
+    let mut known = ledger.known(id);
+    let view = client.get(id).await?;
+    // What forbids something counts from before the read, what allows something until after it.
+    known.cancel_sent = ledger.known(id).cancel_sent;
+    if let Err(why) = known.check(&view) {
+        panic!("task {id} is now\n  {}\nbut {why}", view.text);
+    }
+    ledger.saw(id, &view);
+    ledger.answered();
+    Ok(view)
+}
+
+/// Cancels a task, and sees that it has ended.
+pub(crate) async fn cancel(ledger: &Ledger, client: &mut Client, id: &str) -> Result<(), Trouble> {
+    ledger.change(id, |known| known.cancel_sent = true);
+    client.cancel(id).await?;
+    ledger.answered();
+    ledger.change(id, Known::set_cancelled);
+    look(ledger, client, id).await.map(drop)
+}
+
+/// Says yes to every open question of a task, and sees that it is not asked again.
+pub(crate) async fn answer(ledger: &Ledger, client: &mut Client, id: &str, view: &TaskView) -> Result<(), Trouble> {
+    let keys = view.questions();
+    let yes = json!({ "action": "accept", "content": { "confirm": true } });
+    let answers: serde_json::Map<String, Value> = keys.iter().map(|key| (key.clone(), yes.clone())).collect();
+    client.update(id, answers.into()).await?;
+    ledger.answered();
+    ledger.change(id, |known| known.answered.extend(keys));
+    look(ledger, client, id).await.map(drop)
+}

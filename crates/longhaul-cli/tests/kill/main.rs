@@ -1,0 +1,154 @@
+//! Acknowledged is durable: the server is killed at random moments under load, started again on the same file, and
+//! held to everything that it had said.
+//!
+//! `LONGHAUL_KILLS` says how often (20), `LONGHAUL_SEED` repeats a run's choices, though not the scheduler's.
+
+mod job;
+mod ledger;
+mod load;
+mod operator;
+mod verify;
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::ledger::Ledger;
+use crate::support::{Launch, Server, in_time};
+
+/// Connections at once.
+const CONNECTIONS: u64 = 32;
+
+/// The most answers that clients get before a kill, however fast the machine is.
+const ANSWERS_MAX: u64 = 400;
+
+/// How far from the last of these answers the kill falls, so that it does not always meet the same place.
+const JITTER: Duration = Duration::from_millis(5);
+
+/// Of so many kills one comes while the server starts, before or after it listens.
+const EARLY_ONE_IN: u32 = 4;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_survives_every_kill() {
+    let (kills, seed) = (from_environment("LONGHAUL_KILLS", 20_u32), from_environment("LONGHAUL_SEED", rand::random()));
+    say(&format!("kill: {kills} kills, LONGHAUL_SEED={seed}"));
+    // Left where it is if the test fails.
+    let directory = tempfile::Builder::new().prefix("longhaul-kill-").disable_cleanup(true).tempdir().unwrap();
+    say(&format!("kill: the store is in {}", directory.path().display()));
+    let mut run = Run {
+        file: directory.path().join("tasks.db"),
+        ledger: Arc::new(Ledger::new(directory.path())),
+        chance: StdRng::seed_from_u64(seed),
+        start: Duration::from_millis(100),
+        early: 0,
+    };
+    for _ in 0..kills {
+        if run.chance.random_ratio(1, EARLY_ONE_IN) {
+            run.kill_while_it_starts().await;
+        } else {
+            run.kill_under_load().await;
+        }
+        run.look_at_the_dead();
+    }
+    run.let_everything_end().await;
+    say(&format!("kill: {kills} kills, {} of them while it started; {}", run.early, run.ledger.counts()));
+    std::fs::remove_dir_all(directory.path()).unwrap();
+}
+
+struct Run {
+    file: PathBuf,
+    ledger: Arc<Ledger>,
+    chance: StdRng,
+    /// How long the last start took, to know when a start can be disturbed.
+    start: Duration,
+    early: u32,
+}
+
+impl Run {
+    async fn start(&mut self) -> Server {
+        let began = Instant::now();
+        let server = Launch::conformance().store(&self.file).start().await;
+        self.start = began.elapsed();
+        server
+    }
+
+    async fn kill_while_it_starts(&mut self) {
+        self.early += 1;
+        let starting = Launch::conformance().store(&self.file).spawn();
+        let moment = self.chance.random_range(Duration::ZERO..self.start.mul_f64(1.3));
+        tokio::time::sleep(moment).await;
+        starting.kill().await;
+    }
+
+    async fn kill_under_load(&mut self) {
+        let server = self.start().await;
+        verify::after_start(&self.ledger, &self.file, server.address()).await;
+        let killed = Arc::new(AtomicBool::new(false));
+        let clients: Vec<_> = (0..CONNECTIONS)
+            .map(|_| {
+                let client = load::Worker::new(Arc::clone(&self.ledger), self.chance.random(), Arc::clone(&killed));
+                tokio::spawn(client.run(server.address()))
+            })
+            .collect();
+        let answers = self.chance.random_range(0..=ANSWERS_MAX);
+        in_time("answers under load", self.ledger.answers(answers)).await;
+        tokio::time::sleep(self.chance.random_range(Duration::ZERO..JITTER)).await;
+        killed.store(true, Ordering::SeqCst);
+        server.kill().await;
+        for client in clients {
+            client.await.expect("what a client saw was right");
+        }
+    }
+
+    /// How the file was left, seen on a copy, so that the next server finds it as the dead one left it.
+    fn look_at_the_dead(&mut self) {
+        if self.ledger.is_empty() {
+            return;
+        }
+        let copy = copy_of(&self.file);
+        self.ledger.died(&operator::list(&copy));
+    }
+
+    async fn let_everything_end(&mut self) {
+        let server = self.start().await;
+        verify::after_start(&self.ledger, &self.file, server.address()).await;
+        verify::let_everything_end(&self.ledger, server.address()).await;
+        verify::settled(&self.ledger, &self.file);
+        assert!(server.stop().await, "the server ends well when it is asked to");
+    }
+}
+
+/// The database and its log, without the shared memory, which dies with its processes on a crashed machine.
+fn copy_of(file: &Path) -> PathBuf {
+    let directory = file.with_file_name("dead");
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir(&directory).unwrap();
+    for name in ["tasks.db", "tasks.db-wal"] {
+        let from = file.with_file_name(name);
+        if from.exists() {
+            std::fs::copy(from, directory.join(name)).unwrap();
+        }
+    }
+    directory.join("tasks.db")
+}
+
+fn from_environment<T: FromStr>(name: &str, otherwise: T) -> T {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")),
+        Err(_) => otherwise,
+    }
+}
+
+/// Past the test harness, which shows nothing of what a passing test prints.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
