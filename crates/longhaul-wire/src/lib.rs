@@ -34,7 +34,7 @@
 //! let answer = ext2026::tasks_get::answer(&request.id, &View::of(&task, now), &ext2026::ServerInfo::hidden());
 //! assert_eq!(
 //!     answer,
-//!     r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","taskId":"t-1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttlMs":3600000}}"#
+//!     r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","taskId":"t-1","status":"working","createdAt":"2025-11-25T10:30:00.000Z","lastUpdatedAt":"2025-11-25T10:30:00.000Z","ttlMs":3600000}}"#
 //! );
 //! ```
 //!

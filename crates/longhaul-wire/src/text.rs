@@ -47,11 +47,12 @@ pub(crate) fn push_number(out: &mut String, number: u64) {
     let _ = write!(out, "{}", number.min(SAFE_INTEGER_MAX));
 }
 
-/// Appends `,"name":"2026-07-28T10:30:00.25Z"`.
+/// Appends `,"name":"2026-07-28T10:30:00.250Z"`.
 pub(crate) fn push_time_member(out: &mut String, name: &str, at: Timestamp) {
     push_name(out, name);
     let moment = i64::try_from(at.as_ms()).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    let _ = write!(out, "\"{}\"", moment.unwrap_or(jiff::Timestamp::MAX));
+    // Always with milliseconds, so that times sort as text.
+    let _ = write!(out, "\"{:.3}\"", moment.unwrap_or(jiff::Timestamp::MAX));
 }
 
 fn push_name(out: &mut String, name: &str) {
@@ -219,8 +220,8 @@ mod tests {
             push_time_member(&mut out, "at", Timestamp::from_ms(ms));
             out
         };
-        assert_eq!(shown(1_764_066_600_000), r#","at":"2025-11-25T10:30:00Z""#);
-        assert_eq!(shown(1_764_066_600_250), r#","at":"2025-11-25T10:30:00.25Z""#);
+        assert_eq!(shown(1_764_066_600_000), r#","at":"2025-11-25T10:30:00.000Z""#);
+        assert_eq!(shown(1_764_066_600_250), r#","at":"2025-11-25T10:30:00.250Z""#);
         assert!(shown(u64::MAX).starts_with(r#","at":"9999-12-"#));
     }
 

@@ -94,7 +94,7 @@ fn a_created_task_is_shown_flat() {
         tools_call::created(&2.into(), &view, &ServerInfo::hidden()),
         concat!(
             r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"786512e2-9e0d-44bd-8f29-789f320fe840","#,
-            r#""status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:50:00Z","#,
+            r#""status":"working","createdAt":"2025-11-25T10:30:00.000Z","lastUpdatedAt":"2025-11-25T10:50:00.000Z","#,
             r#""ttlMs":3600000,"pollIntervalMs":5000}}"#,
         )
     );
@@ -165,12 +165,12 @@ fn progress_speaks_for_a_task_that_works_and_never_for_one_that_has_ended() {
     let newer = said(CREATED.plus_ms(1_260_000));
     let older = said(CREATED.plus_ms(1));
     let mut task = running();
-    assert_eq!(shown(&task, &newer), (Some("page 9".into()), "2025-11-25T10:51:00Z".into()));
-    assert_eq!(shown(&task, &older), (Some("page 9".into()), "2025-11-25T10:50:00Z".into()));
+    assert_eq!(shown(&task, &newer), (Some("page 9".into()), "2025-11-25T10:51:00.000Z".into()));
+    assert_eq!(shown(&task, &older), (Some("page 9".into()), "2025-11-25T10:50:00.000Z".into()));
     task.message = Some("rendering".into());
     assert_eq!(shown(&task, &newer).0.unwrap(), "page 9");
     assert_eq!(shown(&task, &older).0.unwrap(), "rendering");
-    assert_eq!(shown(&completed("{}", false), &newer), (None, "2025-11-25T10:50:00Z".into()));
+    assert_eq!(shown(&completed("{}", false), &newer), (None, "2025-11-25T10:50:00.000Z".into()));
 }
 
 #[test]

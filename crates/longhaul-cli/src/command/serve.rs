@@ -74,6 +74,10 @@ impl Serve {
     }
 
     async fn serve(self, mut server: Server, open: impl FnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
+        if !self.stdio && self.token_file.is_none() && !self.listen.ip().is_loopback() {
+            // Said before the store is touched: nothing is recovered for a server that will not run.
+            return Err(longhaul::Error::Open(self.listen).into());
+        }
         let url = self.store.url()?;
         if self.demo {
             server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);

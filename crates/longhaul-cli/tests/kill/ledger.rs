@@ -13,18 +13,27 @@ use crate::job::{self, Job};
 use crate::operator::Listed;
 use crate::support::TaskView;
 
+/// How far a cancellation came, from little to much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cancel {
+    /// Nobody asked.
+    No,
+    /// Somebody asked, with or without an answer.
+    Sent,
+    /// It was acknowledged: the task has ended, by that or before.
+    Acknowledged,
+    /// By that, because it could not have ended before.
+    Certain,
+}
+
 /// What is known of a task whose creation was acknowledged.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) job: Job,
     /// How it ended, byte for byte as it was first seen.
     pub(crate) end: Option<String>,
-    /// Somebody asked to cancel it, with or without an answer.
-    pub(crate) cancel_sent: bool,
-    /// A cancellation was acknowledged: it has ended, by that or before.
-    pub(crate) cancelled: bool,
-    /// By that, because it could not have ended before.
-    must_be_cancelled: bool,
+    /// What became of requests to cancel it.
+    pub(crate) cancel: Cancel,
     /// Questions whose answers were acknowledged.
     pub(crate) answered: BTreeSet<String>,
     /// How the last dead process left it.
@@ -40,9 +49,7 @@ impl Known {
         Self {
             job,
             end: None,
-            cancel_sent: false,
-            cancelled: false,
-            must_be_cancelled: false,
+            cancel: Cancel::No,
             answered: BTreeSet::new(),
             left: None,
             crashed: false,
@@ -52,9 +59,9 @@ impl Known {
 
     /// Its cancellation was acknowledged.
     pub(crate) fn set_cancelled(&mut self) {
-        self.cancelled = true;
         let failed_before = self.crashed && !self.job.is_retried();
-        self.must_be_cancelled |= self.job.is_endless() && !failed_before;
+        let is_certain = self.job.is_endless() && !failed_before;
+        self.cancel = self.cancel.max(if is_certain { Cancel::Certain } else { Cancel::Acknowledged });
     }
 
     /// Holds what is seen against what was known before it was asked for.
@@ -64,7 +71,12 @@ impl Known {
         {
             return Err(format!("it had ended as\n  {end}"));
         }
-        if self.cancelled && !view.is_settled() || self.must_be_cancelled && view.status() != "cancelled" {
+        let is_cancelled = match self.cancel {
+            Cancel::No | Cancel::Sent => true,
+            Cancel::Acknowledged => view.is_settled(),
+            Cancel::Certain => view.status() == "cancelled",
+        };
+        if !is_cancelled {
             return Err("its cancellation was acknowledged".into());
         }
         if let Some(again) = view.questions().iter().find(|key| self.answered.contains(*key)) {
@@ -74,7 +86,7 @@ impl Known {
             "working" => Ok(()),
             "input_required" if self.job.asks() => Ok(()),
             "completed" if self.job.is_result(view.result_text()) => Ok(()),
-            "cancelled" if self.cancel_sent => Ok(()),
+            "cancelled" if self.cancel >= Cancel::Sent => Ok(()),
             "failed" if self.crashed && !self.job.is_retried() => is_crash_recovery(view),
             status => Err(format!("it cannot be {status}: {self:?}")),
         }
@@ -186,10 +198,13 @@ impl Ledger {
         for (id, known) in &mut tasks.0 {
             let left = left.get(id).unwrap_or_else(|| panic!("{id} was acknowledged and is lost: {known:?}"));
             let is_open = matches!(left.status.as_str(), "queued" | "running" | "waiting");
-            assert!(!(known.cancelled && is_open), "{id} was acknowledged as cancelled and is not: {known:?}");
+            assert!(
+                !(known.cancel >= Cancel::Acknowledged && is_open),
+                "{id} was acknowledged as cancelled and is not: {known:?}"
+            );
             known.crashed |= matches!(left.status.as_str(), "running" | "waiting");
             known.left = Some(left.clone());
-            if known.cancelled && left.status == "cancelled" && known.started_before_cancel.is_none() {
+            if left.status == "cancelled" && known.started_before_cancel.is_none() {
                 known.started_before_cancel = known.job.trace().map(|trace| starts(trace).len());
             }
         }

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::ledger::{Known, Ledger};
+use crate::ledger::{Cancel, Known, Ledger};
 use crate::support::{Client, TaskView, Trouble};
 
 /// One client.
@@ -82,7 +82,9 @@ pub(crate) async fn look(ledger: &Ledger, client: &mut Client, id: &str) -> Resu
     let mut known = ledger.known(id);
     let view = client.get(id).await?;
     // What forbids something counts from before the read, what allows something until after it.
-    known.cancel_sent = ledger.known(id).cancel_sent;
+    if ledger.known(id).cancel >= Cancel::Sent {
+        known.cancel = known.cancel.max(Cancel::Sent);
+    }
     if let Err(why) = known.check(&view) {
         panic!("task {id} is now\n  {}\nbut {why}", view.text);
     }
@@ -93,7 +95,7 @@ pub(crate) async fn look(ledger: &Ledger, client: &mut Client, id: &str) -> Resu
 
 /// Cancels a task, and sees that it has ended.
 pub(crate) async fn cancel(ledger: &Ledger, client: &mut Client, id: &str) -> Result<(), Trouble> {
-    ledger.change(id, |known| known.cancel_sent = true);
+    ledger.change(id, |known| known.cancel = known.cancel.max(Cancel::Sent));
     client.cancel(id).await?;
     ledger.answered();
     ledger.change(id, Known::set_cancelled);

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use longhaul_receiver::Receiver;
 
@@ -55,7 +55,10 @@ async fn healthy(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
     }
 }
 
-async fn metrics(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
+async fn metrics(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
+    if let Err(why) = endpoint.guard.check(&headers) {
+        return (StatusCode::FORBIDDEN, format!("{why}\n")).into_response();
+    }
     let page = endpoint.metrics.render(&endpoint.receiver);
-    ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], page)
+    ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], page).into_response()
 }
