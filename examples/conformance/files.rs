@@ -30,7 +30,8 @@ struct RetryJob {
 async fn retry_job(ctx: Ctx, RetryJob { millis, file }: RetryJob) -> Result<String, Failure> {
     let attempt = ctx.attempt();
     let mut trace = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
-    writeln!(trace, "attempt {attempt}")?;
+    // In one write: a kill leaves the whole line or none of it.
+    trace.write_all(format!("attempt {attempt}\n").as_bytes())?;
     tokio::time::sleep(Duration::from_millis(millis)).await;
     Ok(format!("attempt {attempt}"))
 }
@@ -42,8 +43,12 @@ struct Confirmation {
 
 async fn retry_confirm(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     let attempt = ctx.attempt();
-    match ctx.ask("confirm", Form::<Confirmation>::new("Go on?")).await? {
-        Filled::Accepted(Confirmation { confirm: true }) => Ok(format!("attempt {attempt}")),
-        _ => Err(Failure::tool("It was not confirmed.")),
-    }
+    let Filled::Accepted(Confirmation { confirm: true }) =
+        ctx.ask("confirm", Form::<Confirmation>::new("Go on?")).await?
+    else {
+        return Err(Failure::tool("It was not confirmed."));
+    };
+    // Long enough for a crash to fall between the answer and the end.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    Ok(format!("attempt {attempt}"))
 }

@@ -9,6 +9,10 @@ use xshell::Shell;
 /// Commands that are this very run, or that it has run already.
 const ELSEWHERE: &[&str] = &["git clone", "cd longhaul", "cargo xtask"];
 
+/// Gives up when the server has ended.
+const WAIT_UNTIL_IT_ANSWERS: &str =
+    "until curl -sf http://127.0.0.1:8377/healthz >/dev/null; do kill -0 $! || exit 1; sleep 0.1; done";
+
 pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
     let page = shell.read_file("README.md")?;
     let home = tempfile::tempdir()?;
@@ -18,7 +22,7 @@ pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
             writeln!(script, "{line}")?;
             if line.trim_end().ends_with('&') {
                 // A reader waits for the server's greeting before going on.
-                writeln!(script, "until curl -sf http://127.0.0.1:8377/healthz >/dev/null; do sleep 0.1; done")?;
+                writeln!(script, "{WAIT_UNTIL_IT_ANSWERS}")?;
             }
         }
     }
