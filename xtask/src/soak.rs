@@ -11,6 +11,8 @@ pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
 }
 
 fn kills(shell: &Shell) -> anyhow::Result<()> {
+    // The test starts this very example, and a run of one test does not build it.
+    cmd!(shell, "cargo build --release -p longhaul-cli --example conformance").run()?;
     let _count = shell.push_env("LONGHAUL_KILLS", "200");
     Ok(cmd!(shell, "cargo test --release -p longhaul-cli --test kill -- --nocapture").run()?)
 }

@@ -29,8 +29,7 @@ pub(crate) struct Measured {
 
 impl Machine {
     pub(super) fn prepare(shell: &Shell) -> anyhow::Result<Self> {
-        // Both sides get the same profile and the same SQLite.
-        let _sqlite = shell.push_env("LIBSQLITE3_FLAGS", "-DHAVE_FDATASYNC=1");
+        // Both sides get the same profile, and by their `.cargo/config.toml` the same SQLite.
         cmd!(shell, "cargo build --profile dist --example conformance").run()?;
         {
             let _bench = shell.push_dir("bench");
