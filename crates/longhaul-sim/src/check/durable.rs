@@ -1,0 +1,42 @@
+use longhaul_store::StoreError;
+use longhaul_task::{Outcome, TaskKey};
+
+use super::Law;
+use super::truth::Truth;
+use crate::ledger::{Ack, Fact, short};
+
+/// Nothing is acknowledged before it is durable, and nothing acknowledged goes away but by deletion.
+pub(super) struct Durable;
+
+impl Law for Durable {
+    fn says(&self) -> &'static str {
+        "acknowledged is durable"
+    }
+
+    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+        match fact {
+            Fact::Acknowledged { what, key, revision } => acknowledged(truth, what, key, *revision),
+            Fact::Denied { began, key, what, error: StoreError::NotFound } => match truth.alive(key) {
+                Some(life) if life.born < *began => {
+                    Err(format!("{what} of {} found nothing, and it was there all the time", short(key)))
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+fn acknowledged(truth: &Truth, what: &Ack, key: &TaskKey, revision: u64) -> Result<(), String> {
+    if *what == Ack::Deleted {
+        let gone = truth.lives.get(key).is_some_and(|lives| lives.iter().any(|life| life.gone.is_some()));
+        return if gone { Ok(()) } else { Err(format!("{} was acknowledged as deleted and is there", short(key))) };
+    }
+    let lives = truth.lives.get(key).into_iter().flatten();
+    let mut states = lives.filter_map(|life| life.at(revision));
+    let durable = match what {
+        Ack::Cancelled => states.any(|task| task.phase.outcome() == Some(&Outcome::Cancelled)),
+        _ => states.next().is_some(),
+    };
+    if durable { Ok(()) } else { Err(format!("{what:?} of {} rev {revision} is not on the disk", short(key))) }
+}

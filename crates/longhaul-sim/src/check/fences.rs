@@ -1,0 +1,51 @@
+use std::collections::HashSet;
+
+use longhaul_task::Task;
+
+use super::Law;
+use super::truth::Truth;
+use crate::ledger::{Fact, short};
+
+/// A write under an outdated fence changes nothing; the right to write moves only by raising the fence.
+pub(super) struct Fences;
+
+/// What an attempt writes under its fence.
+const BY_ATTEMPT: [&str; 6] = ["report", "ask", "spawn", "park", "release", "settle"];
+
+impl Law for Fences {
+    fn says(&self) -> &'static str {
+        "one attempt wins"
+    }
+
+    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+        match fact {
+            Fact::Wrote { key, fence, event, revision } if BY_ATTEMPT.contains(event) => {
+                let before = truth.at(key, revision - 1);
+                let held = before.is_some_and(|task| task.fence == *fence && task.phase.run().is_some());
+                if held { Ok(()) } else { Err(format!("{event} of {} under fence {fence}", short(key))) }
+            }
+            Fact::Committed(commit) => {
+                let tasks: HashSet<_> = commit.written.iter().map(|written| &written.key).collect();
+                tasks.into_iter().filter_map(|key| truth.alive(key)).try_for_each(|life| {
+                    life.states
+                        .windows(2)
+                        .rev()
+                        .take(commit.written.len())
+                        .try_for_each(|pair| moved(&pair[0], &pair[1]))
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whoever holds the task afterwards and did not before has it under a fence that nobody had.
+fn moved(before: &Task, after: &Task) -> Result<(), String> {
+    let (had, has) = (before.phase.run().map(|run| run.node), after.phase.run().map(|run| run.node));
+    let lost = had.is_some() && has.is_none() && !after.is_settled();
+    let won = has.is_some() && had != has;
+    if after.fence < before.fence || ((lost || won) && after.fence == before.fence) {
+        return Err(format!("{} moved from fence {} to {}", short(&after.key), before.fence, after.fence));
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+use longhaul_task::Task;
+
+use super::Law;
+use super::truth::Truth;
+use crate::ledger::{Fact, short};
+
+/// A settled task never changes again, except to be deleted.
+pub(super) struct Finality;
+
+impl Law for Finality {
+    fn says(&self) -> &'static str {
+        "terminal is final"
+    }
+
+    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+        let Fact::Committed(commit) = fact else { return Ok(()) };
+        for written in &commit.written {
+            let Some(task) = &written.after else { continue };
+            let before = task.revision.checked_sub(1).and_then(|before| truth.at(&task.key, before));
+            if before.is_some_and(|before| Task::is_settled(before)) {
+                return Err(format!("{} changed a settled task, {}", written.event, short(&task.key)));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+use longhaul_store::StoreError;
+
+use super::Law;
+use super::truth::Truth;
+use crate::ledger::{Fact, short};
+
+/// A foreign task and an unknown one give the same answer.
+pub(super) struct Foreign;
+
+impl Law for Foreign {
+    fn says(&self) -> &'static str {
+        "not yours is not there"
+    }
+
+    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+        let never_was = |key| !truth.lives.contains_key(key);
+        match fact {
+            Fact::Denied { key, what, error, .. } if never_was(key) && *what != "create" => match error {
+                StoreError::NotFound | StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::Stopped(_) => {
+                    Ok(())
+                }
+                StoreError::Refused(refused) => Err(format!("{what} of {} was told: {refused}", short(key))),
+            },
+            Fact::Read { key, found: Some(_), .. } if never_was(key) => Err(format!("{} was read", short(key))),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+use std::collections::HashMap;
+
+use super::Law;
+use longhaul_task::ToolRef;
+
+use super::truth::{Truth, is_queued};
+use crate::ledger::Fact;
+
+/// Never more at work, new in the queue, or open for one owner than allowed.
+#[derive(Default)]
+pub(super) struct Limits {
+    /// By tool: tasks that came back into the queue. Such a task may have left it again before the core hears of
+    /// either, and until it does there is one place more than there should be.
+    came_back: HashMap<ToolRef, usize>,
+}
+
+impl Law for Limits {
+    fn says(&self) -> &'static str {
+        "everything has a limit"
+    }
+
+    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+        let Some(rules) = &truth.rules else { return Ok(()) };
+        match fact {
+            Fact::Working { tool, handlers } => {
+                let rules = rules.tools.iter().find(|rules| rules.tool == *tool);
+                match rules.map(|rules| rules.running_max) {
+                    Some(max) if *handlers > max => Err(format!("{handlers} handlers of {tool} work, {max} may")),
+                    _ => Ok(()),
+                }
+            }
+            Fact::Committed(commit) => {
+                for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
+                    if is_queued(task) && task.attempt > 0 {
+                        *self.came_back.entry(task.tool.clone()).or_default() += 1;
+                    }
+                }
+                if !commit.written.iter().any(|written| matches!(written.event, "create" | "spawn")) {
+                    return Ok(());
+                }
+                let mut open = HashMap::new();
+                let mut queued = HashMap::new();
+                for task in truth.all().filter(|task| !task.is_settled()) {
+                    *open.entry(&task.key.owner).or_insert(0) += 1;
+                    // What comes back into the queue was admitted before; what is new was admitted to a place in it.
+                    if is_queued(task) && task.attempt == 0 {
+                        *queued.entry(&task.tool).or_insert(0) += 1;
+                    }
+                }
+                if let Some((owner, open)) = open.iter().find(|(_, open)| **open > rules.open_per_owner_max) {
+                    return Err(format!("{owner} has {open} open tasks, {} allowed", rules.open_per_owner_max));
+                }
+                for tool in &rules.tools {
+                    let queued_max = tool.queued_max + self.came_back.get(&tool.tool).copied().unwrap_or(0);
+                    if queued.get(&tool.tool).is_some_and(|queued| *queued > queued_max) {
+                        return Err(format!("the queue of {} is past its limit", tool.tool));
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+use std::collections::HashMap;
+
+use longhaul_task::{Phase, Retention, Task, ToolRef};
+
+use super::Law;
+use super::truth::{Truth, is_queued};
+use crate::ledger::{Fact, Quiet, Stage, short};
+
+/// Left alone, everything comes to its end, and every worker and every count comes back.
+pub(super) struct Progress;
+
+impl Law for Progress {
+    fn says(&self) -> &'static str {
+        "nothing is stuck and nothing leaks"
+    }
+
+    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+        let Fact::Quiet(quiet) = fact else { return Ok(()) };
+        stuck(truth, quiet)?;
+        leaked(truth, quiet)
+    }
+}
+
+fn stuck(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
+    let stage = quiet.stage;
+    for task in truth.all() {
+        let done = match &task.phase {
+            Phase::Settled { .. } => stage < Stage::Expired || task.retention == Retention::Unlimited,
+            Phase::Waiting { .. } => stage == Stage::LeftAlone,
+            // Whoever waits for an answer and found no room to give its worker back keeps it, and others wait for that.
+            Phase::Queued { .. } => stage == Stage::LeftAlone && all_workers_taken(truth, quiet, &task.tool),
+            // A parent goes on when its child does, which is looked at by itself.
+            Phase::Running { .. } => {
+                let waits_for_child = truth.all().any(|it| is_open_child(it, task));
+                stage == Stage::LeftAlone && (waits_for_child || all_workers_taken(truth, quiet, &task.tool))
+            }
+            Phase::Parked { .. } => false,
+        };
+        if !done {
+            return Err(format!("{} is stuck at {stage:?}: {:?}", short(&task.key), task.phase));
+        }
+    }
+    Ok(())
+}
+
+fn all_workers_taken(truth: &Truth, quiet: &Quiet, tool: &ToolRef) -> bool {
+    let rules = truth.rules.iter().flat_map(|rules| &rules.tools).find(|rules| rules.tool == *tool);
+    let load = quiet.load.iter().find(|(of, ..)| of == tool);
+    rules.zip(load).is_some_and(|(rules, (_, running, _))| *running >= rules.running_max)
+}
+
+fn is_open_child(task: &Task, parent: &Task) -> bool {
+    let of = (&task.key.owner, task.family.parent.as_ref()) == (&parent.key.owner, Some(&parent.key.id));
+    of && !task.is_settled()
+}
+
+fn leaked(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
+    let mut open = HashMap::new();
+    for task in truth.all().filter(|task| !task.is_settled()) {
+        *open.entry(&task.key.owner).or_insert(0) += 1;
+    }
+    for (owner, counted) in &quiet.open {
+        let open = open.get(owner).copied().unwrap_or(0);
+        if *counted != open {
+            return Err(format!("{owner} has {open} open tasks, and {counted} are counted"));
+        }
+    }
+    let held = truth.all().filter(|task| task.phase.run().is_some()).count();
+    if quiet.attempts != held || quiet.running != held {
+        let Quiet { attempts, running, .. } = quiet;
+        return Err(format!("{held} attempts are held, the core knows {attempts} and the shell {running}"));
+    }
+    for (tool, running, queued) in &quiet.load {
+        let here = || truth.all().filter(|task| task.tool == *tool);
+        let is_queued = here().filter(|task| is_queued(task)).count();
+        let is_held = here().filter(|task| task.phase.run().is_some()).count();
+        if *queued != is_queued {
+            return Err(format!("{is_queued} tasks of {tool} are queued, and {queued} are counted"));
+        }
+        // An attempt that waits has given its worker back, or had no room to.
+        if *running > is_held {
+            return Err(format!("{is_held} attempts of {tool} are held, and {running} workers are taken"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+use std::collections::{HashMap, HashSet};
+
+use longhaul_task::{QuestionKey, TaskKey};
+
+use super::Law;
+use super::truth::Truth;
+use crate::ledger::{Ack, Commit, Fact, short};
+
+/// A question is asked once and answered once; its key is never used again, and its answer is kept.
+#[derive(Default)]
+pub(super) struct Questions {
+    /// By task and life: every key that it ever used.
+    used: HashMap<(TaskKey, usize), HashSet<QuestionKey>>,
+    answered: HashSet<(TaskKey, usize, QuestionKey)>,
+}
+
+impl Law for Questions {
+    fn says(&self) -> &'static str {
+        "a question is asked once and answered once"
+    }
+
+    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+        match fact {
+            Fact::Committed(commit) => {
+                self.asked(truth, commit)?;
+                self.answers(truth, commit)
+            }
+            Fact::Acknowledged { what: Ack::Answered { question, .. }, key, .. } => {
+                let life = truth.lives.get(key).map_or(0, Vec::len);
+                if self.answered.contains(&(key.clone(), life, question.clone())) {
+                    Ok(())
+                } else {
+                    Err(format!("the answer to {question} of {} is not on the disk", short(key)))
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Questions {
+    fn asked(&mut self, truth: &Truth, commit: &Commit) -> Result<(), String> {
+        for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
+            let Some(open) = task.phase.questions() else { continue };
+            let before = task.revision.checked_sub(1).and_then(|before| truth.at(&task.key, before));
+            let old = before.and_then(|before| before.phase.questions());
+            let life = truth.lives.get(&task.key).map_or(0, Vec::len);
+            for question in open.iter().filter(|question| old.is_none_or(|old| old.find(&question.key).is_none())) {
+                if !self.used.entry((task.key.clone(), life)).or_default().insert(question.key.clone()) {
+                    return Err(format!("{} of {} was used before", question.key, short(&task.key)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn answers(&mut self, truth: &Truth, commit: &Commit) -> Result<(), String> {
+        for recorded in &commit.recorded {
+            let (Some(question), Some(_)) = (&recorded.question, &recorded.output) else { continue };
+            let life = truth.lives.get(&recorded.key).map_or(0, Vec::len);
+            if !self.answered.insert((recorded.key.clone(), life, question.clone())) {
+                return Err(format!("{question} of {} was answered before", short(&recorded.key)));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+use std::collections::HashMap;
+
+use longhaul_task::{Json, Place, TaskKey};
+
+use super::Law;
+use super::truth::Truth;
+use crate::ledger::{Ack, Fact, short};
+
+/// What is recorded is recorded once, and every later attempt gets it.
+#[derive(Default)]
+pub(super) struct Records {
+    /// By task, life, shelf and place.
+    outputs: HashMap<(TaskKey, usize, u32, Place), Json>,
+    answers: HashMap<(TaskKey, usize, longhaul_task::QuestionKey), Json>,
+}
+
+impl Law for Records {
+    fn says(&self) -> &'static str {
+        "a recorded step is done"
+    }
+
+    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+        let life = |key: &TaskKey| truth.lives.get(key).map_or(0, Vec::len);
+        match fact {
+            Fact::Committed(commit) => {
+                for recorded in &commit.recorded {
+                    let Some(output) = &recorded.output else { continue };
+                    let key = &recorded.key;
+                    if let Some(question) = &recorded.question {
+                        self.answers.insert((key.clone(), life(key), question.clone()), output.clone());
+                    }
+                    let place = (key.clone(), life(key), recorded.epoch, recorded.place.clone());
+                    if let Some(before) = self.outputs.insert(place, output.clone()) {
+                        return Err(format!("{} {:?}: {before:?} became {output:?}", short(key), recorded.place));
+                    }
+                }
+                Ok(())
+            }
+            Fact::Got { key, epoch, place, output } => {
+                match self.outputs.get(&(key.clone(), life(key), *epoch, place.clone())) {
+                    Some(kept) if kept == output => Ok(()),
+                    kept => Err(format!("{} {place:?}: got {output:?}, on record is {kept:?}", short(key))),
+                }
+            }
+            Fact::Acknowledged { what: Ack::Answered { question, body }, key, .. } => {
+                match self.answers.get(&(key.clone(), life(key), question.clone())) {
+                    Some(kept) if kept != body => {
+                        Err(format!("{} {question}: answered {body:?}, on record is {kept:?}", short(key)))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+use longhaul_task::{COLLECT_MS_MIN, Phase, Retention, Task, Timestamp};
+
+use super::Law;
+use super::truth::Truth;
+use crate::ledger::{Commit, Fact, Written, short};
+
+/// A task's times are those of its changes, never go back, and nothing expires before its time.
+pub(super) struct Time;
+
+impl Law for Time {
+    fn says(&self) -> &'static str {
+        "the truth about time"
+    }
+
+    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+        let Fact::Committed(commit) = fact else { return Ok(()) };
+        commit.written.iter().try_for_each(|written| match &written.after {
+            Some(task) => changed(truth, commit, task),
+            None => deleted(truth, commit, written),
+        })
+    }
+}
+
+fn changed(truth: &Truth, commit: &Commit, task: &Task) -> Result<(), String> {
+    let before = task.revision.checked_sub(1).and_then(|before| truth.at(&task.key, before));
+    let expected = match before {
+        Some(before) => commit.now.max(before.updated_at),
+        None if task.family.parent.is_none() => commit.now,
+        // A child is as old as the change of its parent that made it, which the clock may have fallen behind.
+        None => task.updated_at.max(commit.now),
+    };
+    let created = before.map_or(task.updated_at, |before| before.created_at);
+    if task.updated_at != expected || task.created_at != created {
+        return Err(format!("{} changed at {expected:?} and says {:?}", short(&task.key), task.updated_at));
+    }
+    Ok(())
+}
+
+fn deleted(truth: &Truth, commit: &Commit, written: &Written) -> Result<(), String> {
+    let mut lives = truth.lives.get(&written.key).into_iter().flatten();
+    let ended = lives.find(|life| life.gone == Some(truth.line));
+    let Some(task) = ended.and_then(|life| life.last()) else { return Ok(()) };
+    match task.phase {
+        Phase::Settled { at, .. } if task.is_root() => {
+            let early = written.event == "expire" && kept_until(task, at).is_none_or(|until| commit.now < until);
+            if early { Err(format!("{} expired too early", short(&task.key))) } else { Ok(()) }
+        }
+        Phase::Settled { .. } => Ok(()),
+        _ => Err(format!("{} was deleted before it had ended", short(&task.key))),
+    }
+}
+
+/// By the documents, not by the code that is tested.
+fn kept_until(task: &Task, ended: Timestamp) -> Option<Timestamp> {
+    match task.retention {
+        Retention::FromEnd(ms) => Some(ended.plus_ms(ms)),
+        Retention::FromCreation(ms) => Some(task.created_at.plus_ms(ms).max(ended.plus_ms(ms.min(COLLECT_MS_MIN)))),
+        Retention::Unlimited => None,
+    }
+}

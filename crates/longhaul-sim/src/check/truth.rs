@@ -1,0 +1,100 @@
+//! What the disk says, over time: the measure of everything else.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use longhaul_task::{Phase, Task, TaskKey};
+
+use crate::ledger::{Fact, Rules, short};
+
+/// Every state that was ever durable.
+#[derive(Debug, Default)]
+pub(super) struct Truth {
+    pub(super) line: usize,
+    pub(super) rules: Option<Rules>,
+    pub(super) lives: HashMap<TaskKey, Vec<Life>>,
+}
+
+/// A task from its creation to its deletion. A requestor who chooses the ID can begin another life under it.
+#[derive(Debug)]
+pub(super) struct Life {
+    /// In order of their revisions, from one.
+    pub(super) states: Vec<Arc<Task>>,
+    /// The line that created it.
+    pub(super) born: usize,
+    /// The line that deleted it.
+    pub(super) gone: Option<usize>,
+}
+
+impl Life {
+    pub(super) fn last(&self) -> Option<&Arc<Task>> {
+        self.states.last()
+    }
+
+    /// The state of that revision.
+    pub(super) fn at(&self, revision: u64) -> Option<&Arc<Task>> {
+        self.states.get(usize::try_from(revision).ok()?.checked_sub(1)?)
+    }
+}
+
+impl Truth {
+    pub(super) fn take(&mut self, line: usize, fact: &Fact) -> Result<(), String> {
+        self.line = line;
+        match fact {
+            Fact::Rules(rules) => self.rules = Some(rules.clone()),
+            Fact::Committed(commit) => {
+                for written in &commit.written {
+                    self.write(&written.key, written.after.as_ref())
+                        .map_err(|what| format!("{} {}: {what}", written.event, short(&written.key)))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, key: &TaskKey, after: Option<&Arc<Task>>) -> Result<(), String> {
+        let lives = self.lives.entry(key.clone()).or_default();
+        let now = lives.last_mut().filter(|life| life.gone.is_none());
+        match (now, after) {
+            (Some(life), Some(task)) => {
+                let expected = life.states.len() as u64 + 1;
+                if task.revision != expected {
+                    return Err(format!("revision {} follows {}", task.revision, expected - 1));
+                }
+                life.states.push(Arc::clone(task));
+            }
+            (Some(life), None) => life.gone = Some(self.line),
+            (None, Some(task)) if task.revision == 1 => {
+                lives.push(Life { states: vec![Arc::clone(task)], born: self.line, gone: None });
+            }
+            (None, Some(task)) => return Err(format!("a task begins with revision {}", task.revision)),
+            (None, None) => return Err("a task is deleted that is not there".into()),
+        }
+        Ok(())
+    }
+
+    /// The life that a task has now.
+    pub(super) fn alive(&self, key: &TaskKey) -> Option<&Life> {
+        self.lives.get(key)?.last().filter(|life| life.gone.is_none())
+    }
+
+    /// The task as it is durable now.
+    pub(super) fn now(&self, key: &TaskKey) -> Option<&Arc<Task>> {
+        self.alive(key)?.last()
+    }
+
+    /// The state of that revision in the newest life.
+    pub(super) fn at(&self, key: &TaskKey, revision: u64) -> Option<&Arc<Task>> {
+        self.lives.get(key)?.last()?.at(revision)
+    }
+
+    /// Every task that is durable now.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Task>> {
+        self.lives.values().filter_map(|lives| lives.last().filter(|life| life.gone.is_none())?.last())
+    }
+}
+
+pub(super) fn is_queued(task: &Task) -> bool {
+    matches!(task.phase, Phase::Queued { .. })
+}

@@ -1,0 +1,18 @@
+use super::Law;
+use super::truth::Truth;
+use crate::ledger::{Fact, short};
+
+/// Whoever subscribed and then read is woken for every later change.
+pub(super) struct Watchers;
+
+impl Law for Watchers {
+    fn says(&self) -> &'static str {
+        "a watcher is woken for every change"
+    }
+
+    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+        let Fact::Followed { key, seen } = fact else { return Ok(()) };
+        let now = truth.now(key).map(|task| task.revision);
+        if *seen == now { Ok(()) } else { Err(format!("{} is at {now:?}, its watcher saw {seen:?}", short(key))) }
+    }
+}

@@ -1,0 +1,114 @@
+//! What the histories met.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::fault::CrashPoint;
+
+/// Every transition: creation and the events by their names.
+pub const TRANSITIONS: [&str; 15] = [
+    "create", "claim", "report", "ask", "answer", "spawn", "park", "wake", "release", "settle", "cancel", "lose",
+    "overdue", "expire", "delete",
+];
+
+/// Counts over many histories.
+#[derive(Debug, Clone, Default)]
+pub struct Coverage {
+    /// Histories that were played.
+    pub histories: u64,
+    /// By transition.
+    pub transitions: BTreeMap<&'static str, Met>,
+    /// By crash point.
+    pub crashes: BTreeMap<CrashPoint, u64>,
+    /// Other things worth having met.
+    pub also: BTreeMap<&'static str, u64>,
+}
+
+/// What happened around one transition.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Met {
+    /// How often it became durable.
+    pub committed: u64,
+    /// How often the process died when it was written and not yet durable.
+    pub crash_before: u64,
+    /// How often the process died when it was durable and nobody had been told.
+    pub crash_after: u64,
+}
+
+impl Coverage {
+    pub(crate) fn committed(&mut self, event: &'static str) {
+        self.transitions.entry(event).or_default().committed += 1;
+    }
+
+    pub(crate) fn crash_before(&mut self, event: &'static str) {
+        self.transitions.entry(event).or_default().crash_before += 1;
+    }
+
+    pub(crate) fn crash_after(&mut self, event: &'static str) {
+        self.transitions.entry(event).or_default().crash_after += 1;
+    }
+
+    pub(crate) fn also(&mut self, what: &'static str) {
+        *self.also.entry(what).or_default() += 1;
+    }
+
+    /// Adds the counts of others.
+    pub fn add(&mut self, other: &Self) {
+        self.histories += other.histories;
+        for (event, met) in &other.transitions {
+            let sum = self.transitions.entry(event).or_default();
+            sum.committed += met.committed;
+            sum.crash_before += met.crash_before;
+            sum.crash_after += met.crash_after;
+        }
+        for (point, count) in &other.crashes {
+            *self.crashes.entry(*point).or_default() += count;
+        }
+        for (what, count) in &other.also {
+            *self.also.entry(what).or_default() += count;
+        }
+    }
+
+    /// What was never met, in words.
+    pub fn gaps(&self) -> Vec<String> {
+        let mut gaps = Vec::new();
+        for event in TRANSITIONS {
+            let met = self.transitions.get(event).copied().unwrap_or_default();
+            for (count, what) in [
+                (met.committed, "was never committed"),
+                (met.crash_before, "never met a crash before it"),
+                (met.crash_after, "never met a crash after it"),
+            ] {
+                if count == 0 {
+                    gaps.push(format!("{event} {what}"));
+                }
+            }
+        }
+        for point in CrashPoint::ALL {
+            if !self.crashes.contains_key(&point) {
+                gaps.push(format!("no process died at {point:?}"));
+            }
+        }
+        gaps
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<16}{:>12}{:>14}{:>14}", "transition", "committed", "crash before", "crash after")?;
+        for event in TRANSITIONS {
+            let Met { committed, crash_before, crash_after } = self.transitions.get(event).copied().unwrap_or_default();
+            writeln!(f, "{event:<16}{committed:>12}{crash_before:>14}{crash_after:>14}")?;
+        }
+        writeln!(f, "\n{:<28}{:>12}", "crash point", "crashes")?;
+        for point in CrashPoint::ALL {
+            let name = format!("{point:?}");
+            writeln!(f, "{name:<28}{:>12}", self.crashes.get(&point).copied().unwrap_or(0))?;
+        }
+        writeln!(f, "\n{:<28}{:>12}", "also met", "times")?;
+        for (what, count) in &self.also {
+            writeln!(f, "{what:<28}{count:>12}")?;
+        }
+        Ok(())
+    }
+}

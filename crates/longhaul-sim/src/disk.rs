@@ -1,0 +1,503 @@
+//! A disk that can be pulled out of its machine at any moment.
+//!
+//! Readers see what is committed while a transaction is open, as they do on SQLite. Every call of the writer is a
+//! place where the process may die, where the disk may fail, and where somebody else may look.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use longhaul_store::embedded::{Disk, DiskError, Published, Reader};
+use longhaul_store::{Count, Listing, Snapshot, TaskPage};
+use longhaul_task::{
+    Json, NodeId, Outcome, Phase, Place, Progress, QuestionKey, Record, Task, TaskId, TaskKey, Timestamp, ToolRef,
+};
+use parking_lot::Mutex;
+
+use crate::fault::{CrashPoint, Plan};
+use crate::ledger::{Commit, Fact, Recorded, Written};
+
+/// The disk. It outlives processes; clones are the same disk.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SimDisk(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    rows: BTreeMap<TaskKey, Row>,
+    secrets: BTreeMap<String, [u8; 32]>,
+    open: Option<Transaction>,
+    job: Job,
+    /// Calls since the transaction began.
+    calls: usize,
+    dead: Option<CrashPoint>,
+    /// What happened, to be taken to the ledger.
+    facts: Vec<Fact>,
+}
+
+/// What the disk is told before a batch.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) plan: Plan,
+    pub(crate) now: Timestamp,
+    /// The events in the batch, which tell apart what looks the same in the rows.
+    pub(crate) events: Vec<(TaskKey, &'static str)>,
+    /// Somebody looks at these tasks in the middle of it.
+    pub(crate) look: Option<Look>,
+}
+
+/// A reader on another thread, between two calls of the writer.
+#[derive(Debug)]
+pub(crate) struct Look {
+    /// Before that call; past the last one it is between the commit and what follows.
+    pub(crate) at: usize,
+    pub(crate) keys: Vec<TaskKey>,
+    pub(crate) published: Arc<Published>,
+    /// How long the ledger is.
+    pub(crate) began: usize,
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Self { plan: Plan::Well, now: Timestamp::ZERO, events: Vec::new(), look: None }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    task: Arc<Task>,
+    input: Json,
+    progress: Option<Arc<Progress>>,
+    records: BTreeMap<(u32, Place), Kept>,
+}
+
+#[derive(Debug, Clone)]
+struct Kept {
+    record: Record,
+    question: Option<QuestionKey>,
+}
+
+#[derive(Debug, Default)]
+struct Transaction {
+    rows: BTreeMap<TaskKey, Option<Row>>,
+    secrets: BTreeMap<String, [u8; 32]>,
+    written: Vec<Written>,
+    recorded: Vec<Recorded>,
+}
+
+/// What became of a batch at the disk.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) crashed: Option<CrashPoint>,
+    /// The events of a transaction that did not become durable.
+    pub(crate) lost: Vec<&'static str>,
+}
+
+impl SimDisk {
+    pub(crate) fn reader(&self) -> SimReader {
+        SimReader(Arc::clone(&self.0))
+    }
+
+    /// Sets up the next batch.
+    pub(crate) fn expect(&self, job: Job) {
+        let mut state = self.0.lock();
+        state.job = job;
+        state.calls = 0;
+    }
+
+    /// What the last batch did.
+    pub(crate) fn done(&self) -> Done {
+        let mut state = self.0.lock();
+        state.job = Job::default();
+        let lost = state.open.take().map(|open| open.written.iter().map(|written| written.event).collect());
+        Done { facts: std::mem::take(&mut state.facts), crashed: state.dead, lost: lost.unwrap_or_default() }
+    }
+
+    /// The machine is on again: what was not committed is gone.
+    pub(crate) fn restart(&self) {
+        let mut state = self.0.lock();
+        state.open = None;
+        state.dead = None;
+        state.job = Job::default();
+    }
+}
+
+impl State {
+    /// One call of the writer: the place for everything that can happen between two calls.
+    fn call(&mut self) -> Result<&mut Transaction, DiskError> {
+        if self.dead.is_some() {
+            return Err(power_off());
+        }
+        let call = self.calls;
+        self.calls += 1;
+        self.look(|at| at == call);
+        match self.job.plan {
+            Plan::CrashAt(at) if at == call => {
+                self.dead = Some(CrashPoint::BetweenWrites);
+                Err(power_off())
+            }
+            Plan::FailAt(at, kind) if at == call => Err(kind.error()),
+            _ => self.open.as_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into())),
+        }
+    }
+
+    fn look(&mut self, now: impl Fn(usize) -> bool) {
+        let Some(look) = self.job.look.take_if(|look| now(look.at)) else { return };
+        for key in look.keys {
+            let shown = look.published.get(&key);
+            let found = shown.or_else(|| self.rows.get(&key).map(Row::snapshot));
+            self.facts.push(Fact::Read { began: look.began, key, found });
+        }
+    }
+
+    fn commit(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        for (key, row) in open.rows {
+            match row {
+                Some(row) => self.rows.insert(key, row),
+                None => self.rows.remove(&key),
+            };
+        }
+        self.secrets.extend(open.secrets);
+        if !open.written.is_empty() || !open.recorded.is_empty() {
+            let commit = Commit { now: self.job.now, written: open.written, recorded: open.recorded };
+            self.facts.push(Fact::Committed(commit));
+        }
+    }
+
+    /// The row as the open transaction sees it.
+    fn row(&self, key: &TaskKey) -> Option<&Row> {
+        match self.open.as_ref().and_then(|open| open.rows.get(key)) {
+            Some(row) => row.as_ref(),
+            None => self.rows.get(key),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Row> {
+        let changed = self.open.as_ref().map(|open| &open.rows);
+        let kept = self.rows.iter().filter(move |(key, _)| changed.is_none_or(|rows| !rows.contains_key(*key)));
+        kept.map(|(_, row)| row).chain(changed.into_iter().flat_map(|rows| rows.values().flatten()))
+    }
+
+    fn change(&mut self, key: &TaskKey, change: impl FnOnce(&mut Row) -> Option<Recorded>) -> Result<(), DiskError> {
+        let mut row = self.row(key).cloned().ok_or_else(|| DiskError::Failed(format!("no row {key:?}")))?;
+        let open = self.call()?;
+        open.recorded.extend(change(&mut row));
+        open.rows.insert(key.clone(), Some(row));
+        Ok(())
+    }
+
+    /// The name of an event, from what it did and from what is in the batch.
+    fn name(&self, key: &TaskKey, candidates: &[&'static str]) -> &'static str {
+        let asked = |name: &&&'static str| self.job.events.iter().any(|(of, event)| of == key && event == *name);
+        candidates.iter().find(asked).copied().unwrap_or("with its family")
+    }
+}
+
+fn power_off() -> DiskError {
+    DiskError::Failed("the power is off".into())
+}
+
+/// What could have made this change.
+fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
+    match (&before.phase, &after.phase) {
+        (_, Phase::Settled { .. }) if after.fence == before.fence => &["settle"],
+        (_, Phase::Settled { outcome: Outcome::Cancelled, .. }) => &["cancel"],
+        (_, Phase::Settled { .. }) => &["lose", "overdue", "settle"],
+        (Phase::Parked { .. }, Phase::Queued { .. }) => &["wake"],
+        (Phase::Waiting { run: None, .. }, Phase::Queued { .. }) => &["answer"],
+        (_, Phase::Queued { .. }) => &["lose", "release"],
+        (_, Phase::Parked { .. }) => &["park"],
+        (Phase::Waiting { .. }, Phase::Waiting { .. }) if after.fence > before.fence => &["park"],
+        _ if after.questions_asked > before.questions_asked => &["ask"],
+        _ if after.family.children > before.family.children => &["spawn"],
+        (Phase::Waiting { questions: before, .. }, Phase::Waiting { questions: after, .. })
+            if before.count() == after.count() =>
+        {
+            &["report"]
+        }
+        (Phase::Waiting { .. }, _) => &["answer"],
+        _ => &["report", "ask"],
+    }
+}
+
+impl Disk for SimDisk {
+    fn begin(&mut self) -> Result<(), DiskError> {
+        let mut state = self.0.lock();
+        state.open = Some(Transaction::default());
+        state.call().map(|_| ())
+    }
+
+    fn commit(&mut self) -> Result<(), DiskError> {
+        let mut state = self.0.lock();
+        if state.dead.is_some() {
+            return Err(power_off());
+        }
+        let calls = state.calls;
+        state.look(|at| at >= calls && at % 2 == 0);
+        match state.job.plan {
+            Plan::CrashBeforeCommit => state.dead = Some(CrashPoint::BeforeCommit),
+            Plan::CrashInCommit { durable: false } => state.dead = Some(CrashPoint::CommitLost),
+            Plan::CrashInCommit { durable: true } => {
+                state.commit();
+                state.dead = Some(CrashPoint::CommitDurable);
+            }
+            Plan::FailCommit(kind) => return Err(kind.error()),
+            Plan::Untrusted { durable } => {
+                if durable {
+                    state.commit();
+                }
+                return Err(DiskError::Untrusted("simulated".into()));
+            }
+            // A planned call that did not come: the transaction was shorter.
+            Plan::Well | Plan::CrashAt(_) | Plan::FailAt(..) => state.commit(),
+        }
+        state.look(|_| true);
+        if state.dead.is_some() { Err(power_off()) } else { Ok(()) }
+    }
+
+    fn rollback(&mut self) {
+        let mut state = self.0.lock();
+        // After a crash it stays for `done`, which counts what was lost.
+        if state.dead.is_none() {
+            state.open = None;
+        }
+    }
+
+    fn task(&mut self, key: &TaskKey) -> Result<Option<Task>, DiskError> {
+        let mut state = self.0.lock();
+        state.call()?;
+        Ok(state.row(key).map(|row| (*row.task).clone()))
+    }
+
+    fn input(&mut self, key: &TaskKey) -> Result<Option<Json>, DiskError> {
+        let mut state = self.0.lock();
+        state.call()?;
+        Ok(state.row(key).map(|row| row.input.clone()))
+    }
+
+    fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError> {
+        let mut state = self.0.lock();
+        state.call()?;
+        let open = state.all().filter(|row| !row.task.is_settled() && row.is_child_of(key)).count();
+        Ok(u32::try_from(open).unwrap_or(u32::MAX))
+    }
+
+    fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError> {
+        let mut state = self.0.lock();
+        state.call()?;
+        let mut below: Vec<Task> = Vec::new();
+        let mut parents = vec![key.clone()];
+        while let Some(parent) = parents.pop() {
+            for row in state.all().filter(|row| !row.task.is_settled() && row.is_child_of(&parent)) {
+                parents.push(row.task.key.clone());
+                below.push((*row.task).clone());
+            }
+        }
+        Ok(below)
+    }
+
+    fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
+        let mut state = self.0.lock();
+        state.call()?;
+        let mut queued: Vec<(Timestamp, Timestamp, TaskKey)> = state
+            .all()
+            .filter(|row| row.task.tool == *tool)
+            .filter_map(|row| match row.task.phase {
+                Phase::Queued { not_before } if not_before <= now => {
+                    Some((not_before, row.task.created_at, row.task.key.clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        queued.sort();
+        Ok(queued.into_iter().take(limit).map(|(_, _, key)| key).collect())
+    }
+
+    fn insert(&mut self, task: &Task, input: &Json) -> Result<(), DiskError> {
+        let mut state = self.0.lock();
+        let task = Arc::new(task.clone());
+        let event = if task.is_root() { "create" } else { "spawn" };
+        let row = Row { task: Arc::clone(&task), input: input.clone(), progress: None, records: BTreeMap::new() };
+        let open = state.call()?;
+        open.rows.insert(task.key.clone(), Some(row));
+        open.written.push(Written { event, key: task.key.clone(), after: Some(task) });
+        Ok(())
+    }
+
+    fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {
+        let mut state = self.0.lock();
+        let claimed = matches!((&before.phase, &after.phase), (Phase::Queued { .. }, Phase::Running { .. }));
+        let event = if claimed { "claim" } else { state.name(&after.key, candidates(before, after)) };
+        let task = Arc::new(after.clone());
+        let now = Arc::clone(&task);
+        state.change(&after.key, |row| {
+            if row.task.attempt != task.attempt {
+                row.progress = None;
+            }
+            row.task = task;
+            None
+        })?;
+        if let Some(open) = &mut state.open {
+            open.written.push(Written { event, key: after.key.clone(), after: Some(now) });
+        }
+        Ok(())
+    }
+
+    fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError> {
+        let mut state = self.0.lock();
+        let event = state.name(root, &["delete", "expire"]);
+        let members: Vec<TaskKey> = state
+            .all()
+            .filter(|row| row.task.key.owner == root.owner && row.task.family.root == root.id)
+            .map(|row| row.task.key.clone())
+            .collect();
+        let open = state.call()?;
+        for key in &members {
+            open.rows.insert(key.clone(), None);
+            open.written.push(Written { event, key: key.clone(), after: None });
+        }
+        Ok(members)
+    }
+
+    fn insert_record(
+        &mut self,
+        key: &TaskKey,
+        epoch: u32,
+        record: &Record,
+        question: Option<&QuestionKey>,
+    ) -> Result<(), DiskError> {
+        let kept = Kept { record: record.clone(), question: question.cloned() };
+        let recorded = kept.recorded(key, epoch);
+        self.0.lock().change(key, |row| {
+            let place = (epoch, record.place.clone());
+            let taken = row.records.get(&place);
+            // A question that was not answered gives its place to the next one there.
+            let free =
+                taken.is_none_or(|kept| question.is_some() && kept.question.is_some() && kept.record.output.is_none());
+            free.then(|| row.records.insert(place, kept)).map(|_| recorded)
+        })
+    }
+
+    fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
+        self.0.lock().change(key, |row| {
+            let mut records = row.records.iter_mut();
+            let ((epoch, _), kept) = records.find(|(_, kept)| kept.question.as_ref() == Some(question))?;
+            kept.record.output = Some(output.clone());
+            Some(kept.recorded(key, *epoch))
+        })
+    }
+
+    fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError> {
+        let mut state = self.0.lock();
+        // Not a call that a plan can hit: the order of these is not part of a history.
+        if let Some(mut row) = state.row(key).cloned()
+            && let Some(open) = &mut state.open
+        {
+            row.progress = Some(Arc::new(progress.clone()));
+            open.rows.insert(key.clone(), Some(row));
+        }
+        Ok(())
+    }
+
+    fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError> {
+        let mut state = self.0.lock();
+        if let Some(stored) = state.secrets.get(name) {
+            return Ok(*stored);
+        }
+        let open = state.call()?;
+        Ok(*open.secrets.entry(name.to_owned()).or_insert(fresh))
+    }
+}
+
+impl Row {
+    fn is_child_of(&self, key: &TaskKey) -> bool {
+        self.task.key.owner == key.owner && self.task.family.parent.as_ref() == Some(&key.id)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { task: Arc::clone(&self.task), progress: self.progress.clone() }
+    }
+}
+
+impl Kept {
+    fn recorded(&self, key: &TaskKey, epoch: u32) -> Recorded {
+        Recorded {
+            key: key.clone(),
+            epoch,
+            place: self.record.place.clone(),
+            question: self.question.clone(),
+            output: self.record.output.clone(),
+        }
+    }
+}
+
+/// Reads of what is committed.
+#[derive(Debug, Clone)]
+pub(crate) struct SimReader(Arc<Mutex<State>>);
+
+impl Reader for SimReader {
+    fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
+        Ok(self.0.lock().rows.get(key).map(Row::snapshot))
+    }
+
+    fn list(&self, of: &Listing) -> Result<TaskPage, DiskError> {
+        let state = self.0.lock();
+        let mine = |key: &TaskKey| of.owner.as_ref().is_none_or(|owner| key.owner == *owner);
+        let past = |key: &TaskKey| of.after.as_ref().is_none_or(|after| key < after);
+        let mut rows = state.rows.iter().rev().filter(|(key, _)| mine(key) && past(key));
+        let tasks = rows.by_ref().take(of.limit).map(|(_, row)| row.snapshot()).collect();
+        Ok(TaskPage { tasks, more: rows.next().is_some() })
+    }
+
+    fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, DiskError> {
+        let state = self.0.lock();
+        let mut children: Vec<_> = state.rows.values().filter(|row| row.is_child_of(key)).collect();
+        children.sort_by_key(|row| row.task.family.ordinal);
+        Ok(children.into_iter().map(|row| row.task.key.id.clone()).collect())
+    }
+
+    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError> {
+        let state = self.0.lock();
+        let all = state.rows.get(key).into_iter().flat_map(|row| &row.records);
+        Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, kept)| kept.record.clone()).collect())
+    }
+
+    fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {
+        let state = self.0.lock();
+        let mut due: Vec<(Timestamp, &TaskKey)> =
+            state.rows.iter().filter_map(|(key, row)| row.task.due_at().map(|at| (at, key))).collect();
+        due.sort();
+        let keys: Vec<TaskKey> =
+            due.iter().take_while(|(at, _)| *at <= now).take(limit).map(|(_, key)| (*key).clone()).collect();
+        let next = due.get(keys.len()).map(|(at, _)| *at);
+        Ok((keys, next))
+    }
+
+    fn next_queued(&self) -> Result<Option<Timestamp>, DiskError> {
+        let state = self.0.lock();
+        let queued = state.rows.values().filter_map(|row| match row.task.phase {
+            Phase::Queued { not_before } => Some(not_before),
+            _ => None,
+        });
+        Ok(queued.min())
+    }
+
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<(TaskKey, NodeId)>, DiskError> {
+        let state = self.0.lock();
+        let past = state.rows.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
+        let held = past.filter_map(|(key, row)| row.task.phase.run().map(|run| (key.clone(), run.node)));
+        Ok(held.take(limit).collect())
+    }
+
+    fn census(&self) -> Result<Vec<Count>, DiskError> {
+        let state = self.0.lock();
+        let mut counts = HashMap::new();
+        for task in state.rows.values().map(|row| &row.task).filter(|task| !task.is_settled()) {
+            *counts.entry((task.key.owner.clone(), task.tool.clone(), task.phase.name())).or_insert(0) += 1;
+        }
+        let mut counts: Vec<Count> =
+            counts.into_iter().map(|((owner, tool, phase), tasks)| Count { owner, tool, phase, tasks }).collect();
+        counts.sort_by(|a, b| (&a.owner, &a.tool, a.phase).cmp(&(&b.owner, &b.tool, b.phase)));
+        Ok(counts)
+    }
+}

@@ -1,0 +1,266 @@
+//! The ledger: what the disk made durable, what clients were told, what handlers did, in the order it happened.
+
+use std::fmt;
+use std::sync::Arc;
+
+use longhaul_store::{Snapshot, StoreError};
+use longhaul_task::{Json, NodeId, Owner, Place, QuestionKey, Task, TaskKey, Timestamp, ToolRef};
+
+use crate::fault::CrashPoint;
+
+/// One line of the ledger.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The store's time when it was written down.
+    pub at: Timestamp,
+    /// What happened.
+    pub fact: Fact,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub enum Fact {
+    /// The limits that this history runs under.
+    Rules(Rules),
+    /// A process started.
+    Booted(NodeId),
+    /// It has dealt with what was left behind, and serves from here on.
+    Recovered {
+        /// The process.
+        node: NodeId,
+        /// Attempts that the store says some node holds.
+        held: Vec<(TaskKey, NodeId)>,
+    },
+    /// It died.
+    Crashed(CrashPoint),
+    /// It ended in good order.
+    ShutDown,
+    /// A transaction became durable.
+    Committed(Commit),
+    /// A client was told that it is done.
+    Acknowledged {
+        /// What.
+        what: Ack,
+        /// To which task.
+        key: TaskKey,
+        /// The task's revision after it.
+        revision: u64,
+    },
+    /// A client was told no.
+    Denied {
+        /// How long the ledger was when it asked.
+        began: usize,
+        /// About which task.
+        key: TaskKey,
+        /// What it wanted.
+        what: &'static str,
+        /// What it was told.
+        error: StoreError,
+    },
+    /// A client saw a task, or that there is none.
+    Read {
+        /// How long the ledger was when it began to look.
+        began: usize,
+        /// Which task.
+        key: TaskKey,
+        /// What it saw.
+        found: Option<Snapshot>,
+    },
+    /// An attempt was told that its write is done.
+    Wrote {
+        /// To which task.
+        key: TaskKey,
+        /// The attempt.
+        fence: u64,
+        /// What it wrote.
+        event: &'static str,
+        /// The task's revision after it.
+        revision: u64,
+    },
+    /// A handler was started.
+    Started {
+        /// On which task.
+        key: TaskKey,
+        /// As which attempt.
+        fence: u64,
+    },
+    /// A handler got what is on record.
+    Got {
+        /// Of which task.
+        key: TaskKey,
+        /// From which shelf.
+        epoch: u32,
+        /// From which place.
+        place: Place,
+        /// What.
+        output: Json,
+    },
+    /// So many handlers of a tool work now.
+    Working {
+        /// The tool.
+        tool: ToolRef,
+        /// How many.
+        handlers: usize,
+    },
+    /// Nothing is under way, and nothing is left to do.
+    Quiet(Quiet),
+    /// Somebody who follows a task has heard all there was to hear.
+    Followed {
+        /// Which task.
+        key: TaskKey,
+        /// The revision it saw last; none when the task was gone.
+        seen: Option<u64>,
+    },
+}
+
+/// The limits of a history.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// Open tasks of one owner.
+    pub open_per_owner_max: usize,
+    /// By tool.
+    pub tools: Vec<ToolRules>,
+}
+
+/// The limits of one tool.
+#[derive(Debug, Clone)]
+pub struct ToolRules {
+    /// The tool.
+    pub tool: ToolRef,
+    /// Handlers at work.
+    pub running_max: usize,
+    /// New tasks that wait for a worker.
+    pub queued_max: usize,
+}
+
+/// One durable transaction.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    /// The store's time for everything in it.
+    pub now: Timestamp,
+    /// Tasks, in the order they were written.
+    pub written: Vec<Written>,
+    /// Records, in the order they were written.
+    pub recorded: Vec<Recorded>,
+}
+
+/// One task that a transaction wrote.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// The event's name.
+    pub event: &'static str,
+    /// The task.
+    pub key: TaskKey,
+    /// As it is now; none when it was deleted.
+    pub after: Option<Arc<Task>>,
+}
+
+/// One record that a transaction wrote.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// Of which task.
+    pub key: TaskKey,
+    /// On which shelf.
+    pub epoch: u32,
+    /// At which place.
+    pub place: Place,
+    /// The question, if it is one.
+    pub question: Option<QuestionKey>,
+    /// What came of it.
+    pub output: Option<Json>,
+}
+
+/// What a client can be told to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ack {
+    /// The task is made.
+    Created,
+    /// It is called off.
+    Cancelled,
+    /// It is deleted.
+    Deleted,
+    /// Its question is answered.
+    Answered {
+        /// Which.
+        question: QuestionKey,
+        /// With what.
+        body: Json,
+    },
+}
+
+/// What the core and the store each say when nothing is under way.
+#[derive(Debug, Clone)]
+pub struct Quiet {
+    /// How far the history is.
+    pub stage: Stage,
+    /// By tool: workers taken and tasks queued, as the core counts them.
+    pub load: Vec<(ToolRef, usize, usize)>,
+    /// Open tasks by owner, as the core counts them.
+    pub open: Vec<(Owner, usize)>,
+    /// Attempts that the core holds.
+    pub attempts: usize,
+    /// Attempts that the shell holds.
+    pub running: usize,
+}
+
+/// The stages of a history's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Handlers were left to end by themselves: tasks are settled or wait for an answer.
+    LeftAlone,
+    /// Questions were answered or called off: everything is settled.
+    Settled,
+    /// Every retention is over.
+    Expired,
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.at.as_ms() % 100_000_000)?;
+        match &self.fact {
+            Fact::Committed(commit) => {
+                write!(f, "committed")?;
+                for written in &commit.written {
+                    write!(f, "\n             {} {}", written.event, short(&written.key))?;
+                    if let Some(task) = &written.after {
+                        write!(
+                            f,
+                            " rev {} fence {} attempt {} {:?}",
+                            task.revision, task.fence, task.attempt, task.phase
+                        )?;
+                    }
+                }
+                for recorded in &commit.recorded {
+                    let Recorded { key, epoch, place, question, output } = recorded;
+                    let key = short(key);
+                    write!(f, "\n             record {key} {epoch} {place:?} {question:?} {output:?}")?;
+                }
+                Ok(())
+            }
+            Fact::Read { began, key, found } => {
+                write!(f, "read {} (began at {began})", short(key))?;
+                match found {
+                    Some(Snapshot { task, .. }) => write!(f, ": rev {} {}", task.revision, task.phase.name().as_str()),
+                    None => write!(f, ": not there"),
+                }
+            }
+            Fact::Acknowledged { what, key, revision } => {
+                write!(f, "acknowledged {what:?} {} rev {revision}", short(key))
+            }
+            Fact::Denied { key, what, error, .. } => write!(f, "denied {what} {}: {error}", short(key)),
+            Fact::Wrote { key, fence, event, revision } => {
+                write!(f, "attempt {} fence {fence} wrote {event} rev {revision}", short(key))
+            }
+            Fact::Started { key, fence } => write!(f, "started {} fence {fence}", short(key)),
+            Fact::Followed { key, seen } => write!(f, "followed {} seen {seen:?}", short(key)),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+/// A key as a trace shows it.
+pub(crate) fn short(key: &TaskKey) -> String {
+    let id = key.id.as_str();
+    let tail = id.get(id.len().saturating_sub(6)..).unwrap_or(id);
+    format!("{}/{tail}", key.owner)
+}

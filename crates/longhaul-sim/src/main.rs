@@ -1,0 +1,113 @@
+//! `longhaul-sim`: plays histories, or one again.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use longhaul_sim::{Played, mutation, play, run};
+
+/// Plays seeded histories of the engine and its store under crashes, and holds each against the laws.
+#[derive(Debug, Parser)]
+struct Args {
+    /// How many histories.
+    #[arg(long, default_value_t = 100_000)]
+    histories: u64,
+    /// The seed of the first; the others count on from there.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Threads; as many as there are processors when left out.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Plays this one history again.
+    #[arg(long, value_name = "SEED")]
+    replay: Option<u64>,
+    /// Prints the whole ledger of a replayed history, not only of a broken one.
+    #[arg(long)]
+    verbose: bool,
+    #[command(subcommand)]
+    command: Option<Task>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Puts faults into a copy of the code, one after the other, and sees that each is found.
+    Mutations {
+        /// The root of the workspace.
+        #[arg(long, default_value = ".")]
+        workspace: PathBuf,
+        /// Where the copy and its build go.
+        #[arg(long, default_value = "target/mutations")]
+        scratch: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match (&args.command, args.replay) {
+        (Some(Task::Mutations { workspace, scratch }), _) => mutations(&args, workspace, scratch),
+        (None, Some(seed)) => replay(seed, args.verbose),
+        (None, None) => histories(&args),
+    }
+}
+
+fn mutations(args: &Args, workspace: &Path, scratch: &Path) -> ExitCode {
+    println!("seed {}, up to {} histories for each mutation", args.seed, args.histories);
+    let tell = |hunt: &mutation::Hunt| match &hunt.found {
+        Some(found) => println!("{:<36}{:>8}  {}", hunt.mutation.name, found.histories, found.broken),
+        None => println!("{:<36}       -  not found", hunt.mutation.name),
+    };
+    let hunts = std::path::absolute(scratch)
+        .map_err(mutation::MutationError::from)
+        .and_then(|scratch| mutation::run(workspace, &scratch, args.seed, args.histories, tell));
+    match hunts {
+        Ok(hunts) if hunts.iter().all(|hunt| hunt.found.is_some()) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn replay(seed: u64, verbose: bool) -> ExitCode {
+    let played = play(seed);
+    if verbose || played.broken.is_some() {
+        trace(&played);
+    }
+    if played.broken.is_some() {
+        return ExitCode::FAILURE;
+    }
+    println!("seed {seed}: every law holds over {} lines", played.ledger.len());
+    ExitCode::SUCCESS
+}
+
+fn histories(args: &Args) -> ExitCode {
+    println!("seed {}, {} histories", args.seed, args.histories);
+    let threads = args.threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let run = run::run(args.seed, args.histories, threads);
+    if let Some(broken) = &run.broken {
+        trace(broken);
+        println!("found after {} histories", run.played);
+        return ExitCode::FAILURE;
+    }
+    let seconds = run.took.as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = run.played as f64 / seconds;
+    println!("{}", run.coverage);
+    println!("{} histories in {seconds:.1} s: {rate:.0} a second on {threads} threads", run.played);
+    let gaps = run.coverage.gaps();
+    for gap in &gaps {
+        println!("not covered: {gap}");
+    }
+    if gaps.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn trace(played: &Played) {
+    for (line, entry) in played.ledger.iter().enumerate() {
+        println!("{line:>5} {entry}");
+    }
+    if let Some(broken) = &played.broken {
+        println!("\nseed {} breaks a law: {broken}", played.seed);
+        println!("play it again with --replay {}", played.seed);
+    }
+}

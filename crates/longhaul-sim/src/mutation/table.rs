@@ -1,0 +1,153 @@
+//! The mutations: each a fault that somebody could write, and that has to be found.
+
+/// One change to one file.
+#[derive(Debug, Clone, Copy)]
+pub struct Mutation {
+    /// What it is called.
+    pub name: &'static str,
+    /// The file, from the workspace's root.
+    pub file: &'static str,
+    /// What stands there, once.
+    pub find: &'static str,
+    /// What is put in its place.
+    pub replace: &'static str,
+}
+
+const TASK: &str = "crates/longhaul-task/src/task.rs";
+const ASK: &str = "crates/longhaul-task/src/transition/ask.rs";
+const ENDS: &str = "crates/longhaul-task/src/transition/mod.rs";
+const RELEASE: &str = "crates/longhaul-task/src/transition/release.rs";
+const RETENTION: &str = "crates/longhaul-task/src/retention.rs";
+const WRITER: &str = "crates/longhaul-store/src/embedded/writer.rs";
+const PUBLISHED: &str = "crates/longhaul-store/src/embedded/published.rs";
+const EMBEDDED: &str = "crates/longhaul-store/src/embedded/mod.rs";
+const ADMIT: &str = "crates/longhaul-engine/src/core/admit.rs";
+const ATTEMPT: &str = "crates/longhaul-engine/src/core/attempt.rs";
+const QUEUE: &str = "crates/longhaul-engine/src/core/queue.rs";
+const LOOK: &str = "crates/longhaul-engine/src/core/look.rs";
+
+/// All of them.
+pub const MUTATIONS: &[Mutation] = &[
+    Mutation {
+        name: "fence-not-checked",
+        file: TASK,
+        find: "if self.fence == fence && self.phase.run().is_some()",
+        replace: "if fence > 0 && self.phase.run().is_some()",
+    },
+    Mutation { name: "fence-not-raised", file: RELEASE, find: "    next.fence += 1;\n", replace: "" },
+    Mutation {
+        name: "terminal-not-final",
+        file: TASK,
+        find: "if self.is_settled() { Err(Refused::Settled) } else { Ok(()) }",
+        replace: "Ok(())",
+    },
+    Mutation {
+        name: "question-key-reused",
+        file: ASK,
+        find: "next.questions_asked += 1;",
+        replace: "next.questions_asked = 1;",
+    },
+    Mutation {
+        name: "cancel-skips-children",
+        file: ENDS,
+        find: "around.open_descendants.iter().filter(|task| !task.is_settled())",
+        replace: "around.open_descendants.iter().take(0)",
+    },
+    Mutation {
+        name: "expired-too-early",
+        file: RETENTION,
+        find: "Self::FromEnd(ms) => Some(settled_at.plus_ms(ms)),",
+        replace: "Self::FromEnd(ms) => Some(settled_at.plus_ms(ms / 2)),",
+    },
+    Mutation {
+        name: "acknowledged-before-commit",
+        file: WRITER,
+        find: "        self.disk.commit()?;\n",
+        replace: "        let _ = self.disk.commit();\n",
+    },
+    Mutation {
+        name: "published-before-commit",
+        file: WRITER,
+        find: "        self.disk.commit()?;\n",
+        replace: "        self.publish();\n        self.disk.commit()?;\n",
+    },
+    Mutation {
+        name: "failed-commit-keeps-working-state",
+        file: WRITER,
+        find: "                self.working.clear();\n                self.to_show.clear();\n",
+        replace: "",
+    },
+    Mutation {
+        name: "untrusted-disk-is-used-on",
+        file: WRITER,
+        find: "                    self.stopped = Some(reason.clone());\n",
+        replace: "                    let _ = reason;\n",
+    },
+    Mutation {
+        name: "answer-lost",
+        file: WRITER,
+        find: "self.disk.answer_record(&before.key, key, body)?,",
+        replace: "drop((key, body)),",
+    },
+    Mutation {
+        name: "watcher-not-woken",
+        file: WRITER,
+        find: "                    self.published.show(&task);\n                    self.watchers.changed(&task.key);\n",
+        replace: "                    self.published.show(&task);\n",
+    },
+    Mutation {
+        name: "stale-progress-shown",
+        file: PUBLISHED,
+        find: "                snapshot.progress = None;\n",
+        replace: "",
+    },
+    Mutation {
+        name: "deleted-task-remembered",
+        file: PUBLISHED,
+        find: "        if self.deletions() != deletions {\n",
+        replace: "        if self.deletions() < deletions {\n",
+    },
+    Mutation {
+        name: "recovery-skipped",
+        file: EMBEDDED,
+        find: "    while orphans.len() < limit {\n",
+        replace: "    while orphans.len() > limit {\n",
+    },
+    Mutation {
+        name: "owner-limit-off-by-one",
+        file: ADMIT,
+        find: "if open >= open_max {",
+        replace: "if open > open_max {",
+    },
+    Mutation { name: "admission-not-taken-back", file: ADMIT, find: "                state.free += 1;\n", replace: "" },
+    Mutation {
+        name: "worker-leaked-on-cancel",
+        file: ATTEMPT,
+        find: "Doing::Working | Doing::Stopped { holds_worker: true } => state.free += 1,",
+        replace: "Doing::Working => state.free += 1,\n                Doing::Stopped { holds_worker: true } => {}",
+    },
+    Mutation {
+        name: "stop-that-came-early-forgotten",
+        file: ATTEMPT,
+        find: "                self.stopped_early.insert((key.clone(), fence));\n",
+        replace: "",
+    },
+    Mutation {
+        name: "resumed-without-a-worker",
+        file: QUEUE,
+        find: "                state.free -= 1;\n                actions.push(Action::Resume",
+        replace: "                actions.push(Action::Resume",
+    },
+    Mutation {
+        name: "answered-attempt-left-waiting",
+        file: QUEUE,
+        find: "            actions.extend(self.resume(tool));\n",
+        replace: "",
+    },
+    Mutation {
+        name: "queue-looked-at-without-pause",
+        file: LOOK,
+        find: "pause_ms: LOOK_MS_MIN,",
+        replace: "pause_ms: LOOK_MS_MIN - LOOK_MS_MIN,",
+    },
+];
