@@ -1,6 +1,5 @@
 //! One history, from its seed to its end.
 
-use longhaul_store::embedded::Reader;
 use longhaul_task::TaskKey;
 
 use crate::check::{Broken, check};
@@ -267,13 +266,4 @@ fn pass(process: &mut Process, out: &mut Outside) {
         }
     }
     process.ring(out);
-}
-
-impl crate::disk::SimReader {
-    /// The open tasks that somebody can still do something about.
-    fn all_open(&self) -> Vec<TaskKey> {
-        let all = longhaul_store::Listing { owner: None, after: None, limit: usize::MAX };
-        let tasks = self.list(&all).map(|page| page.tasks).unwrap_or_default();
-        tasks.into_iter().filter(|shown| !shown.task.is_settled()).map(|shown| shown.task.key.clone()).collect()
-    }
 }

@@ -400,11 +400,11 @@ impl Process {
         let waits = running.all_wait();
         let began = waits && !running.waited;
         running.waited = waits;
-        if !began {
+        if !waits {
             return;
         }
         let asks = running.branches.iter().any(|branch| matches!(branch.at, At::Asking { .. }));
-        let parks = running.script.drops && asks && !running.parking && !running.stopped;
+        let parks = began && running.script.drops && asks && !running.parking && !running.stopped;
         running.parking |= parks;
         self.step(out, Input::Idle { key: key.clone(), fence });
         if parks {

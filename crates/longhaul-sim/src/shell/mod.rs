@@ -4,6 +4,7 @@
 //! the watchers, the handlers, the timers, the requests and answers on their way.
 
 mod attempt;
+mod boot;
 mod deliver;
 mod handler;
 mod service;
@@ -12,11 +13,11 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use longhaul_engine::core::{Action, Core, Input};
-use longhaul_store::embedded::{Published, Reader, Request, Response, Writer, orphans};
+use longhaul_store::embedded::{Published, Reader, Request, Response, Writer};
 use longhaul_store::{Applied, ClaimNext, Snapshot, StoreError, Watchers};
-use longhaul_task::transition::Lose;
 use longhaul_task::{Event, NodeId, Place, Progress, TaskKey, Timestamp, ToolRef};
 
+pub(crate) use self::boot::Boot;
 pub(crate) use self::handler::heard;
 use self::handler::{At, Running};
 use self::service::{Due, Gone, Queue};
@@ -30,9 +31,6 @@ const PROGRESS_MS_MIN: u64 = 1_000;
 
 /// Events that few histories meet.
 const RARE: [&str; 4] = ["wake", "overdue", "expire", "park"];
-
-/// How many orphans recovery writes at once, at most.
-const RECOVERY_BATCH: usize = 3;
 
 /// One process, from its start to its end.
 pub(crate) struct Process {
@@ -147,91 +145,7 @@ enum Timer {
     DrainEnd,
 }
 
-/// How a process comes up, or does not.
-pub(crate) enum Boot {
-    Up(Box<Process>),
-    Failed,
-    Crashed(CrashPoint),
-}
-
 impl Process {
-    /// Starts a process on what is on the disk: recovery first, then it serves.
-    pub(crate) fn boot(disk: &SimDisk, out: &mut Outside) -> Boot {
-        disk.restart();
-        let node = NodeId::mint(out.chance.bits());
-        out.note(Fact::Booted(node));
-        let published = Arc::new(Published::new(out.setup.cache_bytes));
-        let watchers = Arc::new(Watchers::default());
-        let mut core = Core::new(node, out.setup.limits.clone());
-        let mut served = Vec::new();
-        for (place, setup) in out.setup.tools.iter().enumerate() {
-            if !setup.may_be_gone || out.chance.below(2) == 0 {
-                core.register(setup.tool.clone(), setup.limits.clone());
-                served.push(place);
-            }
-        }
-        let mut process = Self {
-            node,
-            core,
-            writer: Writer::new(disk.clone(), Arc::clone(&published), Arc::clone(&watchers)),
-            reader: disk.reader(),
-            disk: disk.clone(),
-            published,
-            watchers,
-            served,
-            inbox: VecDeque::new(),
-            answers: Vec::new(),
-            running: BTreeMap::new(),
-            timers: BTreeMap::new(),
-            timers_set: 0,
-            due: Due::default(),
-            queue: Queue::default(),
-            gone: Gone::default(),
-            unsaved_progress: HashMap::new(),
-            progress_saved_at: Timestamp::ZERO,
-            draining: false,
-            giving_up: None,
-        };
-        match process.recover(out) {
-            Ok(true) => {
-                process.after(out, 0, Timer::Due);
-                process.after(out, 0, Timer::Gone);
-                Boot::Up(Box::new(process))
-            }
-            Ok(false) => Boot::Failed,
-            Err(_) => Boot::Crashed(CrashPoint::InRecovery),
-        }
-    }
-
-    /// Deals with what a dead process left behind. `false` when the store did not let it.
-    fn recover(&mut self, out: &mut Outside) -> Result<bool, CrashPoint> {
-        loop {
-            let alive = |node: &NodeId| *node == self.node;
-            let Ok(lost) = orphans(&self.reader, alive, 1_000) else { return Ok(false) };
-            if lost.is_empty() {
-                break;
-            }
-            for group in lost.chunks(RECOVERY_BATCH) {
-                let request = |orphan: &longhaul_store::Orphan| {
-                    Request::Apply(orphan.key.clone(), Event::Lose(Lose { node: orphan.node }))
-                };
-                for answer in self.batch(out, group.iter().map(request).collect())? {
-                    match answer {
-                        Ok(_) | Err(StoreError::NotFound | StoreError::Refused(_)) => {}
-                        Err(_) => return Ok(false),
-                    }
-                }
-            }
-        }
-        let held = self.reader.held(None, usize::MAX).unwrap_or_default();
-        out.note(Fact::Recovered { node: self.node, held });
-        for count in self.reader.census().unwrap_or_default() {
-            let tasks = usize::try_from(count.tasks).unwrap_or(usize::MAX);
-            self.core.count(count.owner, &count.tool, count.phase, tasks);
-        }
-        Ok(true)
-    }
-
     /// The writer carries out the first requests that wait.
     pub(crate) fn write(&mut self, out: &mut Outside) -> Result<bool, CrashPoint> {
         let waiting = self.inbox.len().min(out.setup.batch_max);

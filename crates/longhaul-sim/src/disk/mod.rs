@@ -3,15 +3,17 @@
 //! Readers see what is committed while a transaction is open, as they do on SQLite. Every call of the writer is a
 //! place where the process may die, where the disk may fail, and where somebody else may look.
 
-use std::collections::{BTreeMap, HashMap};
+mod reader;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use longhaul_store::embedded::{Disk, DiskError, Published, Reader};
-use longhaul_store::{Count, Listing, Snapshot, TaskPage};
-use longhaul_task::{
-    Json, NodeId, Outcome, Phase, Place, Progress, QuestionKey, Record, Task, TaskId, TaskKey, Timestamp, ToolRef,
-};
+use longhaul_store::Snapshot;
+use longhaul_store::embedded::{Disk, DiskError, Published};
+use longhaul_task::{Json, Outcome, Phase, Place, Progress, QuestionKey, Record, Task, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
+
+pub(crate) use self::reader::SimReader;
 
 use crate::fault::{CrashPoint, Plan};
 use crate::ledger::{Commit, Fact, Recorded, Written};
@@ -428,76 +430,5 @@ impl Kept {
             question: self.question.clone(),
             output: self.record.output.clone(),
         }
-    }
-}
-
-/// Reads of what is committed.
-#[derive(Debug, Clone)]
-pub(crate) struct SimReader(Arc<Mutex<State>>);
-
-impl Reader for SimReader {
-    fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
-        Ok(self.0.lock().rows.get(key).map(Row::snapshot))
-    }
-
-    fn list(&self, of: &Listing) -> Result<TaskPage, DiskError> {
-        let state = self.0.lock();
-        let mine = |key: &TaskKey| of.owner.as_ref().is_none_or(|owner| key.owner == *owner);
-        let past = |key: &TaskKey| of.after.as_ref().is_none_or(|after| key < after);
-        let mut rows = state.rows.iter().rev().filter(|(key, _)| mine(key) && past(key));
-        let tasks = rows.by_ref().take(of.limit).map(|(_, row)| row.snapshot()).collect();
-        Ok(TaskPage { tasks, more: rows.next().is_some() })
-    }
-
-    fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, DiskError> {
-        let state = self.0.lock();
-        let mut children: Vec<_> = state.rows.values().filter(|row| row.is_child_of(key)).collect();
-        children.sort_by_key(|row| row.task.family.ordinal);
-        Ok(children.into_iter().map(|row| row.task.key.id.clone()).collect())
-    }
-
-    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError> {
-        let state = self.0.lock();
-        let all = state.rows.get(key).into_iter().flat_map(|row| &row.records);
-        Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, kept)| kept.record.clone()).collect())
-    }
-
-    fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {
-        let state = self.0.lock();
-        let mut due: Vec<(Timestamp, &TaskKey)> =
-            state.rows.iter().filter_map(|(key, row)| row.task.due_at().map(|at| (at, key))).collect();
-        due.sort();
-        let keys: Vec<TaskKey> =
-            due.iter().take_while(|(at, _)| *at <= now).take(limit).map(|(_, key)| (*key).clone()).collect();
-        let next = due.get(keys.len()).map(|(at, _)| *at);
-        Ok((keys, next))
-    }
-
-    fn next_queued(&self) -> Result<Option<Timestamp>, DiskError> {
-        let state = self.0.lock();
-        let queued = state.rows.values().filter_map(|row| match row.task.phase {
-            Phase::Queued { not_before } => Some(not_before),
-            _ => None,
-        });
-        Ok(queued.min())
-    }
-
-    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<(TaskKey, NodeId)>, DiskError> {
-        let state = self.0.lock();
-        let past = state.rows.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
-        let held = past.filter_map(|(key, row)| row.task.phase.run().map(|run| (key.clone(), run.node)));
-        Ok(held.take(limit).collect())
-    }
-
-    fn census(&self) -> Result<Vec<Count>, DiskError> {
-        let state = self.0.lock();
-        let mut counts = HashMap::new();
-        for task in state.rows.values().map(|row| &row.task).filter(|task| !task.is_settled()) {
-            *counts.entry((task.key.owner.clone(), task.tool.clone(), task.phase.name())).or_insert(0) += 1;
-        }
-        let mut counts: Vec<Count> =
-            counts.into_iter().map(|((owner, tool, phase), tasks)| Count { owner, tool, phase, tasks }).collect();
-        counts.sort_by(|a, b| (&a.owner, &a.tool, a.phase).cmp(&(&b.owner, &b.tool, b.phase)));
-        Ok(counts)
     }
 }

@@ -1,0 +1,91 @@
+//! Everybody's side of the disk.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use longhaul_store::embedded::{DiskError, Reader};
+use longhaul_store::{Count, Listing, Snapshot, TaskPage};
+use longhaul_task::{NodeId, Phase, Record, TaskId, TaskKey, Timestamp};
+use parking_lot::Mutex;
+
+use super::{Row, State};
+
+/// Reads of what is committed.
+#[derive(Debug, Clone)]
+pub(crate) struct SimReader(pub(super) Arc<Mutex<State>>);
+
+impl Reader for SimReader {
+    fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
+        Ok(self.0.lock().rows.get(key).map(Row::snapshot))
+    }
+
+    fn list(&self, of: &Listing) -> Result<TaskPage, DiskError> {
+        let state = self.0.lock();
+        let mine = |key: &TaskKey| of.owner.as_ref().is_none_or(|owner| key.owner == *owner);
+        let past = |key: &TaskKey| of.after.as_ref().is_none_or(|after| key < after);
+        let mut rows = state.rows.iter().rev().filter(|(key, _)| mine(key) && past(key));
+        let tasks = rows.by_ref().take(of.limit).map(|(_, row)| row.snapshot()).collect();
+        Ok(TaskPage { tasks, more: rows.next().is_some() })
+    }
+
+    fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, DiskError> {
+        let state = self.0.lock();
+        let mut children: Vec<_> = state.rows.values().filter(|row| row.is_child_of(key)).collect();
+        children.sort_by_key(|row| row.task.family.ordinal);
+        Ok(children.into_iter().map(|row| row.task.key.id.clone()).collect())
+    }
+
+    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError> {
+        let state = self.0.lock();
+        let all = state.rows.get(key).into_iter().flat_map(|row| &row.records);
+        Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, kept)| kept.record.clone()).collect())
+    }
+
+    fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {
+        let state = self.0.lock();
+        let mut due: Vec<(Timestamp, &TaskKey)> =
+            state.rows.iter().filter_map(|(key, row)| row.task.due_at().map(|at| (at, key))).collect();
+        due.sort();
+        let keys: Vec<TaskKey> =
+            due.iter().take_while(|(at, _)| *at <= now).take(limit).map(|(_, key)| (*key).clone()).collect();
+        let next = due.get(keys.len()).map(|(at, _)| *at);
+        Ok((keys, next))
+    }
+
+    fn next_queued(&self) -> Result<Option<Timestamp>, DiskError> {
+        let state = self.0.lock();
+        let queued = state.rows.values().filter_map(|row| match row.task.phase {
+            Phase::Queued { not_before } => Some(not_before),
+            _ => None,
+        });
+        Ok(queued.min())
+    }
+
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<(TaskKey, NodeId)>, DiskError> {
+        let state = self.0.lock();
+        let past = state.rows.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
+        let held = past.filter_map(|(key, row)| row.task.phase.run().map(|run| (key.clone(), run.node)));
+        Ok(held.take(limit).collect())
+    }
+
+    fn census(&self) -> Result<Vec<Count>, DiskError> {
+        let state = self.0.lock();
+        let mut counts = HashMap::new();
+        for task in state.rows.values().map(|row| &row.task).filter(|task| !task.is_settled()) {
+            *counts.entry((task.key.owner.clone(), task.tool.clone(), task.phase.name())).or_insert(0) += 1;
+        }
+        let mut counts: Vec<Count> =
+            counts.into_iter().map(|((owner, tool, phase), tasks)| Count { owner, tool, phase, tasks }).collect();
+        counts.sort_by(|a, b| (&a.owner, &a.tool, a.phase).cmp(&(&b.owner, &b.tool, b.phase)));
+        Ok(counts)
+    }
+}
+
+impl SimReader {
+    /// The open tasks that somebody can still do something about.
+    pub(crate) fn all_open(&self) -> Vec<TaskKey> {
+        let all = Listing { owner: None, after: None, limit: usize::MAX };
+        let tasks = self.list(&all).map(|page| page.tasks).unwrap_or_default();
+        tasks.into_iter().filter(|shown| !shown.task.is_settled()).map(|shown| shown.task.key.clone()).collect()
+    }
+}
