@@ -10,8 +10,8 @@ use futures_util::FutureExt;
 use longhaul_task::{Fault, Json, Outcome};
 
 use crate::core::Input;
-use crate::engine::Shared;
 use crate::gate::Gate;
+use crate::shell::Shared;
 use crate::task_link::TaskLink;
 use crate::tool::Handler;
 use crate::{Ctx, Stop};

@@ -1,78 +1,22 @@
-//! The async shell: tells the core what happened and does what it says.
+//! The engine as others see it.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use longhaul_store::{Applied, ClaimNext, Claimed, NewTask, Snapshot, Store, StoreError, Watch};
+use longhaul_store::{NewTask, Snapshot, Store, Watch};
 use longhaul_task::transition::{Answer, Cancel, Create};
-use longhaul_task::{Event, Json, NodeId, Owner, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
-use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
-use tokio::task::AbortHandle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use longhaul_task::{Event, Json, Owner, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::call::{self, Call, CallEnd, CallLink};
-use crate::core::{Action, Core, Input, within};
+use crate::core::{Input, within};
 use crate::service;
-use crate::task_link::TaskLink;
-use crate::{Chance, EngineError, EngineLimits, Stop, Tool, attempt};
-
-/// The first wait before the end of an attempt is written again.
-const WRITE_RETRY_MS_MIN: u64 = 50;
-
-/// The longest such wait.
-const WRITE_RETRY_MS_MAX: u64 = 5_000;
+use crate::shell::{Registered, Shared, run_to_end};
+use crate::{Chance, EngineError, EngineLimits, Tool};
 
 /// The engine: takes tasks, runs them, ends them. Clones are handles on the same one.
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
-}
-
-pub(crate) struct Shared {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) chance: Arc<dyn Chance>,
-    pub(crate) node: NodeId,
-    pub(crate) limits: EngineLimits,
-    pub(crate) core: Mutex<Core>,
-    tools: HashMap<Arc<str>, Registered>,
-    running: Mutex<HashMap<TaskKey, Running>>,
-    /// Wakes the service that waits for the next due task.
-    pub(crate) due: service::Alarm,
-    /// Wakes the service that waits for the next queued task.
-    pub(crate) queue: Notify,
-    pub(crate) stopping: CancellationToken,
-    pub(crate) tracker: TaskTracker,
-}
-
-struct Registered {
-    tool: Tool,
-    calls: Semaphore,
-}
-
-impl Registered {
-    /// Admits an ordinary call, when it is its turn.
-    async fn turn(&self, input: &Json) -> Result<SemaphorePermit<'_>, EngineError> {
-        let (bytes, bytes_max) = (input.bytes(), self.tool.limits.input_bytes_max);
-        if bytes > bytes_max {
-            return Err(EngineError::InputTooLarge { bytes, bytes_max });
-        }
-        self.calls.acquire().await.map_err(|_| EngineError::Draining)
-    }
-}
-
-/// What the shell keeps of an attempt.
-struct Running {
-    fence: u64,
-    /// What it is to run on, until it is started.
-    start: Option<(Arc<Task>, Json)>,
-    stop: CancellationToken,
-    abort: Option<AbortHandle>,
-    /// Branches that wait for a worker.
-    resuming: Vec<oneshot::Sender<()>>,
 }
 
 /// A request for a task.
@@ -99,27 +43,7 @@ impl Engine {
         limits: EngineLimits,
         chance: Arc<dyn Chance>,
     ) -> Result<Self, EngineError> {
-        let node = NodeId::mint(chance.bits());
-        let mut core = Core::new(node, limits.clone());
-        let mut registered = HashMap::new();
-        for tool in tools {
-            core.register(tool.tool.clone(), tool.limits.clone());
-            let calls = Semaphore::new(tool.limits.calls_max);
-            registered.insert(Arc::clone(&tool.tool.name), Registered { tool, calls });
-        }
-        let shared = Arc::new(Shared {
-            store,
-            chance,
-            node,
-            limits,
-            core: Mutex::new(core),
-            tools: registered,
-            running: Mutex::default(),
-            due: service::Alarm::default(),
-            queue: Notify::new(),
-            stopping: CancellationToken::new(),
-            tracker: TaskTracker::new(),
-        });
+        let shared = Arc::new(Shared::new(store, tools, limits, chance));
         service::recovery::run(&shared).await?;
         service::start(&shared);
         Ok(Self { shared })
@@ -255,247 +179,6 @@ impl Engine {
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("node", &self.shared.node).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("node", &self.node).finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    fn registered(&self, tool: &Arc<str>) -> Result<&Registered, EngineError> {
-        self.tools.get(tool).ok_or_else(|| EngineError::NoSuchTool(Arc::clone(tool)))
-    }
-
-    /// Lets something happen to a task, and does what follows from it.
-    pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
-        let applied = self.store.apply(key, event).await?;
-        self.due.at_latest(applied.task.due_at());
-        if !applied.effects.is_empty() {
-            let tool = applied.task.tool.clone();
-            self.step(Input::Applied { tool, effects: applied.effects.clone() });
-        }
-        Ok(applied)
-    }
-
-    /// Tells the core what happened and does what it says.
-    pub(crate) fn step(self: &Arc<Self>, input: Input) {
-        let actions = self.core.lock().step(input);
-        for action in actions {
-            self.perform(action);
-        }
-    }
-
-    fn perform(self: &Arc<Self>, action: Action) {
-        match action {
-            Action::Start { key, fence } => self.start_attempt(&key, fence),
-            Action::Forget { key, fence } => drop(self.forget(&key, fence)),
-            Action::Claim { tool, limit } => {
-                let shared = Arc::clone(self);
-                self.tracker.spawn(async move { shared.claim(tool, limit).await });
-            }
-            Action::LookAtQueue => self.queue.notify_one(),
-            Action::Write { key, fence, event } => {
-                let shared = Arc::clone(self);
-                self.tracker.spawn(async move { shared.write(key, fence, event).await });
-            }
-            Action::Resume { key, fence } => {
-                if let Some(running) = self.running.lock().get_mut(&key).filter(|running| running.fence == fence) {
-                    for branch in running.resuming.drain(..) {
-                        // A branch that has been dropped meanwhile wants no worker.
-                        let _ = branch.send(());
-                    }
-                }
-            }
-            Action::Stop { key, fence, grace_ms } => self.stop_attempt(key, fence, grace_ms),
-        }
-    }
-
-    async fn claim(self: Arc<Self>, tool: ToolRef, limit: usize) {
-        let claim = ClaimNext { node: self.node, tool: tool.clone(), limit };
-        let claimed = self.store.claim(claim).await.unwrap_or_else(|error| {
-            tracing::warn!(%tool, %error, "could not claim queued tasks");
-            Vec::new()
-        });
-        let mut tasks = Vec::with_capacity(claimed.len());
-        for Claimed { task, input } in claimed {
-            self.due.at_latest(task.due_at());
-            tasks.push((task.key.clone(), task.fence));
-            self.expect(&task, input);
-        }
-        self.step(Input::Claimed { tool, asked: limit, tasks });
-    }
-
-    async fn commit_creation(self: &Arc<Self>, new: NewTask) -> Result<Arc<Task>, EngineError> {
-        let Create { key, tool, claimed_by, .. } = new.create.clone();
-        let input = new.input.clone();
-        match self.store.create(new).await {
-            Ok(Applied { task, .. }) => {
-                self.due.at_latest(task.due_at());
-                let claimed = claimed_by.map(|_| task.fence);
-                if claimed.is_some() {
-                    self.expect(&task, input);
-                }
-                self.step(Input::Created { key, tool, claimed });
-                Ok(task)
-            }
-            Err(error) => {
-                self.step(Input::NotCreated { owner: key.owner, tool, claimed: claimed_by.is_some() });
-                Err(error.into())
-            }
-        }
-    }
-
-    /// Makes an attempt known before the core is told, so that a stop cannot miss it.
-    fn expect(&self, task: &Arc<Task>, input: Json) {
-        let running = Running {
-            fence: task.fence,
-            start: Some((Arc::clone(task), input)),
-            stop: CancellationToken::new(),
-            abort: None,
-            resuming: Vec::new(),
-        };
-        self.running.lock().insert(task.key.clone(), running);
-    }
-
-    fn start_attempt(self: &Arc<Self>, key: &TaskKey, fence: u64) {
-        let mut all = self.running.lock();
-        let Some(running) = all.get_mut(key).filter(|running| running.fence == fence) else { return };
-        let Some((task, input)) = running.start.take() else { return };
-        let Some(registered) = self.tools.get(&task.tool.name) else { return };
-        let handler = Arc::clone(&registered.tool.handler);
-        let link = TaskLink {
-            engine: Arc::clone(self),
-            key: key.clone(),
-            fence,
-            attempt: task.attempt,
-            epoch: task.epoch(),
-            stop: running.stop.clone(),
-        };
-        let shared = Arc::clone(self);
-        let key = key.clone();
-        let attempt = self.tracker.spawn(async move {
-            let outcome = attempt::drive(&shared, link, handler, input).await;
-            let actions = shared.core.lock().step(Input::Ended { key: key.clone(), fence, outcome });
-            for action in actions {
-                match action {
-                    // Its own end is written here, without another hop.
-                    Action::Write { key, fence, event } => shared.write(key, fence, event).await,
-                    other => shared.perform(other),
-                }
-            }
-            shared.forget(&key, fence);
-        });
-        running.abort = Some(attempt.abort_handle());
-    }
-
-    /// Writes the end of an attempt. It was earned, so a store that cannot take it now is asked again.
-    async fn write(self: &Arc<Self>, key: TaskKey, fence: u64, event: Event) {
-        let mut wait_ms = WRITE_RETRY_MS_MIN;
-        let won = loop {
-            match self.store.apply(&key, event.clone()).await {
-                Ok(applied) => {
-                    self.due.at_latest(applied.task.due_at());
-                    break true;
-                }
-                Err(StoreError::Full(_) | StoreError::Unavailable(_)) => {
-                    tracing::warn!(task = %key.id, wait_ms, "could not write the end of a task; trying again");
-                    tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-                    wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
-                }
-                Err(error) => {
-                    tracing::debug!(task = %key.id, %error, "an attempt ended after it had lost its task");
-                    break false;
-                }
-            }
-        };
-        self.step(Input::Written { key, fence, won });
-    }
-
-    fn stop_attempt(self: &Arc<Self>, key: TaskKey, fence: u64, grace_ms: u64) {
-        match self.running.lock().get(&key).filter(|running| running.fence == fence) {
-            Some(running) => running.stop.cancel(),
-            None => return,
-        }
-        let shared = Arc::clone(self);
-        // Not tracked: a shutdown waits for the handler, not for its grace to be over.
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(grace_ms)).await;
-            // Only now, because the word to stop may have overtaken the start.
-            if shared.drop_attempt(&key, fence) {
-                tracing::info!(task = %key.id, grace_ms, "a cancelled handler did not stop in time and was dropped");
-            }
-        });
-    }
-
-    /// Drops the handler of an attempt that has lost its task; says whether it was still there.
-    pub(crate) fn drop_attempt(self: &Arc<Self>, key: &TaskKey, fence: u64) -> bool {
-        let handler = self.forget(key, fence).and_then(|running| {
-            running.stop.cancel();
-            running.abort.filter(|abort| !abort.is_finished())
-        });
-        if let Some(handler) = &handler {
-            handler.abort();
-        }
-        self.step(Input::Dropped { key: key.clone(), fence });
-        handler.is_some()
-    }
-
-    fn forget(&self, key: &TaskKey, fence: u64) -> Option<Running> {
-        let mut all = self.running.lock();
-        all.get(key).filter(|running| running.fence == fence)?;
-        all.remove(key)
-    }
-
-    /// Takes nothing new. Calls that wait their turn are refused, those that run go on.
-    pub(crate) fn drain(self: &Arc<Self>) {
-        self.step(Input::Drain);
-        for registered in self.tools.values() {
-            registered.calls.close();
-        }
-    }
-
-    /// Waits until an attempt that has its answer may go on.
-    pub(crate) async fn work_again(
-        self: &Arc<Self>,
-        key: &TaskKey,
-        fence: u64,
-        stop: &CancellationToken,
-    ) -> Result<(), Stop> {
-        let (resume, resumed) = oneshot::channel();
-        match self.running.lock().get_mut(key).filter(|running| running.fence == fence) {
-            Some(running) => running.resuming.push(resume),
-            None => return Err(Stop::Cancelled),
-        }
-        self.step(Input::Busy { key: key.clone(), fence });
-        tokio::select! {
-            resumed = resumed => resumed.map_err(|_| Stop::Cancelled),
-            () = stop.cancelled() => Err(Stop::Cancelled),
-        }
-    }
-
-    /// The tools that this node serves.
-    pub(crate) fn served(&self) -> Vec<ToolRef> {
-        self.tools.values().map(|registered| registered.tool.tool.clone()).collect()
-    }
-
-    /// The attempts that this node holds.
-    pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
-        self.running.lock().iter().map(|(key, running)| (key.clone(), running.fence)).collect()
-    }
-}
-
-/// Carries a future to its end even if whoever waits for it goes away: a commit is not undone by a lost connection,
-/// and what follows from it must happen. A shutdown waits for it.
-async fn run_to_end<T: Send + 'static>(
-    tracker: &TaskTracker,
-    future: impl Future<Output = Result<T, EngineError>> + Send + 'static,
-) -> Result<T, EngineError> {
-    match tracker.spawn(future).await {
-        Ok(result) => result,
-        Err(_) => Err(StoreError::Stopped("the runtime is shutting down".into()).into()),
     }
 }
 

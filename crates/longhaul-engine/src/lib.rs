@@ -9,7 +9,7 @@
 //! ```
 //!
 //! - [`core`]: every decision, as a deterministic step function without a clock, a runtime or a store.
-//! - [`Engine`]: the thin async shell around it.
+//! - [`Engine`]: the face of the thin async shell around it.
 //! - [`Ctx`]: what a handler gets; [`Ask`]: what it can ask; [`Stop`]: why it cannot go on.
 //! - [`Tool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
 //! - [`Call`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
@@ -25,6 +25,7 @@ mod error;
 mod gate;
 mod limits;
 mod service;
+mod shell;
 mod task_link;
 mod tool;
 

@@ -7,8 +7,8 @@ use longhaul_task::{Event, Json, Phase, Progress, QuestionKey, TaskId, TaskKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::ctx::Asked;
-use crate::engine::Shared;
 use crate::gate::Branch;
+use crate::shell::Shared;
 use crate::{Chance, Stop};
 
 /// One attempt's connection to the engine.

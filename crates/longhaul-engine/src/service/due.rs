@@ -7,7 +7,7 @@ use longhaul_store::StoreError;
 use longhaul_task::{Refused, TaskKey};
 
 use crate::core::due_event;
-use crate::engine::Shared;
+use crate::shell::Shared;
 
 /// How many due tasks are dealt with before looking again.
 const BATCH: usize = 256;

@@ -8,7 +8,7 @@ use longhaul_store::{ClaimNext, StoreError};
 use longhaul_task::transition::Settle;
 use longhaul_task::{Event, Fault, Outcome, PhaseName, Task, Timestamp, ToolRef};
 
-use crate::engine::Shared;
+use crate::shell::Shared;
 
 /// How many are failed at once.
 const BATCH: usize = 100;

@@ -12,7 +12,7 @@ use longhaul_task::Timestamp;
 use tokio::sync::Notify;
 
 use crate::core;
-use crate::engine::Shared;
+use crate::shell::Shared;
 
 /// Starts everything that waits for time to pass.
 pub(crate) fn start(shared: &Arc<Shared>) {

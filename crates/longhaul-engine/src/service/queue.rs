@@ -6,7 +6,7 @@ use std::time::Duration;
 use longhaul_store::StoreError;
 
 use crate::core::{Input, Look, look_at_queue};
-use crate::engine::Shared;
+use crate::shell::Shared;
 
 /// The pause after the store could not be asked.
 const RETRY_MS: u64 = 1_000;

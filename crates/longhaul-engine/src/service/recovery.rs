@@ -6,7 +6,7 @@ use longhaul_store::{Orphan, StoreError};
 use longhaul_task::transition::Lose;
 use longhaul_task::{Event, Outcome, Phase};
 
-use crate::engine::Shared;
+use crate::shell::Shared;
 
 /// How many orphans are fetched at once.
 const BATCH: usize = 1_000;

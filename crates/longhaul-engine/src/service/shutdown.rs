@@ -6,7 +6,7 @@ use std::time::Duration;
 use longhaul_task::Event;
 use longhaul_task::transition::Lose;
 
-use crate::engine::Shared;
+use crate::shell::Shared;
 
 pub(crate) async fn run(shared: &Arc<Shared>) {
     shared.drain();

@@ -27,7 +27,8 @@
 //!     }
 //!
 //!     async fn reopen(self) -> Self {
-//!         todo!("let go of everything and open it again")
+//!         // A store that keeps something lets go of it here and opens it again.
+//!         self
 //!     }
 //!
 //!     async fn set_time(&self, now: Timestamp) {
