@@ -1,5 +1,7 @@
 //! Logs: for people by default, JSON on request. They go to standard error, because standard output may be a protocol.
 
+use std::io::IsTerminal;
+
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
@@ -17,6 +19,8 @@ pub(crate) enum LogFormat {
 pub(crate) fn start(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,longhaul=info"));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    // Colours are for a terminal, not for a file.
+    let lines = lines.with_ansi(std::io::stderr().is_terminal());
     // Logging that was started before (by a test, say) stays as it is.
     let _ = match format {
         LogFormat::Text => lines.try_init(),

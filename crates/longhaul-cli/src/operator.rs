@@ -29,7 +29,9 @@ struct Answer {
 const LINE_BYTES_MAX: u64 = 4_096;
 
 fn socket(store: &Path) -> PathBuf {
-    let mut name = store.as_os_str().to_owned();
+    // Beside the file itself, whatever link it was called by.
+    let own_name = store.canonicalize().unwrap_or_else(|_| store.to_owned());
+    let mut name = own_name.into_os_string();
     name.push(".sock");
     name.into()
 }

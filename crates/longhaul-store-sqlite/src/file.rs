@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Makes what is created with these options readable by its owner alone.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
@@ -35,6 +35,29 @@ pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
     builder.create(directory)?;
     // New directories are entries of older ones; up to the root, because nobody knows where the new ones began.
     directory.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).try_for_each(sync_directory)
+}
+
+/// The file's own name: links to it are followed, so that the lock stands beside the file itself whatever it was called
+/// by. The directory of a new one must be there.
+pub(crate) fn own_name(path: &Path) -> io::Result<PathBuf> {
+    match (path.canonicalize(), path.file_name()) {
+        (Err(error), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(directory(path).canonicalize()?.join(name))
+        }
+        (resolved, _) => resolved,
+    }
+}
+
+/// Whether the file has names that nobody can find by looking at this one. A lock beside it would not be seen by
+/// whoever uses another, and two logs on one file destroy it.
+pub(crate) fn has_other_names(path: &Path) -> io::Result<bool> {
+    let metadata = std::fs::metadata(path)?;
+    #[cfg(unix)]
+    let names = std::os::unix::fs::MetadataExt::nlink(&metadata);
+    #[cfg(not(unix))]
+    let names = 1;
+    // Every directory has several, and is refused for what it is.
+    Ok(metadata.is_file() && names > 1)
 }
 
 /// Makes the name of a new file as durable as what is in it.

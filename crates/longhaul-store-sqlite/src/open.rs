@@ -81,8 +81,13 @@ pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteReader, OpenError>
 fn open_disk(path: &Path, options: &Options) -> Result<(SqliteDisk, SqliteReader), OpenError> {
     let io = |error: std::io::Error| OpenError::io(path, &error);
     file::create_directory(path).map_err(io)?;
+    let path = &*file::own_name(path).map_err(io)?;
     let lock = Lock::take(path)?;
     let is_new = file::create(path).map_err(io)?;
+    if file::has_other_names(path).map_err(io)? {
+        let cause = "it has a second name (a hard link), under which another process could use it unnoticed".into();
+        return Err(OpenError::Failed { path: path.to_owned(), cause });
+    }
     if !is_new {
         check::header(path)?;
         file::sync_log(path).map_err(io)?;

@@ -217,3 +217,26 @@ async fn a_row_that_this_program_did_not_write_is_an_error_and_no_panic() {
         assert!(look.read(&key(0)).unwrap().is_some());
     }
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_store_in_use_is_locked_under_every_name_that_leads_to_it() {
+    let (directory, path) = place();
+    let store = opened(&path);
+    let link = directory.path().join("link.db");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert_eq!(refusal(&link).code(), "STORE_LOCKED");
+    let roundabout = directory.path().join(".").join("tasks.db");
+    assert_eq!(refusal(&roundabout).code(), "STORE_LOCKED");
+    drop(store);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_with_a_second_name_of_its_own_is_refused() {
+    let (directory, path) = place();
+    closed_store(&path, 1).await;
+    fs::hard_link(&path, directory.path().join("other.db")).unwrap();
+    let error = refusal(&path);
+    assert!(error.to_string().contains("hard link"), "{error}");
+}
