@@ -139,8 +139,9 @@ impl Task {
         if self.is_settled() { Err(Refused::Settled) } else { Ok(()) }
     }
 
-    /// Refuses whoever has lost the right to write for this task.
-    pub(crate) fn must_hold(&self, fence: u64) -> Result<(), Refused> {
+    /// Refuses whoever has lost the right to write for this task: what every write of an attempt goes through, those
+    /// that change nothing but its records too.
+    pub fn must_hold(&self, fence: u64) -> Result<(), Refused> {
         self.must_be_open()?;
         if self.fence == fence && self.phase.run().is_some() { Ok(()) } else { Err(Refused::Fenced) }
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, Tool};
+use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, OnCrash, Tool};
 use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
@@ -20,6 +20,8 @@ pub(super) fn tool() -> Tool {
     Tool::new("deploy", deploy)
         .title("Deploy")
         .description("Prepares a (pretended) deployment, asks for approval, and carries it out.")
+        // Approval may take days, and servers are restarted: then it builds and asks again.
+        .on_crash(OnCrash::Retry)
 }
 
 async fn deploy(mut ctx: Ctx, Target { environment }: Target) -> Result<String, Failure> {

@@ -22,7 +22,7 @@ impl Core {
         if self.draining {
             return Err(EngineError::Draining);
         }
-        let open = self.open_by_owner.get(owner).copied().unwrap_or(0);
+        let open = self.open(owner);
         let open_max = self.limits.open_per_owner_max;
         let state = self.tools.get_mut(tool).ok_or_else(|| EngineError::NoSuchTool(tool.clone()))?;
         let bytes_max = state.limits.input_bytes_max;

@@ -89,9 +89,7 @@ impl Core {
 
     /// An attempt that never gave its worker back goes on at once.
     pub(super) fn busy(&mut self, key: TaskKey, fence: u64) -> Vec<Action> {
-        let Some(attempt) = self.attempts.get_mut(&key).filter(|attempt| attempt.fence == fence) else {
-            return Vec::new();
-        };
+        let Some(attempt) = self.attempt(&key, fence) else { return Vec::new() };
         match attempt.doing {
             Doing::Idle => {
                 attempt.doing = Doing::Resuming;

@@ -241,12 +241,7 @@ impl<D: Disk> Writer<D> {
 
     fn record(&mut self, key: &TaskKey, fence: u64, record: &Record) -> Result<(), Fail> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
-        if task.is_settled() {
-            return Err(Refused::Settled.into());
-        }
-        if task.fence != fence {
-            return Err(Refused::Fenced.into());
-        }
+        task.must_hold(fence)?;
         self.disk.insert_record(key, task.epoch(), record, None)?;
         Ok(())
     }
