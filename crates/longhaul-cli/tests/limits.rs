@@ -363,6 +363,83 @@ async fn a_message_is_taken_up_to_its_last_byte() {
 }
 
 #[tokio::test]
+async fn a_message_far_too_large_is_refused_with_a_word_and_not_with_a_broken_connection() {
+    let server = Local::start(Server::new("test")).await;
+    let mut client = server.client().await;
+    let (_, headers) = client.message("tools/list", json!({}));
+    let answer = client.exchange(" ".repeat(50_000_000), &headers).await.unwrap();
+    assert_eq!(answer.status, 413);
+    server.stop().await;
+}
+
+/// More than the system keeps for a connection whose client does not read.
+const LARGE: usize = 15_000_000;
+
+/// A server whose tool answers with so many bytes, and a settled task of it.
+async fn with_large_result(limits: Limits) -> (Local, Client, String) {
+    let tool = Tool::new("large", |_: Ctx, Size { bytes }| async move { Ok("x".repeat(bytes)) });
+    let server = Local::start(Server::new("test").tool(tool).limits(limits)).await;
+    let mut client = server.client().await;
+    let id = client.create("large", json!({ "bytes": LARGE })).await.unwrap();
+    client.settled(&id).await;
+    (server, client, id)
+}
+
+/// Asks for the task and gives the answer unread.
+async fn unread(client: &mut Client, id: &str) -> impl Sized + use<> {
+    let (message, headers) = client.message("tasks/get", json!({ "taskId": id }));
+    let response = client.post(message.to_string(), &headers).await.unwrap();
+    assert_eq!(response.status(), 200);
+    response
+}
+
+async fn until_there_is_room(client: &mut Client, id: &str) {
+    in_time("room for an answer", async {
+        loop {
+            match client.get(id).await {
+                Ok(_) => break,
+                Err(Trouble::Refused { status: 503, body }) => {
+                    let body: Value = serde_json::from_str(&body).unwrap();
+                    is_refused(&body["error"], -32603, "TOO_MUCH_UNREAD");
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_have_so_much_room_together() {
+    let limits = Limits { unread_bytes_max: 20_000_000, ..Limits::default() };
+    let (server, mut client, id) = with_large_result(limits).await;
+    let mut other = server.client().await;
+    let held = unread(&mut other, &id).await;
+    match client.get(&id).await {
+        Err(Trouble::Refused { status: 503, body }) => {
+            is_refused(&serde_json::from_str::<Value>(&body).unwrap()["error"], -32603, "TOO_MUCH_UNREAD");
+        }
+        refused => panic!("{refused:?}"),
+    }
+    // Small answers are not held up, and the room comes back with the connection's end.
+    client.request("tools/list", json!({})).await.unwrap();
+    drop((held, other));
+    until_there_is_room(&mut client, &id).await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_let_go() {
+    let limits =
+        Limits { unread_bytes_max: 20_000_000, write_time_max: Duration::from_millis(50), ..Limits::default() };
+    let (server, mut client, id) = with_large_result(limits).await;
+    let mut other = server.client().await;
+    let _held = unread(&mut other, &id).await;
+    until_there_is_room(&mut client, &id).await;
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_quiet_stream_is_kept_alive_by_comments() {
     use http_body_util::BodyExt;
     let limits = Limits { keep_alive: Duration::from_millis(10), ..Limits::default() };

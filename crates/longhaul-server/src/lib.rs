@@ -12,6 +12,7 @@ mod identity;
 mod limits;
 mod metrics;
 pub mod stdio;
+mod unread;
 
 pub use identity::{Identity, NotIdentified, TokenError, Tokens};
 pub use limits::Limits;

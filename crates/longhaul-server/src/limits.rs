@@ -9,10 +9,15 @@ pub struct Limits {
     pub message_bytes_max: usize,
     /// Connections at once; more wait to be accepted.
     pub connections_max: usize,
-    /// How long a client may take to send a request's head.
+    /// How long a connection may be silent before a request and within its head. Longer than clients usually wait
+    /// between two polls, or those that keep their connection would find it closed.
     pub head_time_max: Duration,
     /// How long it may take to send the rest.
     pub body_time_max: Duration,
+    /// How long a client may read nothing of what is there for it.
+    pub write_time_max: Duration,
+    /// Bytes of answers that wait to be read, all clients together (small ones are not counted); more are refused.
+    pub unread_bytes_max: u32,
     /// Silence on a stream after which a comment keeps it alive.
     pub keep_alive: Duration,
     /// Messages that wait for a slow reader before its stream waits too.
@@ -28,8 +33,10 @@ impl Default for Limits {
         Self {
             message_bytes_max: 4 << 20,
             connections_max: 10_000,
-            head_time_max: Duration::from_secs(10),
+            head_time_max: Duration::from_secs(75),
             body_time_max: Duration::from_secs(30),
+            write_time_max: Duration::from_secs(30),
+            unread_bytes_max: 256 << 20,
             keep_alive: Duration::from_secs(15),
             stream_messages_max: 64,
             in_flight_max: 1_000,

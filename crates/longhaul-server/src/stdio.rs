@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Limits;
+use crate::unread::{Kept, Unread};
 
 /// Serves one client until its end of file, or until told to stop.
 pub async fn serve(
@@ -31,7 +32,7 @@ pub async fn serve(
     let client = Client {
         receiver,
         owner,
-        lines,
+        out: Out { lines, unread: Unread::new(limits.unread_bytes_max) },
         in_flight: Arc::default(),
         places: Arc::new(Semaphore::new(limits.in_flight_max)),
         tracker: TaskTracker::new(),
@@ -61,7 +62,7 @@ pub async fn serve(
 struct Client {
     receiver: Receiver,
     owner: Owner,
-    lines: mpsc::Sender<String>,
+    out: Out,
     in_flight: Arc<Mutex<HashMap<RequestId, CancellationToken>>>,
     places: Arc<Semaphore>,
     tracker: TaskTracker,
@@ -75,17 +76,12 @@ impl Client {
                 Line::End => return Ok(()),
                 Line::TooLong => {
                     let error = RpcError::invalid_request(&format!("a message has at most {bytes_max} bytes"));
-                    self.say(jsonrpc::error(None, &error)).await;
+                    self.out.say(jsonrpc::error(None, &error)).await;
                 }
                 Line::Whole if line.trim_ascii().is_empty() => {}
                 Line::Whole => self.take(std::mem::take(&mut line)).await,
             }
         }
-    }
-
-    async fn say(&self, message: String) {
-        // A writer that has ended has said why.
-        let _ = self.lines.send(message).await;
     }
 
     async fn take(&self, line: Vec<u8>) {
@@ -104,9 +100,11 @@ impl Client {
             }
             Ok(Message::Response(_)) => {
                 let error = RpcError::invalid_request("a client must not send responses");
-                self.say(jsonrpc::error(None, &error)).await;
+                self.out.say(jsonrpc::error(None, &error)).await;
             }
-            Err(rejected) => self.say(jsonrpc::error(rejected.id.as_ref(), &rejected.error)).await,
+            Err(rejected) => {
+                self.out.say(jsonrpc::error(rejected.id.as_ref(), &rejected.error)).await;
+            }
         }
     }
 
@@ -116,21 +114,21 @@ impl Client {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             let error = RpcError::internal("too many requests are under way; wait for one of them or cancel it")
                 .with_data(Json::from_text(r#"{"code":"TOO_MANY_IN_FLIGHT"}"#));
-            return self.say(jsonrpc::error(Some(&id), &error)).await;
+            return self.out.answer(&id, jsonrpc::error(Some(&id), &error)).await;
         };
         let cancel = CancellationToken::new();
         if !self.register(&id, &cancel) {
             let error = RpcError::invalid_request("a request of this ID is still under way");
-            return self.say(jsonrpc::error(Some(&id), &error)).await;
+            return self.out.answer(&id, jsonrpc::error(Some(&id), &error)).await;
         }
-        let (receiver, owner, lines) = (self.receiver.clone(), self.owner.clone(), self.lines.clone());
+        let (receiver, owner, out) = (self.receiver.clone(), self.owner.clone(), self.out.clone());
         let in_flight = Arc::clone(&self.in_flight);
         self.tracker.spawn(async move {
             tokio::select! {
                 // Cancelled first: not a word more, and whoever cancelled it has freed its ID.
                 biased;
                 () = cancel.cancelled() => {}
-                () = answer(&receiver, &owner, &line, &lines) => {
+                () = answer(&receiver, &owner, &line, &out) => {
                     in_flight.lock().remove(&id);
                 }
             }
@@ -150,15 +148,40 @@ impl Client {
     }
 }
 
-async fn answer(receiver: &Receiver, owner: &Owner, line: &[u8], lines: &mpsc::Sender<String>) {
+/// The way to the client.
+#[derive(Clone)]
+struct Out {
+    lines: mpsc::Sender<Kept>,
+    unread: Unread,
+}
+
+impl Out {
+    /// Says the answer to a request, or that there is no room for it.
+    async fn answer(&self, id: &RequestId, message: String) {
+        let kept = self.unread.keep(message);
+        let kept = kept.unwrap_or_else(|full| Kept::uncounted(jsonrpc::error(Some(id), &full.into())));
+        // A writer that has ended has said why.
+        let _ = self.lines.send(kept).await;
+    }
+
+    /// Says one message of many; says whether the next one is wanted.
+    async fn say(&self, message: String) -> bool {
+        match self.unread.keep(message) {
+            Ok(kept) => self.lines.send(kept).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+}
+
+async fn answer(receiver: &Receiver, owner: &Owner, line: &[u8], out: &Out) {
     let Ok(Message::Request(request)) = jsonrpc::parse(line) else { return };
     match receiver.receive(owner, &request, None).await {
         Reply::Message { text, .. } => {
-            let _ = lines.send(text).await;
+            out.answer(&request.id, text).await;
         }
         Reply::Stream(mut messages) => {
             while let Some(message) = messages.next().await {
-                if lines.send(message).await.is_err() {
+                if !out.say(message).await {
                     break;
                 }
             }
@@ -166,9 +189,9 @@ async fn answer(receiver: &Receiver, owner: &Owner, line: &[u8], lines: &mpsc::S
     }
 }
 
-async fn write(mut output: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<String>) -> std::io::Result<()> {
+async fn write(mut output: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<Kept>) -> std::io::Result<()> {
     while let Some(message) = waiting.recv().await {
-        output.write_all(jsonrpc::one_line(&message).as_bytes()).await?;
+        output.write_all(jsonrpc::one_line(message.as_str()).as_bytes()).await?;
         output.write_all(b"\n").await?;
         // What comes at once goes out at once.
         if waiting.is_empty() {

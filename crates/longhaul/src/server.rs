@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhaul_engine::{Engine, EngineLimits, SystemChance};
 use longhaul_receiver::{Catalogue, Options, Receiver};
 use longhaul_server::http::{self, Endpoint, Guard};
-use longhaul_server::{Identity, Limits, Metrics, Tokens, stdio};
+use longhaul_server::{Identity, Limits, Tokens, stdio};
 use longhaul_store::Store;
 use longhaul_task::Owner;
 use tokio::net::TcpListener;
@@ -190,8 +190,7 @@ impl Listening {
             Some(tokens) => Identity::Tokens(tokens),
             None => Identity::Everyone(owner("anonymous")),
         };
-        let metrics = Metrics::default();
-        let endpoint = Endpoint { receiver: receiver.clone(), identity, guard, limits: limits.clone(), metrics };
+        let endpoint = Endpoint::new(receiver.clone(), identity, guard, limits.clone());
         let router = http::router(Arc::new(endpoint));
         let closing = receiver.clone();
         let told = stop.clone();

@@ -48,7 +48,11 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
             match endpoint.receiver.receive(&owner, &request, Some(&headers)).await {
                 Reply::Message { text, status } => {
                     endpoint.metrics.request(&request.method, status == 200);
-                    json(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), text)
+                    let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                    match endpoint.unread.keep(text) {
+                        Ok(text) => json(code, Body::from(Bytes::from(text))),
+                        Err(full) => busy(&request, &full.into()),
+                    }
                 }
                 Reply::Stream(messages) => {
                     endpoint.metrics.request(&request.method, true);
@@ -65,7 +69,7 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
         Err(rejected) => {
             endpoint.metrics.refused();
             let code = StatusCode::from_u16(rejected.error.http_status()).unwrap_or(StatusCode::BAD_REQUEST);
-            json(code, jsonrpc::error(rejected.id.as_ref(), &rejected.error))
+            json(code, Body::from(jsonrpc::error(rejected.id.as_ref(), &rejected.error)))
         }
     }
 }
@@ -73,9 +77,15 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
 const ONLY_POST: &str = "this endpoint takes POST only";
 
 /// The whole body, if it is not too large and comes in time.
-async fn read(endpoint: &Arc<Endpoint>, body: Body) -> Result<Bytes, Response> {
+async fn read(endpoint: &Arc<Endpoint>, mut body: Body) -> Result<Bytes, Response> {
     let limits = &endpoint.limits;
-    let whole = Limited::new(body, limits.message_bytes_max).collect();
+    let whole = async {
+        let whole = Limited::new(&mut body, limits.message_bytes_max).collect().await;
+        if whole.as_ref().is_err_and(|error| error.is::<LengthLimitError>()) {
+            discard(&mut body).await;
+        }
+        whole
+    };
     match tokio::time::timeout(limits.body_time_max, whole).await {
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
@@ -90,6 +100,19 @@ async fn read(endpoint: &Arc<Endpoint>, body: Body) -> Result<Bytes, Response> {
     }
 }
 
+/// How much of a message that is too large is still taken, so that its sender gets to the answer.
+const DISCARDED_BYTES_MAX: usize = 64 << 20;
+
+/// Reads on and keeps nothing: a client that is cut off while it sends sees a broken connection and not the refusal.
+async fn discard(body: &mut Body) {
+    let mut bytes = 0;
+    while bytes < DISCARDED_BYTES_MAX
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        bytes += frame.data_ref().map_or(0, Bytes::len);
+    }
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim();
@@ -99,11 +122,18 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// A refusal of something that is not known to be a request.
 fn refuse(endpoint: &Endpoint, code: StatusCode, error: &RpcError) -> Response {
     endpoint.metrics.refused();
-    json(code, jsonrpc::error(None, error))
+    json(code, Body::from(jsonrpc::error(None, error)))
 }
 
-fn json(code: StatusCode, text: String) -> Response {
-    let mut response = Response::new(Body::from(text));
+/// A refusal of a request that may be made again in a moment.
+fn busy(request: &jsonrpc::Request<'_>, error: &RpcError) -> Response {
+    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, Body::from(jsonrpc::error(Some(&request.id), error)));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+fn json(code: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = code;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

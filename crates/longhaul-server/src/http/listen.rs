@@ -9,6 +9,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::Limits;
@@ -36,8 +37,10 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
             }
         };
         let _ = socket.set_nodelay(true);
+        let mut socket = TimeoutStream::new(socket);
+        socket.set_write_timeout(Some(limits.write_time_max));
         let service = TowerToHyperService::new(router.clone());
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(socket), service));
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(Box::pin(socket)), service));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");

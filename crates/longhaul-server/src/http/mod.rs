@@ -22,6 +22,7 @@ use longhaul_receiver::Receiver;
 pub use guard::Guard;
 pub use listen::serve;
 
+use crate::unread::Unread;
 use crate::{Identity, Limits, Metrics};
 
 /// Everything that a request meets on its way.
@@ -37,6 +38,15 @@ pub struct Endpoint {
     pub limits: Limits,
     /// What is counted.
     pub metrics: Metrics,
+    unread: Unread,
+}
+
+impl Endpoint {
+    /// An endpoint that has counted nothing.
+    pub fn new(receiver: Receiver, identity: Identity, guard: Guard, limits: Limits) -> Self {
+        let unread = Unread::new(limits.unread_bytes_max);
+        Self { receiver, identity, guard, limits, metrics: Metrics::default(), unread }
+    }
 }
 
 /// The routes: `/mcp`, `/healthz`, `/metrics`.

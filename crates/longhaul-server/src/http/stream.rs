@@ -13,6 +13,7 @@ use longhaul_wire::sse;
 use tokio::sync::mpsc;
 
 use super::Endpoint;
+use crate::unread::Kept;
 
 /// The response that streams these messages. When the client goes away, so does the request.
 pub(super) fn respond(endpoint: &Arc<Endpoint>, messages: Box<dyn Messages>) -> Response {
@@ -21,7 +22,7 @@ pub(super) fn respond(endpoint: &Arc<Endpoint>, messages: Box<dyn Messages>) -> 
     let keep_alive = endpoint.limits.keep_alive;
     let events = stream::unfold(receiver, move |mut receiver| async move {
         let event = match tokio::time::timeout(keep_alive, receiver.recv()).await {
-            Ok(Some(message)) => Bytes::from(sse::event(&message)),
+            Ok(Some(event)) => Bytes::from(event),
             Ok(None) => return None,
             Err(_) => Bytes::from_static(sse::KEEP_ALIVE.as_bytes()),
         };
@@ -38,14 +39,16 @@ pub(super) fn respond(endpoint: &Arc<Endpoint>, messages: Box<dyn Messages>) -> 
 }
 
 /// Carries messages to the response until one side has had enough.
-async fn pump(endpoint: Arc<Endpoint>, mut messages: Box<dyn Messages>, sender: mpsc::Sender<String>) {
+async fn pump(endpoint: Arc<Endpoint>, mut messages: Box<dyn Messages>, sender: mpsc::Sender<Kept>) {
     endpoint.metrics.stream_opened();
     loop {
         tokio::select! {
             () = sender.closed() => break,
             message = messages.next() => {
                 let Some(message) = message else { break };
-                if sender.send(message).await.is_err() {
+                // A stream carries state: whoever comes back finds the newest, so it can end here.
+                let Ok(event) = endpoint.unread.keep(sse::event(&message)) else { break };
+                if sender.send(event).await.is_err() {
                     break;
                 }
             }
