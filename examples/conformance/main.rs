@@ -19,6 +19,10 @@ use longhaul_cli::exit;
 use longhaul_store::SystemClock;
 use longhaul_store_sqlite::{Options, Synchronous};
 
+/// What is measured here is measured with the program's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 struct Arguments {
     #[command(flatten)]

@@ -20,6 +20,10 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
+/// The product's allocator, so that it is no part of the difference.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(about = "The ceilings of the benchmark")]
 struct Cli {

@@ -25,6 +25,10 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
+/// The product's allocator, so that it is no part of the difference.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(about = "The benchmark's peer: rmcp with its in-memory TaskManager")]
 struct Cli {

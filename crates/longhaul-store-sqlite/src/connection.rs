@@ -20,7 +20,7 @@ const CHECKPOINT_PAGES: u32 = 4_000;
 const LOG_BYTES_MAX: u32 = 64 << 20;
 
 /// The writer's page cache. It writes mostly at the end of each tree, so it needs few pages.
-const WRITER_CACHE_KIB: i64 = 4 << 10;
+const WRITER_CACHE_KIB: i64 = 1 << 10;
 
 /// Each reader's page cache: only for pages still in the log, all others are mapped.
 const READER_CACHE_KIB: i64 = 1 << 10;

@@ -97,10 +97,11 @@ impl Running<'_> {
         self.load("complete", &["--connections", &connections, "--seconds", &seconds])
     }
 
-    /// Makes that many settled tasks.
-    pub(crate) fn fill(&self, tasks: usize) -> anyhow::Result<()> {
-        let (tasks, ids) = (tasks.to_string(), text(&self.ids));
-        self.machine.load(&["fill", "--server", &self.address, "--count", &tasks, "--settle", "--ids-out", ids])?;
+    /// Makes that many settled tasks over so many connections.
+    pub(crate) fn fill(&self, tasks: usize, connections: u32) -> anyhow::Result<()> {
+        let (tasks, connections, ids) = (tasks.to_string(), connections.to_string(), text(&self.ids));
+        let to = ["fill", "--server", &self.address, "--settle", "--ids-out", ids];
+        self.machine.load(&[&to[..], &["--count", &tasks, "--connections", &connections]].concat())?;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! `tools/call`: as a task or as an ordinary call, decided by the tool's declaration and the client's capability.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -18,6 +18,9 @@ use tokio::sync::mpsc;
 use crate::receiver::Shared;
 use crate::seal::CallOf;
 use crate::{Messages, Reply, refusal};
+
+/// One text for all tasks that are made here.
+static SHARED_ORIGIN: LazyLock<Arc<str>> = LazyLock::new(|| ORIGIN.into());
 
 pub(super) async fn receive(
     shared: &Arc<Shared>,
@@ -109,7 +112,7 @@ impl Round {
             Err(end) => return self.end(end).await,
         };
         let new =
-            NewCall { owner: self.owner.clone(), tool: Arc::clone(&self.tool), input, origin: ORIGIN.into(), id: None };
+            NewCall { owner: self.owner.clone(), tool: Arc::clone(&self.tool), input, origin: Arc::clone(&SHARED_ORIGIN), id: None };
         let task = self.shared.engine.create(new).await.map_err(|error| refusal::of_engine(&error))?;
         let view = View { poll_interval_ms: self.shared.options.poll_interval_ms, ..View::of(&task, task.created_at) };
         Ok(tools_call::created(&self.id, &view, &self.shared.server))

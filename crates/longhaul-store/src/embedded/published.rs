@@ -1,12 +1,14 @@
 //! What readers see: the committed state of recent tasks, in memory.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use foldhash::fast::RandomState;
 use longhaul_task::{Outcome, Progress, Task, TaskKey};
 use parking_lot::RwLock;
+use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
 
 use crate::Snapshot;
@@ -17,13 +19,15 @@ const SHARDS: usize = 16;
 /// What a cached task costs beside its texts: the struct, its handles, its place in the map.
 const ENTRY_BYTES: usize = 640;
 
+type Live = HashMap<TaskKey, Snapshot, RandomState>;
+
 /// Committed tasks in memory. Live ones stay, because they are asked for and written to; settled ones are final, so
 /// they can be dropped and loaded again, and share a budget of bytes.
 #[derive(Debug)]
 pub struct Published {
-    hasher: std::hash::RandomState,
-    live: [RwLock<HashMap<TaskKey, Snapshot>>; SHARDS],
-    settled: Cache<TaskKey, Snapshot, Weight>,
+    hasher: RandomState,
+    live: [RwLock<Live>; SHARDS],
+    settled: Cache<ByKey, Snapshot, Weight>,
     /// Counts deletions, so that a reader who loaded a task before it was deleted does not bring it back.
     deletions: AtomicU64,
 }
@@ -33,14 +37,14 @@ impl Published {
     pub fn new(settled_bytes_max: u64) -> Self {
         let tasks_expected = usize::try_from(settled_bytes_max / 1_024).unwrap_or(usize::MAX).max(16);
         Self {
-            hasher: std::hash::RandomState::new(),
+            hasher: RandomState::default(),
             live: std::array::from_fn(|_| RwLock::default()),
             settled: Cache::with_weighter(tasks_expected, settled_bytes_max, Weight),
             deletions: AtomicU64::new(0),
         }
     }
 
-    fn shard(&self, key: &TaskKey) -> &RwLock<HashMap<TaskKey, Snapshot>> {
+    fn shard(&self, key: &TaskKey) -> &RwLock<Live> {
         let hash = self.hasher.hash_one(&key.id);
         &self.live[usize::try_from(hash % SHARDS as u64).unwrap_or_default()]
     }
@@ -59,7 +63,7 @@ impl Published {
         if task.is_settled() {
             // Settled first, then no longer live: a reader in between finds it in at least one of the two.
             let progress = live.get(&task.key).and_then(|snapshot| snapshot.progress.clone());
-            self.settled.insert(task.key.clone(), Snapshot { task: Arc::clone(task), progress });
+            self.settled.insert(ByKey(Arc::clone(task)), Snapshot { task: Arc::clone(task), progress });
             live.remove(&task.key);
         } else if let Some(snapshot) = live.get_mut(&task.key) {
             // A new attempt starts from nothing, and so does its progress.
@@ -102,26 +106,51 @@ impl Published {
             return;
         }
         let key = &snapshot.task.key;
-        self.settled.insert(key.clone(), snapshot.clone());
+        self.settled.insert(ByKey(Arc::clone(&snapshot.task)), snapshot.clone());
         if self.deletions() != deletions {
             self.settled.remove(key);
         }
     }
 }
 
+/// A task that is found by its key, without a second copy of that.
+#[derive(Debug)]
+struct ByKey(Arc<Task>);
+
+impl Hash for ByKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key.hash(state);
+    }
+}
+
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for ByKey {}
+
+impl Equivalent<ByKey> for TaskKey {
+    fn equivalent(&self, ByKey(task): &ByKey) -> bool {
+        *self == task.key
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Weight;
 
-impl quick_cache::Weighter<TaskKey, Snapshot> for Weight {
-    fn weight(&self, key: &TaskKey, snapshot: &Snapshot) -> u64 {
-        let outcome = match snapshot.task.phase.outcome() {
+impl quick_cache::Weighter<ByKey, Snapshot> for Weight {
+    fn weight(&self, ByKey(task): &ByKey, snapshot: &Snapshot) -> u64 {
+        let outcome = match task.phase.outcome() {
             Some(Outcome::Answer { body, .. }) => body.bytes(),
             Some(Outcome::Refusal(fault)) => {
                 fault.message.len() + fault.data.as_ref().map_or(0, longhaul_task::Json::bytes)
             }
             Some(Outcome::Cancelled) | None => 0,
         };
-        let message = snapshot.task.message.as_ref().map_or(0, |message| message.len());
-        (ENTRY_BYTES + key.id.as_str().len() + outcome + message) as u64
+        let progress = snapshot.progress.as_ref().and_then(|progress| progress.message.as_ref());
+        let message = [task.message.as_ref(), progress].into_iter().flatten().map(|text| text.len()).sum::<usize>();
+        (ENTRY_BYTES + task.key.id.as_str().len() + outcome + message) as u64
     }
 }
