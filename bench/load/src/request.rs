@@ -5,6 +5,9 @@ use std::{io::Write as _, net::SocketAddr};
 /// What every echo task is given, and what its result must contain. It needs no escaping in JSON.
 pub const ECHO_TEXT: &str = "The quick brown fox jumps over the lazy dog, and then it waits.";
 
+/// The arguments that say so.
+pub const ECHO_ARGUMENTS: &str = r#"{"text":"The quick brown fox jumps over the lazy dog, and then it waits."}"#;
+
 const META: &str = concat!(
     r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
     r#""io.modelcontextprotocol/clientInfo":{"name":"load","version":"0.0.0"},"#,
@@ -34,16 +37,16 @@ impl Requests {
         Self { create_head: head("tools/call"), get_head: head("tasks/get"), body: Vec::with_capacity(1024) }
     }
 
-    /// `tools/call` of `echo`, into `out`.
-    pub fn create(&mut self, id: u64, out: &mut Vec<u8>) {
+    /// `tools/call`, into `out`.
+    pub fn call(&mut self, id: u64, tool: &str, arguments: &str, out: &mut Vec<u8>) {
         self.body.clear();
         put(
             &mut self.body,
             format_args!(
-                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{ECHO_TEXT}"}},{META}}}}}"#
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments},{META}}}}}"#
             ),
         );
-        assemble(out, &self.create_head, "echo", &self.body);
+        assemble(out, &self.create_head, tool, &self.body);
     }
 
     /// `tasks/get` of one task, into `out`.
@@ -72,6 +75,11 @@ fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_arguments_say_the_text() {
+        assert!(ECHO_ARGUMENTS.contains(ECHO_TEXT));
+    }
 
     #[test]
     fn a_request_carries_its_headers_and_a_body_of_the_stated_length() {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::{
     answer::{self, Status},
     connection::Connection,
-    request::Requests,
+    request::{ECHO_ARGUMENTS, Requests},
 };
 
 /// The server under test, as the flags name it.
@@ -46,8 +46,20 @@ impl Session {
     /// # Errors
     /// When it became no task.
     pub async fn create(&mut self, task_id: &mut String) -> anyhow::Result<()> {
+        self.call(task_id, "echo", ECHO_ARGUMENTS).await
+    }
+
+    /// The same with a tool that does not end while the run lasts.
+    ///
+    /// # Errors
+    /// When it became no task.
+    pub async fn create_live(&mut self, task_id: &mut String) -> anyhow::Result<()> {
+        self.call(task_id, "slow_compute", r#"{"seconds":3600,"label":"live"}"#).await
+    }
+
+    async fn call(&mut self, task_id: &mut String, tool: &str, arguments: &str) -> anyhow::Result<()> {
         self.id += 1;
-        self.requests.create(self.id, &mut self.bytes);
+        self.requests.call(self.id, tool, arguments, &mut self.bytes);
         let body = self.connection.exchange(&self.bytes).await?;
         task_id.clear();
         task_id.push_str(answer::created(body, self.id)?);

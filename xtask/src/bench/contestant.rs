@@ -99,9 +99,15 @@ impl Running<'_> {
 
     /// Makes that many settled tasks over so many connections.
     pub(crate) fn fill(&self, tasks: usize, connections: u32) -> anyhow::Result<()> {
-        let (tasks, connections, ids) = (tasks.to_string(), connections.to_string(), text(&self.ids));
+        self.fill_with(tasks, connections, 0)
+    }
+
+    /// Makes that many settled tasks, and live ones.
+    pub(crate) fn fill_with(&self, tasks: usize, connections: u32, live: u32) -> anyhow::Result<()> {
+        let (tasks, connections, live) = (tasks.to_string(), connections.to_string(), live.to_string());
+        let ids = text(&self.ids);
         let to = ["fill", "--server", &self.address, "--settle", "--ids-out", ids];
-        self.machine.load(&[&to[..], &["--count", &tasks, "--connections", &connections]].concat())?;
+        self.machine.load(&[&to[..], &["--count", &tasks, "--connections", &connections, "--live", &live]].concat())?;
         Ok(())
     }
 

@@ -35,6 +35,9 @@ pub struct Args {
     /// Afterwards, read every task until it is completed.
     #[arg(long)]
     settle: bool,
+    /// At the end, create so many more that do not end while the run lasts (`slow_compute`).
+    #[arg(long, default_value_t = 0)]
+    live: usize,
 }
 
 /// Runs the scenario.
@@ -46,10 +49,15 @@ pub fn run(args: &Args) -> anyhow::Result<Value> {
     let created = Rc::new(RefCell::new(Ids::default()));
     on_one_thread(each(args, |session| create(session, args.count, Rc::clone(&created))))?;
     let created_s = started.elapsed().as_secs_f64();
-    let created = Rc::new(created.take());
+    let mut created = Rc::new(created.take());
     if args.settle {
         let next = Rc::new(Cell::new(0));
         on_one_thread(each(args, |session| settle(session, Rc::clone(&created), Rc::clone(&next))))?;
+    }
+    if args.live > 0 {
+        let live = on_one_thread(live(args))?;
+        let created = Rc::get_mut(&mut created).context("a client is still there")?;
+        live.iter().for_each(|id| created.push(id));
     }
     if let Some(path) = &args.ids_out {
         created.write(path)?;
@@ -91,6 +99,15 @@ async fn create(mut session: Session, count: usize, ids: Rc<RefCell<Ids>>) -> an
         }
     }
     Ok(())
+}
+
+async fn live(args: &Args) -> anyhow::Result<Vec<String>> {
+    let mut session = Session::open(&args.server).await?;
+    let mut ids = vec![String::new(); args.live];
+    for id in &mut ids {
+        session.create_live(id).await?;
+    }
+    Ok(ids)
 }
 
 async fn settle(mut session: Session, ids: Rc<Ids>, next: Rc<Cell<usize>>) -> anyhow::Result<()> {

@@ -111,8 +111,13 @@ impl Round {
             Ok(input) => input,
             Err(end) => return self.end(end).await,
         };
-        let new =
-            NewCall { owner: self.owner.clone(), tool: Arc::clone(&self.tool), input, origin: Arc::clone(&SHARED_ORIGIN), id: None };
+        let new = NewCall {
+            owner: self.owner.clone(),
+            tool: Arc::clone(&self.tool),
+            input,
+            origin: Arc::clone(&SHARED_ORIGIN),
+            id: None,
+        };
         let task = self.shared.engine.create(new).await.map_err(|error| refusal::of_engine(&error))?;
         let view = View { poll_interval_ms: self.shared.options.poll_interval_ms, ..View::of(&task, task.created_at) };
         Ok(tools_call::created(&self.id, &view, &self.shared.server))
