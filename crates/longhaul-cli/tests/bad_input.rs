@@ -216,6 +216,37 @@ async fn a_request_state_opens_for_its_own_call_alone() {
     assert!(done.get().contains("state-ok"), "{done}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_round_before_a_task_sent_again_finds_the_task_that_it_made() {
+    const TOOL: &str = "test_tool_with_task";
+    let server = Launch::conformance().start().await;
+    let mut client = Client::connect(server.address()).await.unwrap();
+    let asked = client.call(TOOL, json!({})).await.unwrap();
+    let last = |name: &str| {
+        json!({
+            "name": TOOL, "arguments": {}, "requestState": asked["requestState"],
+            "inputResponses": { "user_name": { "action": "accept", "content": { "name": name } } },
+        })
+    };
+    let task = |created: Box<serde_json::value::RawValue>| -> String {
+        let created: Value = serde_json::from_str(created.get()).unwrap();
+        assert_eq!(created["resultType"], "task");
+        created["taskId"].as_str().unwrap().to_owned()
+    };
+    let first = task(client.request("tools/call", last("Ada")).await.unwrap());
+    client.settled(&first).await;
+    assert_eq!(task(client.request("tools/call", last("Ada")).await.unwrap()), first);
+    // What was answered is answered.
+    assert_eq!(task(client.request("tools/call", last("Bob")).await.unwrap()), first);
+    assert_eq!(client.get(&first).await.unwrap().result_text(), "Hello, Ada, from a task!");
+
+    // Another call of the same tool is another call.
+    let other = client.call(TOOL, json!({})).await.unwrap();
+    let mut params = last("Ada");
+    params["requestState"] = other["requestState"].clone();
+    assert_ne!(task(client.request("tools/call", params).await.unwrap()), first);
+}
+
 #[derive(serde::Deserialize, JsonSchema)]
 struct Confirmation {
     ok: bool,

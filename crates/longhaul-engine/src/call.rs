@@ -11,7 +11,7 @@ use std::task::Poll;
 
 use longhaul_task::{Json, Outcome, Progress, QuestionKind, Timestamp};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 
 use crate::ctx::Asked;
 use crate::gate::{Branch, Gate};
@@ -24,8 +24,8 @@ pub struct Call {
     pub answers: HashMap<String, Json>,
     /// The client that waits.
     pub requestor: Arc<dyn Requestor>,
-    /// Where word of progress goes.
-    pub progress: Option<mpsc::UnboundedSender<Progress>>,
+    /// Where word of progress goes; what nobody has looked at yet makes way for the newest.
+    pub progress: Option<watch::Sender<Option<Progress>>>,
 }
 
 /// What a call has to know of its client. The wire knows how.
@@ -123,8 +123,7 @@ impl CallLink {
 
     pub(crate) fn progress(&self, done: f64, total: Option<f64>, message: Option<Arc<str>>) {
         if let Some(progress) = &self.call.progress {
-            // The client may have stopped listening.
-            let _ = progress.send(Progress { done, total, message, at: Timestamp::ZERO });
+            progress.send_replace(Some(Progress { done, total, message, at: Timestamp::ZERO }));
         }
     }
 

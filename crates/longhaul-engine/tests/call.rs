@@ -245,11 +245,11 @@ async fn progress_reaches_the_client_that_waits() {
         answer("done")
     });
     let lab = Lab::start(vec![tool("work", reports)]).await;
-    let (sender, mut progress) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut progress) = tokio::sync::watch::channel(None);
     done(run(&lab.engine, "work", "{}", Call { progress: Some(sender), ..call(&[]) }).await);
-    let word = progress.recv().await.unwrap();
+    let word = progress.borrow_and_update().clone().unwrap();
     assert_eq!((word.done, word.total, word.message.as_deref()), (1.0, Some(2.0), Some("half")));
-    assert!(progress.recv().await.is_none());
+    assert!(progress.changed().await.is_err());
 }
 
 /// Asks for a name first; the task itself gets the name as its arguments.

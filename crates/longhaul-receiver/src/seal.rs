@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
 use longhaul_engine::Chance;
-use longhaul_task::{Json, Owner, Timestamp};
+use longhaul_task::{Json, Owner, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// How long a client may take between two rounds.
@@ -28,10 +28,21 @@ pub(crate) struct CallOf<'a> {
     pub(crate) arguments: &'a str,
 }
 
-#[derive(Serialize, Deserialize)]
-struct State {
+/// What a call has behind it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct State {
+    pub(crate) answered: HashMap<String, Json>,
+    /// The ID of the task that the call becomes, if it becomes one: whoever sends the last round again, because its
+    /// answer was lost, finds that task instead of making another.
+    pub(crate) task_id: TaskId,
     expires_at: Timestamp,
-    answered: HashMap<String, Json>,
+}
+
+impl State {
+    /// What will be true after this round.
+    pub(crate) fn new(answered: Vec<(String, Json)>, task_id: TaskId, now: Timestamp) -> Self {
+        Self { answered: answered.into_iter().collect(), task_id, expires_at: now.plus_ms(STATE_MS_MAX) }
+    }
 }
 
 impl Seal {
@@ -39,18 +50,11 @@ impl Seal {
         Self { cipher: XChaCha20Poly1305::new(key.into()) }
     }
 
-    pub(crate) fn close(
-        &self,
-        call: &CallOf<'_>,
-        answered: Vec<(String, Json)>,
-        now: Timestamp,
-        chance: &dyn Chance,
-    ) -> Option<String> {
+    pub(crate) fn close(&self, call: &CallOf<'_>, state: &State, chance: &dyn Chance) -> Option<String> {
         let mut nonce = [0; NONCE_BYTES];
         nonce[..16].copy_from_slice(&chance.bits());
         nonce[16..].copy_from_slice(&chance.bits()[..8]);
-        let state = State { expires_at: now.plus_ms(STATE_MS_MAX), answered: answered.into_iter().collect() };
-        let plain = serde_json::to_vec(&state).ok()?;
+        let plain = serde_json::to_vec(state).ok()?;
         let bound = call.bytes();
         let sealed = self.cipher.encrypt(&XNonce::from(nonce), Payload { msg: &plain, aad: &bound }).ok()?;
         let mut bytes = nonce.to_vec();
@@ -58,16 +62,15 @@ impl Seal {
         Some(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// What was answered in earlier rounds of this very call; `None` for anything that we did not seal for it, or
-    /// too long ago.
-    pub(crate) fn open(&self, call: &CallOf<'_>, text: &str, now: Timestamp) -> Option<HashMap<String, Json>> {
+    /// What earlier rounds of this very call led to; `None` for anything that we did not seal for it, or too long ago.
+    pub(crate) fn open(&self, call: &CallOf<'_>, text: &str, now: Timestamp) -> Option<State> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES)?;
         let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
         let bound = call.bytes();
         let plain = self.cipher.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: &bound }).ok()?;
         let state: State = serde_json::from_slice(&plain).ok()?;
-        (now < state.expires_at).then_some(state.answered)
+        (now < state.expires_at).then_some(state)
     }
 }
 
@@ -94,7 +97,8 @@ mod tests {
     fn sealed(seal: &Seal, owner: &Owner) -> String {
         let answered = vec![("name".to_owned(), Json::from_text("\"Ada\""))];
         let call = CallOf { owner, tool: "greet", arguments: "{}" };
-        seal.close(&call, answered, NOW, &SystemChance).unwrap()
+        let state = State::new(answered, TaskId::mint(NOW, [7; 16]), NOW);
+        seal.close(&call, &state, &SystemChance).unwrap()
     }
 
     #[test]
@@ -102,7 +106,8 @@ mod tests {
         let (seal, ada) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap());
         let text = sealed(&seal, &ada);
         let call = CallOf { owner: &ada, tool: "greet", arguments: "{}" };
-        assert_eq!(seal.open(&call, &text, NOW.plus_ms(STATE_MS_MAX - 1)).unwrap()["name"].as_str(), "\"Ada\"");
+        let state = seal.open(&call, &text, NOW.plus_ms(STATE_MS_MAX - 1)).unwrap();
+        assert_eq!((state.answered["name"].as_str(), state.task_id), ("\"Ada\"", TaskId::mint(NOW, [7; 16])));
         assert!(seal.open(&call, &text, NOW.plus_ms(STATE_MS_MAX)).is_none());
     }
 

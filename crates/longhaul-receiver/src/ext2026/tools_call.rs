@@ -5,18 +5,19 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use longhaul_engine::{Call, CallEnd, NewCall, OpenQuestion, Requestor};
-use longhaul_task::{Json, Outcome, Owner, Progress, QuestionKind};
+use longhaul_engine::{Call, CallEnd, EngineError, NewCall, OpenQuestion, Requestor};
+use longhaul_store::StoreError;
+use longhaul_task::{Json, Outcome, Owner, Progress, QuestionKind, Refused, TaskId, TaskKey};
 use longhaul_wire::View;
 use longhaul_wire::ext2026::tools_call::{self, InputRequest};
 use longhaul_wire::ext2026::{Accepted, Capabilities, Capability, Headers, ORIGIN, check_mirrored, progress};
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::question;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 
 use crate::receiver::Shared;
-use crate::seal::CallOf;
+use crate::seal::{CallOf, State};
 use crate::{Messages, Reply, refusal};
 
 /// One text for all tasks that are made here.
@@ -48,6 +49,7 @@ pub(super) async fn receive(
         input: Json::from_text(call.arguments.get()),
         capabilities,
         answers: HashMap::new(),
+        task_id: None,
     };
     round.bring_answers(&call).await?;
     if as_task {
@@ -56,7 +58,7 @@ pub(super) async fn receive(
     Ok(match accepted.meta.progress_token.clone() {
         None => Reply::ok(round.run(None).await?),
         Some(token) => {
-            let (sender, progress) = mpsc::unbounded_channel();
+            let (sender, progress) = watch::channel(None);
             let call = Box::pin(async move {
                 let id = round.id.clone();
                 round.run(Some(sender)).await.unwrap_or_else(|error| jsonrpc::error(Some(&id), &error))
@@ -75,6 +77,8 @@ struct Round {
     input: Json,
     capabilities: Capabilities,
     answers: HashMap<String, Json>,
+    /// What the task is called that this becomes, once a round before this one has settled that.
+    task_id: Option<TaskId>,
 }
 
 impl Round {
@@ -84,7 +88,8 @@ impl Round {
             let now = self.shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
             let opened = self.shared.seal.open(&self.call_of(), text, now);
             let forged = || RpcError::invalid_params("`requestState` is not one that this call was given, or too old");
-            self.answers = opened.ok_or_else(forged)?;
+            let state = opened.ok_or_else(forged)?;
+            (self.answers, self.task_id) = (state.answered, Some(state.task_id));
         }
         if let Some(responses) = &call.input_responses {
             for (key, body) in responses.iter() {
@@ -98,7 +103,7 @@ impl Round {
         CallOf { owner: &self.owner, tool: &self.tool, arguments: self.input.as_str() }
     }
 
-    fn call(&mut self, progress: Option<mpsc::UnboundedSender<Progress>>) -> Call {
+    fn call(&mut self, progress: Option<watch::Sender<Option<Progress>>>) -> Call {
         let requestor = Arc::new(Client { capabilities: self.capabilities });
         Call { answers: std::mem::take(&mut self.answers), requestor, progress }
     }
@@ -116,15 +121,22 @@ impl Round {
             tool: Arc::clone(&self.tool),
             input,
             origin: Arc::clone(&SHARED_ORIGIN),
-            id: None,
+            id: self.task_id.clone(),
         };
-        let task = self.shared.engine.create(new).await.map_err(|error| refusal::of_engine(&error))?;
+        let task = match (self.shared.engine.create(new).await, self.task_id) {
+            // The answer to this very round was lost on its way.
+            (Err(EngineError::Store(StoreError::Refused(Refused::Duplicate))), Some(id)) => {
+                let made = self.shared.engine.read(&TaskKey { owner: self.owner, id }).await;
+                made.map_err(|error| refusal::of_engine(&error))?.task
+            }
+            (created, _) => created.map_err(|error| refusal::of_engine(&error))?,
+        };
         let view = View { poll_interval_ms: self.shared.options.poll_interval_ms, ..View::of(&task, task.created_at) };
         Ok(tools_call::created(&self.id, &view, &self.shared.server))
     }
 
     /// Runs the tool while the client waits.
-    async fn run(mut self, progress: Option<mpsc::UnboundedSender<Progress>>) -> Result<String, RpcError> {
+    async fn run(mut self, progress: Option<watch::Sender<Option<Progress>>>) -> Result<String, RpcError> {
         let call = self.call(progress);
         let end = self.shared.engine.call(&self.tool, self.input.clone(), call).await;
         self.end(end.map_err(|error| refusal::of_engine(&error))?).await
@@ -140,7 +152,10 @@ impl Round {
             CallEnd::Stopped(stop) => Err(refusal::of_stop(&stop)),
             CallEnd::Asks { questions, answered } => {
                 let now = self.shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
-                let state = self.shared.seal.close(&self.call_of(), answered, now, &**self.shared.engine.chance());
+                let chance = &**self.shared.engine.chance();
+                let task_id = self.task_id.clone().unwrap_or_else(|| TaskId::mint(now, chance.bits()));
+                let state = State::new(answered, task_id, now);
+                let state = self.shared.seal.close(&self.call_of(), &state, chance);
                 let requests: Vec<InputRequest> = questions.into_iter().map(asked).collect();
                 Ok(tools_call::input_required(&self.id, &requests, state.as_deref(), &self.shared.server))
             }
@@ -171,34 +186,41 @@ impl Requestor for Client {
 /// A call whose client wants to hear of its progress.
 struct CallStream {
     token: RequestId,
-    progress: mpsc::UnboundedReceiver<Progress>,
+    progress: watch::Receiver<Option<Progress>>,
     call: Option<BoxFuture<'static, String>>,
     /// How far the client was last told the call is: the protocol lets it only grow.
     said: f64,
 }
 
+impl CallStream {
+    /// What the client has not heard yet of how far the call is.
+    fn unsaid(&mut self) -> Option<String> {
+        let progress = self.progress.borrow_and_update();
+        let progress = progress.as_ref().filter(|progress| progress.done > self.said)?;
+        self.said = progress.done;
+        Some(progress::notification(&self.token, progress))
+    }
+}
+
 #[async_trait]
 impl Messages for CallStream {
     async fn next(&mut self) -> Option<String> {
-        let call = self.call.as_mut()?;
         loop {
-            tokio::select! {
+            let call = self.call.as_mut()?;
+            let ended = tokio::select! {
                 biased;
-                Some(progress) = self.progress.recv() => {
-                    if progress.done > self.said {
-                        self.said = progress.done;
-                        return Some(progress::notification(&self.token, &progress));
-                    }
+                Ok(()) = self.progress.changed() => None,
+                response = call => Some(response),
+            };
+            // What was said before the end goes out before the end.
+            match (self.unsaid(), ended) {
+                (None, None) => {}
+                (Some(said), None) => return Some(said),
+                (Some(said), Some(response)) => {
+                    self.call = Some(Box::pin(std::future::ready(response)));
+                    return Some(said);
                 }
-                response = &mut *call => {
-                    // What was said before the end goes out before the end.
-                    if let Ok(progress) = self.progress.try_recv()
-                        && progress.done > self.said
-                    {
-                        self.said = progress.done;
-                        self.call = Some(Box::pin(std::future::ready(response)));
-                        return Some(progress::notification(&self.token, &progress));
-                    }
+                (None, Some(response)) => {
                     self.call = None;
                     return Some(response);
                 }
