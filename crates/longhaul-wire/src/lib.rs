@@ -46,6 +46,13 @@
 //! - [`question`]: questions to the requestor, and whether an answer fits.
 //! - [`tool`]: the MCP half of a tool's declaration. [`content`]: what tools answer with.
 
+mod cancelled;
+mod capability;
+mod headers;
+mod log_level;
+mod params;
+mod progress;
+mod project;
 mod schema;
 mod splice;
 mod text;
@@ -55,7 +62,12 @@ pub mod content;
 pub mod ext2026;
 pub mod jsonrpc;
 pub mod question;
+pub mod refusal;
 pub mod sse;
 pub mod tool;
 
+pub use cancelled::Cancelled;
+pub use capability::{Capabilities, Capability};
+pub use headers::{HeaderValue, Headers};
+pub use log_level::LogLevel;
 pub use view::View;

@@ -2,20 +2,17 @@
 
 use std::borrow::Cow;
 
-use super::params::optional_string;
 use super::{Cache, Params, ServerInfo};
 use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::params::optional_string;
 use crate::text;
 use crate::tool::{TaskSupport, ToolDeclaration};
+
+pub use crate::refusal::no_such_cursor;
 
 /// Where the page begins that is asked for; at the beginning, when it does not say.
 pub fn cursor<'a>(params: &Params<'a>) -> Result<Option<Cow<'a, str>>, RpcError> {
     optional_string("cursor", params.cursor)
-}
-
-/// The answer for a cursor that was never given out.
-pub fn no_such_cursor() -> RpcError {
-    RpcError::invalid_params("The cursor is not valid; start again without one.")
 }
 
 /// One page of the list.
