@@ -41,7 +41,9 @@
 //! # Layout
 //!
 //! - [`jsonrpc`]: messages, IDs, errors. [`sse`]: events.
-//! - [`ext2026`]: the tasks extension at 2026-07-28. Other generations become modules beside it.
+//! - [`core2025`]: the stateful era, and tasks at 2025-11-25. [`ext2026`]: the tasks extension at 2026-07-28. Other
+//!   generations become modules beside them.
+//! - [`refusal`]: the errors that they share.
 //! - [`View`]: a task and what stands beside it: what every generation projects.
 //! - [`question`]: questions to the requestor, and whether an answer fits.
 //! - [`tool`]: the MCP half of a tool's declaration. [`content`]: what tools answer with.
@@ -59,6 +61,7 @@ mod text;
 mod view;
 
 pub mod content;
+pub mod core2025;
 pub mod ext2026;
 pub mod jsonrpc;
 pub mod question;

@@ -39,7 +39,9 @@ pub fn answer(id: &RequestId, page: &Page<'_>, server: &ServerInfo) -> String {
                 out.push(',');
             }
             let with_output = !page.may_get_tickets || tool.task_support() == TaskSupport::Forbidden;
-            tool.write_listed(out, with_output);
+            out.push_str("{\"name\":");
+            text::push_str(out, tool.name());
+            tool.listed().write(out, with_output);
             out.push('}');
         }
         out.push(']');
