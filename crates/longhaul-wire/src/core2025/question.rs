@@ -1,5 +1,7 @@
 //! Questions to the client, as requests of the server, and what comes back.
 
+use std::borrow::Cow;
+
 use longhaul_task::{Json, QuestionKind, Task};
 use serde_json::value::RawValue;
 
@@ -46,7 +48,9 @@ pub fn request(id: &RequestId, asking: &Asking<'_>, peer: Peer) -> String {
     let given = text::raw(asking.params.as_str());
     if let Some(given) = given {
         text::each_member(given, |name, value| {
-            if belongs(&name, value, asking, peer) {
+            if name == "requestedSchema" {
+                text::push_raw_member(&mut members, "requestedSchema", &with_properties(value));
+            } else if belongs(&name, value, asking, peer) {
                 text::push_foreign_member(&mut members, &name, value.get());
             }
         });
@@ -75,6 +79,17 @@ fn belongs(name: &str, value: &RawValue, asking: &Asking<'_>, peer: Peer) -> boo
             value.get() == "\"none\"" || peer.capabilities.has(Capability::SamplingContext)
         }
         _ => true,
+    }
+}
+
+/// The schema of a form with its `properties`, which a form that only wants a yes may lack, and clients insist on.
+fn with_properties(schema: &RawValue) -> Cow<'_, str> {
+    match schema.get().strip_prefix('{') {
+        Some(inside) if text::member(schema, "properties").is_none() => {
+            let comma = if inside.trim_start().starts_with('}') { "" } else { "," };
+            Cow::Owned(format!("{{\"properties\":{{}}{comma}{inside}"))
+        }
+        _ => Cow::Borrowed(schema.get()),
     }
 }
 

@@ -13,13 +13,14 @@ const USUAL_START: &str = "{\"content\":[";
 /// Appends a result body, with the related-task key when it is a task's.
 pub(super) fn write(out: &mut String, body: &str, revision: Revision, related: Option<Related<'_>>) {
     let body = body.trim();
+    if fits(body, revision) {
+        // The bytes that were stored are the bytes that are sent.
+        out.push_str(&body[..body.len() - 1]);
+        write_meta(out, None, related);
+        out.push('}');
+        return;
+    }
     match text::raw(body).filter(|raw| text::is_object(raw)) {
-        _ if fits(body, revision) => {
-            // The bytes that were stored are the bytes that are sent.
-            out.push_str(&body[..body.len() - 1]);
-            write_meta(out, None, related);
-            out.push('}');
-        }
         Some(object) => rewrite(out, object, revision, related),
         // Only an object can be a result. Whoever stored something else gets it as text, not lost.
         None => {

@@ -47,6 +47,26 @@ fn a_question_of_an_ordinary_call_names_none() {
 }
 
 #[test]
+fn a_form_that_only_wants_a_yes_has_its_properties_all_the_same() {
+    for (schema, shown) in [
+        (r#"{"type":"object"}"#, r#"{"properties":{},"type":"object"}"#),
+        ("{ }", r#"{"properties":{} }"#),
+        (r#"{"type":"object","properties":{"a":{}}}"#, r#"{"type":"object","properties":{"a":{}}}"#),
+    ] {
+        let params = json(&format!(r#"{{"message":"Sure?","requestedSchema":{schema}}}"#));
+        let message = sent(&asking(QuestionKind::Elicitation, &params), peer(LATEST, &[]));
+        assert_eq!(message["params"], value(&format!(r#"{{"message":"Sure?","requestedSchema":{shown}}}"#)));
+    }
+}
+
+#[test]
+fn a_choice_of_tools_needs_a_client_that_knows_them() {
+    let params = json(r#"{"messages":[],"maxTokens":1,"toolChoice":{"mode":"none"}}"#);
+    assert!(!peer(LATEST, &[Capability::Sampling]).can_answer(QuestionKind::Sampling, &params));
+    assert!(peer(LATEST, &[Capability::SamplingTools]).can_answer(QuestionKind::Sampling, &params));
+}
+
+#[test]
 fn modes_are_named_where_they_are_known() {
     let params = json(FORM);
     let message = sent(&asking(QuestionKind::Elicitation, &params), peer(Revision::V2025_06_18, &[]));
