@@ -41,21 +41,36 @@
 //! # Layout
 //!
 //! - [`jsonrpc`]: messages, IDs, errors. [`sse`]: events.
-//! - [`ext2026`]: the tasks extension at 2026-07-28. Other generations become modules beside it.
+//! - [`core2025`]: the stateful era, and tasks at 2025-11-25. [`ext2026`]: the tasks extension at 2026-07-28. Other
+//!   generations become modules beside them.
+//! - [`refusal`]: the errors that they share.
 //! - [`View`]: a task and what stands beside it: what every generation projects.
 //! - [`question`]: questions to the requestor, and whether an answer fits.
 //! - [`tool`]: the MCP half of a tool's declaration. [`content`]: what tools answer with.
 
+mod cancelled;
+mod capability;
+mod headers;
+mod log_level;
+mod params;
+mod progress;
+mod project;
 mod schema;
 mod splice;
 mod text;
 mod view;
 
 pub mod content;
+pub mod core2025;
 pub mod ext2026;
 pub mod jsonrpc;
 pub mod question;
+pub mod refusal;
 pub mod sse;
 pub mod tool;
 
+pub use cancelled::Cancelled;
+pub use capability::{Capabilities, Capability};
+pub use headers::{HeaderValue, Headers};
+pub use log_level::LogLevel;
 pub use view::View;

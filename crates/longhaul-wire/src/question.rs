@@ -72,9 +72,10 @@ pub(crate) fn is_by_url(params: &Json) -> bool {
     raw(params).and_then(|params| text::member(params, "mode")).and_then(text::string).as_deref() == Some("url")
 }
 
-/// Whether sampling lets the model use tools.
+/// Whether sampling lets the model use tools, or says that it must not: either needs a client that knows them.
 pub(crate) fn offers_tools(params: &Json) -> bool {
-    raw(params).is_some_and(|params| text::member(params, "tools").is_some())
+    let has = |name| raw(params).is_some_and(|params| text::member(params, name).is_some());
+    has("tools") || has("toolChoice")
 }
 
 fn raw(json: &Json) -> Option<&RawValue> {

@@ -181,6 +181,53 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
+/// Appends `,"name":` and the JSON text as it is, for a name that is somebody else's.
+pub(crate) fn push_foreign_member(out: &mut String, name: &str, json: &str) {
+    out.push(',');
+    push_str(out, name);
+    out.push(':');
+    out.push_str(json);
+}
+
+/// Calls `visit` with every member of an object, in their order; with none of what is no object.
+pub(crate) fn each_member<'a>(object: &'a RawValue, visit: impl FnMut(Cow<'a, str>, &'a RawValue)) {
+    struct Each<F>(F);
+
+    impl<'de, F: FnMut(Cow<'de, str>, &'de RawValue)> Visitor<'de> for Each<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+            while let Some((name, value)) = map.next_entry::<Text<'de>, &RawValue>()? {
+                (self.0)(name.0, value);
+            }
+            Ok(())
+        }
+    }
+
+    let mut from = serde_json::Deserializer::from_str(object.get());
+    // A raw value was read before, so there is nothing left to go wrong but that it is no object.
+    let _ = from.deserialize_map(Each(visit));
+}
+
+/// A number of milliseconds. Fractions are rounded up; what is negative or no number is none.
+pub(crate) fn milliseconds(raw: &RawValue) -> Option<u64> {
+    if let Ok(whole) = serde_json::from_str(raw.get()) {
+        return Some(whole);
+    }
+    let number: f64 = serde_json::from_str(raw.get()).ok()?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to an integer saturates")]
+    (number >= 0.0).then(|| number.ceil() as u64)
+}
+
+/// The JSON text of a payload as a raw value, if it is JSON.
+pub(crate) fn raw(json: &str) -> Option<&RawValue> {
+    serde_json::from_str(json).ok()
+}
+
 /// The value of one member of an object, without reading the others.
 pub(crate) fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     struct Find<'n>(&'n str);

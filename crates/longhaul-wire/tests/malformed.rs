@@ -39,10 +39,10 @@ const TABLE: &[(&str, Option<&str>, i64, u16)] = &[
     (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":"p"}"#, Some("1"), -32602, 400),
     (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":null}"#, Some("1"), -32602, 400),
     (r#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#, Some("1"), -32600, 400),
-    (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, Some("1"), -32600, 400),
-    (r#"{"jsonrpc":"2.0","id":1,"result":5}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"result":5}"#, None, -32600, 400),
     (r#"{"jsonrpc":"2.0","result":{}}"#, None, -32600, 400),
-    (r#"{"jsonrpc":"2.0","id":1,"error":{"message":"no code"}}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"error":{"message":"no code"}}"#, None, -32600, 400),
 ];
 
 #[test]

@@ -17,15 +17,6 @@ use longhaul_wire::{View, ext2026};
 const CORE: &str = "mcp-2026-07-28.schema.json";
 const TASKS: &str = "ext-tasks-2026-07-28.schema.json";
 
-/// Checks a message, or a part of it, against a definition.
-fn must_fit(file: &str, definition: &str, message: &str, part: &str) {
-    let message = value(message);
-    let part = message.pointer(part).unwrap();
-    let Some(schema) = official(file, definition) else { return };
-    let faults: Vec<String> = schema.iter_errors(part).map(|error| error.to_string()).collect();
-    assert!(faults.is_empty(), "{definition}: {faults:?}\n{part:#}");
-}
-
 fn id() -> RequestId {
     RequestId::from_text("a-1")
 }

@@ -3,9 +3,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Capabilities, Params};
+use super::Params;
 use crate::jsonrpc::{RequestId, RpcError};
-use crate::text;
+use crate::{Capabilities, LogLevel, text};
 
 /// What a request says about itself and its client.
 #[derive(Debug, Clone)]
@@ -20,28 +20,6 @@ pub struct Meta<'a> {
     pub log_level: Option<LogLevel>,
     /// Who the client says it is: for display and logs, never for decisions.
     pub client_info: Option<&'a RawValue>,
-}
-
-/// The severity of a log message, mildest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogLevel {
-    /// For whoever looks for a fault.
-    Debug,
-    /// Worth knowing.
-    Info,
-    /// Normal, but notable.
-    Notice,
-    /// Something may go wrong.
-    Warning,
-    /// Something went wrong.
-    Error,
-    /// A part does not work.
-    Critical,
-    /// Act now.
-    Alert,
-    /// Nothing works.
-    Emergency,
 }
 
 impl<'a> Meta<'a> {

@@ -5,8 +5,6 @@
 //! of them.
 
 mod accept;
-mod cancelled;
-mod capability;
 mod headers;
 mod input;
 mod meta;
@@ -25,16 +23,18 @@ pub mod tools_call;
 pub mod tools_list;
 
 pub use accept::{Accepted, accept};
-pub use cancelled::Cancelled;
-pub use capability::{Capabilities, Capability};
-pub use headers::{HeaderValue, Headers, check_mirrored, encode_value};
+pub use headers::{check_mirrored, encode_value};
 pub use input::InputResponses;
-pub use meta::{LogLevel, Meta};
+pub use meta::Meta;
 pub use method::Method;
 pub use params::Params;
 pub(crate) use server_info::SERVER_INFO;
 pub use server_info::ServerInfo;
-pub use task::{no_such_task, required_task_id};
+pub use task::required_task_id;
+
+// What is the same in every generation, under this one's roof, too.
+pub use crate::refusal::no_such_task;
+pub use crate::{Cancelled, Capabilities, Capability, HeaderValue, Headers, LogLevel};
 
 use crate::jsonrpc::{self, RequestId};
 

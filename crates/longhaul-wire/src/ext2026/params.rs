@@ -1,5 +1,3 @@
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -45,21 +43,5 @@ impl<'a> Params<'a> {
             Some(raw) => serde_json::from_str(raw.get())
                 .map_err(|error| RpcError::malformed_params(format!("`params` cannot be read: {error}"))),
         }
-    }
-}
-
-/// A parameter that must be there and must be a string.
-pub(super) fn required_string<'a>(name: &str, value: Option<&'a RawValue>) -> Result<Cow<'a, str>, RpcError> {
-    optional_string(name, value)?.ok_or_else(|| RpcError::invalid_params(format!("`{name}` is missing")))
-}
-
-/// A parameter that must be a string if it is there.
-pub(super) fn optional_string<'a>(name: &str, value: Option<&'a RawValue>) -> Result<Option<Cow<'a, str>>, RpcError> {
-    match value {
-        None => Ok(None),
-        Some(value) => match text::string(value) {
-            Some(text) => Ok(Some(text)),
-            None => Err(RpcError::invalid_params(format!("`{name}` must be a string"))),
-        },
     }
 }

@@ -2,22 +2,15 @@
 
 use longhaul_task::{Json, Outcome, Phase, TaskId};
 
-use super::params::required_string;
 use super::{Params, input};
 use crate::View;
 use crate::jsonrpc::{RpcError, write_error};
-use crate::{splice, text};
+use crate::project::{self, Words};
+use crate::splice;
 
 /// The task that a request is about.
 pub fn required_task_id(params: &Params<'_>) -> Result<TaskId, RpcError> {
-    let text = required_string("taskId", params.task_id)?;
-    // What cannot be an ID is nobody's ID: the same answer as for one that nobody has.
-    TaskId::parse(&text).map_err(|_| no_such_task())
-}
-
-/// The answer for a task that does not exist, that has expired, or that is somebody else's: nobody can tell which.
-pub fn no_such_task() -> RpcError {
-    RpcError::invalid_params("Failed to retrieve task: Task not found")
+    crate::params::required_task_id(params.task_id)
 }
 
 /// The five statuses.
@@ -34,36 +27,14 @@ fn status(phase: &Phase) -> &'static str {
 
 /// Appends the members that every picture of a task has, from `"taskId"` on, without a comma before it.
 pub(super) fn write_plain(out: &mut String, view: &View<'_>) {
-    let task = view.task;
-    out.push_str("\"taskId\":");
-    text::push_str(out, task.key.id.as_str());
-    text::push_str_member(out, "status", status(&task.phase));
-    if let Some(message) = view.message() {
-        text::push_str_member(out, "statusMessage", message);
-    }
-    text::push_time_member(out, "createdAt", task.created_at);
-    text::push_time_member(out, "lastUpdatedAt", view.updated_at());
-    match task.ttl_ms(view.now) {
+    let words = Words {
+        status: status(&view.task.phase),
+        message: view.message().map(|message| &**message),
         // The protocol knows no retention of nothing.
-        Some(ms) => text::push_number_member(out, "ttlMs", ms.max(1)),
-        None => text::push_raw_member(out, "ttlMs", "null"),
-    }
-    if view.poll_interval_ms > 0 {
-        text::push_number_member(out, "pollIntervalMs", view.poll_interval_ms);
-    }
-    if let Some(parent) = &task.family.parent {
-        text::push_str_member(out, "parentTaskId", parent.as_str());
-    }
-    if !view.children.is_empty() {
-        out.push_str(",\"childTaskIds\":[");
-        for (place, child) in view.children.iter().enumerate() {
-            if place > 0 {
-                out.push(',');
-            }
-            text::push_str(out, child.as_str());
-        }
-        out.push(']');
-    }
+        ttl: ("ttlMs", 1),
+        poll_interval: "pollIntervalMs",
+    };
+    project::write(out, view, &words);
 }
 
 /// Appends the same and what the status brings with it: the result, the error, the open questions.
@@ -90,8 +61,6 @@ pub(super) fn write_detailed(out: &mut String, view: &View<'_>) {
 
 /// A guess of how many bytes a detailed task takes.
 pub(super) fn room(view: &View<'_>) -> usize {
-    const PLAIN_BYTES: usize = 384;
-    const CHILD_BYTES: usize = 48;
     let payload = match &view.task.phase {
         Phase::Waiting { questions, .. } => questions.iter().map(|asked| asked.params.bytes() + 128).sum(),
         Phase::Settled { outcome: Outcome::Answer { body, .. }, .. } => body.bytes(),
@@ -100,5 +69,5 @@ pub(super) fn room(view: &View<'_>) -> usize {
         }
         _ => 0,
     };
-    PLAIN_BYTES + view.message().map_or(0, |message| message.len()) + CHILD_BYTES * view.children.len() + payload
+    project::room(view) + payload
 }

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use longhaul_task::{Json, QuestionKind};
 use serde_json::value::RawValue;
 
-use super::params::{optional_string, required_string};
 use super::{InputResponses, Params, ServerInfo, input, task};
 use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::params::{self, optional_string, required_string};
 use crate::{View, splice, text};
+
+pub use crate::refusal::no_such_tool;
 
 /// A call.
 #[derive(Debug)]
@@ -26,22 +28,13 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// Reads the call. An older generation's `task` is not even looked for.
     pub fn parse(params: &Params<'a>) -> Result<Self, RpcError> {
-        let arguments = params.arguments.unwrap_or_else(|| text::empty_object());
-        if !text::is_object(arguments) {
-            return Err(RpcError::invalid_params("`arguments` must be an object"));
-        }
         Ok(Self {
             name: required_string("name", params.name)?,
-            arguments,
+            arguments: params::arguments(params.arguments)?,
             input_responses: params.input_responses.map(InputResponses::parse).transpose()?,
             request_state: optional_string("requestState", params.request_state)?,
         })
     }
-}
-
-/// The answer for a tool that is not there.
-pub fn no_such_tool(name: &str) -> RpcError {
-    RpcError::invalid_params(format!("Unknown tool: {}", jsonrpc::shown(name)))
 }
 
 /// The answer with the tool's result.

@@ -2,20 +2,17 @@
 
 use std::borrow::Cow;
 
-use super::params::optional_string;
 use super::{Cache, Params, ServerInfo};
 use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::params::optional_string;
 use crate::text;
 use crate::tool::{TaskSupport, ToolDeclaration};
+
+pub use crate::refusal::no_such_cursor;
 
 /// Where the page begins that is asked for; at the beginning, when it does not say.
 pub fn cursor<'a>(params: &Params<'a>) -> Result<Option<Cow<'a, str>>, RpcError> {
     optional_string("cursor", params.cursor)
-}
-
-/// The answer for a cursor that was never given out.
-pub fn no_such_cursor() -> RpcError {
-    RpcError::invalid_params("The cursor is not valid; start again without one.")
 }
 
 /// One page of the list.
@@ -42,7 +39,9 @@ pub fn answer(id: &RequestId, page: &Page<'_>, server: &ServerInfo) -> String {
                 out.push(',');
             }
             let with_output = !page.may_get_tickets || tool.task_support() == TaskSupport::Forbidden;
-            tool.write_listed(out, with_output);
+            out.push_str("{\"name\":");
+            text::push_str(out, tool.name());
+            tool.listed().write(out, with_output);
             out.push('}');
         }
         out.push(']');

@@ -13,11 +13,13 @@
 //! assert_eq!((rejected.error.code, rejected.error.http_status()), (-32600, 400));
 //! ```
 
+mod batch;
 mod encode;
 mod error;
 mod id;
 mod parse;
 
+pub use batch::{BATCH_MAX, batch, is_batch, parse_batch};
 pub use encode::{error, notification, one_line, request, response, result};
 pub use error::{RpcError, code};
 pub(crate) use error::{shown, write_error};

@@ -96,7 +96,10 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Rejected> {
         })
     })?;
     let id = envelope.id.and_then(RequestId::parse);
-    envelope.judge(json, id.clone()).map_err(|error| Rejected { id, error })
+    // The ID of a response is one of ours. Sent back, it would be taken for an answer to a request of the other side.
+    let is_response = envelope.method.is_none() && (envelope.result.is_some() || envelope.error.is_some());
+    let whose = if is_response { None } else { id.clone() };
+    envelope.judge(json, id).map_err(|error| Rejected { id: whose, error })
 }
 
 impl<'a> Envelope<'a> {

@@ -1,6 +1,6 @@
 use longhaul_task::Json;
 
-use super::{Annotations, Mirror, TOOL_NAME_BYTES_MAX, TaskSupport, ToolDeclaration};
+use super::{Annotations, Listed, Mirror, TOOL_NAME_BYTES_MAX, TaskSupport, ToolDeclaration};
 use crate::schema::Schema;
 use crate::text;
 
@@ -119,25 +119,14 @@ impl ToolDraft {
         if let Some(output) = &self.output_schema {
             Schema::compile(output).map_err(|why| ToolError::OutputSchema { tool: tool(), why })?;
         }
-        let listed = self.listed();
-        let output_schema = self.output_schema.map(|schema| Json::from_text(text::one_line(schema.as_str())));
-        Ok(ToolDeclaration { name: self.name, task_support: self.task_support, listed, output_schema, input, mirrors })
-    }
-
-    fn listed(&self) -> String {
-        let mut out = String::from("{\"name\":");
-        text::push_str(&mut out, &self.name);
-        if let Some(title) = &self.title {
-            text::push_str_member(&mut out, "title", title);
-        }
-        if let Some(description) = &self.description {
-            text::push_str_member(&mut out, "description", description);
-        }
-        text::push_raw_member(&mut out, "inputSchema", &text::one_line(self.input_schema.as_str()));
-        if self.annotations != Annotations::default() {
-            text::push_raw_member(&mut out, "annotations", &self.annotations.to_json());
-        }
-        out
+        let listed = Listed {
+            title: self.title,
+            description: self.description,
+            input_schema: text::one_line(self.input_schema.as_str()).into_owned(),
+            output_schema: self.output_schema.map(|schema| text::one_line(schema.as_str()).into_owned()),
+            annotations: (self.annotations != Annotations::default()).then(|| self.annotations.to_json()),
+        };
+        Ok(ToolDeclaration { name: self.name, task_support: self.task_support, listed, input, mirrors })
     }
 }
 

@@ -19,12 +19,14 @@
 //! ```
 
 mod draft;
+mod listed;
 mod mirror;
 
 use longhaul_task::Json;
 use serde_json::value::RawValue;
 
 pub use draft::{ToolDraft, ToolError};
+pub(crate) use listed::Listed;
 pub(crate) use mirror::{Mirror, MirrorKind};
 
 use crate::content::ToolResult;
@@ -43,6 +45,17 @@ pub enum TaskSupport {
     Optional,
     /// Always: a client that cannot take one is refused.
     Required,
+}
+
+impl TaskSupport {
+    /// The protocol's word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Forbidden => "forbidden",
+            Self::Optional => "optional",
+            Self::Required => "required",
+        }
+    }
 }
 
 /// What clients are told about a tool's behaviour. All of these are hints.
@@ -65,9 +78,7 @@ pub struct Annotations {
 pub struct ToolDeclaration {
     name: String,
     task_support: TaskSupport,
-    /// `{"name":…,"inputSchema":…`, without the closing brace: each generation adds what it has to.
-    listed: String,
-    output_schema: Option<Json>,
+    listed: Listed,
     input: Schema,
     mirrors: Vec<Mirror>,
 }
@@ -94,13 +105,9 @@ impl ToolDeclaration {
         if faults.is_empty() { Ok(()) } else { Err(ArgumentErrors { tool: self.name.clone(), faults }) }
     }
 
-    /// Appends what every generation lists, without the closing brace. `with_output` is false for a client that may
-    /// be handed a ticket instead of the output.
-    pub(crate) fn write_listed(&self, out: &mut String, with_output: bool) {
-        out.push_str(&self.listed);
-        if let Some(schema) = self.output_schema.as_ref().filter(|_| with_output) {
-            crate::text::push_raw_member(out, "outputSchema", schema.as_str());
-        }
+    /// How it is listed.
+    pub(crate) fn listed(&self) -> &Listed {
+        &self.listed
     }
 
     /// The arguments that clients repeat in HTTP headers.

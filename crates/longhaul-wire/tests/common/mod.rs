@@ -118,15 +118,26 @@ pub(crate) fn official(file: &str, definition: &str) -> Option<Validator> {
     let Ok(text) = std::fs::read_to_string(&path) else {
         SKIPPED.call_once(|| {
             // Past the test harness, which shows nothing of what a passing test prints.
-            let folder = folder.display();
-            let _ = writeln!(std::io::stderr(), "SKIPPED: no official schemas in {folder}; set LONGHAUL_SPEC_DIR");
+            let path = path.display();
+            let _ = writeln!(std::io::stderr(), "SKIPPED: no official schema at {path}; set LONGHAUL_SPEC_DIR");
         });
         return None;
     };
     let mut schema = value(&text);
     let root = schema.as_object_mut().unwrap();
-    assert!(root["$defs"].get(definition).is_some(), "{file} has no {definition}");
+    // The older revisions are in an older dialect, where a reference cannot stand beside anything else.
+    let definitions = if root.contains_key("$defs") { "$defs" } else { "definitions" };
+    assert!(root[definitions].get(definition).is_some(), "{file} has no {definition}");
     root.remove("$id");
-    root.insert("$ref".to_owned(), format!("#/$defs/{definition}").into());
+    root.insert("allOf".to_owned(), serde_json::json!([{ "$ref": format!("#/{definitions}/{definition}") }]));
     Some(jsonschema::options().offline().should_validate_formats(false).build(&schema).unwrap())
+}
+
+/// Checks a message, or a part of it, against a definition.
+pub(crate) fn must_fit(file: &str, definition: &str, message: &str, part: &str) {
+    let message = value(message);
+    let part = message.pointer(part).unwrap();
+    let Some(schema) = official(file, definition) else { return };
+    let faults: Vec<String> = schema.iter_errors(part).map(|error| error.to_string()).collect();
+    assert!(faults.is_empty(), "{definition}: {faults:?}\n{part:#}");
 }

@@ -1,0 +1,63 @@
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use super::{Message, Rejected, RpcError, parse};
+
+/// How many messages one batch may have.
+pub const BATCH_MAX: usize = 100;
+
+/// Whether these bytes are meant as a batch.
+pub fn is_batch(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_start().first() == Some(&b'[')
+}
+
+/// Reads a batch: each message by itself, so that a bad one spoils no other. An empty batch is none.
+pub fn parse_batch(bytes: &[u8]) -> Result<Vec<Result<Message<'_>, Rejected>>, Rejected> {
+    let nobody = |error| Rejected { id: None, error };
+    let json = std::str::from_utf8(bytes).map_err(|_| nobody(RpcError::parse("the message is not UTF-8")))?;
+    let elements: Elements<'_> = serde_json::from_str(json).map_err(|error| {
+        nobody(match error.classify() {
+            Category::Data => RpcError::invalid_request(&error.to_string()),
+            Category::Syntax | Category::Eof | Category::Io => RpcError::parse(&error.to_string()),
+        })
+    })?;
+    if elements.0.is_empty() {
+        return Err(nobody(RpcError::invalid_request("a batch must have at least one message")));
+    }
+    Ok(elements.0.into_iter().map(|element| parse(element.get().as_bytes())).collect())
+}
+
+/// The answers to the requests of a batch as one message; none when there was nothing to answer.
+pub fn batch(answers: &[String]) -> Option<String> {
+    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
+}
+
+struct Elements<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Collect;
+
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Elements<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an array of messages")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while let Some(element) = seq.next_element::<&RawValue>()? {
+                    if elements.len() == BATCH_MAX {
+                        return Err(A::Error::custom(format_args!("more than {BATCH_MAX} messages in a batch")));
+                    }
+                    elements.push(element);
+                }
+                Ok(Elements(elements))
+            }
+        }
+
+        from.deserialize_seq(Collect)
+    }
+}

@@ -1,0 +1,56 @@
+//! The members of a task that every generation shows, each under its own names.
+
+use crate::{View, text};
+
+/// What a generation says in its own way.
+pub(crate) struct Words<'a> {
+    /// Where the task stands.
+    pub(crate) status: &'a str,
+    /// What it says about itself.
+    pub(crate) message: Option<&'a str>,
+    /// The name of the retention, and the least of it that can be said.
+    pub(crate) ttl: (&'static str, u64),
+    /// The name of the hint how long to wait.
+    pub(crate) poll_interval: &'static str,
+}
+
+/// Appends the members, from `"taskId"` on, without a comma before it.
+pub(crate) fn write(out: &mut String, view: &View<'_>, words: &Words<'_>) {
+    let task = view.task;
+    out.push_str("\"taskId\":");
+    text::push_str(out, task.key.id.as_str());
+    text::push_str_member(out, "status", words.status);
+    if let Some(message) = words.message {
+        text::push_str_member(out, "statusMessage", message);
+    }
+    text::push_time_member(out, "createdAt", task.created_at);
+    text::push_time_member(out, "lastUpdatedAt", view.updated_at());
+    let (ttl, ttl_ms_min) = words.ttl;
+    match task.ttl_ms(view.now) {
+        Some(ms) => text::push_number_member(out, ttl, ms.max(ttl_ms_min)),
+        None => text::push_raw_member(out, ttl, "null"),
+    }
+    if view.poll_interval_ms > 0 {
+        text::push_number_member(out, words.poll_interval, view.poll_interval_ms);
+    }
+    if let Some(parent) = &task.family.parent {
+        text::push_str_member(out, "parentTaskId", parent.as_str());
+    }
+    if !view.children.is_empty() {
+        out.push_str(",\"childTaskIds\":[");
+        for (place, child) in view.children.iter().enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            text::push_str(out, child.as_str());
+        }
+        out.push(']');
+    }
+}
+
+/// A guess of how many bytes they take.
+pub(crate) fn room(view: &View<'_>) -> usize {
+    const PLAIN_BYTES: usize = 384;
+    const CHILD_BYTES: usize = 48;
+    PLAIN_BYTES + view.message().map_or(0, |message| message.len()) + CHILD_BYTES * view.children.len()
+}

@@ -1,0 +1,284 @@
+//! The JSON examples of the tasks document of 2025-11-25: each is read, and what a server sends is produced and
+//! compared.
+
+use longhaul_task::transition::Cancel;
+use longhaul_task::{Event, Outcome, Phase, Surroundings, Task, TaskId, Timestamp};
+use longhaul_wire::core2025::requestor::RemoteTask;
+use longhaul_wire::core2025::tools_call::IMMEDIATE_RESPONSE;
+use longhaul_wire::core2025::{
+    Marker, Notice, Operation, Peer, RELATED_TASK, Status, Ttl, initialize, tasks_cancel, tasks_get, tasks_list,
+    tasks_result, tasks_status, tools_call,
+};
+use longhaul_wire::jsonrpc;
+use longhaul_wire::tool::{TaskSupport, ToolDeclaration};
+use longhaul_wire::{Capability, View, refusal};
+use serde_json::{Value, json};
+
+use crate::common::*;
+use crate::{LATEST, asked, incoming, told};
+
+const TASK_ID: &str = "786512e2-9e0d-44bd-8f29-789f320fe840";
+
+/// Ten minutes after the task was made.
+fn at_ten_forty(mut task: Task, message: Option<&str>) -> Task {
+    task.updated_at = CREATED.plus_ms(600_000);
+    task.message = message.map(Into::into);
+    task
+}
+
+fn seen(task: &Task) -> View<'_> {
+    View { poll_interval_ms: 5_000, ..View::of(task, CREATED) }
+}
+
+/// The example and what we say in its place are the same, but for two things. Our times have milliseconds. And the
+/// document's tasks are shown as working long after their `ttl`; ours never promises less than it keeps.
+fn assert_same(produced: &str, example: &Value) {
+    fn normal(value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members.iter_mut() {
+                    match name.as_str() {
+                        "createdAt" | "lastUpdatedAt" => {
+                            *member = member.as_str().unwrap().replace(".000Z", "Z").into();
+                        }
+                        "ttl" => *member = member.is_u64().into(),
+                        _ => normal(member),
+                    }
+                }
+            }
+            Value::Array(elements) => elements.iter_mut().for_each(normal),
+            _ => {}
+        }
+    }
+    let (mut produced, mut example) = (value(produced), example.clone());
+    normal(&mut produced);
+    normal(&mut example);
+    assert_eq!(produced, example);
+}
+
+#[test]
+fn the_servers_capabilities() {
+    let offer = initialize::Offer {
+        name: "longhaul",
+        title: None,
+        version: "1",
+        instructions: None,
+        tells_tool_changes: false,
+        lists_tasks: true,
+    };
+    let message = value(&initialize::answer(&1.into(), LATEST, &offer));
+    let example = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
+    assert_eq!(message["result"]["capabilities"]["tasks"], example);
+}
+
+#[test]
+fn the_clients_capabilities() {
+    let example = json!({
+        "protocolVersion": "2025-11-25",
+        "clientInfo": { "name": "c", "version": "1" },
+        "capabilities": { "tasks": { "list": {}, "cancel": {}, "requests": {
+            "sampling": { "createMessage": {} },
+            "elicitation": { "create": {} }
+        } } }
+    });
+    let params = raw(&example.to_string());
+    let Peer { capabilities, .. } = initialize::Initialize::parse(Some(&params)).unwrap().peer;
+    for capability in
+        [Capability::SamplingTasks, Capability::ElicitationTasks, Capability::CancelTasks, Capability::ListTasks]
+    {
+        assert!(capabilities.has(capability), "{capability:?}");
+    }
+    assert!(!capabilities.has(Capability::Sampling), "to run it as a task is not yet to offer it");
+}
+
+#[test]
+fn a_creation() {
+    let request = asked(
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_weather","arguments":{"city":"New York"},"task":{"ttl":60000}}}"#,
+    );
+    let Operation::ToolsCall(call) = request.operation else { panic!() };
+    assert_eq!((&*call.name, call.arguments.get()), ("get_weather", r#"{"city":"New York"}"#));
+    assert_eq!(call.marker, Marker::Core2025 { ttl: Ttl::Ms(60_000) });
+
+    let task = at_ten_forty(running(), Some("The operation is now in progress."));
+    let example = json!({ "jsonrpc": "2.0", "id": 1, "result": { "task": {
+        "taskId": TASK_ID,
+        "status": "working",
+        "statusMessage": "The operation is now in progress.",
+        "createdAt": "2025-11-25T10:30:00Z",
+        "lastUpdatedAt": "2025-11-25T10:40:00Z",
+        "ttl": 60000,
+        "pollInterval": 5000
+    } } });
+    assert_same(&tools_call::created(&request.id, &seen(&task), None), &example);
+
+    let message = value(&tools_call::created(&request.id, &seen(&task), Some("I have begun.")));
+    assert_eq!(message["result"]["_meta"], json!({ IMMEDIATE_RESPONSE: "I have begun." }));
+}
+
+#[test]
+fn a_poll() {
+    let request =
+        asked(&format!(r#"{{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{{"taskId":"{TASK_ID}"}}}}"#)).id;
+    let task = at_ten_forty(running(), Some("The operation is now in progress."));
+    let example = json!({ "jsonrpc": "2.0", "id": 3, "result": {
+        "taskId": TASK_ID,
+        "status": "working",
+        "statusMessage": "The operation is now in progress.",
+        "createdAt": "2025-11-25T10:30:00Z",
+        "lastUpdatedAt": "2025-11-25T10:40:00Z",
+        "ttl": 30000,
+        "pollInterval": 5000
+    } });
+    assert_same(&tasks_get::answer(&request, &seen(&task)), &example);
+}
+
+#[test]
+fn a_result() {
+    let message = format!(r#"{{"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{{"taskId":"{TASK_ID}"}}}}"#);
+    let request = asked(&message);
+    assert!(matches!(&request.operation, Operation::TasksResult(id) if id.as_str() == TASK_ID));
+    let text = "Current weather in New York:\nTemperature: 72°F\nConditions: Partly cloudy";
+    let mut body = json!({ "content": [{ "type": "text", "text": text }], "isError": false });
+    let task = completed(&body.to_string(), false);
+    body["_meta"] = json!({ RELATED_TASK: { "taskId": TASK_ID } });
+    let example = json!({ "jsonrpc": "2.0", "id": 4, "result": body });
+    assert_same(&tasks_result::answer(&request.id, &seen(&task), LATEST).unwrap(), &example);
+    assert_eq!(tasks_result::answer(&request.id, &seen(&running()), LATEST), None, "it waits");
+}
+
+#[test]
+fn a_status_notification() {
+    let example = json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": {
+        "taskId": TASK_ID,
+        "status": "completed",
+        "createdAt": "2025-11-25T10:30:00Z",
+        "lastUpdatedAt": "2025-11-25T10:50:00Z",
+        "ttl": 60000,
+        "pollInterval": 5000
+    } });
+    assert_same(&tasks_status::notification(&seen(&completed(r#"{"content":[]}"#, false))), &example);
+
+    let Notice::TaskStatus(task) = told(&example.to_string()) else { panic!() };
+    let expected = RemoteTask {
+        id: TASK_ID.into(),
+        status: Status::Completed,
+        message: None,
+        ttl_ms: Some(60_000),
+        poll_interval_ms: Some(5_000),
+    };
+    assert_eq!(task, expected);
+}
+
+#[test]
+fn a_list() {
+    let request =
+        asked(r#"{"jsonrpc":"2.0","id":5,"method":"tasks/list","params":{"cursor":"optional-cursor-value"}}"#);
+    let Operation::TasksList { cursor } = request.operation else { panic!() };
+    assert_eq!(cursor.as_deref(), Some("optional-cursor-value"));
+
+    let first = at_ten_forty(running(), None);
+    let mut second = at_ten_forty(completed(r#"{"content":[]}"#, false), None);
+    second.key.id = TaskId::parse("abc123-def456-ghi789").unwrap();
+    second.created_at = Timestamp::from_ms(CREATED.as_ms() - 75 * 60_000);
+    let page = [seen(&first), View { poll_interval_ms: 0, ..seen(&second) }];
+    let example = json!({ "jsonrpc": "2.0", "id": 5, "result": {
+        "tasks": [
+            {
+                "taskId": TASK_ID,
+                "status": "working",
+                "createdAt": "2025-11-25T10:30:00Z",
+                "lastUpdatedAt": "2025-11-25T10:40:00Z",
+                "ttl": 30000,
+                "pollInterval": 5000
+            },
+            {
+                "taskId": "abc123-def456-ghi789",
+                "status": "completed",
+                "createdAt": "2025-11-25T09:15:00Z",
+                "lastUpdatedAt": "2025-11-25T10:40:00Z",
+                "ttl": 60000
+            }
+        ],
+        "nextCursor": "next-page-cursor"
+    } });
+    assert_same(&tasks_list::answer(&request.id, &page, Some("next-page-cursor")), &example);
+}
+
+#[test]
+fn a_cancellation() {
+    let message = format!(r#"{{"jsonrpc":"2.0","id":6,"method":"tasks/cancel","params":{{"taskId":"{TASK_ID}"}}}}"#);
+    let request = asked(&message);
+    assert!(matches!(&request.operation, Operation::TasksCancel(id) if id.as_str() == TASK_ID));
+    let reason = "The task was cancelled by request.";
+    let cancel = Event::Cancel(Cancel { reason: Some(reason.into()) });
+    let task =
+        longhaul_task::transition::apply(&running(), &cancel, &Surroundings::default(), CREATED.plus_ms(600_000));
+    let task = at_ten_forty(task.unwrap().task, Some(reason));
+    let example = json!({ "jsonrpc": "2.0", "id": 6, "result": {
+        "taskId": TASK_ID,
+        "status": "cancelled",
+        "statusMessage": reason,
+        "createdAt": "2025-11-25T10:30:00Z",
+        "lastUpdatedAt": "2025-11-25T10:40:00Z",
+        "ttl": 30000,
+        "pollInterval": 5000
+    } });
+    assert_same(&tasks_cancel::answer(&request.id, &seen(&task)), &example);
+}
+
+#[test]
+fn task_parameters_and_the_related_task_key() {
+    let message = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","task":{{"ttl":60000}},"_meta":{{"{RELATED_TASK}":{{"taskId":"{TASK_ID}"}}}}}}}}"#
+    );
+    let request = asked(&message);
+    assert_eq!(request.meta.related_task.unwrap().as_str(), TASK_ID);
+    assert!(matches!(request.operation, Operation::ToolsCall(call) if call.marker.asks_for_a_task()));
+}
+
+#[test]
+fn errors() {
+    // The document's two rules for this case disagree about the code; the one with MUST in it is kept.
+    let tool = ToolDeclaration::draft("render").task_support(TaskSupport::Required).declare().unwrap();
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"render"}}"#;
+    let Operation::ToolsCall(call) = asked(message).operation else { panic!() };
+    let error = call.becomes_a_task(&tool, LATEST).unwrap_err();
+    assert_eq!(error.code, -32601);
+    assert!(error.message.starts_with("Task augmentation required for tools/call requests"));
+
+    let example = json!({ "jsonrpc": "2.0", "id": 70, "error": {
+        "code": -32602, "message": "Failed to retrieve task: Task not found"
+    } });
+    assert_eq!(value(&jsonrpc::error(Some(&70.into()), &refusal::no_such_task())), example);
+
+    // A task that has expired is gone: the same answer. Read as an answer from the other side it is what it is.
+    let expired =
+        r#"{"jsonrpc":"2.0","id":71,"error":{"code":-32602,"message":"Failed to retrieve task: Task has expired"}}"#;
+    let longhaul_wire::core2025::Incoming::Response(response) = incoming(expired) else { panic!() };
+    assert_eq!(response.outcome.unwrap_err().code, -32602);
+
+    let example = json!({ "jsonrpc": "2.0", "id": 74, "error": {
+        "code": -32602, "message": "Cannot cancel task: already in terminal status 'completed'"
+    } });
+    let task = completed("{}", false);
+    assert_eq!(value(&jsonrpc::error(Some(&74.into()), &tasks_cancel::already_ended(&seen(&task)))), example);
+}
+
+#[test]
+fn a_task_that_failed() {
+    let body =
+        r#"{"content":[{"type":"text","text":"Tool execution failed: API rate limit exceeded"}],"isError":true}"#;
+    let mut task = at_ten_forty(completed(body, true), Some("asking the API"));
+    assert!(matches!(&task.phase, Phase::Settled { outcome: Outcome::Answer { is_error: true, .. }, .. }));
+    task.key.id = TaskId::parse("786512e2-9e0d-44bd-8f29-789f820fe840").unwrap();
+    let example = json!({ "jsonrpc": "2.0", "id": 4, "result": {
+        "taskId": "786512e2-9e0d-44bd-8f29-789f820fe840",
+        "status": "failed",
+        "createdAt": "2025-11-25T10:30:00Z",
+        "lastUpdatedAt": "2025-11-25T10:40:00Z",
+        "ttl": 30000,
+        "statusMessage": "Tool execution failed: API rate limit exceeded"
+    } });
+    assert_same(&tasks_get::answer(&4.into(), &View { poll_interval_ms: 0, ..seen(&task) }), &example);
+}

@@ -1,0 +1,212 @@
+//! What holds for every input.
+
+use longhaul_task::QuestionKind;
+use longhaul_wire::core2025::initialize::Initialize;
+use longhaul_wire::core2025::question::{Asking, Reply, reply, request};
+use longhaul_wire::core2025::requestor::RemoteTask;
+use longhaul_wire::core2025::{
+    Incoming, Notice, Peer, RELATED_TASK, Read, Related, Revision, Status, read, tasks_result, tasks_status, tools_call,
+};
+use longhaul_wire::jsonrpc::{self, Message};
+use longhaul_wire::{Cancelled, Capabilities, Capability, View};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::common::*;
+use crate::{LATEST, told};
+
+fn any_revision() -> impl Strategy<Value = Revision> {
+    prop::sample::select(Revision::ALL.to_vec())
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "(?s).{0,8}".prop_map(Value::from),
+        Just(Value::from("resource_link")),
+    ];
+    let name = prop_oneof![
+        prop::sample::select(vec![
+            "_meta",
+            "resultType",
+            "content",
+            "structuredContent",
+            "type",
+            "uri",
+            "text",
+            "task",
+            "mode",
+            "includeContext",
+            RELATED_TASK,
+        ])
+        .prop_map(str::to_owned),
+        "[a-z\"\\\\]{0,4}",
+    ];
+    leaf.prop_recursive(4, 32, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name.clone(), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// Reads bytes in every way that this era reads any.
+fn read_all(bytes: &[u8]) {
+    for revision in Revision::ALL {
+        let _ = read(bytes, revision);
+    }
+    match jsonrpc::parse(bytes) {
+        Ok(Message::Request(request)) => drop(Initialize::parse(request.params)),
+        Ok(Message::Response(response)) => {
+            for kind in [QuestionKind::Elicitation, QuestionKind::Sampling, QuestionKind::Roots] {
+                let params = json(FORM);
+                let asking = Asking { key: "k", kind, params: &params, related: None, as_task_ms: Some(1) };
+                let _ = reply(&asking, response.outcome.clone());
+            }
+        }
+        _ => {}
+    }
+}
+
+const SEEDS: [&str; 5] = [
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":[1]},"task":{"ttl":60000},"_meta":{"progressToken":"x"}}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"sampling":{"createMessage":{}}}}},"clientInfo":{"name":"c","version":"1"}}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t","status":"working","ttl":null,"pollInterval":5}}"#,
+    r#"{"jsonrpc":"2.0","id":"q","result":{"task":{"taskId":"t","status":"working"},"action":"accept","content":{"name":"n"}}}"#,
+    r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}]"#,
+];
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
+        read_all(&bytes);
+    }
+
+    #[test]
+    fn no_damage_to_a_message_makes_the_reader_panic(
+        seed in prop::sample::select(SEEDS.to_vec()),
+        at in any::<prop::sample::Index>(),
+        bytes in prop::collection::vec(any::<u8>(), 0..4),
+        cut in 0_usize..4,
+    ) {
+        let mut damaged = seed.as_bytes().to_vec();
+        let from = at.index(damaged.len());
+        let to = (from + cut).min(damaged.len());
+        damaged.splice(from..to, bytes);
+        read_all(&damaged);
+    }
+
+    #[test]
+    fn any_parameters_are_read_or_refused(
+        method in prop::sample::select(vec!["tools/call", "tools/list", "tasks/get", "logging/setLevel", "initialize"]),
+        params in any_json(),
+    ) {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        read_all(message.as_bytes());
+    }
+
+    #[test]
+    fn a_result_is_an_object_with_content_and_keeps_what_it_may(body in any_json(), revision in any_revision()) {
+        let message = tools_call::complete(&1.into(), &json(&body.to_string()), revision);
+        let result = value(&message)["result"].clone();
+        prop_assert!(result["content"].is_array());
+        prop_assert!(result.get("resultType").is_none());
+        prop_assert!(result.get("structuredContent").is_none_or(Value::is_object));
+        let Value::Object(members) = body else { return Ok(()) };
+        for (name, member) in members {
+            match name.as_str() {
+                "content" | "structuredContent" | "resultType" | "_meta" => {}
+                name => prop_assert_eq!(&result[name], &member),
+            }
+        }
+    }
+
+    #[test]
+    fn a_task_returns_what_the_call_would_have_and_its_own_name(body in any_json(), revision in any_revision()) {
+        let called = value(&tools_call::complete(&1.into(), &json(&body.to_string()), revision))["result"].clone();
+        let task = completed(&body.to_string(), false);
+        let view = View::of(&task, CREATED);
+        let mut result = value(&tasks_result::answer(&1.into(), &view, revision).unwrap())["result"].clone();
+        prop_assert_eq!(&result["_meta"][RELATED_TASK]["taskId"], task.key.id.as_str());
+        result["_meta"].as_object_mut().unwrap().remove(RELATED_TASK);
+        let mut expected = called;
+        if let Some(meta) = expected.get_mut("_meta").and_then(Value::as_object_mut) {
+            meta.remove(RELATED_TASK);
+        }
+        for message in [&mut result, &mut expected] {
+            message.as_object_mut().unwrap().retain(|name, member| name != "_meta" || *member != Value::Object(serde_json::Map::new()));
+        }
+        prop_assert_eq!(result, expected);
+    }
+
+    #[test]
+    fn a_question_is_always_a_message_and_names_its_task(
+        params in any_json(),
+        kind in prop::sample::select(vec![QuestionKind::Elicitation, QuestionKind::Sampling, QuestionKind::Roots]),
+        revision in any_revision(),
+        bits in any::<u16>(),
+        as_task_ms in any::<Option<u64>>(),
+    ) {
+        let params = json(&params.to_string());
+        let task = running();
+        let related = Some(Related::to(&task));
+        let peer = Peer::new(revision, Capabilities::from_bits(bits));
+        let message = request(&7.into(), &Asking { key: "k", kind, params: &params, related, as_task_ms }, peer);
+        let Ok(Message::Request(sent)) = jsonrpc::parse(message.as_bytes()) else { panic!("{message}") };
+        let sent = value(sent.params.unwrap().get());
+        prop_assert_eq!(&sent["_meta"][RELATED_TASK]["taskId"], task.key.id.as_str());
+        let may = as_task_ms.is_some() && peer.can_run_as_task(kind);
+        prop_assert_eq!(sent.get("task").is_some(), may);
+    }
+
+    #[test]
+    fn an_answer_loses_nothing_but_the_key(body in any_json()) {
+        let params = json("{}");
+        let asking = Asking { key: "k", kind: QuestionKind::Roots, params: &params, related: None, as_task_ms: None };
+        let mut answer = serde_json::json!({ "roots": [] });
+        answer["extra"] = body.clone();
+        answer["_meta"] = serde_json::json!({ RELATED_TASK: { "taskId": "t" }, "k": body });
+        let Reply::Answer(neutral) = reply(&asking, Ok(&raw(&answer.to_string()))) else { panic!() };
+        answer["_meta"].as_object_mut().unwrap().remove(RELATED_TASK);
+        prop_assert_eq!(value(neutral.as_str()), answer);
+    }
+
+    #[test]
+    fn a_status_told_is_a_status_read(message in proptest::option::of("(?s).{0,32}"), poll in 1_u64..1 << 50) {
+        let mut task = running();
+        task.message = message.map(Into::into);
+        let text = tasks_status::notification(&View { poll_interval_ms: poll, ..View::of(&task, CREATED) });
+        let Notice::TaskStatus(read) = told(&text) else { panic!("{text}") };
+        let expected = RemoteTask {
+            id: task.key.id.as_str().into(),
+            status: Status::Working,
+            message: task.message.as_deref().map(Into::into),
+            ttl_ms: task.ttl_ms(CREATED),
+            poll_interval_ms: Some(poll),
+        };
+        prop_assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn a_request_given_up_is_the_request_meant(text in "(?s).{0,32}", reason in proptest::option::of("(?s).{0,32}")) {
+        let sent = Cancelled { request_id: jsonrpc::RequestId::from_text(&text), reason };
+        let message = sent.notification();
+        let Ok(Read::One(Incoming::Notice(Notice::Cancelled(read)))) = read(message.as_bytes(), LATEST) else { panic!() };
+        prop_assert_eq!(read, sent);
+    }
+
+    #[test]
+    fn capabilities_survive_their_token(bits in any::<u16>(), revision in any_revision()) {
+        let peer = Peer::new(revision, Capabilities::from_bits(bits));
+        let token = serde_json::to_string(&peer).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Peer>(&token).unwrap(), peer);
+        prop_assert_eq!(Peer::new(revision, peer.capabilities), peer, "what was filtered stays filtered");
+        for capability in Capability::ALL {
+            prop_assert!(!peer.capabilities.without(capability).has(capability));
+            prop_assert!(peer.capabilities.and(capability).has(capability));
+        }
+    }
+}

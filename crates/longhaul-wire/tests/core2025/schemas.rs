@@ -1,0 +1,248 @@
+//! Everything that is sent in the stateful era fits the official schema of its revision.
+
+use longhaul_task::{Progress, QuestionKind, TaskId};
+use longhaul_wire::content::{Content, ToolResult};
+use longhaul_wire::core2025::question::{Asking, request};
+use longhaul_wire::core2025::tools_list::{self, Page};
+use longhaul_wire::core2025::{
+    Peer, Related, Revision, acknowledge, initialize, logging, ping, progress, requestor, tasks_cancel, tasks_get,
+    tasks_list, tasks_result, tasks_status, tools_call,
+};
+use longhaul_wire::jsonrpc::{self, RpcError};
+use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration};
+use longhaul_wire::{Cancelled, Capabilities, Capability, LogLevel, View, refusal};
+
+use crate::common::*;
+use crate::{EVERY, LATEST, id};
+
+fn file(revision: Revision) -> String {
+    format!("mcp-{}.schema.json", revision.as_str())
+}
+
+/// A response: as a message, and its result by its definition.
+fn must_answer(revision: Revision, definition: &str, message: &str) {
+    let envelope = if revision == LATEST { "JSONRPCResultResponse" } else { "JSONRPCResponse" };
+    must_fit(&file(revision), envelope, message, "");
+    must_fit(&file(revision), definition, message, "/result");
+}
+
+#[test]
+fn the_handshake_fits() {
+    for (instructions, lists_tasks) in [(None, true), (Some("Say \"please\"."), false)] {
+        let title = instructions;
+        let offer = initialize::Offer {
+            name: "longhaul",
+            title,
+            version: "0.1.0",
+            instructions,
+            tells_tool_changes: lists_tasks,
+            lists_tasks,
+        };
+        for revision in EVERY {
+            must_answer(revision, "InitializeResult", &initialize::answer(&id(), revision, &offer));
+        }
+    }
+}
+
+#[test]
+fn lists_of_tools_fit_and_say_what_each_revision_knows() {
+    let full = ToolDeclaration::draft("render.video_2")
+        .title("Render")
+        .description("Renders\na video.")
+        .input_schema(json("{\n \"type\": \"object\", \"properties\": {\"z\": true, \"a\": false, \"m\": {}}}"))
+        .output_schema(json(r#"{"type":"object","properties":{"any":true}}"#))
+        .annotations(Annotations { title: Some("R".into()), read_only: Some(false), ..Annotations::default() })
+        .declare()
+        .unwrap();
+    let array = json(r#"{"type":"array"}"#);
+    let bare =
+        ToolDeclaration::draft("bare").output_schema(array).task_support(TaskSupport::Required).declare().unwrap();
+    let fixed = ToolDeclaration::draft("fixed")
+        .output_schema(json(r#"{"type":"object"}"#))
+        .task_support(TaskSupport::Forbidden)
+        .declare()
+        .unwrap();
+    let tools = [&full, &bare, &fixed];
+    for revision in EVERY {
+        let mut page = Page { tools: &tools, next_cursor: Some("2"), may_get_tickets: false };
+        let message = tools_list::answer(&id(), &page, revision);
+        must_answer(revision, "ListToolsResult", &message);
+        let result = &value(&message)["result"];
+        assert_eq!(result["nextCursor"], "2");
+        let listed = |message: &str, name: &str| -> Vec<bool> {
+            let tools = value(message)["result"]["tools"].clone();
+            tools.as_array().unwrap().iter().map(|tool| tool.get(name).is_some()).collect()
+        };
+        let since_june = revision > Revision::V2025_03_26;
+        assert_eq!(listed(&message, "title"), [since_june, false, false]);
+        assert_eq!(listed(&message, "outputSchema"), [since_june, false, since_june], "an output must be an object");
+        assert_eq!(listed(&message, "execution"), [revision == LATEST; 3]);
+        assert_eq!(listed(&message, "annotations"), [true, false, false]);
+        if revision == LATEST {
+            let support: Vec<_> =
+                (0..3).map(|place| result["tools"][place]["execution"]["taskSupport"].clone()).collect();
+            assert_eq!(support, ["optional", "required", "forbidden"]);
+        }
+        page.may_get_tickets = true;
+        page.next_cursor = None;
+        let message = tools_list::answer(&id(), &page, revision);
+        must_answer(revision, "ListToolsResult", &message);
+        assert_eq!(listed(&message, "outputSchema"), [false, false, since_june], "a ticket would break it");
+        must_fit(&file(revision), "ToolListChangedNotification", &tools_list::changed(), "");
+    }
+}
+
+#[test]
+fn results_fit() {
+    let rich = ToolResult::new()
+        .with(Content::text("line\n\"two\""))
+        .with(Content::image(b"png", "image/png"))
+        .with(Content::audio(b"wav", "audio/wav"))
+        .with(Content::resource_link("file:///a.rs", "a.rs", Some("text/x-rust")))
+        .with(Content::embedded_text("test://a", "text", Some("text/plain")))
+        .with(Content::embedded_blob("test://b", &[0, 255], None))
+        .with_structured(json(r#"{"a":[1]}"#))
+        .failed()
+        .into_json();
+    let bodies = [
+        rich.as_str(),
+        ToolResult::structured(json("[1]")).into_json().as_str(),
+        r#"{"structuredContent":5,"resultType":"complete"}"#,
+        "{}",
+        "null",
+    ]
+    .map(str::to_owned);
+    for revision in EVERY {
+        for body in &bodies {
+            must_answer(revision, "CallToolResult", &tools_call::complete(&id(), &json(body), revision));
+            let task = completed(body, false);
+            let message = tasks_result::answer(&id(), &View::of(&task, CREATED), revision).unwrap();
+            must_answer(revision, "CallToolResult", &message);
+        }
+    }
+}
+
+#[test]
+fn tasks_fit_in_every_phase_and_everywhere_they_are_shown() {
+    let said = Progress { done: 1.0, total: None, message: Some("half\nway".into()), at: CREATED.plus_ms(9_000_000) };
+    let children = [TaskId::parse("child \"1\"").unwrap(), TaskId::parse("child-2").unwrap()];
+    let tasks = [
+        queued(),
+        running(),
+        waiting(QuestionKind::Elicitation, FORM),
+        completed(r#"{"content":[]}"#, false),
+        completed(r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#, true),
+        failed(),
+        cancelled(),
+    ];
+    let views: Vec<_> = tasks
+        .iter()
+        .map(|task| View { task, progress: Some(&said), children: &children, now: CREATED, poll_interval_ms: 5_000 })
+        .collect();
+    for view in &views {
+        must_answer(LATEST, "GetTaskResult", &tasks_get::answer(&id(), view));
+        must_answer(LATEST, "CancelTaskResult", &tasks_cancel::answer(&id(), view));
+        for sentence in [None, Some("I have \"begun\".")] {
+            must_answer(LATEST, "CreateTaskResult", &tools_call::created(&id(), view, sentence));
+        }
+        let pushed = tasks_status::notification(view);
+        must_fit(&file(LATEST), "TaskStatusNotification", &pushed, "");
+        must_fit(&file(LATEST), "ServerNotification", &pushed, "");
+        if let Some(message) = tasks_result::answer(&id(), view, LATEST) {
+            must_fit(&file(LATEST), "JSONRPCResponse", &message, "");
+        }
+    }
+    for cursor in [None, Some("next")] {
+        must_answer(LATEST, "ListTasksResult", &tasks_list::answer(&id(), &views, cursor));
+    }
+}
+
+#[test]
+fn notifications_fit() {
+    let task = running();
+    for related in [None, Some(Related::to(&task))] {
+        for revision in EVERY {
+            for (done, total) in [(0.5, Some(1.0)), (3.0, None), (f64::NAN, Some(f64::INFINITY)), (1e300, None)] {
+                let said = Progress { done, total, message: Some("…".into()), at: CREATED };
+                let message = progress::notification(&id(), &said, related);
+                must_fit(&file(revision), "ProgressNotification", &message, "");
+            }
+            for level in LogLevel::ALL {
+                let data = json(r#"{"error":"Connection failed","details":{"port":5432}}"#);
+                let entry = logging::Entry { level, logger: Some("database"), data: &data, related };
+                let message = logging::notification(&entry);
+                must_fit(&file(revision), "LoggingMessageNotification", &message, "");
+                must_fit(&file(revision), "ServerNotification", &message, "");
+            }
+            for reason in [None, Some("late".to_owned())] {
+                let message = Cancelled { request_id: id(), reason }.notification();
+                must_fit(&file(revision), "CancelledNotification", &message, "");
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_of_the_server_fit() {
+    let url = r#"{"mode":"url","message":"Go","url":"https://example.com/x"}"#;
+    let sampling = r#"{"messages":[{"role":"user","content":{"type":"text","text":"?"}}],"maxTokens":9,"includeContext":"allServers"}"#;
+    let task = running();
+    let declared = Capability::ALL.into_iter().fold(Capabilities::default(), Capabilities::and);
+    for revision in EVERY {
+        let peer = Peer::new(revision, declared);
+        for (kind, params, definition) in [
+            (QuestionKind::Elicitation, FORM, "ElicitRequest"),
+            (QuestionKind::Elicitation, url, "ElicitRequest"),
+            (QuestionKind::Sampling, sampling, "CreateMessageRequest"),
+            (QuestionKind::Roots, "{}", "ListRootsRequest"),
+        ] {
+            let params = json(params);
+            if !peer.can_answer(kind, &params) {
+                assert!(revision < LATEST && kind == QuestionKind::Elicitation);
+                continue;
+            }
+            for (related, as_task_ms) in [(None, None), (Some(Related::to(&task)), Some(60_000))] {
+                let asking = Asking { key: "k-1", kind, params: &params, related, as_task_ms };
+                let message = request(&id(), &asking, peer);
+                must_fit(&file(revision), definition, &message, "");
+                must_fit(&file(revision), "ServerRequest", &message, "");
+                must_fit(&file(revision), "JSONRPCRequest", &message, "");
+            }
+        }
+        must_fit(&file(revision), "PingRequest", &ping(&id()), "");
+        must_answer(revision, "EmptyResult", &acknowledge(&id()));
+    }
+    for (definition, message) in [
+        ("GetTaskRequest", requestor::get(&id(), "t")),
+        ("GetTaskPayloadRequest", requestor::result(&id(), "t")),
+        ("CancelTaskRequest", requestor::cancel(&id(), "t")),
+    ] {
+        must_fit(&file(LATEST), definition, &message, "");
+        must_fit(&file(LATEST), "ServerRequest", &message, "");
+    }
+}
+
+#[test]
+fn errors_fit() {
+    let all = [
+        refusal::no_such_task(),
+        refusal::no_such_tool("x"),
+        refusal::no_such_cursor(),
+        refusal::no_such_method("x"),
+        refusal::task_forbidden("x"),
+        refusal::task_required("x"),
+        refusal::already_ended("completed"),
+        refusal::task_was_cancelled(),
+        refusal::already_initialized(),
+        refusal::unsupported_header("x", &Revision::NAMES),
+        RpcError::parse("x"),
+    ];
+    for error in &all {
+        for revision in EVERY {
+            let definition = if revision == LATEST { "JSONRPCErrorResponse" } else { "JSONRPCError" };
+            must_fit(&file(revision), definition, &jsonrpc::error(Some(&id()), error), "");
+        }
+        must_fit(&file(LATEST), "JSONRPCErrorResponse", &jsonrpc::error(None, error), "");
+        assert!(!(-32_099..=-32_000).contains(&error.code), "that range is the protocol's");
+    }
+}

@@ -1,0 +1,168 @@
+//! A task as the stateful era shows it, and how it ends there.
+
+use std::sync::Arc;
+
+use longhaul_task::transition::{self, Create, Spawn};
+use longhaul_task::{
+    Event, MESSAGE_BYTES_MAX, Policy, Progress, QuestionKind, Retention, Surroundings, Task, TaskId, TaskKey, ToolRef,
+};
+use longhaul_wire::View;
+use longhaul_wire::core2025::{
+    ORIGIN, RELATED_TASK, Related, progress, tasks_cancel, tasks_get, tasks_list, tasks_result, tasks_status,
+    tools_call,
+};
+use serde_json::{Value, json};
+
+use crate::common::*;
+use crate::{LATEST, id};
+
+const TOOL_ERROR: &str = r#"{"content":[{"type":"text","text":"No such city."},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"Try another."}],"isError":true}"#;
+
+fn got(task: &Task) -> Value {
+    value(&tasks_get::answer(&id(), &View::of(task, CREATED)))["result"].clone()
+}
+
+fn result(task: &Task) -> Value {
+    value(&tasks_result::answer(&id(), &View::of(task, CREATED), LATEST).unwrap())
+}
+
+/// A child of a running task, and the parent after it.
+fn family() -> (Task, Task) {
+    let parent = running();
+    let child = Create {
+        key: TaskKey { owner: parent.key.owner.clone(), id: TaskId::parse("child").unwrap() },
+        tool: ToolRef::new("slow_compute", "1"),
+        origin: ORIGIN.into(),
+        policy: Policy::default(),
+        retention: Retention::Unlimited,
+        claimed_by: None,
+    };
+    let spawn = Event::Spawn(Box::new(Spawn { fence: parent.fence, child, input: json("{}") }));
+    let change = transition::apply(&parent, &spawn, &Surroundings::default(), CREATED).unwrap();
+    (change.task, change.child.unwrap().0)
+}
+
+#[test]
+fn every_phase_has_its_status() {
+    let table = [
+        (queued(), "working"),
+        (running(), "working"),
+        (waiting(QuestionKind::Elicitation, FORM), "input_required"),
+        (waiting(QuestionKind::Sampling, "{}"), "input_required"),
+        (completed("{}", false), "completed"),
+        (completed(TOOL_ERROR, true), "failed"),
+        (failed(), "failed"),
+        (cancelled(), "cancelled"),
+    ];
+    for (task, status) in &table {
+        let shown = got(task);
+        assert_eq!(shown["status"], *status);
+        assert!(
+            ["result", "error", "inputRequests", "_meta", "resultType"].iter().all(|name| shown.get(name).is_none())
+        );
+        let view = View::of(task, CREATED);
+        assert_eq!(value(&tasks_status::notification(&view))["params"], shown, "a push shows what a poll shows");
+        assert_eq!(value(&tasks_list::answer(&id(), &[view], None))["result"], json!({ "tasks": [shown] }));
+    }
+}
+
+#[test]
+fn a_task_begins_as_working_whatever_has_become_of_it() {
+    for task in [queued(), running(), completed(TOOL_ERROR, true), failed(), cancelled()] {
+        let task = &value(&tools_call::created(&id(), &View::of(&task, CREATED), None))["result"]["task"];
+        assert_eq!(task["status"], "working");
+        assert!(task.get("statusMessage").is_none(), "nothing of the end is told yet");
+    }
+}
+
+#[test]
+fn a_failed_task_says_what_its_tool_said() {
+    let mut task = completed(TOOL_ERROR, true);
+    task.message = Some("asking".into());
+    assert_eq!(got(&task)["statusMessage"], "No such city.\nTry another.");
+
+    let long =
+        format!(r#"{{"content":[{{"type":"text","text":"{}"}}],"isError":true}}"#, "ä".repeat(MESSAGE_BYTES_MAX));
+    let shown = got(&completed(&long, true));
+    let message = shown["statusMessage"].as_str().unwrap();
+    assert!(message.len() <= MESSAGE_BYTES_MAX && message.ends_with('…'));
+
+    for wordless in [r#"{"content":[],"isError":true}"#, r#"{"isError":true}"#, "5"] {
+        let mut task = completed(wordless, true);
+        task.message = Some("asking".into());
+        assert_eq!(got(&task)["statusMessage"], "asking", "its own last word, when the tool had none");
+    }
+    assert_eq!(got(&failed())["statusMessage"], "API rate limit exceeded");
+}
+
+#[test]
+fn a_retention_is_there_even_when_it_has_no_end() {
+    let mut task = queued();
+    task.retention = Retention::Unlimited;
+    assert_eq!(got(&task).as_object().unwrap()["ttl"], Value::Null);
+    task.retention = Retention::FromCreation(60_000);
+    assert_eq!(got(&task)["ttl"], 60_000);
+}
+
+#[test]
+fn a_result_is_what_the_call_would_have_returned() {
+    let body = r#"{"content":[{"type":"text","text":"Hello"}], "isError" : false}"#;
+    let task = completed(body, false);
+    let mut expected = value(body);
+    assert_eq!(value(&tools_call::complete(&id(), &json(body), LATEST))["result"], expected);
+    expected["_meta"] = json!({ RELATED_TASK: { "taskId": task.key.id.as_str() } });
+    assert_eq!(result(&task)["result"], expected);
+
+    assert_eq!(result(&completed(TOOL_ERROR, true))["result"]["isError"], true, "a tool error is a result");
+    let error = &result(&failed())["error"];
+    assert_eq!(*error, json!({ "code": -32603, "message": "API rate limit exceeded", "data": { "retry": true } }));
+    let error = &result(&cancelled())["error"];
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32603), &json!("CANCELLED")));
+    assert!(!error["message"].as_str().unwrap().is_empty());
+}
+
+#[test]
+fn a_result_waits_for_the_end() {
+    for task in [queued(), running(), waiting(QuestionKind::Elicitation, FORM)] {
+        assert_eq!(tasks_result::answer(&id(), &View::of(&task, CREATED), LATEST), None);
+    }
+}
+
+#[test]
+fn only_a_task_that_runs_can_be_cancelled() {
+    for (task, status) in [
+        (completed("{}", false), "completed"),
+        (completed(TOOL_ERROR, true), "failed"),
+        (failed(), "failed"),
+        (cancelled(), "cancelled"),
+    ] {
+        let error = tasks_cancel::already_ended(&View::of(&task, CREATED));
+        assert_eq!(error.code, -32602);
+        assert_eq!(error.message, format!("Cannot cancel task: already in terminal status '{status}'"));
+    }
+}
+
+#[test]
+fn relatives_are_shown_on_both_sides_and_beside_the_related_task() {
+    let (parent, child) = family();
+    assert_eq!(got(&child)["parentTaskId"], parent.key.id.as_str());
+    let children = [child.key.id.clone()];
+    let shown = value(&tasks_get::answer(&id(), &View { children: &children, ..View::of(&parent, CREATED) }));
+    assert_eq!(shown["result"]["childTaskIds"], json!(["child"]));
+    let said = Progress { done: 1.0, total: None, message: None, at: CREATED };
+    let message = value(&progress::notification(&id(), &said, Some(Related::to(&child))));
+    let expected = json!({ RELATED_TASK: { "taskId": "child", "parentTaskId": parent.key.id.as_str() } });
+    assert_eq!(message["params"]["_meta"], expected);
+}
+
+#[test]
+fn progress_is_told_under_the_token_of_the_call() {
+    let said = Progress { done: 0.5, total: Some(1.0), message: Some(Arc::from("half")), at: CREATED };
+    let ordinary = value(&progress::notification(&id(), &said, None));
+    let expected = json!({ "progressToken": "a-1", "progress": 0.5, "total": 1, "message": "half" });
+    assert_eq!(ordinary["params"].as_object().unwrap().len(), 4);
+    assert_eq!(ordinary["params"]["progressToken"], expected["progressToken"]);
+    assert_eq!(ordinary["params"]["message"], expected["message"]);
+    let of_task = value(&progress::notification(&id(), &said, Some(Related::to(&running()))));
+    assert_eq!(of_task["params"]["_meta"][RELATED_TASK]["taskId"], running().key.id.as_str());
+}
