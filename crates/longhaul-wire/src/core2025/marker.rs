@@ -9,7 +9,7 @@ use crate::text;
 ///
 /// Several generations live in this era, and a call shows by a marker which one it speaks. In the order in which they
 /// are looked for: `params.task`, where the revision has it; then the `_meta` keys of the generations that are told by
-/// one. Each of those is a variant here and a line in [`Marker::of`].
+/// one. Each of those is a variant here and a line where it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marker {
     /// It does not.

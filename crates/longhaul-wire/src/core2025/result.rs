@@ -20,17 +20,16 @@ pub(super) fn write(out: &mut String, body: &str, revision: Revision, related: O
         out.push('}');
         return;
     }
-    match text::raw(body).filter(|raw| text::is_object(raw)) {
-        Some(object) => rewrite(out, object, revision, related),
-        // Only an object can be a result. Whoever stored something else gets it as text, not lost.
-        None => {
-            out.push_str(USUAL_START);
-            push_text_block(out, body);
-            out.push(']');
-            write_meta(out, None, related);
-            out.push('}');
-        }
+    if let Some(object) = text::raw(body).filter(|raw| text::is_object(raw)) {
+        rewrite(out, object, revision, related);
+        return;
     }
+    // Only an object can be a result. Whoever stored something else gets it as text, not lost.
+    out.push_str(USUAL_START);
+    push_text_block(out, body);
+    out.push(']');
+    write_meta(out, None, related);
+    out.push('}');
 }
 
 /// Whether a body can go out as it is: nothing in it that some revision takes differently, no `_meta` to join.
@@ -47,12 +46,12 @@ fn rewrite(out: &mut String, object: &RawValue, revision: Revision, related: Opt
     let structured = text::member(object, "structuredContent");
     let shows_structured = revision.has_structured_content() && structured.is_some_and(text::is_object);
     let content = text::member(object, "content");
-    let mut blocks: Vec<&RawValue> = content.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let blocks: Vec<&RawValue> = content.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     out.push_str(USUAL_START);
     match structured {
         // What cannot be shown as structure is still shown.
         Some(value) if blocks.is_empty() && !shows_structured => push_text_block(out, value.get()),
-        _ => push_blocks(out, &mut blocks, revision),
+        _ => push_blocks(out, &blocks, revision),
     }
     out.push(']');
     text::each_member(object, |name, value| match &*name {
@@ -64,8 +63,8 @@ fn rewrite(out: &mut String, object: &RawValue, revision: Revision, related: Opt
     out.push('}');
 }
 
-fn push_blocks(out: &mut String, blocks: &mut Vec<&RawValue>, revision: Revision) {
-    for (place, block) in blocks.drain(..).enumerate() {
+fn push_blocks(out: &mut String, blocks: &[&RawValue], revision: Revision) {
+    for (place, block) in blocks.iter().enumerate() {
         if place > 0 {
             out.push(',');
         }

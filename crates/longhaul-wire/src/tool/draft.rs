@@ -17,6 +17,7 @@ pub struct ToolDraft {
     output_schema: Option<Json>,
     annotations: Annotations,
     task_support: TaskSupport,
+    immediate_response: Option<String>,
 }
 
 /// Why a tool cannot be declared.
@@ -66,6 +67,7 @@ impl ToolDraft {
             output_schema: None,
             annotations: Annotations::default(),
             task_support: TaskSupport::default(),
+            immediate_response: None,
         }
     }
 
@@ -105,6 +107,12 @@ impl ToolDraft {
         self
     }
 
+    /// A sentence for the model to go on with while the tool runs as a task, where the protocol has a place for it.
+    pub fn immediate_response(mut self, sentence: impl Into<String>) -> Self {
+        self.immediate_response = Some(sentence.into());
+        self
+    }
+
     /// Checks everything that a client might refuse later, one malformed tool being enough to spoil a whole list.
     pub fn declare(self) -> Result<ToolDeclaration, ToolError> {
         let tool = || self.name.clone();
@@ -126,7 +134,14 @@ impl ToolDraft {
             output_schema: self.output_schema.map(|schema| text::one_line(schema.as_str()).into_owned()),
             annotations: (self.annotations != Annotations::default()).then(|| self.annotations.to_json()),
         };
-        Ok(ToolDeclaration { name: self.name, task_support: self.task_support, listed, input, mirrors })
+        Ok(ToolDeclaration {
+            name: self.name,
+            task_support: self.task_support,
+            immediate_response: self.immediate_response,
+            listed,
+            input,
+            mirrors,
+        })
     }
 }
 

@@ -78,6 +78,7 @@ pub struct Annotations {
 pub struct ToolDeclaration {
     name: String,
     task_support: TaskSupport,
+    immediate_response: Option<String>,
     listed: Listed,
     input: Schema,
     mirrors: Vec<Mirror>,
@@ -97,6 +98,11 @@ impl ToolDeclaration {
     /// Whether it runs as a task.
     pub fn task_support(&self) -> TaskSupport {
         self.task_support
+    }
+
+    /// What the model may be told while the tool runs as a task.
+    pub fn immediate_response(&self) -> Option<&str> {
+        self.immediate_response.as_deref()
     }
 
     /// Whether the arguments of a call fit the input schema.

@@ -1,9 +1,10 @@
 //! Tasks in every phase, and the official schemas.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Once;
+use std::sync::{Arc, LazyLock, Mutex, Once};
 
 use jsonschema::Validator;
 use longhaul_task::transition::{self, Ask, Cancel, Claim, Create, Settle};
@@ -111,7 +112,12 @@ static SKIPPED: Once = Once::new();
 /// The official schema of one definition; `None`, and a line that says so, where the schemas are not at hand.
 ///
 /// They are looked for in `LONGHAUL_SPEC_DIR`, else in `../shared/spec` beside the workspace.
-pub(crate) fn official(file: &str, definition: &str) -> Option<Validator> {
+pub(crate) fn official(file: &str, definition: &str) -> Option<Arc<Validator>> {
+    static BUILT: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+    let name = format!("{file}#{definition}");
+    if let Some(built) = BUILT.lock().unwrap().get(&name) {
+        return Some(Arc::clone(built));
+    }
     let folder = std::env::var_os("LONGHAUL_SPEC_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec"), PathBuf::from);
     let path = folder.join(file);
@@ -130,7 +136,9 @@ pub(crate) fn official(file: &str, definition: &str) -> Option<Validator> {
     assert!(root[definitions].get(definition).is_some(), "{file} has no {definition}");
     root.remove("$id");
     root.insert("allOf".to_owned(), serde_json::json!([{ "$ref": format!("#/{definitions}/{definition}") }]));
-    Some(jsonschema::options().offline().should_validate_formats(false).build(&schema).unwrap())
+    let built = Arc::new(jsonschema::options().offline().should_validate_formats(false).build(&schema).unwrap());
+    BUILT.lock().unwrap().insert(name, Arc::clone(&built));
+    Some(built)
 }
 
 /// Checks a message, or a part of it, against a definition.

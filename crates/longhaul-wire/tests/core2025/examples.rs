@@ -112,7 +112,8 @@ fn a_creation() {
     } } });
     assert_same(&tools_call::created(&request.id, &seen(&task), None), &example);
 
-    let message = value(&tools_call::created(&request.id, &seen(&task), Some("I have begun.")));
+    let tool = ToolDeclaration::draft("get_weather").immediate_response("I have begun.").declare().unwrap();
+    let message = value(&tools_call::created(&request.id, &seen(&task), tool.immediate_response()));
     assert_eq!(message["result"]["_meta"], json!({ IMMEDIATE_RESPONSE: "I have begun." }));
 }
 
