@@ -44,3 +44,24 @@ impl Bench {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// What a schema says, without its comments.
+    fn statements(schema: &str) -> Vec<String> {
+        let lines = schema.lines().map(|line| line.split("--").next().unwrap_or_default());
+        let text = lines.collect::<Vec<_>>().join(" ").replace("IF NOT EXISTS ", "");
+        let statements = text.split(';').map(|statement| statement.split_whitespace().collect::<Vec<_>>().join(" "));
+        statements.filter(|statement| !statement.is_empty()).collect()
+    }
+
+    #[test]
+    fn the_ceiling_has_the_tables_and_indexes_of_the_product() {
+        let product = include_str!("../../../crates/longhaul-store-sqlite/src/schema/0001_tasks.sql");
+        let ceiling = include_str!("../../../bench/ceiling/src/sqlite/schema.sql");
+        let mut product = statements(product);
+        // It keeps no secrets.
+        product.retain(|statement| !statement.starts_with("CREATE TABLE secret"));
+        assert_eq!(statements(ceiling), product);
+    }
+}

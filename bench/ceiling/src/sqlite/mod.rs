@@ -18,7 +18,7 @@ use axum::{
 };
 use jiff::Timestamp;
 use quick_cache::sync::Cache;
-use rusqlite::Connection;
+use rusqlite::{Connection, config::DbConfig};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -54,6 +54,7 @@ pub fn open(path: &Path, cache_tasks: usize) -> anyhow::Result<(Router, JoinHand
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.execute_batch(include_str!("pragmas.sql"))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 

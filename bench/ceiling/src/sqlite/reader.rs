@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::OWNER;
 use crate::answer::Task;
 
-const SELECT: &str = "SELECT task.created_ms, task.updated_ms, outcome.payload
+const SELECT: &str = "SELECT task.created_at, task.updated_at, outcome.body
   FROM task LEFT JOIN outcome ON outcome.owner = task.owner AND outcome.id = task.id
   WHERE task.owner = ?1 AND task.id = ?2";
 
@@ -44,8 +44,7 @@ impl Readers {
 }
 
 fn render(row: &Row<'_>, task_id: &str) -> rusqlite::Result<String> {
-    let payload = row.get_ref(2)?.as_blob_or_null()?;
-    let result = payload.map(String::from_utf8_lossy);
-    let task = Task { id: task_id, created_ms: row.get(0)?, updated_ms: row.get(1)?, result: result.as_deref() };
+    let result = row.get_ref(2)?.as_str_or_null()?;
+    let task = Task { id: task_id, created_ms: row.get(0)?, updated_ms: row.get(1)?, result };
     Ok(task.detailed())
 }

@@ -1,47 +1,100 @@
--- The rows and indexes of the product's SQLite store, kept the same by hand: the ceiling imports nothing of it.
+-- The tables and indexes of the product's SQLite store, kept the same by hand: the ceiling imports nothing of it.
 
 CREATE TABLE IF NOT EXISTS task (
-  owner             TEXT    NOT NULL,
-  id                TEXT    NOT NULL,
-  root_id           TEXT    NOT NULL,
-  parent_id         TEXT,
-  tool              TEXT    NOT NULL,
-  tool_version      TEXT    NOT NULL,
-  phase             INTEGER NOT NULL,  -- 0 queued, 1 running, 2 waiting, 3 settled
-  outcome_kind      INTEGER,           -- 0 answer, 1 tool error, 2 refusal, 3 cancelled
-  revision          INTEGER NOT NULL,
-  fence             INTEGER NOT NULL,
-  attempt           INTEGER NOT NULL,
-  node              INTEGER,
-  on_crash          INTEGER NOT NULL,
-  generation        INTEGER NOT NULL,
-  created_ms        INTEGER NOT NULL,
-  updated_ms        INTEGER NOT NULL,
-  started_ms        INTEGER,
-  settled_ms        INTEGER,
-  due_ms            INTEGER,           -- the running-time limit while it runs, the end of retention afterwards
-  retention_kind    INTEGER NOT NULL,
-  retention_ms      INTEGER,
-  running_ms_max    INTEGER NOT NULL,
-  poll_interval_ms  INTEGER NOT NULL,
-  status_message    TEXT,
+  owner                       TEXT    NOT NULL,
+  id                          TEXT    NOT NULL,
+
+  -- Its place in the family. The root of a family has no root, parent and since of its own here: it is the root.
+  root                        TEXT,
+  parent                      TEXT,
+  family_since                INTEGER,
+  depth                       INTEGER NOT NULL,
+  children                    INTEGER NOT NULL,
+  ordinal                     INTEGER NOT NULL,
+
+  -- What it is born with.
+  tool                        TEXT    NOT NULL,
+  version                     TEXT    NOT NULL,
+  origin                      TEXT    NOT NULL,
+  on_crash                    TEXT    NOT NULL, -- fail, retry, resume
+  attempts_max                INTEGER NOT NULL,
+  backoff_ms                  INTEGER NOT NULL,
+  backoff_ms_max              INTEGER NOT NULL,
+  running_ms_max              INTEGER NOT NULL,
+  life_ms_max                 INTEGER NOT NULL,
+  retention_from_creation_ms  INTEGER,          -- neither of the two: unlimited
+  retention_from_end_ms       INTEGER,
+  created_at                  INTEGER NOT NULL,
+
+  -- What changes.
+  updated_at                  INTEGER NOT NULL,
+  revision                    INTEGER NOT NULL,
+  fence                       INTEGER NOT NULL,
+  attempt                     INTEGER NOT NULL,
+  spent                       INTEGER NOT NULL, -- attempts that came to nothing
+  questions_asked             INTEGER NOT NULL,
+  message                     TEXT,
+  phase                       TEXT    NOT NULL, -- queued, running, waiting, parked, settled
+  not_before                  INTEGER,          -- queued, and waiting if it is in the queue
+  node                        TEXT,             -- running, and waiting if somebody holds its attempt
+  run_since                   INTEGER,          -- as node
+  questions                   TEXT,             -- waiting: the open questions as JSON
+  wake_at                     INTEGER,          -- parked, and waiting in nobody's memory: when it goes on by itself
+  for_children                INTEGER,          -- likewise: whether the end of a child wakes it, 0 or 1
+  outcome                     TEXT,             -- settled: answer, error, refusal, cancelled
+  settled_at                  INTEGER,          -- settled
+  due_at                      INTEGER,          -- when somebody has to look at it again
+
   PRIMARY KEY (owner, id)
-) WITHOUT ROWID, STRICT;
+) STRICT, WITHOUT ROWID;
 
-CREATE INDEX IF NOT EXISTS task_queued  ON task (tool, created_ms) WHERE phase = 0;
-CREATE INDEX IF NOT EXISTS task_running ON task (node)             WHERE phase = 1;
-CREATE INDEX IF NOT EXISTS task_due     ON task (due_ms)           WHERE due_ms IS NOT NULL;
+-- Each index carries the key at its end, so equal times come in the order of keys.
+CREATE INDEX IF NOT EXISTS task_queued ON task (tool, version, not_before, created_at) WHERE not_before IS NOT NULL;
+CREATE INDEX IF NOT EXISTS task_due    ON task (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS task_open   ON task (owner, id) WHERE settled_at IS NULL;
+CREATE INDEX IF NOT EXISTS task_child  ON task (owner, parent, ordinal) WHERE parent IS NOT NULL;
 
+-- The request's arguments.
 CREATE TABLE IF NOT EXISTS input (
-  owner      TEXT NOT NULL,
-  id         TEXT NOT NULL,
-  arguments  BLOB NOT NULL,
+  owner  TEXT NOT NULL,
+  id     TEXT NOT NULL,
+  body   TEXT NOT NULL,
   PRIMARY KEY (owner, id)
-) WITHOUT ROWID, STRICT;
+) STRICT, WITHOUT ROWID;
 
+-- What a settled task ended with: the body of an answer; the code, message and data (as body) of a refusal.
 CREATE TABLE IF NOT EXISTS outcome (
   owner    TEXT NOT NULL,
   id       TEXT NOT NULL,
-  payload  BLOB NOT NULL,
+  body     TEXT,
+  code     INTEGER,
+  message  TEXT,
   PRIMARY KEY (owner, id)
-) WITHOUT ROWID, STRICT;
+) STRICT, WITHOUT ROWID;
+
+-- The side slot. No number is a number that is none.
+CREATE TABLE IF NOT EXISTS progress (
+  owner    TEXT    NOT NULL,
+  id       TEXT    NOT NULL,
+  done     REAL,
+  total    REAL,
+  message  TEXT,
+  at       INTEGER NOT NULL,
+  PRIMARY KEY (owner, id)
+) STRICT, WITHOUT ROWID;
+
+-- What attempts did.
+CREATE TABLE IF NOT EXISTS record (
+  owner     TEXT    NOT NULL,
+  id        TEXT    NOT NULL,
+  epoch     INTEGER NOT NULL,
+  fork      TEXT    NOT NULL,
+  seq       INTEGER NOT NULL,
+  key       TEXT    NOT NULL,
+  digest    INTEGER NOT NULL,
+  output    TEXT,
+  question  TEXT, -- the key of the question that it waits for or waited for
+  PRIMARY KEY (owner, id, epoch, fork, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS record_question ON record (owner, id, question) WHERE question IS NOT NULL;

@@ -14,23 +14,24 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
 use super::{Committed, OWNER};
-use crate::answer::{POLL_INTERVAL_MS, TTL_MS};
+use crate::answer::TTL_MS;
 
 /// Writes in one transaction at most, so that the first of them does not wait for all the others.
 const BATCH_MAX: usize = 1024;
-const RUNNING_MS_MAX: i64 = 600_000;
-const NODE: i64 = 1;
+const RUNNING_MS_MAX: i64 = 24 * 60 * 60 * 1_000;
+const LIFE_MS_MAX: i64 = 7 * RUNNING_MS_MAX;
+const NODE: &str = "00112233445566778899aabbccddeeff";
 
-const INSERT_TASK: &str =
-    "INSERT INTO task (owner, id, root_id, tool, tool_version, phase, revision, fence, attempt, node,
-    on_crash, generation, created_ms, updated_ms, started_ms, due_ms, retention_kind, retention_ms, running_ms_max,
-    poll_interval_ms)
-  VALUES (?1, ?2, ?2, 'echo', '1', 1, 1, 1, 1, ?3, 0, 4, ?4, ?4, ?4, ?5, 1, ?6, ?7, ?8)";
-const INSERT_INPUT: &str = "INSERT INTO input (owner, id, arguments) VALUES (?1, ?2, ?3)";
-const SETTLE_TASK: &str = "UPDATE task SET phase = 3, outcome_kind = 0, revision = revision + 1, node = NULL,
-    updated_ms = ?3, settled_ms = ?3, due_ms = ?4
-  WHERE owner = ?1 AND id = ?2 AND phase = 1 AND fence = 1";
-const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, payload) VALUES (?1, ?2, ?3)";
+const INSERT_TASK: &str = "INSERT INTO task (owner, id, depth, children, ordinal, tool, version, origin, on_crash,
+    attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max, retention_from_creation_ms, created_at,
+    updated_at, revision, fence, attempt, spent, questions_asked, phase, node, run_since, due_at)
+  VALUES (?1, ?2, 0, 0, 0, 'echo', '1', 'ext2026', 'fail', 5, 1000, 60000, ?3, ?4, ?5, ?6, ?6, 1, 1, 1, 0, 0, 'running',
+    ?7, ?6, ?8)";
+const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
+const SETTLE_TASK: &str = "UPDATE task SET phase = 'settled', outcome = 'answer', revision = revision + 1, node = NULL,
+    run_since = NULL, updated_at = ?3, settled_at = ?3, due_at = ?4
+  WHERE owner = ?1 AND id = ?2 AND revision = 1";
+const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, body) VALUES (?1, ?2, ?3)";
 
 /// A task to create, claimed in the same write.
 pub struct NewTask {
@@ -115,25 +116,21 @@ fn apply(transaction: &Transaction<'_>, write: &Write) -> rusqlite::Result<()> {
             transaction.prepare_cached(INSERT_TASK)?.execute(params![
                 OWNER,
                 id,
-                NODE,
-                created,
-                limit,
-                TTL_MS,
                 RUNNING_MS_MAX,
-                POLL_INTERVAL_MS
+                LIFE_MS_MAX,
+                TTL_MS,
+                created,
+                NODE,
+                limit
             ])?;
-            transaction.prepare_cached(INSERT_INPUT)?.execute(params![OWNER, id, task.arguments.as_bytes()])?;
+            transaction.prepare_cached(INSERT_INPUT)?.execute(params![OWNER, id, task.arguments])?;
         }
         Write::Settle(settlement) => {
             let (id, settled) = (&*settlement.id, settlement.settled_ms);
             let changed =
                 transaction.prepare_cached(SETTLE_TASK)?.execute(params![OWNER, id, settled, settled + TTL_MS])?;
             if changed == 1 {
-                transaction.prepare_cached(INSERT_OUTCOME)?.execute(params![
-                    OWNER,
-                    id,
-                    settlement.result.as_bytes()
-                ])?;
+                transaction.prepare_cached(INSERT_OUTCOME)?.execute(params![OWNER, id, settlement.result])?;
             }
         }
     }
