@@ -21,6 +21,8 @@ struct State {
     /// Why the last write was refused, if it was.
     refuses: Option<StoreError>,
     said_at: Option<Timestamp>,
+    /// Whether the log says that writes are refused, and nothing later.
+    is_known: bool,
     left_out: usize,
 }
 
@@ -37,16 +39,18 @@ impl Trouble {
     /// So many requests, the first of them for this, were written; or none was.
     pub(super) fn wrote(&self, operation: &str, requests: usize, refused: Option<&StoreError>, now: Timestamp) {
         let mut state = self.state.lock();
+        state.refuses = refused.cloned();
         match refused {
-            None if state.refuses.is_none() => {}
-            None => {
-                let left_out = std::mem::take(&mut *state).left_out;
+            Some(error) => {
+                state.is_known |= self.say(&mut state, operation, requests, error, now);
+            }
+            // As seldom as the other line: small writes may fit where large ones do not.
+            None if state.is_known => {
+                state.is_known = false;
+                let left_out = std::mem::take(&mut state.left_out);
                 tracing::info!(store = %self.store, left_out, "the store takes writes again");
             }
-            Some(error) => {
-                state.refuses = Some(error.clone());
-                self.say(&mut state, operation, requests, error, now);
-            }
+            None => {}
         }
     }
 
@@ -55,10 +59,10 @@ impl Trouble {
         self.say(&mut self.state.lock(), operation, 1, error, now);
     }
 
-    fn say(&self, state: &mut State, operation: &str, requests: usize, error: &StoreError, now: Timestamp) {
-        if let Some(left_out) = state.speak(requests, now) {
-            tracing::error!(store = %self.store, operation, %error, left_out, "the store did not do what it was asked");
-        }
+    fn say(&self, state: &mut State, operation: &str, requests: usize, error: &StoreError, now: Timestamp) -> bool {
+        let Some(left_out) = state.speak(requests, now) else { return false };
+        tracing::error!(store = %self.store, operation, %error, left_out, "the store did not do what it was asked");
+        true
     }
 }
 
