@@ -17,16 +17,16 @@ const FIRST_OWNER: &str = "owner";
 pub(crate) fn read(path: &Path) -> Result<Tokens, Failed> {
     let text = match std::fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let owner = Owner::parse(FIRST_OWNER).map_err(|error| failed(path, error))?;
+            let owner = Owner::parse(FIRST_OWNER).map_err(|error| failed(path, &error))?;
             let token = add(path, &owner)?;
             eprintln!("{} is new. Its token is shown this once; only its hash is kept:\n  {token}", path.display());
             std::fs::read_to_string(path)
         }
         read => read,
     };
-    let tokens = Tokens::parse(&text.map_err(|error| failed(path, error))?).map_err(|error| failed(path, error))?;
+    let tokens = Tokens::parse(&text.map_err(|error| failed(path, &error))?).map_err(|error| failed(path, &error))?;
     if tokens.is_empty() {
-        return Err(failed(path, "it has no tokens; remove it to have one made"));
+        return Err(failed(path, &"it has no tokens; remove it to have one made"));
     }
     if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
         tracing::warn!(file = %path.display(), "others on this machine can read or change the token file; `chmod 600` it");
@@ -40,17 +40,17 @@ pub(crate) fn add(path: &Path, owner: &Owner) -> Result<String, Failed> {
     let before = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(failed(path, error)),
+        Err(error) => return Err(failed(path, &error)),
     };
     // Not the end of whatever this may be, if it is no token file.
-    Tokens::parse(&before).map_err(|error| failed(path, error))?;
+    Tokens::parse(&before).map_err(|error| failed(path, &error))?;
     let start = match before.as_str() {
         "" => "# OWNER SHA256-OF-TOKEN, one a line\n",
         text if text.ends_with('\n') => "",
         _ => "\n",
     };
     let line = format!("{start}{}\n", Tokens::line(owner, &token));
-    append(path, &line).map_err(|error| failed(path, error))?;
+    append(path, &line).map_err(|error| failed(path, &error))?;
     Ok(token)
 }
 
@@ -60,6 +60,6 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-fn failed(path: &Path, cause: impl ToString) -> Failed {
+fn failed(path: &Path, cause: &impl ToString) -> Failed {
     Failed::Tokens { path: path.display().to_string(), cause: cause.to_string() }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use longhaul::{Server, StoreUrl};
+use longhaul::{EngineLimits, Server, StoreUrl};
 use longhaul_store::Store;
 use tokio::net::TcpSocket;
 use tokio::signal::unix::{SignalKind, signal};
@@ -24,14 +24,18 @@ const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 pub type OpenedStore = Result<Arc<dyn Store>, longhaul::Error>;
 
 /// What a signal means, as the help shows it.
-const STOPPING: &str = "\
-Stopping:
-  Ctrl-C or SIGTERM takes nothing new, gives running tools 10 s to end, and closes the store: then its one file is all of
-  it. A task that has not ended by then fails or is started again by the next server, as its tool says. Queued tasks
-  stay queued. A second signal stops at once. With --stdio, the end of input is such a signal, too.";
-
 fn help() -> String {
-    format!("{STOPPING}\n\n{}", exit::HELP)
+    let drain = EngineLimits::default().drain_ms / 1_000;
+    format!(
+        "\
+Stopping:
+  Ctrl-C or SIGTERM takes nothing new, gives running tools {drain} s to end, and closes the store: then its one file is all
+  of it. A task that has not ended by then fails or is started again by the next server, as its tool says. Queued tasks
+  stay queued. A second signal stops at once. With --stdio, the end of input is such a signal, too.
+
+{}",
+        exit::HELP
+    )
 }
 
 /// Run the server
