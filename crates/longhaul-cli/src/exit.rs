@@ -1,5 +1,6 @@
 //! What the program says when it fails, and the exit codes.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use longhaul_store::StoreError;
@@ -46,6 +47,12 @@ pub enum Failed {
         /// Why.
         cause: String,
     },
+    /// Other machines could connect, and nobody would ask them who they are.
+    #[error(
+        "{0} can be reached from other machines, so callers need tokens: add --token-file FILE (made if it does not \
+         exist), or listen on 127.0.0.1"
+    )]
+    TokenNeeded(SocketAddr),
     /// The command line asks for what cannot be.
     #[error("{0}")]
     Usage(String),
@@ -63,6 +70,7 @@ impl Failed {
             Self::Store(error) => error.code(),
             Self::Operator { code, .. } => code,
             Self::Tokens { .. } => "BAD_TOKEN_FILE",
+            Self::TokenNeeded(_) => "TOKEN_NEEDED",
             Self::Usage(_) => "USAGE",
             Self::System(..) => "SYSTEM",
         }
@@ -77,7 +85,7 @@ impl Failed {
             | Self::Backup(BackupError::From(_) | BackupError::To(_))
             | Self::Store(StoreError::Full(_) | StoreError::Stopped(_))
             | Self::Server(longhaul::Error::Store(_) | longhaul::Error::Stopped(_)) => 4,
-            Self::Server(longhaul::Error::Listen(..) | longhaul::Error::Open(_)) => 5,
+            Self::TokenNeeded(_) | Self::Server(longhaul::Error::Listen(..) | longhaul::Error::Open(_)) => 5,
             _ => 1,
         }
     }

@@ -11,6 +11,7 @@ pub mod exit;
 mod log;
 pub mod operator;
 mod store;
+mod token;
 
 use std::process::ExitCode;
 

@@ -8,6 +8,7 @@ use longhaul_task::{Owner, TaskId, TaskKey};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinHandle;
 
 use crate::exit::Failed;
 
@@ -36,27 +37,44 @@ fn socket(store: &Path) -> PathBuf {
     name.into()
 }
 
-/// Takes orders until the process ends. Whoever holds the store's lock may replace a socket that a dead one left.
-pub(crate) fn listen(store: &Path, engine: Engine) {
+/// A socket that takes orders. It goes with this, so that must happen while the store's lock is held: later, another
+/// server may have put its own there.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    path: PathBuf,
+    listening: JoinHandle<()>,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.listening.abort();
+        // One that cannot be removed is replaced by the next server.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Takes orders. Whoever holds the store's lock may replace a socket that a dead process left.
+pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
     let path = socket(store);
     let _ = std::fs::remove_file(&path);
-    match UnixListener::bind(&path) {
-        Ok(listener) => {
+    let listener = match UnixListener::bind(&path) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "operators cannot reach this server while it runs");
+            return None;
+        }
+    };
+    let listening = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let engine = engine.clone();
             tokio::spawn(async move {
-                while let Ok((stream, _)) = listener.accept().await {
-                    let engine = engine.clone();
-                    tokio::spawn(async move {
-                        if let Err(error) = serve(stream, &engine).await {
-                            tracing::debug!(%error, "an operator's connection broke");
-                        }
-                    });
+                if let Err(error) = serve(stream, &engine).await {
+                    tracing::debug!(%error, "an operator's connection broke");
                 }
             });
         }
-        Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "operators cannot reach this server while it runs");
-        }
-    }
+    });
+    Some(Socket { path, listening })
 }
 
 async fn serve(stream: UnixStream, engine: &Engine) -> std::io::Result<()> {

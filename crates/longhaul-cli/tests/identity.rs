@@ -33,6 +33,52 @@ async fn two_owners(directory: &Path) -> (Server, Client, Client) {
     (server, ada, bob)
 }
 
+/// What `longhaul token new` says, and nothing else.
+async fn new_token(owner: &str, file: &Path) -> String {
+    let mut command = tokio::process::Command::new(longhaul());
+    let output = command.args(["token", "new", owner, "--token-file"]).arg(file).output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+#[tokio::test]
+async fn a_token_can_be_made_for_everybody_who_needs_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    let ada = new_token("ada", &file).await;
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    // As an editor may leave it.
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.trim_end()).unwrap();
+    let bob = new_token("bob", &file).await;
+    let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
+    let mut client = Client::connect(server.address()).await.unwrap();
+    client.token = Some(ada);
+    let id = client.create("echo", json!({ "text": "hers" })).await.unwrap();
+    client.settled(&id).await;
+    client.token = Some(bob);
+    client.get(&id).await.unwrap_err();
+    assert!(!server.log().contains("chmod"), "{}", server.log());
+    assert!(server.stop().await);
+
+    std::fs::write(&file, "dear diary").unwrap();
+    let mut command = tokio::process::Command::new(longhaul());
+    let refused = command.args(["token", "new", "eve", "--token-file"]).arg(&file).output().await.unwrap();
+    assert!(!refused.status.success() && refused.stdout.is_empty());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "dear diary", "it was no token file");
+}
+
+#[tokio::test]
+async fn a_token_file_that_others_can_read_is_used_with_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    new_token("ada", &file).await;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
+    assert!(server.log().contains("chmod 600"), "{}", server.log());
+    assert!(server.stop().await);
+}
+
 #[tokio::test]
 async fn a_token_file_is_made_for_its_user_alone_and_shows_its_token_once() {
     let directory = tempfile::tempdir().unwrap();
@@ -149,7 +195,7 @@ async fn without_tokens_only_this_machine_is_served() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let (code, said) = refused(&["--store", "memory:", "--listen", address]).await;
         assert_eq!(code, 5, "{said}");
-        assert!(said.contains("without a token file the server listens on this machine only"), "{said}");
+        assert!(said.contains("add --token-file FILE"), "{said}");
         assert!(said.contains(&address.replace(":0", "")) && said.contains("[TOKEN_NEEDED]"), "{said}");
         assert!(!said.contains("is listening on"), "{said}");
     }

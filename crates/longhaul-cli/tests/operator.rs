@@ -5,7 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use support::{Client, Launch, Server, longhaul};
+use support::{Client, Launch, Server, longhaul, names};
 
 /// What a command said, and its exit code.
 struct Said {
@@ -48,7 +48,7 @@ impl Said {
 }
 
 struct World {
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
     file: PathBuf,
     store: String,
 }
@@ -58,7 +58,7 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("tasks.db");
         let store = url(&file);
-        Self { _directory: directory, file, store }
+        Self { directory, file, store }
     }
 
     async fn server(&self) -> (Server, Client) {
@@ -219,6 +219,8 @@ async fn a_store_that_cannot_be_used_is_refused_with_its_own_word() {
         let serve = run(&["serve", "--listen", "127.0.0.1:0", "--store", &store]).await;
         serve.fails(4, word);
         assert_eq!(std::fs::read(&file).unwrap(), bytes, "{name} was touched");
+        let litter = |at: &String| at.starts_with(name) && at != name;
+        assert_eq!(names(world.directory.path()).into_iter().find(litter), None);
         if name != "scribbled.db" {
             run(&["task", "list", "--store", &store]).await.fails(4, word);
             run(&["task", "get", &id, "--store", &store]).await.fails(4, word);
@@ -244,10 +246,13 @@ async fn a_wrong_command_line_has_its_own_exit_code() {
         &["task"],
         &["task", "get"],
         &["task", "list", "--limit", "many"],
+        &["task", "list", "--limit", "0"],
         &["task", "list", "--store", "tape:reel7"],
         &["task", "list", "--store", "memory:"],
         &["store", "backup"],
         &["serve", "--listen", "nowhere"],
+        &["serve", "--listen", "8377"],
+        &["token", "new", "", "--token-file", "/dev/null"],
         &["serve", "--log-format", "xml"],
     ] {
         let said = run(arguments).await;
@@ -258,13 +263,56 @@ async fn a_wrong_command_line_has_its_own_exit_code() {
 
 #[tokio::test]
 async fn every_help_text_tells_the_exit_codes() {
-    for command in [&[][..], &["serve"], &["task", "list"], &["task", "get"], &["task", "cancel"], &["store", "backup"]]
-    {
+    let commands = [
+        &[][..],
+        &["serve"],
+        &["task"],
+        &["task", "list"],
+        &["task", "get"],
+        &["task", "cancel"],
+        &["store"],
+        &["store", "backup"],
+        &["token"],
+        &["token", "new"],
+    ];
+    for command in commands {
         let help = run(&[command, &["--help"]].concat()).await.ok();
         for line in
             ["Exit codes:", "0  done", "2  the command line is wrong", "3  there is no such task", "4  the store"]
         {
             assert!(help.contains(line), "{command:?} does not say {line:?}:\n{help}");
         }
+        if command.first() != Some(&"serve") {
+            assert!(!help.contains("memory:"), "{command:?} offers what it cannot do:\n{help}");
+        }
+        if command.first() == Some(&"task") {
+            assert!(help.contains("input_required"), "{command:?} does not say what clients see:\n{help}");
+        }
     }
+    assert!(run(&["serve", "--help"]).await.ok().contains("10 s"), "how long a stop takes");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_store_or_an_address_is_said_with_the_way_out() {
+    let world = World::new();
+    let serve = async |flag: &str, value: &str| run(&["serve", "--listen", "127.0.0.1:0", flag, value]).await;
+    let typo = serve("--store", &url(&world.beside("tsaks/tasks.db"))).await;
+    typo.fails(4, "STORE_NO_DIRECTORY");
+    assert_eq!(names(world.directory.path()), [""; 0], "a typing error makes no directory");
+    let directory = serve("--store", &url(world.directory.path())).await;
+    directory.fails(4, "STORE_IS_A_DIRECTORY");
+    assert!(directory.err.contains("such as") && directory.err.contains("tasks.db"), "{}", directory.err);
+    std::fs::write(&world.file, "").unwrap();
+    run(&["task", "list", "--store", &world.store]).await.fails(4, "STORE_EMPTY");
+    let wide_open = run(&["serve", "--listen", "0.0.0.0:0", "--store", &world.store]).await;
+    wide_open.fails(5, "TOKEN_NEEDED");
+    assert!(wide_open.err.contains("--token-file FILE"), "{}", wide_open.err);
+    let no_port = run(&["serve", "--listen", "8377"]).await;
+    assert!(no_port.err.contains("such as 127.0.0.1:8377"), "{}", no_port.err);
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    run(&["serve", "--listen", &address, "--store", &world.store]).await.fails(5, "CANNOT_LISTEN");
+    assert_eq!(std::fs::read(&world.file).unwrap(), b"", "the store was not touched");
+    assert_eq!(names(world.directory.path()), ["tasks.db"]);
 }

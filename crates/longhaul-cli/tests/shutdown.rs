@@ -5,7 +5,7 @@ mod support;
 use rustix::process::Signal;
 use serde_json::json;
 use support::raw::{Connection, Request};
-use support::{Client, Launch, Server};
+use support::{Client, Launch, Server, names};
 
 async fn start(file: &std::path::Path) -> (Server, Client) {
     let server = Launch::conformance().store(file).start().await;
@@ -108,5 +108,34 @@ async fn an_idle_server_ends_well_on_either_signal() {
         server.signal(signal);
         assert_eq!(server.exit_code().await, Some(0), "{signal:?}");
         drop(client);
+    }
+}
+
+#[tokio::test]
+async fn after_a_clean_stop_one_file_is_the_whole_store() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("tasks.db");
+        let (server, mut client) = start(&file).await;
+        let mut settled = Vec::new();
+        for n in 0..50 {
+            let id = client.create("echo", json!({ "text": format!("number {n}") })).await.unwrap();
+            settled.push(client.settled(&id).await);
+        }
+        assert!(names(directory.path()).contains(&"tasks.db.sock".to_owned()));
+        server.signal(signal);
+        assert_eq!(server.exit_code().await, Some(0));
+        assert_eq!(names(directory.path()), ["tasks.db"], "after {signal:?}");
+
+        let elsewhere = tempfile::tempdir().unwrap();
+        let copy = elsewhere.path().join("copy.db");
+        std::fs::copy(&file, &copy).unwrap();
+        let (server, mut client) = start(&copy).await;
+        for task in &settled {
+            let id = task.value["taskId"].as_str().unwrap();
+            assert_eq!(client.get(id).await.unwrap().value["result"], task.value["result"]);
+        }
+        assert!(server.stop().await);
+        assert_eq!(names(elsewhere.path()), ["copy.db"]);
     }
 }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use longhaul::Limits;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use support::{VERSION, in_time, longhaul};
+use support::{VERSION, in_time, longhaul, names};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -316,6 +316,7 @@ async fn tasks_survive_into_the_next_process() {
     let after = pipe.result("tasks/get", json!({ "taskId": done })).await;
     assert_eq!(after, before);
     assert_eq!(pipe.finish().await, (vec![], Some(0)));
+    assert_eq!(names(directory.path()), ["tasks.db"], "the end of input is a clean stop");
 }
 
 #[tokio::test]

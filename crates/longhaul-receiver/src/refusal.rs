@@ -18,8 +18,8 @@ pub(crate) fn of_engine(error: &EngineError) -> RpcError {
             RpcError::internal(error.to_string())
         }
         EngineError::Store(cause) => {
-            // The cause may name files and disks: it is for the operator.
-            tracing::error!(%cause, "the store did not do what it was asked");
+            // The cause may name files and disks: it is for the operator, and the store itself puts it into the log.
+            tracing::debug!(%cause, "a request was refused because of the store");
             RpcError::internal("The server could not store this. Nothing was changed; try again later.")
         }
     };

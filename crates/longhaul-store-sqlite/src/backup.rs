@@ -83,7 +83,7 @@ fn open_source(from: &Path) -> Result<Connection, OpenError> {
     check::header(from)?;
     let source = connection::reader(from).map_err(|error| OpenError::sqlite(from, &error))?;
     match migration::version(&source, from, MIGRATIONS.len())? {
-        0 => Err(OpenError::Missing { path: from.to_owned() }),
+        0 => Err(OpenError::Empty { path: from.to_owned() }),
         _ => Ok(source),
     }
 }

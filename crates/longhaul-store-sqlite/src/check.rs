@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::OpenError;
+use crate::{OpenError, file};
 
 /// Files up to this size are read through when they are opened: that takes a fraction of a second.
 ///
@@ -20,6 +20,9 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Refuses what is no SQLite file or not a whole one, before SQLite gets to touch it. An empty file may become one.
 pub(crate) fn header(path: &Path) -> Result<(), OpenError> {
     let mut head = Vec::with_capacity(18);
+    if path.is_dir() {
+        return Err(OpenError::Directory { path: path.to_owned() });
+    }
     let read = File::open(path).and_then(|file| {
         (&file).take(18).read_to_end(&mut head)?;
         Ok(file.metadata()?.len())
@@ -34,7 +37,7 @@ pub(crate) fn header(path: &Path) -> Result<(), OpenError> {
     match head.strip_prefix(MAGIC) {
         _ if head.is_empty() => Ok(()),
         // A crash may leave a torn page at the end; then the log still has it.
-        Some(&[high, low]) if bytes % page_bytes(high, low) != 0 && !has_log(path) => {
+        Some(&[high, low]) if bytes % page_bytes(high, low) != 0 && !file::has_log(path) => {
             let cause = format!("it was cut off after {bytes} bytes");
             Err(OpenError::Damaged { path: path.to_owned(), cause })
         }
@@ -49,12 +52,6 @@ fn page_bytes(high: u8, low: u8) -> u64 {
         0 | 1 => 65_536,
         bytes => bytes.into(),
     }
-}
-
-fn has_log(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }
 
 /// Refuses what is damaged.

@@ -6,11 +6,14 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
-use crate::Synchronous;
 use crate::row::to_sql;
+use crate::{Synchronous, file};
 
 /// How long to wait for another program that has the file: a person with a shell, a backup tool.
 const BUSY_MS_MAX: u64 = 5_000;
+
+/// How long a store that is closed waits for others who read it.
+const FOLD_MS_MAX: u64 = 1_000;
 
 /// Pages in the log before they are moved into the database (16 MiB). Larger moves pages that change often less often;
 /// smaller keeps the log short and the pause at the end of a commit with it.
@@ -35,6 +38,8 @@ const STATEMENTS_MAX: usize = 64;
 pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | shared_flags())?;
     set_up(&connection, WRITER_CACHE_KIB)?;
+    // A store that is refused keeps its log as it is.
+    keep_log(&connection, file::has_log(path))?;
     Ok(connection)
 }
 
@@ -47,7 +52,31 @@ pub(crate) fn prepare_to_write(connection: &Connection, synchronous: Synchronous
     }
     connection.pragma_update(None, "synchronous", synchronous.as_str())?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
+    // From here on only [`fold`] does, and not a connection that is dropped because nothing can be trusted any more.
+    keep_log(connection, true)
+}
+
+/// Moves the log into the file, so that the file alone is the store. Without a log it can also be read where nothing can
+/// be written.
+pub(crate) fn fold(connection: &Connection) -> rusqlite::Result<()> {
+    let mode = connection.pragma_update_and_check(None, "journal_mode", "delete", |row| row.get::<_, String>(0));
+    if mode.is_ok_and(|mode| mode == "delete") {
+        return Ok(());
+    }
+    // Somebody else looks at it: a person with a shell, a backup. Then the log stays, but empty.
+    connection.busy_timeout(Duration::from_millis(FOLD_MS_MAX))?;
+    let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if is_busy {
+        let why = "another program is reading it".to_owned();
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), Some(why)));
+    }
+    Ok(())
+}
+
+/// Whether the log outlives the last connection.
+fn keep_log(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep).map(|_| ())
 }
 
 /// Lets the file grow up to that size.

@@ -1,5 +1,7 @@
 //! The writer's side: one connection, one transaction at a time.
 
+use std::path::{Path, PathBuf};
+
 use longhaul_store::embedded::{Disk, DiskError};
 use longhaul_task::{
     Json, NodeId, Outcome, Phase, Progress, QuestionKey, Questions, Record, Retention, Run, Task, TaskKey, Timestamp,
@@ -7,6 +9,7 @@ use longhaul_task::{
 };
 use rusqlite::{Connection, params};
 
+use crate::connection;
 use crate::lock::Lock;
 use crate::row::{on_crash_word, outcome_word, select_task, time_to_sql, to_sql};
 use crate::session::Session;
@@ -78,6 +81,10 @@ const DELETE: [&str; 5] = [
     "DELETE FROM record WHERE owner = ?1 AND id = ?2",
 ];
 const INSERT_SECRET: &str = "INSERT INTO secret (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+const INSERT_CHECK: &str = "INSERT OR REPLACE INTO secret (name, value) VALUES ('check', zeroblob(?1))";
+const DELETE_CHECK: &str = "DELETE FROM secret WHERE name = 'check'";
+/// More than fits into what is left at the end of a page.
+const CHECK_BYTES: i64 = 64 << 10;
 const SECRET: &str = "SELECT value FROM secret WHERE name = ?1";
 
 /// The writer's connection, and the lock that makes it the only one.
@@ -85,12 +92,13 @@ const SECRET: &str = "SELECT value FROM secret WHERE name = ?1";
 pub(crate) struct SqliteDisk {
     // Before the lock: the file is closed when the next process gets in.
     session: Session,
+    path: PathBuf,
     _lock: Lock,
 }
 
 impl SqliteDisk {
-    pub(crate) fn new(connection: Connection, lock: Lock) -> Self {
-        Self { session: Session::new(connection), _lock: lock }
+    pub(crate) fn new(path: &Path, connection: Connection, lock: Lock) -> Self {
+        Self { session: Session::new(connection), path: path.to_owned(), _lock: lock }
     }
 
     fn write_outcome(&self, key: &TaskKey, outcome: &Outcome) -> Result<(), DiskError> {
@@ -329,6 +337,22 @@ impl Disk for SqliteDisk {
         self.session.execute(INSERT_SECRET, params![name, fresh])?;
         let secret = self.session.row(SECRET, [name], |mut columns| columns.secret())?;
         secret.ok_or_else(|| DiskError::Untrusted(format!("the secret {name:?} was written and is not there")))
+    }
+
+    fn check(&mut self) -> Result<(), DiskError> {
+        self.session.execute(INSERT_CHECK, [CHECK_BYTES])?;
+        self.session.execute(DELETE_CHECK, []).map(|_| ())
+    }
+
+    fn name(&self) -> String {
+        format!("sqlite:{}", self.path.display())
+    }
+
+    fn close(&mut self) {
+        if let Err(error) = connection::fold(&self.session.connection) {
+            let store = self.path.display();
+            tracing::warn!(%store, %error, "the store has more than one file: a copy needs the -wal file beside it too");
+        }
     }
 }
 

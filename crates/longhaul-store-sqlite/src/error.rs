@@ -43,6 +43,20 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// It is a directory.
+    #[error("{} is a directory; a store is a file, such as {}", path.display(), path.join("tasks.db").display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There is no directory to keep it in.
+    #[error("there is no directory {} for the store {}", directory.display(), path.display())]
+    NoDirectory {
+        /// The store.
+        path: PathBuf,
+        /// The directory.
+        directory: PathBuf,
+    },
     /// It is a database of another program.
     #[error("the database {} belongs to another program", path.display())]
     Foreign {
@@ -65,6 +79,12 @@ pub enum OpenError {
         /// What the system said.
         cause: String,
     },
+    /// Nothing can be written where it is.
+    #[error("the store {} is on a file system that is read-only", path.display())]
+    ReadOnly {
+        /// The store.
+        path: PathBuf,
+    },
     /// There is no room to open it.
     #[error("there is no room left to open the store {}: {cause}", path.display())]
     Full {
@@ -77,6 +97,12 @@ pub enum OpenError {
     #[error("there is no store {}", path.display())]
     Missing {
         /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The file is there, with nothing in it.
+    #[error("the file {} is empty; it becomes a store when a server opens it", path.display())]
+    Empty {
+        /// The file.
         path: PathBuf,
     },
     /// Something else.
@@ -96,11 +122,15 @@ impl OpenError {
             Self::Locked { .. } => "STORE_LOCKED",
             Self::Newer { .. } => "STORE_NEWER",
             Self::NotADatabase { .. } => "STORE_NOT_A_DATABASE",
+            Self::Directory { .. } => "STORE_IS_A_DIRECTORY",
+            Self::NoDirectory { .. } => "STORE_NO_DIRECTORY",
             Self::Foreign { .. } => "STORE_FOREIGN",
             Self::Damaged { .. } => "STORE_DAMAGED",
             Self::Permission { .. } => "STORE_PERMISSION",
+            Self::ReadOnly { .. } => "STORE_READ_ONLY",
             Self::Full { .. } => "STORE_FULL",
             Self::Missing { .. } => "STORE_MISSING",
+            Self::Empty { .. } => "STORE_EMPTY",
             Self::Failed { .. } => "STORE_OPEN_FAILED",
         }
     }
@@ -109,9 +139,10 @@ impl OpenError {
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         let (path, cause) = (path.to_owned(), error.to_string());
         match error.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Permission { path, cause },
+            io::ErrorKind::PermissionDenied => Self::Permission { path, cause },
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path, cause },
-            io::ErrorKind::IsADirectory => Self::NotADatabase { path },
+            io::ErrorKind::IsADirectory => Self::Directory { path },
             _ => Self::Failed { path, cause },
         }
     }

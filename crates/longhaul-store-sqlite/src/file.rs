@@ -68,9 +68,7 @@ pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
 /// Brings the log that a dead process left to the disk. What it wrote last may only be in the system's memory yet, and
 /// whoever reads it from here on must be able to rely on it.
 pub(crate) fn sync_log(path: &Path) -> io::Result<()> {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    match OpenOptions::new().write(true).open(log) {
+    match OpenOptions::new().write(true).open(beside(path, "-wal")) {
         Ok(log) => log.sync_all(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -92,8 +90,28 @@ fn sync_directory(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Removes a file that was made here and did not become a store, with what SQLite has put beside it.
+pub(crate) fn remove(path: &Path) {
+    for file in [beside(path, "-wal"), beside(path, "-shm"), beside(path, "-journal"), path.to_owned()] {
+        // That it cannot be removed, or was never there, is not what went wrong.
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+/// Whether there is a log with something in it.
+pub(crate) fn has_log(path: &Path) -> bool {
+    std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// The file beside `path` whose name ends so.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
 /// The directory that holds `path`.
-fn directory(path: &Path) -> &Path {
+pub(crate) fn directory(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

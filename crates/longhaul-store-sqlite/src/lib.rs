@@ -35,6 +35,7 @@
 //! | size of the file | [`Options::file_bytes_max`], else the disk |
 //! | size of the log before it is moved into the file | 16 MiB, longer while somebody reads |
 //! | wait for another program's lock on the file | 5 s |
+//! | wait for others who read, when it is closed | 1 s |
 //! | connections that read | 16 |
 //! | size up to which a file is read through when it is opened | 64 MiB |
 
@@ -57,5 +58,5 @@ pub use backup::{Backup, BackupError, backup};
 pub use error::OpenError;
 #[doc(hidden)]
 pub use open::Synchronous;
-pub use open::{Options, open, open_read_only};
+pub use open::{Options, create_directory, open, open_read_only};
 pub use reader::SqliteReader;

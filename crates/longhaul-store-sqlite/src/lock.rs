@@ -2,40 +2,80 @@
 //!
 //! SQLite itself would let two processes in, and each would believe its cache. The lock also proves that every attempt
 //! of an older process is dead, which is what recovery stands on.
+//!
+//! The file goes when the lock is let go. That is safe, because only whoever holds the lock removes the file, and a lock
+//! counts only if the file is still there under its name: a process that got hold of one that was removed meanwhile
+//! tries again with the next.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use crate::OpenError;
 
-/// Holds the lock. The file stays when it is let go: deleting it would let two processes lock two files of one name.
+/// How often a lock may turn out to be one of a file that was just removed. Each time, another process has opened and
+/// closed the store in between.
+const TRIES_MAX: usize = 1_000;
+
+/// Holds the lock.
 #[derive(Debug)]
 pub(crate) struct Lock {
+    path: PathBuf,
     _held: File,
 }
 
 impl Lock {
     /// Takes the lock of that store, or says who has it.
-    pub(crate) fn take(path: &Path) -> Result<Self, OpenError> {
-        let lock = lock_path(path);
-        let io = |error: &std::io::Error| OpenError::io(&lock, error);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut file = crate::file::private(&mut options).open(&lock).map_err(|error| io(&error))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let pid = holder(&mut file);
-                return Err(OpenError::Locked { path: path.to_owned(), lock, pid });
+    pub(crate) fn take(store: &Path) -> Result<Self, OpenError> {
+        let path = lock_path(store);
+        let io = |error: io::Error| OpenError::io(store, &error);
+        for _ in 0..TRIES_MAX {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false);
+            let mut file = crate::file::private(&mut options).open(&path).map_err(io)?;
+            match file.try_lock() {
+                Ok(()) if has_its_name(&file, &path).map_err(io)? => {}
+                Ok(()) => continue,
+                Err(TryLockError::WouldBlock) => {
+                    let pid = holder(&mut file);
+                    return Err(OpenError::Locked { path: store.to_owned(), lock: path, pid });
+                }
+                Err(TryLockError::Error(error)) => return Err(io(error)),
             }
-            Err(TryLockError::Error(error)) => return Err(io(&error)),
+            // Only for people to read; the lock itself is the system's.
+            file.set_len(0).map_err(io)?;
+            writeln!(file, "{}", std::process::id()).map_err(io)?;
+            return Ok(Self { path, _held: file });
         }
-        // Only for people to read; the lock itself is the system's.
-        file.set_len(0).map_err(|error| io(&error))?;
-        writeln!(file, "{}", std::process::id()).map_err(|error| io(&error))?;
-        Ok(Self { _held: file })
+        Err(OpenError::Locked { path: store.to_owned(), lock: path, pid: None })
     }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While it is still held. One that cannot be removed does no harm: it is a lock only while somebody holds it.
+        #[cfg(unix)]
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Whether the file is the one that has this name now.
+#[cfg(unix)]
+fn has_its_name(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+
+    let ours = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Nobody removes it here.
+#[cfg(not(unix))]
+fn has_its_name(_file: &File, _path: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// `NAME.lock` beside `NAME`.
@@ -51,4 +91,32 @@ fn holder(file: &mut File) -> Option<u32> {
     file.rewind().ok()?;
     file.take(32).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn however_often_it_is_let_go_and_removed_only_one_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = directory.path().join("tasks.db");
+        let (holders, turns) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|threads| {
+            for _ in 0..8 {
+                threads.spawn(|| {
+                    while turns.load(Ordering::SeqCst) < 2_000 {
+                        let Ok(lock) = Lock::take(&store) else { continue };
+                        assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "two have it");
+                        turns.fetch_add(1, Ordering::SeqCst);
+                        holders.fetch_sub(1, Ordering::SeqCst);
+                        drop(lock);
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
 }

@@ -44,7 +44,8 @@ impl Synchronous {
     }
 }
 
-/// Opens a store for this process alone, and makes it if there is none. The file is private to its user.
+/// Opens a store for this process alone, and makes it if there is none, in a directory that must be there. The file is
+/// private to its user. One that is refused is left as it was, and nothing is left beside it.
 ///
 /// ```
 /// # let directory = tempfile::tempdir().unwrap();
@@ -70,20 +71,45 @@ pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteReader, OpenError>
     let path = path.as_ref();
     check::header(path)?;
     let connection = connection::reader(path).map_err(|error| OpenError::sqlite(path, &error))?;
-    let version = migration::version(&connection, path, MIGRATIONS.len())?;
-    if version < MIGRATIONS.len() {
-        let cause = format!("it has version {version}, and must be opened by a server once to become current");
-        return Err(OpenError::Failed { path: path.to_owned(), cause });
+    match migration::version(&connection, path, MIGRATIONS.len())? {
+        0 => return Err(OpenError::Empty { path: path.to_owned() }),
+        version if version < MIGRATIONS.len() => {
+            let cause = format!("it has version {version}, and must be opened by a server once to become current");
+            return Err(OpenError::Failed { path: path.to_owned(), cause });
+        }
+        _ => {}
     }
     Ok(SqliteReader::new(path.to_owned()))
 }
 
+/// Makes the directory that a store at this path is kept in, private, with everything above it. [`open`] makes none: a
+/// path with a typing error would become a new, empty store.
+pub fn create_directory(path: impl AsRef<Path>) -> Result<(), OpenError> {
+    let path = path.as_ref();
+    file::create_directory(path).map_err(|error| OpenError::io(path, &error))
+}
+
 fn open_disk(path: &Path, options: &Options) -> Result<(SqliteDisk, SqliteReader), OpenError> {
     let io = |error: std::io::Error| OpenError::io(path, &error);
-    file::create_directory(path).map_err(io)?;
+    if path.is_dir() {
+        return Err(OpenError::Directory { path: path.to_owned() });
+    }
+    if !file::directory(path).is_dir() {
+        let directory = file::directory(path).to_owned();
+        return Err(OpenError::NoDirectory { path: path.to_owned(), directory });
+    }
     let path = &*file::own_name(path).map_err(io)?;
     let lock = Lock::take(path)?;
     let is_new = file::create(path).map_err(io)?;
+    let opened = open_file(path, is_new, options);
+    if is_new && opened.is_err() {
+        file::remove(path);
+    }
+    Ok((SqliteDisk::new(path, opened?, lock), SqliteReader::new(path.to_owned())))
+}
+
+fn open_file(path: &Path, is_new: bool, options: &Options) -> Result<Connection, OpenError> {
+    let io = |error: std::io::Error| OpenError::io(path, &error);
     if file::has_other_names(path).map_err(io)? {
         let cause = "it has a second name (a hard link), under which another process could use it unnoticed".into();
         return Err(OpenError::Failed { path: path.to_owned(), cause });
@@ -97,7 +123,7 @@ fn open_disk(path: &Path, options: &Options) -> Result<(SqliteDisk, SqliteReader
         // The rows of a file whose name is lost are lost.
         file::sync_name(path).map_err(io)?;
     }
-    Ok((SqliteDisk::new(connection, lock), SqliteReader::new(path.to_owned())))
+    Ok(connection)
 }
 
 fn open_writer(path: &Path, options: &Options) -> Result<Connection, OpenError> {

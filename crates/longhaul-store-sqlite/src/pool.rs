@@ -1,7 +1,7 @@
 //! A few reading connections, each used by one thread at a time.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use longhaul_store::embedded::DiskError;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
@@ -17,12 +17,13 @@ const CONNECTIONS_MAX: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Pool {
     path: PathBuf,
+    is_closed: AtomicBool,
     places: [Mutex<Option<Box<Session>>>; CONNECTIONS_MAX],
 }
 
 impl Pool {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, places: std::array::from_fn(|_| Mutex::default()) }
+        Self { path, is_closed: AtomicBool::new(false), places: std::array::from_fn(|_| Mutex::default()) }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -36,9 +37,20 @@ impl Pool {
         let mut place = around.find_map(Mutex::try_lock).unwrap_or_else(|| self.places[home].lock());
         let session = match place.take() {
             Some(session) => session,
+            None if self.is_closed.load(Ordering::SeqCst) => {
+                return Err(DiskError::Failed("the store is closed".into()));
+            }
             None => Box::new(Session::new(connection::reader(&self.path).map_err(disk_error)?)),
         };
         Ok(MutexGuard::map(place, |place| place.insert(session)))
+    }
+
+    /// Closes every connection, and opens none any more. Reads that have begun are waited for.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        for place in &self.places {
+            *place.lock() = None;
+        }
     }
 }
 

@@ -63,6 +63,10 @@ impl SqliteReader {
 }
 
 impl Reader for SqliteReader {
+    fn close(&self) {
+        self.pool.close();
+    }
+
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
         let params = [key.owner.as_str(), key.id.as_str()];
         self.pool.take()?.row(SELECT, params, |columns| columns.snapshot(Some(key)))

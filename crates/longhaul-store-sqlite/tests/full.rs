@@ -30,8 +30,10 @@ async fn all_there(store: &Embedded, count: u64) {
 
 async fn fills_up_and_goes_on(path: &Path, options: &Options) {
     let store = open(path, options, SystemClock).unwrap();
+    store.check().await.unwrap();
     let count = fill(&store).await;
     assert!(count > 10, "{count} tasks were room for");
+    assert_eq!(store.check().await.unwrap_err().code(), "STORE_FULL");
     all_there(&store, count).await;
 
     store.close().await;
@@ -40,9 +42,12 @@ async fn fills_up_and_goes_on(path: &Path, options: &Options) {
     let error = store.create(new_task(count, 2_000)).await.unwrap_err();
     assert_eq!(error.code(), "STORE_FULL", "{error}");
 
+    assert_eq!(store.check().await.unwrap_err().code(), "STORE_FULL");
+
     for n in 0..count / 2 {
         delete(&store, n).await.unwrap();
     }
+    store.check().await.unwrap();
     for n in 0..count / 4 {
         store.create(new_task(n, 2_000)).await.unwrap();
     }
@@ -116,7 +121,9 @@ mod disk {
 
         // Somebody makes room.
         let remount = ["-o", "remount,size=64m"];
+        assert_eq!(store.check().await.unwrap_err().code(), "STORE_FULL");
         assert!(Command::new("mount").args(remount).arg(disk.0.path()).status().unwrap().success());
+        store.check().await.expect("it finds out by itself");
         store.create(new_task(count, 2_000)).await.unwrap();
         all_there(&store, count + 1).await;
     }

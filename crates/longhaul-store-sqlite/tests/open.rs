@@ -61,7 +61,71 @@ fn what_is_no_database_is_refused_and_left_alone() {
         assert_eq!(open_read_only(&path).unwrap_err().code(), "STORE_NOT_A_DATABASE");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
-    assert_eq!(refusal(directory.path()).code(), "STORE_NOT_A_DATABASE");
+    assert_eq!(refusal(directory.path()).code(), "STORE_IS_A_DIRECTORY");
+    assert_eq!(open_read_only(directory.path()).unwrap_err().code(), "STORE_IS_A_DIRECTORY");
+}
+
+#[tokio::test]
+async fn a_refused_store_has_nothing_beside_it_that_was_not_there() {
+    let (directory, path) = place();
+    closed_store(&path, 1).await;
+    let whole = fs::read(&path).unwrap();
+    let mut scribbled = whole.clone();
+    scribbled[4_096..8_192].fill(0x5a);
+    for (bytes, code) in [
+        (b"dear diary".to_vec(), "STORE_NOT_A_DATABASE"),
+        (whole[..whole.len() - 100].to_vec(), "STORE_DAMAGED"),
+        (scribbled, "STORE_DAMAGED"),
+    ] {
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(refusal(&path).code(), code);
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        assert_eq!(names(directory.path()), ["tasks.db"]);
+    }
+    refusal(directory.path());
+    assert_eq!(names(directory.path()), ["tasks.db"]);
+}
+
+/// A store as a crash leaves it: the log not yet in the file.
+#[tokio::test]
+async fn a_refused_store_keeps_its_log() {
+    let (directory, path) = place();
+    let store = opened(&path);
+    create(&store, 1).await;
+    sql(&path, "PRAGMA user_version = 9");
+    let left = TempDir::new().unwrap();
+    for name in ["tasks.db", "tasks.db-wal"] {
+        fs::copy(directory.path().join(name), left.path().join(name)).unwrap();
+    }
+    let copy = left.path().join("tasks.db");
+    let before = (fs::read(&copy).unwrap(), fs::read(left.path().join("tasks.db-wal")).unwrap());
+    assert_eq!(refusal(&copy).code(), "STORE_NEWER");
+    assert_eq!((fs::read(&copy).unwrap(), fs::read(left.path().join("tasks.db-wal")).unwrap()), before);
+    drop(store);
+}
+
+#[test]
+fn a_directory_with_a_typing_error_is_not_made() {
+    let directory = TempDir::new().unwrap();
+    let error = refusal(&directory.path().join("tsaks/tasks.db"));
+    assert_eq!(error.code(), "STORE_NO_DIRECTORY");
+    assert!(error.to_string().contains("tsaks for the store"), "{error}");
+    assert_eq!(names(directory.path()), [""; 0]);
+}
+
+#[test]
+fn a_file_with_nothing_in_it_is_not_a_store_yet() {
+    let (_directory, path) = place();
+    fs::write(&path, "").unwrap();
+    assert_eq!(open_read_only(&path).unwrap_err().code(), "STORE_EMPTY");
+    opened(&path);
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }
 
 #[tokio::test]
@@ -150,27 +214,33 @@ async fn every_file_of_a_store_is_its_users_alone() {
 
     let directory = TempDir::new().unwrap();
     let new_directory = directory.path().join("of/its/own");
-    let store = opened(&new_directory.join("tasks.db"));
+    let path = new_directory.join("tasks.db");
+    longhaul_store_sqlite::create_directory(&path).unwrap();
+    let store = opened(&path);
     create(&store, 1).await;
-    let mut names = Vec::new();
     for entry in fs::read_dir(&new_directory).unwrap() {
         let entry = entry.unwrap();
         assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
-        names.push(entry.file_name().into_string().unwrap());
     }
-    names.sort();
-    assert_eq!(names, ["tasks.db", "tasks.db-shm", "tasks.db-wal", "tasks.db.lock"]);
+    assert_eq!(names(&new_directory), ["tasks.db", "tasks.db-shm", "tasks.db-wal", "tasks.db.lock"]);
     assert_eq!(new_directory.metadata().unwrap().permissions().mode() & 0o777, 0o700);
 }
 
 #[tokio::test]
 async fn a_closed_store_is_one_file_and_can_be_opened_again_at_once() {
-    let (_directory, path) = place();
+    let (directory, path) = place();
     for n in 0..5 {
         let store = opened(&path);
         create(&store, n).await;
+        let other_handle = store.clone();
         store.close().await;
-        assert!(!path.with_file_name("tasks.db-wal").exists(), "the log is in the file");
+        assert_eq!(names(directory.path()), ["tasks.db"]);
+        let late = other_handle.create(common::new_task(99, 100)).await.unwrap_err();
+        assert_eq!(late.code(), "STORE_STOPPED", "{late}");
+        assert!(other_handle.read(&key(98)).await.is_err());
+        other_handle.close().await;
+        open_read_only(&path).unwrap().read(&key(n)).unwrap().unwrap();
+        assert_eq!(names(directory.path()), ["tasks.db"], "looking leaves nothing behind");
     }
     let store = opened(&path);
     for n in 0..5 {
@@ -193,8 +263,9 @@ async fn an_operator_can_look_at_a_store_that_a_server_has() {
     let page = look.list(&Listing { owner: None, after: None, limit: 10 }).unwrap();
     assert_eq!(page.tasks.len(), 2);
 
-    // Also when the server is gone.
+    // Also when the server is gone. It could not remove a log that somebody looks at, but there is nothing in it.
     store.close().await;
+    assert_eq!(fs::metadata(path.with_file_name("tasks.db-wal")).unwrap().len(), 0);
     assert_eq!(look.read(&key(1)).unwrap().unwrap().task, settled);
     assert!(open_read_only(&path).unwrap().read(&key(2)).unwrap().is_some());
 }

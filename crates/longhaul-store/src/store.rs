@@ -71,6 +71,16 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Resolves when the store can promise nothing any more, with the reason.
     async fn stopped(&self) -> String;
+
+    /// Whether it takes writes: what the last one met. After a failure it tries one, so that it notices when it is well
+    /// again.
+    async fn check(&self) -> Result<(), StoreError> {
+        self.now().await.map(|_| ())
+    }
+
+    /// Carries out what has been asked, lets go of whatever it lives on, and returns when that can be opened again.
+    /// Every handle is closed with it: later calls are refused.
+    async fn close(&self) {}
 }
 
 /// A task to be made, with its arguments.

@@ -1,5 +1,6 @@
 //! A whole server: tools, a store, an endpoint.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -86,8 +87,17 @@ impl Server {
         self
     }
 
-    /// Starts the engine on a store. What a dead process left behind is dealt with before this returns.
+    /// Starts the engine on a store. What a dead process left behind is dealt with before this returns. The store is
+    /// closed when the server ends, or if it does not start.
     pub async fn start(self, store: Arc<dyn Store>) -> Result<Started, Error> {
+        let started = self.start_on(Arc::clone(&store)).await;
+        if started.is_err() {
+            store.close().await;
+        }
+        started
+    }
+
+    async fn start_on(self, store: Arc<dyn Store>) -> Result<Started, Error> {
         let mut catalogue = Catalogue::default();
         let mut tools = Vec::with_capacity(self.tools.len());
         for tool in self.tools {
@@ -98,7 +108,8 @@ impl Server {
         let engine = Engine::start(store, tools, self.engine_limits, Arc::new(SystemChance)).await?;
         let receiver = Receiver::new(engine, catalogue, self.options).await?;
         let (limits, tokens, origins) = (self.limits, self.tokens, self.origins);
-        Ok(Started { receiver, limits, tokens, origins, stop: CancellationToken::new() })
+        let stop = CancellationToken::new();
+        Ok(Started { receiver, limits, tokens, origins, stop, before_close: BeforeClose::default() })
     }
 }
 
@@ -110,6 +121,17 @@ pub struct Started {
     tokens: Option<Tokens>,
     origins: Vec<String>,
     stop: CancellationToken,
+    before_close: BeforeClose,
+}
+
+/// What is done before the store is let go.
+#[derive(Default)]
+struct BeforeClose(Vec<Box<dyn FnOnce() + Send>>);
+
+impl fmt::Debug for BeforeClose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BeforeClose").field("steps", &self.0.len()).finish()
+    }
 }
 
 /// A name that is known to be one.
@@ -120,12 +142,23 @@ fn owner(name: &str) -> Owner {
 impl Started {
     /// Listens for HTTP. Without tokens only on an address of this machine alone.
     pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
+        match self.bind(address).await {
+            Ok((listener, address)) => Ok(Listening { started: self, listener, address }),
+            Err(error) => {
+                end(&self.receiver, self.before_close).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn bind(&self, address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
         if self.tokens.is_none() && !address.ip().is_loopback() {
             return Err(Error::Open(address));
         }
-        let listener = TcpListener::bind(address).await.map_err(|error| Error::Listen(address, error))?;
-        let address = listener.local_addr().map_err(|error| Error::Listen(address, error))?;
-        Ok(Listening { started: self, listener, address })
+        let failed = |error| Error::Listen(address, error);
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok((listener, address))
     }
 
     /// Serves one client over the standard streams until its end of file.
@@ -143,8 +176,13 @@ impl Started {
             ended = client => ended.map_err(Error::Stdio),
             stopped = stopped(&self.receiver) => Err(stopped),
         };
-        self.receiver.engine().shut_down().await;
+        end(&self.receiver, self.before_close).await;
         ended
+    }
+
+    /// Does this when every task has been dealt with and before the store is let go: while no other process can have it.
+    pub fn before_close(&mut self, work: impl FnOnce() + Send + 'static) {
+        self.before_close.0.push(Box::new(work));
     }
 
     /// The handle that stops it.
@@ -182,9 +220,9 @@ impl Listening {
         &self.started.receiver
     }
 
-    /// Serves until it is stopped, then lets what is under way finish.
+    /// Serves until it is stopped, then lets what is under way finish and closes the store.
     pub async fn serve(self) -> Result<(), Error> {
-        let Started { receiver, limits, tokens, origins, stop } = self.started;
+        let Started { receiver, limits, tokens, origins, stop, before_close } = self.started;
         let guard = Guard { loopback_only: tokens.is_none(), origins };
         let identity = match tokens {
             Some(tokens) => Identity::Tokens(tokens),
@@ -204,9 +242,17 @@ impl Listening {
             () = http::serve(self.listener, router, limits, stop) => Ok(()),
             stopped = stopped(&receiver) => Err(stopped),
         };
-        receiver.engine().shut_down().await;
+        end(&receiver, before_close).await;
         ended
     }
+}
+
+async fn end(receiver: &Receiver, before_close: BeforeClose) {
+    receiver.engine().shut_down().await;
+    for work in before_close.0 {
+        work();
+    }
+    receiver.engine().store().close().await;
 }
 
 /// Nothing can be promised on a store that has stopped, so the server does too.

@@ -48,7 +48,7 @@ impl fmt::Display for StoreUrl {
 }
 
 impl StoreUrl {
-    /// Opens the store.
+    /// Opens the store; a file that is not there is made, in a directory that is.
     pub fn open(&self) -> Result<Arc<dyn Store>, Error> {
         match self {
             Self::Memory => Ok(Arc::new(memory::open(SystemClock).map_err(Error::Thread)?)),

@@ -3,6 +3,7 @@
 pub mod serve;
 pub mod store;
 pub mod task;
+pub mod token;
 
 use clap::Subcommand;
 
@@ -19,6 +20,9 @@ pub enum Command {
     /// Take care of the store
     #[command(subcommand)]
     Store(store::Store),
+    /// Say who may call
+    #[command(subcommand)]
+    Token(token::Token),
 }
 
 impl Command {
@@ -28,6 +32,7 @@ impl Command {
             Self::Serve(serve) => serve.run(longhaul::Server::new("longhaul")),
             Self::Task(task) => block_on(task.run()),
             Self::Store(store) => store.run(),
+            Self::Token(token) => token.run(),
         }
     }
 }

@@ -1,21 +1,21 @@
 //! `longhaul serve`
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use longhaul::{Owner, Server, StoreUrl, Tokens};
+use longhaul::{EngineLimits, Server, StoreUrl};
 use longhaul_store::Store;
-use rand::RngExt;
+use tokio::net::TcpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::{self, Failed};
 use crate::log::{self, LogFormat};
 use crate::store::StoreArgument;
-use crate::{demo, operator};
+use crate::{demo, operator, token};
 
 /// How long threads may take to end once everything is stored and said.
 const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
@@ -23,12 +23,27 @@ const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 /// A store, or why there is none.
 pub type OpenedStore = Result<Arc<dyn Store>, longhaul::Error>;
 
+/// What a signal means, as the help shows it.
+fn help() -> String {
+    let drain = EngineLimits::default().drain_ms / 1_000;
+    format!(
+        "\
+Stopping:
+  Ctrl-C or SIGTERM takes nothing new, gives running tools {drain} s to end, and closes the store: then its one file is all
+  of it. A task that has not ended by then fails or is started again by the next server, as its tool says. Queued tasks
+  stay queued. A second signal stops at once. With --stdio, the end of input is such a signal, too.
+
+{}",
+        exit::HELP
+    )
+}
+
 /// Run the server
 #[derive(Debug, Args)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = help())]
 pub struct Serve {
-    /// The address to listen on
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8377")]
+    /// The address to listen on: HOST:PORT
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8377", value_parser = address)]
     listen: SocketAddr,
 
     /// Serve one client over standard input and output instead
@@ -76,21 +91,27 @@ impl Serve {
     async fn serve(self, mut server: Server, open: impl FnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
         if !self.stdio && self.token_file.is_none() && !self.listen.ip().is_loopback() {
             // Said before the store is touched: nothing is recovered for a server that will not run.
-            return Err(longhaul::Error::Open(self.listen).into());
+            return Err(Failed::TokenNeeded(self.listen));
+        }
+        if !self.stdio {
+            // The same. Somebody may still be quicker than we are.
+            is_free(self.listen).map_err(|error| longhaul::Error::Listen(self.listen, error))?;
         }
         let url = self.store.url()?;
         if self.demo {
             server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);
         }
         if let Some(path) = &self.token_file {
-            server = server.tokens(read_tokens(path)?);
+            server = server.tokens(token::read(path)?);
         }
         for origin in self.allow_origin {
             server = server.origin(origin);
         }
-        let started = server.start(open(&url)?).await?;
-        if let StoreUrl::Sqlite(path) = &url {
-            operator::listen(path, started.receiver().engine().clone());
+        let mut started = server.start(open(&url)?).await?;
+        if let StoreUrl::Sqlite(path) = &url
+            && let Some(socket) = operator::listen(path, started.receiver().engine().clone())
+        {
+            started.before_close(move || drop(socket));
         }
         stop_on_signal(started.stop_handle())?;
         if self.stdio {
@@ -111,35 +132,21 @@ fn greet(address: SocketAddr, url: &StoreUrl, token_file: Option<&Path>) {
     }
 }
 
-/// The tokens of a file. A file that is not there yet is made, with one token that is shown once.
-fn read_tokens(path: &Path) -> Result<Tokens, Failed> {
-    let failed = |cause: String| Failed::Tokens { path: path.display().to_string(), cause };
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            first_token(path).map_err(|error| failed(error.to_string()))?
-        }
-        Err(error) => return Err(failed(error.to_string())),
-    };
-    let tokens = Tokens::parse(&text).map_err(|error| failed(error.to_string()))?;
-    if tokens.is_empty() {
-        return Err(failed("it has no tokens; remove it to have one made".into()));
-    }
-    Ok(tokens)
+/// Whether nobody listens there. It is not listened on yet: a client that came now would be turned away.
+fn is_free(address: SocketAddr) -> std::io::Result<()> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)
 }
 
-fn first_token(path: &Path) -> std::io::Result<String> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-
-    let token = format!("{:032x}{:032x}", rand::rng().random::<u128>(), rand::rng().random::<u128>());
-    let owner = Owner::parse("owner").map_err(std::io::Error::other)?;
-    let text = format!("# OWNER SHA256-OF-TOKEN, one a line\n{}\n", Tokens::line(&owner, &token));
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    eprintln!("{} is new. Its token is shown this once; only its hash is kept:\n  {token}", path.display());
-    Ok(text)
+/// `HOST:PORT`, where the host may be a name. Of several addresses, one of IPv4: `localhost` has both, and not every
+/// client tries both.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let resolved = text.to_socket_addrs().map(|found| found.min_by_key(SocketAddr::is_ipv6));
+    match resolved {
+        Ok(Some(address)) => Ok(address),
+        _ => Err("it must be HOST:PORT, such as 127.0.0.1:8377 or localhost:8377".into()),
+    }
 }
 
 /// The first signal asks for a graceful end, the second does not ask.

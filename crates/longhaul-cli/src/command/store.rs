@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::exit::{self, Failed};
-use crate::store::StoreArgument;
+use crate::store::FileArgument;
 
 /// What can be done with the store.
 #[derive(Debug, Subcommand)]
+#[command(after_help = exit::HELP)]
 pub enum Store {
     /// Copy the store into a new file, while a server runs or not
     Backup(Backup),
@@ -21,7 +22,7 @@ pub struct Backup {
     /// The new file
     to: PathBuf,
     #[command(flatten)]
-    store: StoreArgument,
+    store: FileArgument,
 }
 
 impl Store {

@@ -13,10 +13,26 @@ use serde_json::{Value, json};
 
 use crate::exit::{self, Failed};
 use crate::operator;
-use crate::store::StoreArgument;
+use crate::store::FileArgument;
+
+/// What the operator sees, against what clients see, as the help shows it.
+const STATUSES: &str = "\
+Statuses, and what a client sees:
+  queued     waits for a worker                     working
+  running    a worker has it                        working
+  parked     waits for a timer or for other tasks   working
+  waiting    waits for an answer                    input_required
+  completed  has its result                         completed
+  failed     has its error                          failed, or completed with `isError` if the tool said so itself
+  cancelled                                         cancelled";
+
+fn help() -> String {
+    format!("{STATUSES}\n\n{}", exit::HELP)
+}
 
 /// What can be done with tasks.
 #[derive(Debug, Subcommand)]
+#[command(after_help = help())]
 pub enum Task {
     /// List tasks, newest first
     List(List),
@@ -28,16 +44,16 @@ pub enum Task {
 
 /// Which tasks.
 #[derive(Debug, Args)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = help())]
 pub struct List {
     #[command(flatten)]
-    store: StoreArgument,
+    store: FileArgument,
     /// Only this owner's
     #[arg(long)]
     owner: Option<String>,
     /// How many at most
-    #[arg(long, default_value_t = 50)]
-    limit: usize,
+    #[arg(long, default_value = "50", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -45,12 +61,12 @@ pub struct List {
 
 /// Which task.
 #[derive(Debug, Args)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = help())]
 pub struct One {
     /// The task's ID
     id: String,
     #[command(flatten)]
-    store: StoreArgument,
+    store: FileArgument,
     /// Whose it is [default: whoever has a task of this ID]
     #[arg(long)]
     owner: Option<String>,
@@ -73,7 +89,7 @@ impl List {
     fn run(self) -> Result<(), Failed> {
         let reader = longhaul_store_sqlite::open_read_only(self.store.file()?)?;
         let owner = self.owner.as_deref().map(owner).transpose()?;
-        let listing = Listing { owner, after: None, limit: self.limit };
+        let listing = Listing { owner, after: None, limit: usize::try_from(self.limit).unwrap_or(usize::MAX) };
         let page = reader.list(&listing).map_err(StoreError::from)?;
         if self.json {
             for snapshot in &page.tasks {
@@ -149,7 +165,9 @@ impl One {
             // No server runs, so the store is ours for a moment.
             let store = longhaul_store_sqlite::open(&file, &Options::default(), SystemClock)?;
             let reason = Some("cancelled by the operator".into());
-            store.apply(&key, Event::Cancel(Cancel { reason })).await?;
+            let cancelled = store.apply(&key, Event::Cancel(Cancel { reason })).await;
+            store.close().await;
+            cancelled?;
         }
         if self.json {
             println!("{}", json!({ "taskId": key.id.as_str(), "status": "cancelled" }));

@@ -19,6 +19,7 @@ pub(crate) use events::Events;
 pub(crate) use local::Local;
 pub(crate) use process::{Launch, Server, Starting, longhaul};
 
+use std::path::Path;
 use std::time::Duration;
 
 /// When something that must happen is given up on, so that a test which hangs says where. Nothing is measured by it.
@@ -28,4 +29,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) async fn in_time<T>(what: &str, event: impl Future<Output = T>) -> T {
     let came = tokio::time::timeout(PATIENCE, event).await;
     came.unwrap_or_else(|_| panic!("waited for {PATIENCE:?}, and it did not come: {what}"))
+}
+
+/// The names in a directory, in order.
+pub(crate) fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }

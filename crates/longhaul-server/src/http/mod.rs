@@ -59,9 +59,13 @@ pub fn router(endpoint: Arc<Endpoint>) -> Router {
 }
 
 async fn healthy(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
-    match endpoint.receiver.engine().now().await {
-        Ok(_) => (StatusCode::OK, "ok\n".to_owned()),
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
+    match endpoint.receiver.engine().store().check().await {
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        // The cause may name files and disks: it is in the log, for the operator.
+        Err(error) => {
+            let sentence = format!("The store does not take writes, so nothing new is accepted. [{}]\n", error.code());
+            (StatusCode::SERVICE_UNAVAILABLE, sentence)
+        }
     }
 }
 

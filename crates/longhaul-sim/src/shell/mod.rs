@@ -327,7 +327,7 @@ type Answered = Result<Response, StoreError>;
 fn event_of(request: &Request) -> Option<(TaskKey, &'static str)> {
     match request {
         Request::Apply(key, event) => Some((key.clone(), event.name())),
-        Request::Create(_) | Request::Claim(_) | Request::Record(..) | Request::Secret(..) => None,
+        Request::Create(_) | Request::Claim(_) | Request::Record(..) | Request::Secret(..) | Request::Check => None,
     }
 }
 

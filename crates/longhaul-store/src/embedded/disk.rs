@@ -48,6 +48,18 @@ pub trait Disk: Send + 'static {
     fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError>;
     /// Writes a secret, unless there is one, and says which one is there.
     fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError>;
+
+    /// Writes something that is gone again with the commit, to see whether there is room.
+    fn check(&mut self) -> Result<(), DiskError> {
+        Ok(())
+    }
+    /// What an operator knows it by.
+    fn name(&self) -> String {
+        "memory:".into()
+    }
+    /// Leaves everything in order for whoever comes next. Nothing is asked of it after that, and no
+    /// [`Reader`] looks at it any more.
+    fn close(&mut self) {}
 }
 
 /// Everybody's side: reads of what is committed.
@@ -68,6 +80,9 @@ pub trait Reader: Send + Sync + 'static {
     fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<(TaskKey, NodeId)>, DiskError>;
     /// Open tasks by owner, tool and phase.
     fn census(&self) -> Result<Vec<Count>, DiskError>;
+
+    /// Lets go of the disk. Whoever reads after that is refused.
+    fn close(&self) {}
 }
 
 /// Why the disk did not do it.

@@ -10,6 +10,7 @@
 
 mod disk;
 mod published;
+mod trouble;
 mod writer;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::disk::{Disk, DiskError, Reader};
 pub use self::published::Published;
+use self::trouble::Trouble;
 pub use self::writer::{Request, Response, Writer};
 use crate::{
     Applied, ClaimNext, Claimed, Clock, Count, Due, Listing, NewTask, Orphan, Snapshot, Store, StoreError, TaskPage,
@@ -32,6 +34,9 @@ use crate::{
 
 /// How many attempts are looked at in one read when a dead node's are searched for.
 const HELD_PAGE: usize = 1_000;
+
+/// What whoever comes too late is told.
+const CLOSED: &str = "it is closed";
 
 /// What an embedded store may use.
 #[derive(Debug, Clone)]
@@ -68,15 +73,20 @@ struct Shared {
     /// The nodes of this process, and until when. A node that is not here is dead: the lock on the disk proves that
     /// no other process can have one.
     nodes: Mutex<HashMap<NodeId, Option<Timestamp>>>,
+    trouble: Arc<Trouble>,
     stopped: watch::Receiver<Option<String>>,
 }
 
 /// Progress that readers see and the disk does not have yet, with the number of the attempt that said so.
 type UnsavedProgress = HashMap<TaskKey, (u32, Arc<Progress>)>;
 
-struct Waiting {
-    request: Request,
-    answer: oneshot::Sender<Result<Response, StoreError>>,
+enum Waiting {
+    Request {
+        request: Request,
+        answer: oneshot::Sender<Result<Response, StoreError>>,
+    },
+    /// The last one: nothing is taken after it.
+    Close,
 }
 
 impl Embedded {
@@ -88,6 +98,8 @@ impl Embedded {
         let unsaved_progress = Arc::new(Mutex::default());
         let (requests, waiting) = mpsc::channel(limits.waiting_max);
         let (stop, stopped) = watch::channel(None);
+        let trouble = Arc::new(Trouble::of(disk.name()));
+        let reader: Arc<dyn Reader> = Arc::new(reader);
         let shell = Shell {
             writer: Writer::new(disk, Arc::clone(&published), Arc::clone(&watchers)),
             waiting,
@@ -95,18 +107,21 @@ impl Embedded {
             unsaved_progress: Arc::clone(&unsaved_progress),
             progress_saved_at: Timestamp::ZERO,
             limits: limits.clone(),
+            reader: Arc::clone(&reader),
+            trouble: Arc::clone(&trouble),
             stop,
         };
         thread::Builder::new().name("longhaul-writer".into()).spawn(move || shell.run())?;
         Ok(Self {
             shared: Arc::new(Shared {
                 clock,
-                reader: Arc::new(reader),
+                reader,
                 published,
                 watchers,
                 requests,
                 unsaved_progress,
                 nodes: Mutex::default(),
+                trouble,
                 stopped,
             }),
         })
@@ -117,20 +132,20 @@ impl Embedded {
         self.shared.watchers.count()
     }
 
-    /// Gives this handle back and waits until the store is closed: until every handle is gone and the writer has let
-    /// go of its disk, so that the disk can be opened again.
-    pub async fn close(self) {
-        let mut stopped = self.shared.stopped.clone();
-        drop(self);
-        // The writer drops its end last of all.
-        while stopped.changed().await.is_ok() {}
-    }
-
     async fn ask(&self, request: Request) -> Result<Response, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let gone = || StoreError::Stopped("the writer has ended".into());
-        self.shared.requests.send(Waiting { request, answer }).await.map_err(|_| gone())?;
+        let gone = || StoreError::Stopped(CLOSED.into());
+        self.shared.requests.send(Waiting::Request { request, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
+    }
+
+    /// What a look at the disk showed, or the word about it that its operator needs.
+    fn looked<T>(&self, operation: &str, found: Result<T, DiskError>) -> Result<T, StoreError> {
+        found.map_err(|error| {
+            let error = StoreError::from(error);
+            self.shared.trouble.did_not_read(operation, &error, self.shared.clock.now());
+            error
+        })
     }
 }
 
@@ -142,30 +157,50 @@ struct Shell<D> {
     unsaved_progress: Arc<Mutex<UnsavedProgress>>,
     progress_saved_at: Timestamp,
     limits: Limits,
+    reader: Arc<dyn Reader>,
+    trouble: Arc<Trouble>,
+    /// Dropped last of all: whoever waits for the end waits for this.
     stop: watch::Sender<Option<String>>,
 }
 
 impl<D: Disk> Shell<D> {
     fn run(mut self) {
         while let Some(first) = self.waiting.blocking_recv() {
-            let mut requests = vec![first.request];
-            let mut answers = vec![first.answer];
-            while requests.len() < self.limits.batch_max
-                && let Ok(next) = self.waiting.try_recv()
-            {
-                requests.push(next.request);
-                answers.push(next.answer);
+            let (mut requests, mut answers) = (Vec::new(), Vec::new());
+            let mut next = Some(first);
+            while let Some(waiting) = next.take() {
+                match waiting {
+                    Waiting::Request { request, answer } => {
+                        requests.push(request);
+                        answers.push(answer);
+                    }
+                    // What has been sent by now is still carried out.
+                    Waiting::Close => self.waiting.close(),
+                }
+                if requests.len() < self.limits.batch_max {
+                    next = self.waiting.try_recv().ok();
+                }
             }
-            let now = self.clock.now();
-            let progress = self.progress_to_save(now);
-            let responses = self.writer.batch(requests, &progress, now);
-            for (answer, response) in answers.into_iter().zip(responses) {
-                // Whoever asked may have gone away; what was done stays done.
-                let _ = answer.send(response);
-            }
-            if let Some(reason) = self.writer.stopped() {
-                self.stop.send_replace(Some(reason.to_owned()));
-            }
+            self.carry_out(requests, answers);
+        }
+        // Readers first: only the last connection to a file can tidy up behind itself.
+        self.reader.close();
+        self.writer.close();
+    }
+
+    fn carry_out(&mut self, requests: Vec<Request>, answers: Vec<oneshot::Sender<Result<Response, StoreError>>>) {
+        let Some(first) = requests.first() else { return };
+        let (operation, count) = (first.operation(), requests.len());
+        let now = self.clock.now();
+        let progress = self.progress_to_save(now);
+        let responses = self.writer.batch(requests, &progress, now);
+        self.trouble.wrote(operation, count, self.writer.failed(), now);
+        for (answer, response) in answers.into_iter().zip(responses) {
+            // Whoever asked may have gone away; what was done stays done.
+            let _ = answer.send(response);
+        }
+        if let Some(reason) = self.writer.stopped() {
+            self.stop.send_replace(Some(reason.to_owned()));
         }
     }
 
@@ -194,7 +229,7 @@ impl Store for Embedded {
             return Ok(snapshot);
         }
         let deletions = self.shared.published.deletions();
-        let snapshot = self.shared.reader.read(key)?.ok_or(StoreError::NotFound)?;
+        let snapshot = self.looked("read", self.shared.reader.read(key))?.ok_or(StoreError::NotFound)?;
         self.shared.published.remember(&snapshot, deletions);
         Ok(snapshot)
     }
@@ -211,7 +246,7 @@ impl Store for Embedded {
     }
 
     async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
-        let mut page = self.shared.reader.list(of)?;
+        let mut page = self.looked("list", self.shared.reader.list(of))?;
         for listed in &mut page.tasks {
             // What a read shows, so that nobody sees a task go back from one call to the next.
             if let Some(shown) = self.shared.published.get(&listed.task.key) {
@@ -222,21 +257,21 @@ impl Store for Embedded {
     }
 
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError> {
-        Ok(self.shared.reader.children(key)?)
+        self.looked("children", self.shared.reader.children(key))
     }
 
     async fn due(&self, limit: usize) -> Result<Due, StoreError> {
         let now = self.shared.clock.now();
-        let (keys, next) = self.shared.reader.due(now, limit)?;
+        let (keys, next) = self.looked("due", self.shared.reader.due(now, limit))?;
         Ok(Due { now, keys, next })
     }
 
     async fn next_queued(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.shared.reader.next_queued()?)
+        self.looked("next_queued", self.shared.reader.next_queued())
     }
 
     async fn census(&self) -> Result<Vec<Count>, StoreError> {
-        Ok(self.shared.reader.census()?)
+        self.looked("census", self.shared.reader.census())
     }
 
     async fn join(&self, node: NodeId, lease_ms: Option<u64>) -> Result<(), StoreError> {
@@ -252,7 +287,7 @@ impl Store for Embedded {
             Some(None) => true,
             None => false,
         };
-        Ok(orphans(&*self.shared.reader, alive, limit)?)
+        self.looked("orphans", orphans(&*self.shared.reader, alive, limit))
     }
 
     async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<(), StoreError> {
@@ -260,7 +295,7 @@ impl Store for Embedded {
     }
 
     async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError> {
-        Ok(self.shared.reader.records(key, epoch)?)
+        self.looked("records", self.shared.reader.records(key, epoch))
     }
 
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {
@@ -287,8 +322,24 @@ impl Store for Embedded {
         let mut stopped = self.shared.stopped.clone();
         match stopped.wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or_default(),
-            Err(_) => "the writer has ended".to_owned(),
+            Err(_) => CLOSED.to_owned(),
         }
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        match self.shared.trouble.refuses() {
+            None => Ok(()),
+            // Whoever asks may keep everybody away until it is well again, so nobody else would find out.
+            Some(_) => self.ask(Request::Check).await.map(|_| ()),
+        }
+    }
+
+    async fn close(&self) {
+        let mut stopped = self.shared.stopped.clone();
+        // It may be closing already.
+        let _ = self.shared.requests.send(Waiting::Close).await;
+        // The writer drops its end last of all.
+        while stopped.changed().await.is_ok() {}
     }
 }
 

@@ -27,6 +27,22 @@ pub enum Request {
     Record(TaskKey, u64, Record),
     /// [`Store::secret`](crate::Store::secret)
     Secret(String, [u8; 32]),
+    /// [`Store::check`](crate::Store::check)
+    Check,
+}
+
+impl Request {
+    /// What it is called in a log.
+    pub(super) fn operation(&self) -> &'static str {
+        match self {
+            Self::Create(_) => "create",
+            Self::Apply(_, event) => event.name(),
+            Self::Claim(_) => "claim",
+            Self::Record(..) => "record",
+            Self::Secret(..) => "secret",
+            Self::Check => "check",
+        }
+    }
 }
 
 /// What the writer did.
@@ -40,6 +56,8 @@ pub enum Response {
     Recorded,
     /// To a secret.
     Secret([u8; 32]),
+    /// To a check.
+    Checked,
 }
 
 /// The writer and what it publishes to.
@@ -52,6 +70,7 @@ pub struct Writer<D> {
     /// The changes of the open batch, in order, to be shown after the commit.
     to_show: Vec<Shown>,
     stopped: Option<String>,
+    failed: Option<StoreError>,
 }
 
 enum Shown {
@@ -62,12 +81,25 @@ enum Shown {
 impl<D: Disk> Writer<D> {
     /// A writer that has written nothing.
     pub fn new(disk: D, published: Arc<Published>, watchers: Arc<Watchers>) -> Self {
-        Self { disk, published, watchers, working: HashMap::new(), to_show: Vec::new(), stopped: None }
+        Self { disk, published, watchers, working: HashMap::new(), to_show: Vec::new(), stopped: None, failed: None }
     }
 
     /// Why nothing can be promised any more, if so.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
+    }
+
+    /// Why nothing of the last batch was written, if so.
+    pub fn failed(&self) -> Option<&StoreError> {
+        self.failed.as_ref()
+    }
+
+    /// Lets go of the disk.
+    pub(super) fn close(mut self) {
+        // What may or may not be on the disk is left as it is: the next process reads what is there.
+        if self.stopped.is_none() {
+            self.disk.close();
+        }
     }
 
     /// Carries out a batch: one transaction, one commit. The answers are in the order of the requests, and may be
@@ -86,6 +118,7 @@ impl<D: Disk> Writer<D> {
         match self.try_batch(requests, progress, now) {
             Ok(responses) => {
                 self.publish();
+                self.failed = None;
                 responses
             }
             Err(error) => {
@@ -95,7 +128,9 @@ impl<D: Disk> Writer<D> {
                 if let DiskError::Untrusted(reason) = &error {
                     self.stopped = Some(reason.clone());
                 }
-                vec![Err(error.into()); count]
+                let error = StoreError::from(error);
+                self.failed = Some(error.clone());
+                vec![Err(error); count]
             }
         }
     }
@@ -150,6 +185,10 @@ impl<D: Disk> Writer<D> {
             Request::Claim(claim) => self.claim(&claim, now).map(Response::Claimed),
             Request::Record(key, fence, record) => self.record(&key, fence, &record).map(|()| Response::Recorded),
             Request::Secret(name, fresh) => Ok(Response::Secret(self.disk.secret(&name, fresh)?)),
+            Request::Check => {
+                self.disk.check()?;
+                Ok(Response::Checked)
+            }
         }
     }
 

@@ -1,0 +1,38 @@
+//! `longhaul token new`
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use longhaul::Owner;
+
+use crate::exit::{self, Failed};
+use crate::token;
+
+/// What can be done with tokens.
+#[derive(Debug, Subcommand)]
+#[command(after_help = exit::HELP)]
+pub enum Token {
+    /// Make a token for an owner; it is shown this once, and the file keeps its hash
+    New(New),
+}
+
+/// Whose, and where.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub struct New {
+    /// Whose it is: everybody with a token of this owner sees the same tasks
+    owner: String,
+    /// The file that a server is started with; made if it does not exist
+    #[arg(long, value_name = "FILE")]
+    token_file: PathBuf,
+}
+
+impl Token {
+    pub(super) fn run(self) -> Result<(), Failed> {
+        let Self::New(New { owner, token_file }) = self;
+        let owner = Owner::parse(&owner).map_err(|error| Failed::Usage(error.to_string()))?;
+        println!("{}", token::add(&token_file, &owner)?);
+        eprintln!("This token of {owner} is shown once. A server knows it from its next start on.");
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! Token files: lines of `OWNER SHA256-OF-TOKEN`.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use longhaul::{Owner, Tokens};
+use rand::RngExt;
+
+use crate::exit::Failed;
+
+/// The owner of the token that a new file begins with.
+const FIRST_OWNER: &str = "owner";
+
+/// The tokens of a file. A file that is not there yet is made, with one token that is shown once.
+pub(crate) fn read(path: &Path) -> Result<Tokens, Failed> {
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let owner = Owner::parse(FIRST_OWNER).map_err(|error| failed(path, &error))?;
+            let token = add(path, &owner)?;
+            eprintln!("{} is new. Its token is shown this once; only its hash is kept:\n  {token}", path.display());
+            std::fs::read_to_string(path)
+        }
+        read => read,
+    };
+    let tokens = Tokens::parse(&text.map_err(|error| failed(path, &error))?).map_err(|error| failed(path, &error))?;
+    if tokens.is_empty() {
+        return Err(failed(path, &"it has no tokens; remove it to have one made"));
+    }
+    if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
+        tracing::warn!(file = %path.display(), "others on this machine can read or change the token file; `chmod 600` it");
+    }
+    Ok(tokens)
+}
+
+/// Adds a new token for an owner, in a new file if there is none, and says which. Only its hash is kept.
+pub(crate) fn add(path: &Path, owner: &Owner) -> Result<String, Failed> {
+    let token = format!("{:032x}{:032x}", rand::rng().random::<u128>(), rand::rng().random::<u128>());
+    let before = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(path, &error)),
+    };
+    // Not the end of whatever this may be, if it is no token file.
+    Tokens::parse(&before).map_err(|error| failed(path, &error))?;
+    let start = match before.as_str() {
+        "" => "# OWNER SHA256-OF-TOKEN, one a line\n",
+        text if text.ends_with('\n') => "",
+        _ => "\n",
+    };
+    let line = format!("{start}{}\n", Tokens::line(owner, &token));
+    append(path, &line).map_err(|error| failed(path, &error))?;
+    Ok(token)
+}
+
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    file.write_all(line.as_bytes())?;
+    file.sync_all()
+}
+
+fn failed(path: &Path, cause: &impl ToString) -> Failed {
+    Failed::Tokens { path: path.display().to_string(), cause: cause.to_string() }
+}
