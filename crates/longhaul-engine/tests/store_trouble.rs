@@ -188,7 +188,7 @@ fn a_task_without_a_tool_fails_even_if_the_store_falters_then() {
     });
     machine.run(async |store| {
         let lab = Lab::on(&store, Vec::new(), limits).await;
-        lab.store.fail("census", 3, unavailable());
+        lab.store.fail("unserved", 3, unavailable());
         lab.store.fail("claim", 3, unavailable());
         lab.store.fail("settle", 3, unavailable());
         assert_eq!(code(&lab.end(&key).await), "TOOL_GONE");

@@ -110,8 +110,8 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "recovery-skipped",
         file: EMBEDDED,
-        find: "    while orphans.len() < limit {\n",
-        replace: "    while orphans.len() > limit {\n",
+        find: "    while found.len() < limit {\n",
+        replace: "    while found.len() > limit {\n",
     },
     Mutation {
         name: "owner-limit-off-by-one",
@@ -129,7 +129,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "stop-that-came-early-forgotten",
         file: ATTEMPT,
-        find: "                self.stopped_early.insert((key.clone(), fence));\n",
+        find: "            self.commits.stopped(key, fence);\n",
         replace: "",
     },
     Mutation {
