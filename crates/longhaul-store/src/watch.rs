@@ -88,3 +88,30 @@ impl Drop for Watch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use longhaul_task::{Owner, TaskId};
+
+    use super::*;
+
+    fn heard(watch: &mut Watch) -> bool {
+        pin!(watch.changed()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn everybody_looks_again_when_word_of_some_changes_may_have_been_lost() {
+        let watchers = Arc::new(Watchers::default());
+        let key = |id| TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() };
+        let mut watches = [watchers.follow(&key("a")), watchers.follow(&key("b")), watchers.follow_queue()];
+        assert!(!watches.iter_mut().any(heard));
+        watchers.all_changed();
+        assert!(watches.iter_mut().all(heard));
+        assert!(!watches.iter_mut().any(heard), "once");
+        drop(watches);
+        assert_eq!(watchers.count(), 0);
+    }
+}
