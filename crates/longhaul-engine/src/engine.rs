@@ -8,7 +8,7 @@ use longhaul_task::transition::{Answer, Cancel, Create};
 use longhaul_task::{Event, Json, Owner, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::call::{self, Call, CallEnd, CallLink};
-use crate::core::{Input, within};
+use crate::core::{Admission, Input, within};
 use crate::service;
 use crate::shell::{Registered, Shared, run_to_end};
 use crate::{Chance, EngineError, EngineLimits, Tool};
@@ -54,12 +54,11 @@ impl Engine {
         let shared = &self.shared;
         let admission = shared.core.lock().admit(&call.owner, &call.tool, call.input.bytes())?;
         // From here to the commit the caller may go away; the admission must not be lost with it.
-        let mut undo =
-            Undo { shared, owner: &call.owner, tool: &admission.tool, claimed: admission.claimed, armed: true };
+        let mut undo = Undo { shared, owner: &call.owner, admission: &admission, armed: true };
         let registered = shared.registered(&call.tool)?;
-        let id = match call.id {
-            Some(id) => id,
-            None => TaskId::mint(shared.store.now().await?, shared.chance.bits()),
+        let (id, fences_from) = match call.id {
+            Some(id) => (id, random_fence(&*shared.chance)),
+            None => (TaskId::mint(shared.store.now().await?, shared.chance.bits()), 0),
         };
         let key = TaskKey { owner: call.owner.clone(), id };
         let create = Create {
@@ -69,11 +68,14 @@ impl Engine {
             policy: registered.tool.policy.clone(),
             retention: registered.tool.retention,
             claimed_by: admission.claimed.then_some(shared.node),
+            fences_from,
         };
+        let commit = admission.commit;
         undo.armed = false;
         let tracker = &shared.tracker;
         let shared = Arc::clone(shared);
-        run_to_end(tracker, async move { shared.commit_creation(NewTask { create, input: call.input }).await }).await
+        run_to_end(tracker, async move { shared.commit_creation(NewTask { create, input: call.input }, commit).await })
+            .await
     }
 
     /// Runs a tool while its client waits.
@@ -182,20 +184,26 @@ impl fmt::Debug for Engine {
     }
 }
 
+/// Where the fences of a task begin whose ID its requestor chose, perhaps for the second time. 47 bits: a database needs
+/// no more than six bytes for it, and two of them are never near each other.
+fn random_fence(chance: &dyn Chance) -> u64 {
+    let bits = u128::from_be_bytes(chance.bits());
+    u64::try_from(bits >> (u128::BITS - 47)).unwrap_or_default()
+}
+
 /// Takes an admission back if its creation is given up before it began.
 struct Undo<'a> {
     shared: &'a Arc<Shared>,
     owner: &'a Owner,
-    tool: &'a ToolRef,
-    claimed: bool,
+    admission: &'a Admission,
     armed: bool,
 }
 
 impl Drop for Undo<'_> {
     fn drop(&mut self) {
         if self.armed {
-            let (owner, tool) = (self.owner.clone(), self.tool.clone());
-            self.shared.step(Input::NotCreated { owner, tool, claimed: self.claimed });
+            let Admission { tool, claimed, commit } = self.admission.clone();
+            self.shared.step(Input::NotCreated { owner: self.owner.clone(), tool, claimed, commit });
         }
     }
 }

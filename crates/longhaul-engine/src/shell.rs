@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use longhaul_store::{Applied, ClaimNext, Claimed, NewTask, Store, StoreError};
 use longhaul_task::transition::Create;
-use longhaul_task::{Event, Json, NodeId, Task, TaskKey, ToolRef};
+use longhaul_task::{Effect, Event, Json, NodeId, Refused, Task, TaskKey, ToolRef};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::core::{Action, Core, Input};
+use crate::core::{Action, Commit, Core, Input};
 use crate::service;
 use crate::task_link::TaskLink;
 use crate::{Chance, EngineError, EngineLimits, Stop, Tool, attempt};
@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) due: service::Alarm,
     /// Wakes the service that waits for the next queued task.
     pub(crate) queue: Notify,
+    /// Wakes the service that looks for attempts this node was given and never heard of.
+    pub(crate) doubt: Notify,
     pub(crate) stopping: CancellationToken,
     pub(crate) tracker: TaskTracker,
 }
@@ -97,6 +99,7 @@ impl Shared {
             running: Mutex::default(),
             due: service::Alarm::default(),
             queue: Notify::new(),
+            doubt: Notify::new(),
             stopping: CancellationToken::new(),
             tracker: TaskTracker::new(),
         }
@@ -111,8 +114,7 @@ impl Shared {
         let applied = self.store.apply(key, event).await?;
         self.due.at_latest(applied.task.due_at());
         if !applied.effects.is_empty() {
-            let tool = applied.task.tool.clone();
-            self.step(Input::Applied { tool, effects: applied.effects.clone() });
+            self.step(Input::Applied { effects: applied.effects.clone() });
         }
         Ok(applied)
     }
@@ -129,9 +131,9 @@ impl Shared {
         match action {
             Action::Start { key, fence } => self.start_attempt(&key, fence),
             Action::Forget { key, fence } => drop(self.forget(&key, fence)),
-            Action::Claim { tool, limit } => {
+            Action::Claim { tool, limit, commit } => {
                 let shared = Arc::clone(self);
-                self.tracker.spawn(async move { shared.claim(tool, limit).await });
+                self.tracker.spawn(async move { shared.claim(tool, limit, commit).await });
             }
             Action::LookAtQueue => self.queue.notify_one(),
             Action::Write { key, fence, event } => {
@@ -150,10 +152,11 @@ impl Shared {
         }
     }
 
-    async fn claim(self: Arc<Self>, tool: ToolRef, limit: usize) {
-        let claim = ClaimNext { node: self.node, tool: tool.clone(), limit };
+    async fn claim(self: Arc<Self>, tool: ToolRef, limit: usize, commit: Commit) {
+        let claim = ClaimNext { node: self.node, wants: vec![(tool.clone(), limit)] };
         let claimed = self.store.claim(claim).await.unwrap_or_else(|error| {
             tracing::warn!(%tool, %error, "could not claim queued tasks");
+            self.doubted(&error);
             Vec::new()
         });
         let mut tasks = Vec::with_capacity(claimed.len());
@@ -162,26 +165,59 @@ impl Shared {
             tasks.push((task.key.clone(), task.fence));
             self.expect(&task, input);
         }
-        self.step(Input::Claimed { tool, asked: limit, tasks });
+        self.step(Input::Claimed { tool, asked: limit, tasks, commit });
     }
 
-    pub(crate) async fn commit_creation(self: &Arc<Self>, new: NewTask) -> Result<Arc<Task>, EngineError> {
-        let Create { key, tool, claimed_by, .. } = new.create.clone();
+    pub(crate) async fn commit_creation(
+        self: &Arc<Self>,
+        new: NewTask,
+        commit: Commit,
+    ) -> Result<Arc<Task>, EngineError> {
+        let Create { key, tool, claimed_by, fences_from, .. } = new.create.clone();
         let input = new.input.clone();
-        match self.store.create(new).await {
-            Ok(Applied { task, .. }) => {
+        let created = match self.store.create(new).await {
+            Ok(Applied { task, .. }) => Ok(task),
+            Err(StoreError::InDoubt(cause)) => self.was_created(&key, fences_from, cause).await,
+            Err(error) => Err(error),
+        };
+        match created {
+            Ok(task) => {
                 self.due.at_latest(task.due_at());
-                let claimed = claimed_by.map(|_| task.fence);
-                if claimed.is_some() {
+                let claimed = claimed_by.map(|_| fences_from.saturating_add(1));
+                let is_ours = claimed == Some(task.fence);
+                if is_ours {
                     self.expect(&task, input);
                 }
-                self.step(Input::Created { key, tool, claimed });
+                self.step(Input::Created { key: key.clone(), tool, claimed, commit });
+                // Only after a doubt: its attempt has ended before anybody knew that it had begun.
+                if let Some(fence) = claimed.filter(|_| !is_ours) {
+                    self.step(Input::Dropped { key, fence });
+                }
                 Ok(task)
             }
             Err(error) => {
-                self.step(Input::NotCreated { owner: key.owner, tool, claimed: claimed_by.is_some() });
+                self.doubted(&error);
+                self.step(Input::NotCreated { owner: key.owner, tool, claimed: claimed_by.is_some(), commit });
                 Err(error.into())
             }
+        }
+    }
+
+    /// The store cannot say whether it made a task: it is there or it is not. Under an ID of the requestor's choice
+    /// another one may be there, which has other fences.
+    async fn was_created(&self, key: &TaskKey, fences_from: u64, cause: String) -> Result<Arc<Task>, StoreError> {
+        match self.store.read(key).await {
+            Ok(found) if u32::try_from(found.task.fence.wrapping_sub(fences_from)).is_ok() => Ok(found.task),
+            Ok(_) => Err(Refused::Duplicate.into()),
+            Err(StoreError::NotFound) => Err(StoreError::Unavailable(cause)),
+            Err(_) => Err(StoreError::InDoubt(cause)),
+        }
+    }
+
+    /// After a doubt this node may hold attempts that it does not know.
+    fn doubted(&self, error: &StoreError) {
+        if let StoreError::InDoubt(_) = error {
+            self.doubt.notify_one();
         }
     }
 
@@ -194,7 +230,12 @@ impl Shared {
             abort: None,
             resuming: Vec::new(),
         };
-        self.running.lock().insert(task.key.clone(), running);
+        let before = self.running.lock().insert(task.key.clone(), running);
+        // An attempt that has lost its task, perhaps one that was deleted and made again, and has not stopped yet.
+        if let Some(before) = before {
+            before.stop.cancel();
+            before.abort.inspect(AbortHandle::abort);
+        }
     }
 
     fn start_attempt(self: &Arc<Self>, key: &TaskKey, fence: u64) {
@@ -231,16 +272,31 @@ impl Shared {
     /// Writes the end of an attempt. It was earned, so a store that cannot take it now is asked again.
     async fn write(self: &Arc<Self>, key: TaskKey, fence: u64, event: Event) {
         let mut wait_ms = WRITE_RETRY_MS_MIN;
+        let mut in_doubt = false;
         let won = loop {
             match self.store.apply(&key, event.clone()).await {
                 Ok(applied) => {
                     self.due.at_latest(applied.task.due_at());
+                    self.woken(applied.effects);
                     break true;
                 }
-                Err(StoreError::Full(_) | StoreError::Unavailable(_)) => {
-                    tracing::warn!(task = %key.id, wait_ms, "could not write the end of a task; trying again");
+                Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {
+                    in_doubt |= matches!(error, StoreError::InDoubt(_));
+                    tracing::warn!(task = %key.id, wait_ms, %error, "could not write the end of a task; trying again");
                     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
                     wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
+                }
+                // The first try may have been written after all: nobody else ends a task under this fence.
+                Err(StoreError::Refused(Refused::Settled)) if in_doubt => {
+                    break self.store.read(&key).await.is_ok_and(|found| found.task.fence == fence);
+                }
+                // A parent ends after its children. The handler has returned, so its worker can serve them meanwhile.
+                Err(StoreError::Refused(Refused::ChildrenOpen(open))) => {
+                    tracing::debug!(task = %key.id, open, "a handler returned before its children; waiting for them");
+                    self.step(Input::Idle { key: key.clone(), fence });
+                    if self.children_end(&key).await.is_err() {
+                        tokio::time::sleep(Duration::from_millis(WRITE_RETRY_MS_MIN)).await;
+                    }
                 }
                 Err(error) => {
                     tracing::debug!(task = %key.id, %error, "an attempt ended after it had lost its task");
@@ -249,6 +305,30 @@ impl Shared {
             }
         };
         self.step(Input::Written { key, fence, won });
+    }
+
+    /// The end of an attempt may have woken its task's parent.
+    fn woken(self: &Arc<Self>, mut effects: Vec<Effect>) {
+        effects.retain(|effect| matches!(effect, Effect::Queued { .. }));
+        if !effects.is_empty() {
+            self.step(Input::Applied { effects });
+        }
+    }
+
+    /// Waits until every child has ended. Those of a task that is cancelled end with it.
+    async fn children_end(&self, key: &TaskKey) -> Result<(), StoreError> {
+        for id in self.store.children(key).await? {
+            let child = TaskKey { owner: key.owner.clone(), id };
+            let mut watch = self.store.watch(&child);
+            loop {
+                match self.store.read(&child).await {
+                    Ok(found) if !found.task.is_settled() => watch.changed().await,
+                    Ok(_) | Err(StoreError::NotFound) => break,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
     }
 
     fn stop_attempt(self: &Arc<Self>, key: TaskKey, fence: u64, grace_ms: u64) {
@@ -316,6 +396,11 @@ impl Shared {
     /// The tools that this node serves.
     pub(crate) fn served(&self) -> Vec<ToolRef> {
         self.tools.values().map(|registered| registered.tool.tool.clone()).collect()
+    }
+
+    /// Whether that attempt is one of this process.
+    pub(crate) fn knows(&self, key: &TaskKey, fence: u64) -> bool {
+        self.running.lock().get(key).is_some_and(|running| running.fence == fence)
     }
 
     /// The attempts that this node holds.

@@ -1,15 +1,20 @@
 //! A context's way to its task.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use longhaul_store::{Applied, StoreError};
 use longhaul_task::transition::{Ask, Report};
-use longhaul_task::{Event, Json, Phase, Progress, QuestionKey, TaskId, TaskKey};
+use longhaul_task::{Event, Json, Phase, Progress, QuestionKey, Refused, TaskId, TaskKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::ctx::Asked;
 use crate::gate::Branch;
 use crate::shell::Shared;
 use crate::{Chance, Stop};
+
+/// The pause before something is done again that may have been done.
+const DOUBT_RETRY: Duration = Duration::from_millis(100);
 
 /// One attempt's connection to the engine.
 #[derive(Debug)]
@@ -28,15 +33,28 @@ impl TaskLink {
         if self.stop.is_cancelled() { Err(Stop::Cancelled) } else { Ok(()) }
     }
 
+    /// What a handler does can be done twice and is the same: so if nobody can say whether it was done, it is done again.
+    async fn apply(&self, event: Event) -> Result<Applied, Stop> {
+        loop {
+            self.go_on()?;
+            match self.engine.apply(&self.key, event.clone()).await {
+                Err(StoreError::InDoubt(_)) => tokio::time::sleep(DOUBT_RETRY).await,
+                done => return Ok(done?),
+            }
+        }
+    }
+
     pub(crate) async fn ask(&self, asked: Asked, branch: &Branch) -> Result<Json, Stop> {
-        self.go_on()?;
         // Subscribe before asking: an answer that comes at once is not missed.
         let mut watch = self.engine.store.watch(&self.key);
         let Asked { label, kind, params, place, digest } = asked;
         let event = Event::Ask(Ask { fence: self.fence, label, kind, params, place: place.clone(), digest });
-        let applied = self.engine.apply(&self.key, event).await?;
-        let questions = applied.task.phase.questions();
-        let key = questions.and_then(|open| open.iter().last()).map(|question| question.key.clone());
+        let key = match self.apply(event).await {
+            Ok(applied) => applied.task.phase.questions().and_then(|open| open.at(&place)).map(|open| open.key.clone()),
+            // By the attempt that this one resumes: it may be open, or the answer is on record.
+            Err(Stop::Refused(Refused::AskedAlready(key))) => Some(key),
+            Err(stop) => return Err(stop),
+        };
         let key = key.ok_or(Stop::Cancelled)?;
         {
             let _waits = branch.wait();
@@ -73,10 +91,8 @@ impl TaskLink {
     }
 
     pub(crate) async fn report(&self, message: &str) -> Result<(), Stop> {
-        self.go_on()?;
         let event = Event::Report(Report { fence: self.fence, message: message.into() });
-        self.engine.apply(&self.key, event).await?;
-        Ok(())
+        self.apply(event).await.map(|_| ())
     }
 
     pub(crate) async fn cancelled(&self) {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use longhaul_engine::core::{Action, Alarm, Core, Input, look_at_queue};
+use longhaul_engine::core::{Action, Admission, Alarm, Commit, Core, Input, look_at_queue};
 use longhaul_engine::{EngineLimits, ToolLimits};
-use longhaul_task::{Effect, NodeId, Outcome, Owner, PhaseName, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Effect, NodeId, Outcome, Owner, TaskId, TaskKey, Timestamp, ToolRef};
 
 fn tool() -> ToolRef {
     ToolRef::new("tool", "1")
@@ -29,17 +29,35 @@ fn core() -> Core {
     core
 }
 
-fn admit(core: &mut Core) -> bool {
-    core.admit(&owner(), &Arc::from("tool"), 0).unwrap().claimed
+fn admit(core: &mut Core) -> Admission {
+    core.admit(&owner(), &Arc::from("tool"), 0).unwrap()
 }
 
 fn create(core: &mut Core, id: &str) -> Vec<Action> {
-    let claimed = admit(core).then_some(1);
-    core.step(Input::Created { key: key(id), tool: tool(), claimed })
+    let Admission { claimed, commit, .. } = admit(core);
+    core.step(Input::Created { key: key(id), tool: tool(), claimed: claimed.then_some(1), commit })
 }
 
-fn settled(id: &str, was: PhaseName) -> Effect {
-    Effect::Settled { key: key(id), tool: tool(), was }
+/// The one claim among these.
+#[track_caller]
+fn claim(actions: &[Action]) -> Commit {
+    match actions {
+        [Action::Claim { commit, .. }] => *commit,
+        other => panic!("not a claim: {other:?}"),
+    }
+}
+
+fn claimed(core: &mut Core, commit: Commit, tasks: &[(&str, u64)]) -> Vec<Action> {
+    let tasks = tasks.iter().map(|(id, fence)| (key(id), *fence)).collect();
+    core.step(Input::Claimed { tool: tool(), asked: 1, tasks, commit })
+}
+
+fn queued(id: &str) -> Effect {
+    Effect::Queued { key: key(id), tool: tool(), not_before: Timestamp::ZERO }
+}
+
+fn settled(id: &str, was_queued: bool) -> Effect {
+    Effect::Settled { key: key(id), tool: tool(), was_queued }
 }
 
 fn stop(id: &str, fence: u64) -> Effect {
@@ -56,12 +74,11 @@ fn a_handler_that_was_stopped_before_its_claim_came_back_is_not_started() {
     let mut core = core();
     create(&mut core, "first");
     create(&mut core, "second");
-    let written = core.step(Input::Written { key: key("first"), fence: 1, won: true });
-    assert_eq!(written, [Action::Claim { tool: tool(), limit: 1 }]);
+    let commit = claim(&core.step(Input::Written { key: key("first"), fence: 1, won: true }));
 
     // The claim is committed, and then the cancellation, whose news come first.
-    core.step(Input::Applied { tool: tool(), effects: vec![settled("second", PhaseName::Running), stop("second", 1)] });
-    let claimed = core.step(Input::Claimed { tool: tool(), asked: 1, tasks: vec![(key("second"), 1)] });
+    core.step(Input::Applied { effects: vec![settled("second", false), stop("second", 1)] });
+    let claimed = claimed(&mut core, commit, &[("second", 1)]);
 
     assert_eq!(claimed, [Action::Forget { key: key("second"), fence: 1 }]);
     assert_eq!(load(&core), (0, 0, 0));
@@ -73,13 +90,12 @@ fn an_attempt_that_has_its_answer_gets_the_worker_that_a_claim_did_not_need() {
     let mut core = core();
     create(&mut core, "asks");
     create(&mut core, "queued");
-    let idle = core.step(Input::Idle { key: key("asks"), fence: 1 });
-    assert_eq!(idle, [Action::Claim { tool: tool(), limit: 1 }]);
+    let commit = claim(&core.step(Input::Idle { key: key("asks"), fence: 1 }));
     // The answer comes while the worker is set aside for the claim, and what was queued is called off.
     assert_eq!(core.step(Input::Busy { key: key("asks"), fence: 1 }), []);
-    core.step(Input::Applied { tool: tool(), effects: vec![settled("queued", PhaseName::Queued)] });
+    core.step(Input::Applied { effects: vec![settled("queued", true)] });
 
-    let claimed = core.step(Input::Claimed { tool: tool(), asked: 1, tasks: Vec::new() });
+    let claimed = claimed(&mut core, commit, &[]);
 
     assert!(claimed.contains(&Action::Resume { key: key("asks"), fence: 1 }), "{claimed:?}");
 }
@@ -89,10 +105,10 @@ fn a_stopped_attempt_takes_no_worker_when_its_turn_comes() {
     let mut core = core();
     create(&mut core, "asks");
     create(&mut core, "next");
-    core.step(Input::Idle { key: key("asks"), fence: 1 });
-    core.step(Input::Claimed { tool: tool(), asked: 1, tasks: vec![(key("next"), 1)] });
+    let commit = claim(&core.step(Input::Idle { key: key("asks"), fence: 1 }));
+    claimed(&mut core, commit, &[("next", 1)]);
     core.step(Input::Busy { key: key("asks"), fence: 1 });
-    core.step(Input::Applied { tool: tool(), effects: vec![settled("asks", PhaseName::Running), stop("asks", 1)] });
+    core.step(Input::Applied { effects: vec![settled("asks", false), stop("asks", 1)] });
 
     core.step(Input::Written { key: key("next"), fence: 1, won: true });
 
@@ -104,8 +120,8 @@ fn a_task_that_leaves_the_queue_before_it_is_known_to_be_in_it_is_not_counted() 
     let mut core = core();
     create(&mut core, "a");
     // It went back into the queue and was called off there; the news of the second come first.
-    core.step(Input::Applied { tool: tool(), effects: vec![settled("a", PhaseName::Queued)] });
-    core.step(Input::Applied { tool: tool(), effects: vec![Effect::Queued { not_before: Timestamp::ZERO }] });
+    core.step(Input::Applied { effects: vec![settled("a", true)] });
+    core.step(Input::Applied { effects: vec![queued("a")] });
     core.step(Input::Written { key: key("a"), fence: 1, won: false });
 
     assert_eq!(load(&core), (0, 0, 0));
@@ -115,7 +131,8 @@ fn a_task_that_leaves_the_queue_before_it_is_known_to_be_in_it_is_not_counted() 
 fn a_claim_that_overtakes_the_end_of_the_attempt_before_costs_no_worker() {
     let mut core = core();
     create(&mut core, "a");
-    core.step(Input::Claimed { tool: tool(), asked: 0, tasks: vec![(key("a"), 3)] });
+    let commit = admit(&mut core).commit;
+    core.step(Input::Claimed { tool: tool(), asked: 0, tasks: vec![(key("a"), 3)], commit });
     core.step(Input::Written { key: key("a"), fence: 1, won: false });
     core.step(Input::Written { key: key("a"), fence: 3, won: true });
 
@@ -130,8 +147,8 @@ fn a_family_that_is_called_off_leaves_no_count_behind() {
     create(&mut core, "child");
     assert_eq!(load(&core), (1, 1, 2));
 
-    let effects = vec![settled("parent", PhaseName::Running), stop("parent", 1), settled("child", PhaseName::Queued)];
-    core.step(Input::Applied { tool: tool(), effects });
+    let effects = vec![settled("parent", false), stop("parent", 1), settled("child", true)];
+    core.step(Input::Applied { effects });
     core.step(Input::Ended { key: key("parent"), fence: 1, outcome: Outcome::Cancelled });
 
     assert_eq!(load(&core), (0, 0, 0));
@@ -143,9 +160,61 @@ fn a_parked_task_that_is_called_off_takes_nobody_elses_place_in_the_queue() {
     create(&mut core, "running");
     create(&mut core, "queued");
     admit(&mut core);
-    core.step(Input::Applied { tool: tool(), effects: vec![settled("parked", PhaseName::Parked)] });
+    core.step(Input::Applied { effects: vec![settled("parked", false)] });
 
     assert_eq!(load(&core).1, 2);
+}
+
+#[test]
+fn stops_that_come_late_are_not_kept_however_long_the_load_lasts() {
+    let mut core = Core::new(node(), EngineLimits::default());
+    core.register(tool(), ToolLimits { running_max: 10_000, ..ToolLimits::default() });
+    let mut under_way = admit(&mut core).commit;
+    for n in 0..1_000 {
+        // There is always a commit under way, and every stop is for an attempt that is over.
+        let next = admit(&mut core).commit;
+        core.step(Input::Applied { effects: vec![stop(&format!("over-{n}"), 1)] });
+        let key = key(&format!("new-{n}"));
+        core.step(Input::Created { key, tool: tool(), claimed: Some(1), commit: under_way });
+        under_way = next;
+        assert!(core.early_stops() <= 2, "{} stops are kept", core.early_stops());
+    }
+}
+
+#[test]
+fn a_stop_is_kept_until_the_commit_that_it_overtook_has_come_back() {
+    let mut core = Core::new(node(), EngineLimits::default());
+    core.register(tool(), ToolLimits { running_max: 10, ..ToolLimits::default() });
+    let (before, own) = (admit(&mut core), admit(&mut core));
+    core.step(Input::Applied { effects: vec![settled("own", false), stop("own", 1)] });
+    core.step(Input::Created { key: key("before"), tool: tool(), claimed: Some(1), commit: before.commit });
+    let later = admit(&mut core);
+    core.step(Input::Created { key: key("later"), tool: tool(), claimed: Some(1), commit: later.commit });
+    let begun = core.step(Input::Created { key: key("own"), tool: tool(), claimed: Some(1), commit: own.commit });
+    assert_eq!(begun, [Action::Forget { key: key("own"), fence: 1 }]);
+    assert_eq!(core.early_stops(), 0);
+}
+
+#[test]
+fn a_task_whose_time_has_not_come_keeps_no_worker_from_a_new_one() {
+    let mut core = core();
+    // One comes back into the queue for later: the claim that it leads to gets nothing.
+    let actions = core.step(Input::Applied { effects: vec![queued("later")] });
+    let commit = claim(&actions[..1]);
+    claimed(&mut core, commit, &[]);
+    assert!(admit(&mut core).claimed, "the worker is free");
+    assert_eq!(load(&core), (1, 1, 1));
+}
+
+#[test]
+fn a_task_whose_time_has_come_goes_before_a_new_one() {
+    let mut core = core();
+    let actions = core.step(Input::Applied { effects: vec![queued("later")] });
+    let commit = claim(&actions[..1]);
+    claimed(&mut core, commit, &[]);
+    let commit = claim(&core.step(Input::MaybeQueued { tool: tool() }));
+    assert!(!admit(&mut core).claimed, "its worker is set aside");
+    assert_eq!(claimed(&mut core, commit, &[("later", 3)])[0], Action::Start { key: key("later"), fence: 3 });
 }
 
 #[test]

@@ -239,6 +239,75 @@ fn an_answer_that_was_taken_does_not_survive_a_crash_without_resume() {
 }
 
 #[test]
+fn a_resumed_handler_finds_its_question_under_the_same_key() {
+    let mut machine = Machine::new();
+    let tools = || vec![on_crash(OnCrash::Resume, tool("ask", asks()))];
+    let (key, question) = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let key = lab.create("ask").await;
+        let question = lab.asks(&key, 1).await.remove(0);
+        (key, question)
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        lab.until(&key, "the second attempt", |task| task.phase.run().is_some()).await;
+        assert_eq!(lab.asks(&key, 1).await, [question.clone()]);
+        lab.answer(&key, &question, "\"yes\"").await;
+        assert_eq!(lab.end(&key).await, text_of("yes to attempt 2"));
+        assert_eq!(lab.read(&key).await.questions_asked, 1, "it was asked once");
+        lab.counts("ask", (0, 0)).await;
+    });
+}
+
+#[test]
+fn an_answer_that_comes_before_the_resumed_attempt_begins_is_not_lost() {
+    let mut machine = Machine::new();
+    let tools = || vec![on_crash(OnCrash::Resume, tool("ask", asks()))];
+    let (key, question) = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let key = lab.create("ask").await;
+        let question = lab.asks(&key, 1).await.remove(0);
+        (key, question)
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        assert!(lab.read(&key).await.phase.not_before().is_some(), "it waits for its backoff");
+        lab.answer(&key, &question, "\"yes\"").await;
+        assert_eq!(lab.end(&key).await, text_of("yes to attempt 2"));
+        assert_eq!(lab.read(&key).await.questions_asked, 1);
+    });
+}
+
+#[test]
+fn what_was_answered_before_a_crash_is_not_asked_again_by_an_attempt_that_resumes() {
+    let mut machine = Machine::new();
+    let asks_twice = || {
+        handler(|mut ctx: Ctx, _input| async move {
+            let first = ctx.ask("first", Approve).await?;
+            let second = ctx.ask("second", Approve).await?;
+            answer(&format!("{first} and {second}"))
+        })
+    };
+    let tools = || vec![on_crash(OnCrash::Resume, tool("ask", asks_twice()))];
+    let (key, second) = machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        let key = lab.create("ask").await;
+        let first = lab.asks(&key, 1).await.remove(0);
+        lab.answer(&key, &first, "\"one\"").await;
+        let open = |task: &longhaul_task::Task| task.questions_asked == 2;
+        let task = lab.until(&key, "the second question", open).await;
+        (key, task.phase.questions().unwrap().iter().next().unwrap().key.clone())
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        assert_eq!(lab.asks(&key, 1).await, [second.clone()]);
+        lab.answer(&key, &second, "\"two\"").await;
+        assert_eq!(lab.end(&key).await, text_of("one and two"));
+        assert_eq!(lab.read(&key).await.questions_asked, 2);
+    });
+}
+
+#[test]
 fn a_task_that_waited_for_an_answer_fails_like_a_running_one() {
     let mut machine = Machine::new();
     let tools = || vec![tool("ask", asks())];
@@ -250,7 +319,10 @@ fn a_task_that_waited_for_an_answer_fails_like_a_running_one() {
     });
     machine.run(async |store| {
         let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
-        assert_eq!(code(lab.read(&key).await.phase.outcome().unwrap()), "CRASH_RECOVERY");
+        let task = lab.read(&key).await;
+        assert_eq!(code(task.phase.outcome().unwrap()), "CRASH_RECOVERY");
+        let message = task.message.as_deref().unwrap();
+        assert!(message.contains("waiting for an answer"), "it was not running: {message}");
         let late = lab.engine.answer(&key, question, Json::from_text("1")).await;
         assert_eq!(late.unwrap_err(), EngineError::Store(StoreError::Refused(Refused::Settled)));
     });

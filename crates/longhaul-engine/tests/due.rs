@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use common::{Approve, Door, Lab, Log, answer, code, echo, handler, must_come, one_worker, text_of, tool, waits_at};
 use longhaul_engine::{Ctx, EngineError, Handler, Tool};
-use longhaul_store::StoreError;
-use longhaul_task::{Policy, Retention, TaskKey};
+use longhaul_store::{Store, StoreError};
+use longhaul_task::transition::Report;
+use longhaul_task::{Event, Policy, Retention, TaskKey};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -217,4 +218,31 @@ async fn many_tasks_that_are_due_at_once_are_all_dealt_with() {
     }
     let took_ms = lab.engine.now().await.unwrap().ms_since(common::START);
     assert!(took_ms < 10_000, "it took {took_ms} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_due_task_is_still_dealt_with_after_the_clock_went_back() {
+    let door = Door::shut();
+    let lab = Lab::start(vec![limited(one_worker("work", waits_at(&door, &Log::new())), DAY_MS, 5_000)]).await;
+    let key = lab.create("work").await;
+    // Between the look that found it due and the event that ends it.
+    lab.store.set_back("overdue", 7_000);
+    assert_eq!(code(&lab.end(&key).await), "LIFE_TIME");
+    assert_eq!(lab.store.calls("overdue"), 2, "the first was too early");
+    assert!(age_ms(&lab, &key).await >= 5_000);
+    lab.counts("work", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_goes_back_while_everybody_sleeps_ends_nothing_early() {
+    let door = Door::shut();
+    let lab = Lab::start(vec![limited(one_worker("work", waits_at(&door, &Log::new())), DAY_MS, 5_000)]).await;
+    let key = lab.create("work").await;
+    pass_ms(3_000).await;
+    lab.store.set_back("report", 2_000);
+    let report = Event::Report(Report { fence: 1, message: "on".into() });
+    lab.store.apply(&key, report).await.unwrap();
+    assert_eq!(code(&lab.end(&key).await), "LIFE_TIME");
+    assert!(age_ms(&lab, &key).await >= 5_000);
+    assert_eq!(lab.store.calls("overdue"), 1, "nobody tried before its time");
 }

@@ -144,6 +144,22 @@ fn what_does_not_end_in_time_is_handed_back_or_fails_and_its_handler_is_dropped(
     assert_eq!(log.said().len(), 4);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_given_up_while_it_waits_for_an_answer_says_so() {
+    let asks = handler(|mut ctx: Ctx, _input| async move {
+        let said = ctx.ask("approve", Approve).await?;
+        answer(&said)
+    });
+    let lab = Lab::start(vec![tool("ask", asks)]).await;
+    let key = lab.create("ask").await;
+    lab.asks(&key, 1).await;
+    must_come("the end of the shutdown", lab.engine.shut_down()).await;
+    let task = lab.read(&key).await;
+    assert_eq!(code(task.phase.outcome().unwrap()), "CRASH_RECOVERY");
+    let message = task.message.as_deref().unwrap();
+    assert!(message.contains("waiting for an answer"), "it was not running: {message}");
+}
+
 #[test]
 fn what_is_queued_is_left_for_the_next_process() {
     let mut machine = Machine::new();

@@ -9,9 +9,9 @@ use common::{
     Approve, Door, Lab, Log, Machine, START, TestStore, answer, code, echo, handler, one_worker, phase, text_of, tool,
     waits_at,
 };
-use longhaul_engine::{Ctx, Engine, EngineError, EngineLimits, Stop, SystemChance};
+use longhaul_engine::{Ctx, Engine, EngineError, EngineLimits, Stop, SystemChance, Tool};
 use longhaul_store::{Store, StoreError};
-use longhaul_task::{Outcome, PhaseName, Retention};
+use longhaul_task::{OnCrash, Outcome, PhaseName, Policy, Retention};
 
 fn unavailable() -> StoreError {
     StoreError::Unavailable("the disk is away".into())
@@ -188,11 +188,93 @@ fn a_task_without_a_tool_fails_even_if_the_store_falters_then() {
     });
     machine.run(async |store| {
         let lab = Lab::on(&store, Vec::new(), limits).await;
-        lab.store.fail("census", 3, unavailable());
+        lab.store.fail("unserved", 3, unavailable());
         lab.store.fail("claim", 3, unavailable());
         lab.store.fail("settle", 3, unavailable());
         assert_eq!(code(&lab.end(&key).await), "TOOL_GONE");
     });
+}
+
+#[test]
+fn the_end_of_a_task_whose_tool_is_gone_is_written_again_until_it_is_written() {
+    let mut machine = Machine::new();
+    let door = Door::shut();
+    let limits = EngineLimits { tool_gone_ms: 10_000, ..EngineLimits::default() };
+    let keys = machine.run(async |store| {
+        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
+        lab.create("work").await;
+        [lab.create("work").await, lab.create("work").await]
+    });
+    machine.run(async |store| {
+        let lab = Lab::on(&store, Vec::new(), limits).await;
+        lab.store.fail("settle", 5, unavailable());
+        for key in &keys {
+            assert_eq!(code(&lab.end(key).await), "TOOL_GONE");
+        }
+        assert_eq!(lab.store.calls("claim"), 1, "what was taken is remembered");
+        assert_eq!(lab.store.calls("settle"), 7);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_was_written_although_nobody_could_say_so_is_its_own() {
+    let limits = EngineLimits { open_per_owner_max: 1, ..EngineLimits::default() };
+    let lab = Lab::with(vec![one_worker("echo", echo())], limits).await;
+    for n in 1..=3 {
+        lab.store.doubt("settle", 1);
+        let key = lab.create_on("echo", "1").await;
+        assert_eq!(lab.end(&key).await, Outcome::Answer { body: longhaul_task::Json::from_text("1"), is_error: false });
+        lab.counts("echo", (0, 0)).await;
+        assert_eq!(lab.store.calls("settle"), 2 * n, "it is asked once more, and told that the task has ended");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_in_doubt_is_looked_for_and_found() {
+    let lab = Lab::start(vec![one_worker("echo", echo())]).await;
+    lab.store.doubt("create", 1);
+    let key = lab.create_on("echo", "1").await;
+    assert_eq!(lab.end(&key).await, Outcome::Answer { body: longhaul_task::Json::from_text("1"), is_error: false });
+    lab.counts("echo", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_in_doubt_that_did_not_happen_is_refused_and_leaves_nothing_behind() {
+    let lab = Lab::start(vec![one_worker("echo", echo())]).await;
+    lab.store.fail("create", 1, StoreError::InDoubt("the line was cut".into()));
+    let refused = lab.try_create("echo", "1").await.unwrap_err();
+    assert_eq!(refused, EngineError::Store(StoreError::Unavailable("the line was cut".into())));
+    assert_eq!(lab.load("echo"), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_claim_is_in_doubt_does_not_stay_with_a_node_that_never_heard_of_it() {
+    let (door, log) = (Door::shut(), Log::new());
+    let work = one_worker("work", waits_at(&door, &log));
+    let retry = Policy { on_crash: OnCrash::Retry, ..work.policy.clone() };
+    let lab = Lab::start(vec![Tool { policy: retry, ..work }]).await;
+    let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
+    lab.store.doubt("claim", 1);
+    door.open_wide();
+    lab.end(&first).await;
+    assert_eq!(lab.end(&second).await, text_of("done"));
+    assert_eq!(lab.read(&second).await.attempt, 2, "the first was given up");
+    assert_eq!(log.said(), ["start 1", "done 1", "start 2", "done 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_in_doubt_is_asked_once() {
+    let asks = handler(|mut ctx: Ctx, _input| async move {
+        let said = ctx.ask("approve", Approve).await?;
+        answer(&said)
+    });
+    let lab = Lab::start(vec![one_worker("ask", asks)]).await;
+    lab.store.doubt("ask", 1);
+    let key = lab.create("ask").await;
+    let question = lab.asks(&key, 1).await.remove(0);
+    lab.answer(&key, &question, "\"yes\"").await;
+    assert_eq!(lab.end(&key).await, text_of("yes"));
+    assert_eq!(lab.read(&key).await.questions_asked, 1);
 }
 
 #[test]

@@ -126,6 +126,12 @@ impl Clients {
             }
         };
         let id = (out.chance.below(4) == 0).then(|| self.own_id(process, out, &owner)).flatten();
+        // As the engine does it: whoever chooses an ID may choose one that was used before.
+        let fences_from = if id.is_some() {
+            u64::from_le_bytes(out.chance.bits()[..8].try_into().unwrap_or_default()) >> 17
+        } else {
+            0
+        };
         let id = id.unwrap_or_else(|| TaskId::mint(out.time.wall(), out.chance.bits()));
         let key = TaskKey { owner, id };
         out.chosen.insert(key.clone());
@@ -137,20 +143,23 @@ impl Clients {
             policy: setup.policy.clone(),
             retention: setup.retention,
             claimed_by: admission.claimed.then_some(process.node),
+            fences_from,
         };
-        let waits = Waits::Creation { key, tool: admission.tool, claimed: admission.claimed };
+        let (claimed, commit) = (admission.claimed, admission.commit);
+        let waits = Waits::Creation { key, tool: admission.tool, claimed, commit };
         process.send(Request::Create(NewTask { create, input: Json::from_text("{}") }), waits);
     }
 
-    /// An ID of the client's own choice: a new one, or one that is taken, perhaps by somebody else.
-    ///
-    /// Never one whose task may be deleted by then: fences start over with a task, so that a handler of the deleted one
-    /// that is still in its grace period would have the rights of the new one's.
+    /// An ID of the client's own choice: a new one, one that is taken, perhaps by somebody else, or one whose task is
+    /// gone, while an attempt of that one may still be about.
     fn own_id(&mut self, process: &Process, out: &mut Outside, owner: &Owner) -> Option<TaskId> {
         let theirs = out.chance.pick(&out.known)?;
         let key = TaskKey { owner: owner.clone(), id: theirs.id.clone() };
-        let open = process.read(&key).is_some_and(|snapshot| !snapshot.task.is_settled());
-        if !out.chosen.contains(&key) || (open && process.is_quiet()) {
+        let settled = process.read(&key).is_some_and(|snapshot| snapshot.task.is_settled());
+        if !settled && out.chance.below(3) > 0 {
+            if out.chosen.contains(&key) && process.read(&key).is_none() {
+                out.coverage.also("ID used again");
+            }
             return Some(key.id);
         }
         self.own_ids += 1;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use longhaul_store::{Snapshot, StoreError};
+use longhaul_store::{Orphan, Snapshot, StoreError};
 use longhaul_task::{Json, NodeId, Owner, Place, QuestionKey, Task, TaskKey, Timestamp, ToolRef};
 
 use crate::fault::CrashPoint;
@@ -29,7 +29,7 @@ pub enum Fact {
         /// The process.
         node: NodeId,
         /// Attempts that the store says some node holds.
-        held: Vec<(TaskKey, NodeId)>,
+        held: Vec<Orphan>,
     },
     /// It died.
     Crashed(CrashPoint),
@@ -76,6 +76,15 @@ pub enum Fact {
         event: &'static str,
         /// The task's revision after it.
         revision: u64,
+    },
+    /// An attempt that had lost its task for good wrote to it even so.
+    WroteLate {
+        /// To which task.
+        key: TaskKey,
+        /// The attempt.
+        fence: u64,
+        /// What it wrote.
+        event: &'static str,
     },
     /// A handler was started.
     Started {
@@ -155,11 +164,20 @@ pub struct Written {
     pub after: Option<Arc<Task>>,
 }
 
+impl Written {
+    /// Whether this is a new task.
+    pub(crate) fn is_birth(&self) -> bool {
+        self.after.as_ref().is_some_and(|task| task.revision == 1)
+    }
+}
+
 /// One record that a transaction wrote.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// Of which task.
     pub key: TaskKey,
+    /// In which life of it, from one: the ID of a deleted task can be used again.
+    pub life: usize,
     /// On which shelf.
     pub epoch: u32,
     /// At which place.
@@ -231,7 +249,7 @@ impl fmt::Display for Entry {
                     }
                 }
                 for recorded in &commit.recorded {
-                    let Recorded { key, epoch, place, question, output } = recorded;
+                    let Recorded { key, epoch, place, question, output, .. } = recorded;
                     let key = short(key);
                     write!(f, "\n             record {key} {epoch} {place:?} {question:?} {output:?}")?;
                 }
@@ -251,6 +269,7 @@ impl fmt::Display for Entry {
             Fact::Wrote { key, fence, event, revision } => {
                 write!(f, "attempt {} fence {fence} wrote {event} rev {revision}", short(key))
             }
+            Fact::WroteLate { key, fence, event } => write!(f, "{event} {} came late under fence {fence}", short(key)),
             Fact::Started { key, fence } => write!(f, "started {} fence {fence}", short(key)),
             Fact::Followed { key, seen } => write!(f, "followed {} seen {seen:?}", short(key)),
             other => write!(f, "{other:?}"),

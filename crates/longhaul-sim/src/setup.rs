@@ -101,6 +101,8 @@ pub(crate) struct Script {
     pub(crate) stubborn: bool,
     /// Gives up its memory while it waits, if its tool resumes.
     pub(crate) drops: bool,
+    /// Waits for its children before it returns.
+    pub(crate) waits: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -146,6 +148,7 @@ impl Script {
             end: chance.weighted(&ends).unwrap_or(End::Answer),
             stubborn: chance.below(4) == 0,
             drops: resumes && chance.below(2) == 0,
+            waits: chance.below(2) == 0,
         }
     }
 }

@@ -181,6 +181,7 @@ fn new_task(n: u64) -> NewTask {
         policy: Policy::default(),
         retention: Retention::FromCreation(3_600_000),
         claimed_by: Some(node()),
+        fences_from: 0,
     };
     NewTask { create, input: Json::from_text(INPUT) }
 }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use longhaul_store::embedded::{Disk, DiskError};
+use longhaul_store::embedded::{Disk, DiskError, Stands};
 use longhaul_task::{
-    Json, NodeId, Outcome, Phase, Progress, QuestionKey, Questions, Record, Retention, Run, Task, TaskKey, Timestamp,
-    ToolRef,
+    Json, Meanwhile, Outcome, Phase, Progress, QuestionKey, Questions, Record, Rest, Retention, Run, Task, TaskKey,
+    Timestamp, ToolRef,
 };
 use rusqlite::{Connection, params};
 
@@ -36,10 +36,11 @@ const FAMILY: &str = "WITH RECURSIVE family (id) AS (
 
 const INSERT: &str = "INSERT INTO task (owner, id, root, parent, family_since, depth, children, ordinal, tool, version,
     origin, on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max,
-    retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt,
-    questions_asked, message, phase, not_before, node, run_since, questions, wake_at, outcome, settled_at, due_at)
+    retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt, spent,
+    questions_asked, message, phase, not_before, node, run_since, questions, wake_at, for_children, outcome, settled_at,
+    due_at)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
-    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)";
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
 const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
 
 /// An index is written anew whenever one of its columns is named in an update, changed or not; so there is one update
@@ -47,26 +48,24 @@ const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, 
 macro_rules! update_task {
     ($more:literal) => {
         concat!(
-            "UPDATE task SET children = ?4, updated_at = ?5, revision = ?6, fence = ?7, attempt = ?8, ",
-            "questions_asked = ?9, message = ?10, phase = ?11, node = ?12, run_since = ?13, questions = ?14, ",
-            "wake_at = ?15",
+            "UPDATE task SET children = ?4, updated_at = ?5, revision = ?6, fence = ?7, attempt = ?8, spent = ?9, ",
+            "questions_asked = ?10, message = ?11, phase = ?12, node = ?13, run_since = ?14, questions = ?15, ",
+            "wake_at = ?16, for_children = ?17",
             $more,
             " WHERE owner = ?1 AND id = ?2 AND revision = ?3"
         )
     };
 }
 const UPDATE_IN_PLACE: &str = update_task!("");
-const UPDATE_DUE: &str = update_task!(", due_at = ?16");
-const UPDATE_QUEUE: &str = update_task!(", due_at = ?16, not_before = ?17");
-const UPDATE_SETTLED: &str = update_task!(", due_at = ?16, not_before = ?17, outcome = ?18, settled_at = ?19");
+const UPDATE_DUE: &str = update_task!(", due_at = ?18");
+const UPDATE_QUEUE: &str = update_task!(", due_at = ?18, not_before = ?19");
+const UPDATE_SETTLED: &str = update_task!(", due_at = ?18, not_before = ?19, outcome = ?20, settled_at = ?21");
 
 const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, body, code, message) VALUES (?1, ?2, ?3, ?4, ?5)";
-// The place of a question that was never answered, because its attempt is gone, is taken over by the one that asks
-// again there; everything else stays.
 const INSERT_RECORD: &str = "INSERT INTO record (owner, id, epoch, fork, seq, key, digest, output, question)
-  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-  ON CONFLICT DO UPDATE SET key = excluded.key, digest = excluded.digest, question = excluded.question
-    WHERE output IS NULL AND question IS NOT NULL AND excluded.question IS NOT NULL";
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
+const RECORD_AT: &str = "SELECT fork, seq, key, digest, output, question FROM record
+  WHERE owner = ?1 AND id = ?2 AND epoch = ?3 AND fork = ?4 AND seq = ?5";
 const ANSWER_RECORD: &str = "UPDATE record SET output = ?4 WHERE owner = ?1 AND id = ?2 AND question = ?3";
 const WRITE_PROGRESS: &str = "INSERT INTO progress (owner, id, done, total, message, at)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -120,22 +119,37 @@ struct PhaseColumns {
     run_since: Option<i64>,
     questions: Option<String>,
     wake_at: Option<i64>,
+    for_children: Option<bool>,
     outcome: Option<&'static str>,
     settled_at: Option<i64>,
 }
 
 impl PhaseColumns {
+    fn queued(not_before: Timestamp) -> Self {
+        Self { not_before: Some(time_to_sql(not_before)), ..Self::default() }
+    }
+
+    fn held(run: Run) -> Self {
+        Self { node: Some(run.node.to_string()), run_since: Some(time_to_sql(run.since)), ..Self::default() }
+    }
+
+    fn parked(rest: Rest) -> Self {
+        Self { wake_at: rest.wake_at.map(time_to_sql), for_children: Some(rest.for_children), ..Self::default() }
+    }
+
     fn of(phase: &Phase) -> Result<Self, DiskError> {
-        let held = |run: Option<Run>| Self {
-            node: run.map(|run| NodeId::to_string(&run.node)),
-            run_since: run.map(|run| time_to_sql(run.since)),
-            ..Self::default()
-        };
         Ok(match phase {
-            Phase::Queued { not_before } => Self { not_before: Some(time_to_sql(*not_before)), ..Self::default() },
-            Phase::Running { run } => held(Some(*run)),
-            Phase::Waiting { run, questions } => Self { questions: Some(json(questions)?), ..held(*run) },
-            Phase::Parked { wake_at } => Self { wake_at: wake_at.map(time_to_sql), ..Self::default() },
+            Phase::Queued { not_before } => Self::queued(*not_before),
+            Phase::Running { run } => Self::held(*run),
+            Phase::Waiting { meanwhile, questions } => Self {
+                questions: Some(json(questions)?),
+                ..match *meanwhile {
+                    Meanwhile::Held(run) => Self::held(run),
+                    Meanwhile::Parked(rest) => Self::parked(rest),
+                    Meanwhile::Queued { not_before } => Self::queued(not_before),
+                }
+            },
+            Phase::Parked { rest } => Self::parked(*rest),
             Phase::Settled { outcome, at } => {
                 Self { outcome: Some(outcome_word(outcome)), settled_at: Some(time_to_sql(*at)), ..Self::default() }
             }
@@ -145,13 +159,6 @@ impl PhaseColumns {
 
 fn json(questions: &Questions) -> Result<String, DiskError> {
     serde_json::to_string(questions).map_err(|error| DiskError::Failed(error.to_string()))
-}
-
-fn not_before(task: &Task) -> Option<Timestamp> {
-    match task.phase {
-        Phase::Queued { not_before } => Some(not_before),
-        _ => None,
-    }
 }
 
 impl Disk for SqliteDisk {
@@ -232,6 +239,7 @@ impl Disk for SqliteDisk {
                 to_sql(task.revision),
                 to_sql(task.fence),
                 task.attempt,
+                task.spent,
                 task.questions_asked,
                 task.message.as_deref(),
                 task.phase.name().as_str(),
@@ -240,6 +248,7 @@ impl Disk for SqliteDisk {
                 phase.run_since,
                 phase.questions,
                 phase.wake_at,
+                phase.for_children,
                 phase.outcome,
                 phase.settled_at,
                 task.due_at().map(time_to_sql),
@@ -262,16 +271,16 @@ impl Disk for SqliteDisk {
         macro_rules! update {
             ($sql:expr $(, $more:expr)*) => {
                 self.session.execute($sql, params![
-                    owner, id, was, children, updated_at, revision, fence, after.attempt, after.questions_asked,
-                    after.message.as_deref(), after.phase.name().as_str(), phase.node, phase.run_since,
-                    phase.questions, phase.wake_at $(, $more)*
+                    owner, id, was, children, updated_at, revision, fence, after.attempt, after.spent,
+                    after.questions_asked, after.message.as_deref(), after.phase.name().as_str(), phase.node,
+                    phase.run_since, phase.questions, phase.wake_at, phase.for_children $(, $more)*
                 ])?
             };
         }
         let rows = if let Some(outcome) = after.phase.outcome() {
             self.write_outcome(&after.key, outcome)?;
             update!(UPDATE_SETTLED, due_at, phase.not_before, phase.outcome, phase.settled_at)
-        } else if not_before(before) != not_before(after) {
+        } else if before.phase.not_before() != after.phase.not_before() {
             update!(UPDATE_QUEUE, due_at, phase.not_before)
         } else if before.due_at() != after.due_at() {
             update!(UPDATE_DUE, due_at)
@@ -306,7 +315,7 @@ impl Disk for SqliteDisk {
         epoch: u32,
         record: &Record,
         question: Option<&QuestionKey>,
-    ) -> Result<(), DiskError> {
+    ) -> Result<Option<Stands>, DiskError> {
         let params = params![
             key.owner.as_str(),
             key.id.as_str(),
@@ -318,7 +327,11 @@ impl Disk for SqliteDisk {
             record.output.as_ref().map(Json::as_str),
             question.map(QuestionKey::as_str),
         ];
-        self.session.execute(INSERT_RECORD, params).map(|_| ())
+        if self.session.execute(INSERT_RECORD, params)? == 1 {
+            return Ok(None);
+        }
+        let place = params![key.owner.as_str(), key.id.as_str(), epoch, &*record.place.fork, record.place.seq];
+        self.session.row(RECORD_AT, place, |mut columns| columns.stands())
     }
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
@@ -358,5 +371,15 @@ impl Disk for SqliteDisk {
 
 /// Every statement of the writer that looks for rows.
 #[cfg(test)]
-pub(crate) const LOOKUPS: &[&str] =
-    &[SELECT, INPUT, OPEN_CHILDREN, OPEN_DESCENDANTS, QUEUED, FAMILY, UPDATE_SETTLED, ANSWER_RECORD, DELETE[0]];
+pub(crate) const LOOKUPS: &[&str] = &[
+    SELECT,
+    INPUT,
+    OPEN_CHILDREN,
+    OPEN_DESCENDANTS,
+    QUEUED,
+    FAMILY,
+    UPDATE_SETTLED,
+    ANSWER_RECORD,
+    RECORD_AT,
+    DELETE[0],
+];

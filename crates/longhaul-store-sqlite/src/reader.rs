@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use longhaul_store::embedded::{DiskError, Reader};
-use longhaul_store::{Count, Listing, Snapshot, TaskPage};
-use longhaul_task::{NodeId, Record, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_store::{Count, Listing, Orphan, Snapshot, TaskPage};
+use longhaul_task::{Record, TaskId, TaskKey, Timestamp, ToolRef};
 use rusqlite::{Params, params};
 
 use crate::disk::SELECT;
@@ -29,11 +29,11 @@ const DUE: &str = "SELECT * FROM (SELECT due_at, owner, id FROM task WHERE due_a
   UNION ALL
   SELECT * FROM (SELECT due_at, owner, id FROM task WHERE due_at > ?1 ORDER BY due_at, owner, id LIMIT 1)";
 // From tool to tool: the first in line of each, however long the line.
-const NEXT_QUEUED: &str = "SELECT tool, version, not_before FROM task
+const FIRST_QUEUED: &str = "SELECT tool, version, not_before FROM task
   WHERE not_before IS NOT NULL AND (tool, version) > (?1, ?2) ORDER BY tool, version, not_before LIMIT 1";
-const HELD: &str = "SELECT owner, id, node FROM task INDEXED BY task_open
+const HELD: &str = "SELECT owner, id, node, fence FROM task INDEXED BY task_open
   WHERE settled_at IS NULL AND (owner, id) > (?1, ?2) AND node IS NOT NULL ORDER BY owner, id LIMIT ?3";
-const CENSUS: &str = "SELECT owner, tool, version, phase, count(*) FROM task INDEXED BY task_open
+const CENSUS: &str = "SELECT owner, tool, version, phase, count(*), count(not_before) FROM task INDEXED BY task_open
   WHERE settled_at IS NULL GROUP BY owner, tool, version, phase";
 
 /// Reads a store, also while a server has it.
@@ -110,25 +110,24 @@ impl Reader for SqliteReader {
         Ok((rows.into_iter().take(due).map(|(_, key)| key).collect(), next))
     }
 
-    fn next_queued(&self) -> Result<Option<Timestamp>, DiskError> {
+    fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
         let mut session = self.pool.take()?;
-        let mut earliest: Option<Timestamp> = None;
-        let mut past = ToolRef::new("", "");
+        let mut tools: Vec<(ToolRef, Timestamp)> = Vec::new();
         loop {
-            let first = session.row(NEXT_QUEUED, [&*past.name, &*past.version], |mut columns| {
-                Ok((columns.tool()?, columns.time()?))
-            })?;
-            let Some((tool, not_before)) = first else { return Ok(earliest) };
-            earliest = Some(earliest.map_or(not_before, |earliest| earliest.min(not_before)));
-            past = tool;
+            let past = tools.last().map_or(["", ""], |(tool, _)| [&*tool.name, &*tool.version]);
+            let first = session.row(FIRST_QUEUED, past, |mut columns| Ok((columns.tool()?, columns.time()?)))?;
+            let Some(first) = first else { return Ok(tools) };
+            tools.push(first);
         }
     }
 
-    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<(TaskKey, NodeId)>, DiskError> {
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError> {
         // Names are never empty, so the empty one is before them all.
         let (owner, id) = after.map_or(("", ""), |after| (after.owner.as_str(), after.id.as_str()));
         let params = params![owner, id, to_sql(limit as u64)];
-        self.rows(HELD, params, |mut columns| Ok((columns.key()?, columns.node()?)))
+        self.rows(HELD, params, |mut columns| {
+            Ok(Orphan { key: columns.key()?, node: columns.node()?, fence: columns.fence()? })
+        })
     }
 
     fn census(&self) -> Result<Vec<Count>, DiskError> {
@@ -138,6 +137,7 @@ impl Reader for SqliteReader {
                 tool: columns.tool()?,
                 phase: columns.phase_name()?,
                 tasks: columns.count()?,
+                queued: columns.count()?,
             })
         })
     }
@@ -157,7 +157,7 @@ mod tests {
     fn no_statement_scans_or_sorts_a_table() {
         let mut connection = rusqlite::Connection::open_in_memory().unwrap();
         migrate(&mut connection, Path::new("memory"), MIGRATIONS).unwrap();
-        let readers = [LIST, LIST_PAST, LIST_ALL_PAST, CHILDREN, RECORDS, DUE, NEXT_QUEUED, HELD, SELECT];
+        let readers = [LIST, LIST_PAST, LIST_ALL_PAST, CHILDREN, RECORDS, DUE, FIRST_QUEUED, HELD, SELECT];
         for sql in readers.iter().chain(disk::LOOKUPS) {
             let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let rows = explain.raw_query().mapped(|row| row.get::<_, String>(3)).collect::<Result<Vec<_>, _>>();

@@ -4,9 +4,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use longhaul_store::Snapshot;
+use longhaul_store::embedded::Stands;
 use longhaul_task::{
-    Family, Fault, Json, NodeId, OnCrash, Outcome, Owner, Phase, PhaseName, Place, Policy, Progress, Questions, Record,
-    Retention, Run, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    Family, Fault, Json, Meanwhile, NodeId, OnCrash, Outcome, Owner, Phase, PhaseName, Place, Policy, Progress,
+    QuestionKey, Questions, Record, Rest, Retention, Run, Task, TaskId, TaskKey, Timestamp, ToolRef,
 };
 use rusqlite::Row;
 use rusqlite::types::{FromSql, Type};
@@ -20,8 +21,8 @@ macro_rules! select_task {
             "SELECT task.owner, task.id, root, parent, family_since, depth, children, ordinal, tool, version, origin, ",
             "on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max, ",
             "retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt, ",
-            "questions_asked, task.message, phase, not_before, node, run_since, questions, wake_at, ",
-            "task.outcome, settled_at, ",
+            "spent, questions_asked, task.message, phase, not_before, node, run_since, questions, wake_at, ",
+            "for_children, task.outcome, settled_at, ",
             "outcome.body, outcome.code, outcome.message, ",
             "progress.done, progress.total, progress.message, progress.at ",
             "FROM task LEFT JOIN outcome ON outcome.owner = task.owner AND outcome.id = task.id ",
@@ -156,6 +157,10 @@ impl<'r, 't> Columns<'r, 't> {
         self.value()
     }
 
+    pub(crate) fn fence(&mut self) -> rusqlite::Result<u64> {
+        self.number()
+    }
+
     pub(crate) fn count(&mut self) -> rusqlite::Result<u64> {
         self.number()
     }
@@ -215,6 +220,7 @@ impl<'r, 't> Columns<'r, 't> {
             revision: self.number()?,
             fence: self.number()?,
             attempt: self.value()?,
+            spent: self.value()?,
             questions_asked: self.value()?,
             message: self.text()?.map(Arc::from),
             phase: self.phase()?,
@@ -229,7 +235,7 @@ impl<'r, 't> Columns<'r, 't> {
         let run_since = self.maybe_time()?;
         let run = node.zip(run_since).map(|(node, since)| Run { node, since });
         let questions = self.text()?;
-        let wake_at = self.maybe_time()?;
+        let rest = Rest { wake_at: self.maybe_time()?, for_children: self.value::<Option<bool>>()?.unwrap_or(false) };
         let ending = self.text()?;
         let settled_at = self.maybe_time()?;
         let (body, code, message) = (self.text()?, self.value::<Option<i64>>()?, self.text()?);
@@ -238,9 +244,14 @@ impl<'r, 't> Columns<'r, 't> {
             PhaseName::Running => run.map(|run| Phase::Running { run }),
             PhaseName::Waiting => {
                 let open = serde_json::from_str(questions.unwrap_or("[]")).map_err(|error| bad(index + 4, error))?;
-                Questions::new(open).map(|questions| Phase::Waiting { run, questions })
+                let meanwhile = match (run, not_before) {
+                    (Some(run), _) => Meanwhile::Held(run),
+                    (None, Some(not_before)) => Meanwhile::Queued { not_before },
+                    (None, None) => Meanwhile::Parked(rest),
+                };
+                Questions::new(open).map(|questions| Phase::Waiting { meanwhile, questions })
             }
-            PhaseName::Parked => Some(Phase::Parked { wake_at }),
+            PhaseName::Parked => Some(Phase::Parked { rest }),
             PhaseName::Settled => {
                 outcome(ending, body, code, message).zip(settled_at).map(|(outcome, at)| Phase::Settled { outcome, at })
             }
@@ -253,6 +264,11 @@ impl<'r, 't> Columns<'r, 't> {
         let message = self.text()?.map(Arc::from);
         let at = self.maybe_time()?;
         Ok(at.map(|at| Progress { done: done.unwrap_or(f64::NAN), total, message, at }))
+    }
+
+    /// `fork, seq, key, digest, output, question`
+    pub(crate) fn stands(&mut self) -> rusqlite::Result<Stands> {
+        Ok(Stands { record: self.record()?, question: self.text()?.map(QuestionKey::from_text) })
     }
 
     /// `fork, seq, key, digest, output`

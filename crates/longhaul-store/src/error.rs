@@ -17,6 +17,13 @@ pub enum StoreError {
     /// It did not work this time. Nothing was written; try again.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// Nobody can say whether it was written: the answer was lost on its way. Read, then decide; trying again alone can
+    /// tell a winner that it has lost.
+    #[error("the store did not say whether it was written: {0}")]
+    InDoubt(String),
+    /// The node's lease is over, and what it held may be another's: it comes back under a new name or not at all.
+    #[error("the lease of this node is over")]
+    Lapsed,
     /// The store can promise nothing any more and has stopped. Restart the process.
     #[error("the store has stopped: {0}")]
     Stopped(String),
@@ -30,6 +37,8 @@ impl StoreError {
             Self::Refused(_) => "REFUSED",
             Self::Full(_) => "STORE_FULL",
             Self::Unavailable(_) => "STORE_UNAVAILABLE",
+            Self::InDoubt(_) => "STORE_IN_DOUBT",
+            Self::Lapsed => "LEASE_LAPSED",
             Self::Stopped(_) => "STORE_STOPPED",
         }
     }

@@ -4,12 +4,12 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use longhaul_task::{Json, NodeId, Phase, Progress, QuestionKey, Record, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Json, NodeId, Progress, QuestionKey, Record, Task, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::lock_api::ArcRwLockWriteGuard;
 use parking_lot::{RawRwLock, RwLock};
 
-use crate::embedded::{Disk, DiskError, Embedded, Limits, Reader};
-use crate::{Clock, Count, Listing, Snapshot, TaskPage};
+use crate::embedded::{Disk, DiskError, Embedded, Limits, Reader, Stands};
+use crate::{Clock, Count, Listing, Orphan, Snapshot, TaskPage};
 
 /// Opens an empty store in memory.
 ///
@@ -44,7 +44,7 @@ struct Tables {
     /// (tool, not before, created, key)
     queue: BTreeSet<(ToolRef, Timestamp, Timestamp, TaskKey)>,
     due: BTreeSet<(Timestamp, TaskKey)>,
-    held: BTreeMap<TaskKey, NodeId>,
+    held: BTreeMap<TaskKey, (NodeId, u64)>,
     /// (parent, ordinal) to child
     children: BTreeMap<(TaskKey, u32), TaskId>,
     secrets: HashMap<String, [u8; 32]>,
@@ -55,19 +55,7 @@ struct Row {
     task: Task,
     input: Json,
     progress: Option<Arc<Progress>>,
-    records: BTreeMap<(u32, longhaul_task::Place), Recorded>,
-}
-
-#[derive(Clone)]
-struct Recorded {
-    record: Record,
-    question: Option<QuestionKey>,
-}
-
-impl Recorded {
-    fn is_unanswered(&self) -> bool {
-        self.question.is_some() && self.record.output.is_none()
-    }
+    records: BTreeMap<(u32, longhaul_task::Place), Stands>,
 }
 
 enum Undo {
@@ -90,14 +78,14 @@ impl Tables {
     }
 
     fn index(&mut self, task: &Task) {
-        if let Phase::Queued { not_before } = task.phase {
+        if let Some(not_before) = task.phase.not_before() {
             self.queue.insert((task.tool.clone(), not_before, task.created_at, task.key.clone()));
         }
         if let Some(due_at) = task.due_at() {
             self.due.insert((due_at, task.key.clone()));
         }
         if let Some(run) = task.phase.run() {
-            self.held.insert(task.key.clone(), run.node);
+            self.held.insert(task.key.clone(), (run.node, task.fence));
         }
         if let Some(parent) = parent_key(task) {
             self.children.insert((parent, task.family.ordinal), task.key.id.clone());
@@ -105,7 +93,7 @@ impl Tables {
     }
 
     fn unindex(&mut self, task: &Task) {
-        if let Phase::Queued { not_before } = task.phase {
+        if let Some(not_before) = task.phase.not_before() {
             self.queue.remove(&(task.tool.clone(), not_before, task.created_at, task.key.clone()));
         }
         if let Some(due_at) = task.due_at() {
@@ -266,17 +254,16 @@ impl Disk for MemoryDisk {
         epoch: u32,
         record: &Record,
         question: Option<&QuestionKey>,
-    ) -> Result<(), DiskError> {
-        let recorded = Recorded { record: record.clone(), question: question.cloned() };
+    ) -> Result<Option<Stands>, DiskError> {
+        let new = Stands { record: record.clone(), question: question.cloned() };
+        let mut stands = None;
         self.change(key, |row| match row.records.entry((epoch, record.place.clone())) {
             Entry::Vacant(place) => {
-                place.insert(recorded);
+                place.insert(new);
             }
-            Entry::Occupied(mut place) if question.is_some() && place.get().is_unanswered() => {
-                place.insert(recorded);
-            }
-            Entry::Occupied(_) => {}
-        })
+            Entry::Occupied(place) => stands = Some(place.get().clone()),
+        })?;
+        Ok(stands)
     }
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
@@ -341,22 +328,41 @@ impl Reader for MemoryReader {
         Ok((keys, next))
     }
 
-    fn next_queued(&self) -> Result<Option<Timestamp>, DiskError> {
-        Ok(self.0.read().queue.iter().map(|(_, not_before, ..)| *not_before).min())
+    fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
+        let tables = self.0.read();
+        let mut first: Vec<(ToolRef, Timestamp)> = Vec::new();
+        for (tool, not_before, ..) in &tables.queue {
+            if first.last().is_none_or(|(last, _)| last != tool) {
+                first.push((tool.clone(), *not_before));
+            }
+        }
+        Ok(first)
     }
 
-    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<(TaskKey, NodeId)>, DiskError> {
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError> {
         let tables = self.0.read();
         let past = tables.held.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
-        Ok(past.take(limit).map(|(key, node)| (key.clone(), *node)).collect())
+        Ok(past
+            .take(limit)
+            .map(|(key, (node, fence))| Orphan { key: key.clone(), node: *node, fence: *fence })
+            .collect())
     }
 
     fn census(&self) -> Result<Vec<Count>, DiskError> {
         let tables = self.0.read();
         let mut counts = HashMap::new();
         for task in tables.rows.values().map(|row| &row.task).filter(|task| !task.is_settled()) {
-            *counts.entry((task.key.owner.clone(), task.tool.clone(), task.phase.name())).or_insert(0) += 1;
+            let (owner, tool, phase) = (task.key.owner.clone(), task.tool.clone(), task.phase.name());
+            let count = counts.entry((owner.clone(), tool.clone(), phase)).or_insert(Count {
+                owner,
+                tool,
+                phase,
+                tasks: 0,
+                queued: 0,
+            });
+            count.tasks += 1;
+            count.queued += u64::from(task.phase.not_before().is_some());
         }
-        Ok(counts.into_iter().map(|((owner, tool, phase), tasks)| Count { owner, tool, phase, tasks }).collect())
+        Ok(counts.into_values().collect())
     }
 }

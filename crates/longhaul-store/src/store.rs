@@ -14,7 +14,7 @@ use crate::{StoreError, Watch};
 /// Where tasks live. Everything that returns `Ok` is on stable storage; everything that is read was committed.
 ///
 /// Backends contain no rules: they load what an event's [`scope`](Event::scope) names, call
-/// [`longhaul_task::transition::apply`], and write the change if nobody else wrote in between.
+/// [`longhaul_task::transition::apply`], and write the change if everything that was loaded for it still stands.
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// The time by this store's clock.
@@ -29,7 +29,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Lets something happen to a task.
     async fn apply(&self, key: &TaskKey, event: Event) -> Result<Applied, StoreError>;
 
-    /// Gives queued tasks to a node, oldest first, each to one node only.
+    /// Gives queued tasks to a node, tool by tool, oldest first, each to one node only.
     async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError>;
 
     /// One page of an owner's tasks, newest first (an ID begins with its time); of everybody's for the operator, owner
@@ -42,20 +42,32 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// What waits for nothing but time: the tasks that are due now, and when the next one will be.
     async fn due(&self, limit: usize) -> Result<Due, StoreError>;
 
-    /// When the earliest queued task may be claimed; `None` when nothing is queued.
-    async fn next_queued(&self) -> Result<Option<Timestamp>, StoreError>;
+    /// When the earliest queued task of these tools may be claimed; `None` when none is queued.
+    async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError>;
 
     /// How many open tasks there are, by owner, tool and phase: what limits are counted from after a restart.
     async fn census(&self) -> Result<Vec<Count>, StoreError>;
 
-    /// Announces a node, or renews its lease. Without a lease the node lives as long as this process.
-    async fn join(&self, node: NodeId, lease_ms: Option<u64>) -> Result<(), StoreError>;
+    /// Whether other processes can use this store at the same time.
+    fn is_shared(&self) -> bool;
+
+    /// Announces a node and the tools it serves, or renews its lease. Without a lease the node lives as long as this
+    /// process; a shared store cannot know that, and refuses it. A lease that is over stays over
+    /// ([`StoreError::Lapsed`]): others may have what the node held.
+    async fn join(&self, node: NodeId, lease_ms: Option<u64>, serves: &[ToolRef]) -> Result<(), StoreError>;
+
+    /// Tools of queued tasks that no living node serves.
+    async fn unserved(&self) -> Result<Vec<ToolRef>, StoreError>;
 
     /// Attempts of nodes that are dead.
     async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError>;
 
-    /// Records what an attempt did, once. A place that is taken keeps what it has.
-    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<(), StoreError>;
+    /// Attempts that this node holds, in the order of their keys: after a claim in doubt, it may not know all of them.
+    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, StoreError>;
+
+    /// Records what an attempt did, once, and says what stands there: a place that is taken keeps what it has. The fence
+    /// holds until the record is written.
+    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, StoreError>;
 
     /// What was recorded on a task's shelf, in order.
     async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError>;
@@ -65,6 +77,9 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Follows one task. Subscribe first, then read: nothing falls between.
     fn watch(&self, key: &TaskKey) -> Watch;
+
+    /// Follows the queue: wakes when a task, of anybody on any node, has entered it or has been given a time to wake.
+    fn watch_queue(&self) -> Watch;
 
     /// The secret of that name: the one that is stored, or `fresh`, which then is.
     async fn secret(&self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], StoreError>;
@@ -115,10 +130,8 @@ pub struct Applied {
 pub struct ClaimNext {
     /// Who asks.
     pub node: NodeId,
-    /// The tool it can run.
-    pub tool: ToolRef,
-    /// How many tasks it takes at most.
-    pub limit: usize,
+    /// The tools it can run, and how many tasks of each it takes at most.
+    pub wants: Vec<(ToolRef, usize)>,
 }
 
 /// A task that a node has got, with its arguments.
@@ -155,19 +168,21 @@ pub struct TaskPage {
 pub struct Due {
     /// The store's time when it looked.
     pub now: Timestamp,
-    /// The tasks that are due, longest due first.
-    pub keys: Vec<TaskKey>,
+    /// The tasks that are due, longest due first, as they stand.
+    pub tasks: Vec<Arc<Task>>,
     /// When the first of the others will be.
     pub next: Option<Timestamp>,
 }
 
-/// An attempt whose node is dead.
+/// An attempt that a node holds, or held when it died.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
     /// The task.
     pub key: TaskKey,
-    /// The dead node.
+    /// The node.
     pub node: NodeId,
+    /// The attempt's fence.
+    pub fence: u64,
 }
 
 /// A number of open tasks.
@@ -181,4 +196,6 @@ pub struct Count {
     pub phase: PhaseName,
     /// How many.
     pub tasks: u64,
+    /// How many of them wait for a worker; some do so with questions open.
+    pub queued: u64,
 }

@@ -7,18 +7,27 @@ use longhaul_task::TaskKey;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// Who follows which task on this node.
-#[derive(Debug, Default)]
+/// Who follows which task on this node, and the queue.
+#[derive(Debug)]
 pub struct Watchers {
     following: Mutex<HashMap<TaskKey, watch::Sender<u64>>>,
+    queue: watch::Sender<u64>,
 }
 
-/// Follows one task. It says that something changed, not what: read the task to see where it stands.
+/// Follows one task, or the queue. It says that something may have changed, not what: read to see how things stand. It
+/// may wake for nothing, and never misses a change.
 #[derive(Debug)]
 pub struct Watch {
-    key: TaskKey,
+    /// The task; none for the queue.
+    key: Option<TaskKey>,
     changes: watch::Receiver<u64>,
     watchers: Arc<Watchers>,
+}
+
+impl Default for Watchers {
+    fn default() -> Self {
+        Self { following: Mutex::default(), queue: watch::channel(0).0 }
+    }
 }
 
 impl Watchers {
@@ -27,7 +36,12 @@ impl Watchers {
         let mut following = self.following.lock();
         let sender = following.entry(key.clone()).or_insert_with(|| watch::channel(0).0);
         let changes = sender.subscribe();
-        Watch { key: key.clone(), changes, watchers: Arc::clone(self) }
+        Watch { key: Some(key.clone()), changes, watchers: Arc::clone(self) }
+    }
+
+    /// Begins to follow the queue.
+    pub fn follow_queue(self: &Arc<Self>) -> Watch {
+        Watch { key: None, changes: self.queue.subscribe(), watchers: Arc::clone(self) }
     }
 
     /// Tells everyone who follows this task that it changed.
@@ -37,6 +51,19 @@ impl Watchers {
         }
     }
 
+    /// Tells everyone who follows the queue that somebody entered it, or will.
+    pub fn queue_changed(&self) {
+        self.queue.send_modify(|count| *count += 1);
+    }
+
+    /// Tells everyone to look again: word of some changes may have been lost.
+    pub fn all_changed(&self) {
+        for sender in self.following.lock().values() {
+            sender.send_modify(|count| *count += 1);
+        }
+        self.queue_changed();
+    }
+
     /// How many tasks are followed.
     pub fn count(&self) -> usize {
         self.following.lock().len()
@@ -44,19 +71,47 @@ impl Watchers {
 }
 
 impl Watch {
-    /// Waits until the task changed since this was last called (or since the watch began).
+    /// Waits until something may have changed since this was last called (or since the watch began).
     pub async fn changed(&mut self) {
-        // The sender lives in the map for as long as this watch does, so the channel cannot close under it.
+        // The sender lives for as long as this watch does, so the channel cannot close under it.
         let _ = self.changes.changed().await;
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        let Some(key) = &self.key else { return };
         let mut following = self.watchers.following.lock();
         // Under the lock nobody can subscribe, so the last one out is known.
-        if following.get(&self.key).is_some_and(|sender| sender.receiver_count() <= 1) {
-            following.remove(&self.key);
+        if following.get(key).is_some_and(|sender| sender.receiver_count() <= 1) {
+            following.remove(key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use longhaul_task::{Owner, TaskId};
+
+    use super::*;
+
+    fn heard(watch: &mut Watch) -> bool {
+        pin!(watch.changed()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn everybody_looks_again_when_word_of_some_changes_may_have_been_lost() {
+        let watchers = Arc::new(Watchers::default());
+        let key = |id| TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() };
+        let mut watches = [watchers.follow(&key("a")), watchers.follow(&key("b")), watchers.follow_queue()];
+        assert!(!watches.iter_mut().any(heard));
+        watchers.all_changed();
+        assert!(watches.iter_mut().all(heard));
+        assert!(!watches.iter_mut().any(heard), "once");
+        drop(watches);
+        assert_eq!(watchers.count(), 0);
     }
 }

@@ -38,24 +38,36 @@ pub enum Event {
     Delete(Delete),
 }
 
-/// What a store must load beside the task before it can apply an event.
+/// What a store must load beside the task before it can apply an event. Whoever locks rows locks the parent first, then
+/// the task, then what is below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// The task alone.
-    Alone,
+pub struct Scope {
+    /// What is needed of the tasks below it.
+    pub below: Below,
+    /// Whether its parent is needed: the event may end the task, and its parent may wait for that.
+    pub parent: bool,
+}
+
+/// What is needed of the tasks below one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Below {
+    /// Nothing.
+    Nothing,
     /// How many of its children have not ended.
     OpenChildren,
-    /// All open tasks below it.
+    /// All of its open descendants.
     OpenDescendants,
 }
 
-/// What a store has loaded for an event's [`Scope`].
+/// What a store has loaded for an event's [`Scope`]. The change commits only if all of it still stands.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// How many of its children have not ended.
     pub open_children: u32,
     /// All open tasks below it, in any order.
     pub open_descendants: Vec<Task>,
+    /// Its parent.
+    pub parent: Option<Task>,
 }
 
 /// What an event did: to be written in one commit, or not at all.
@@ -106,7 +118,7 @@ pub struct Record {
 }
 
 /// A place in the record of an attempt: each fork has its own order.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Place {
     /// The keys of the forks that lead here, joined by `/`; empty for the handler itself.
     pub fork: std::sync::Arc<str>,
@@ -117,9 +129,13 @@ pub struct Place {
 /// What others should hear of, once a change is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// A worker may take the task from then on.
+    /// A task has entered the queue: the event's own, its new child, or its parent that waited for it.
     Queued {
-        /// The earliest moment.
+        /// Which.
+        key: crate::TaskKey,
+        /// Of which tool.
+        tool: crate::ToolRef,
+        /// A worker may take it from then on.
         not_before: Timestamp,
     },
     /// An attempt is void: whoever runs it must stop.
@@ -137,11 +153,18 @@ pub enum Effect {
         key: crate::TaskKey,
         /// Of which tool.
         tool: crate::ToolRef,
-        /// Where it stood before.
-        was: crate::PhaseName,
+        /// Whether it was in the queue.
+        was_queued: bool,
     },
     /// The whole family is gone.
     Deleted,
+}
+
+impl Effect {
+    /// The word that a task is in the queue.
+    pub(crate) fn queued(task: &Task, not_before: Timestamp) -> Self {
+        Self::Queued { key: task.key.clone(), tool: task.tool.clone(), not_before }
+    }
 }
 
 impl Change {
@@ -161,13 +184,16 @@ impl Change {
 }
 
 impl Event {
-    /// What has to be loaded beside the task.
-    pub fn scope(&self) -> Scope {
-        match self {
-            Self::Settle(_) => Scope::OpenChildren,
-            Self::Cancel(_) | Self::Lose(_) | Self::Overdue(_) => Scope::OpenDescendants,
-            _ => Scope::Alone,
-        }
+    /// What has to be loaded beside the task. A task without children, or without a parent, needs none.
+    pub fn scope(&self, task: &Task) -> Scope {
+        let below = match self {
+            _ if task.family.children == 0 => Below::Nothing,
+            Self::Settle(_) | Self::Park(_) => Below::OpenChildren,
+            Self::Cancel(_) | Self::Lose(_) | Self::Overdue(_) | Self::Release(_) => Below::OpenDescendants,
+            _ => Below::Nothing,
+        };
+        let may_end = matches!(self, Self::Settle(_) | Self::Cancel(_) | Self::Lose(_) | Self::Overdue(_));
+        Scope { below, parent: may_end && !task.is_root() }
     }
 
     /// The event's name, as it stands in the diagram, in logs and in metrics.

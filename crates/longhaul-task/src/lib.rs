@@ -21,6 +21,7 @@
 //!         policy: Policy::default(),
 //!         retention: Retention::FromCreation(3_600_000),
 //!         claimed_by: None,
+//!         fences_from: 0,
 //!     },
 //!     now,
 //! );
@@ -54,11 +55,11 @@ mod time;
 mod tool;
 pub mod transition;
 
-pub use event::{Change, Effect, Event, Note, Place, Record, Scope, Surroundings};
+pub use event::{Below, Change, Effect, Event, Note, Place, Record, Scope, Surroundings};
 pub use id::{NAME_BYTES_MAX, NameError, NodeId, Owner, TaskId, TaskKey};
 pub use json::Json;
 pub use outcome::{Fault, Outcome};
-pub use phase::{Phase, PhaseName, Run};
+pub use phase::{Meanwhile, Phase, PhaseName, Rest, Run};
 pub use progress::Progress;
 pub use question::{LABEL_BYTES_MAX, QUESTIONS_OPEN_MAX, Question, QuestionKey, QuestionKind, Questions};
 pub use refused::Refused;

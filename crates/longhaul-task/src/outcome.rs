@@ -45,9 +45,10 @@ impl Fault {
     }
 
     /// The process that ran the task died, and its tool does not run again (or has done so often enough).
-    pub fn crash_recovery(attempts: u32) -> Self {
-        let times = if attempts == 1 { "once".to_owned() } else { format!("{attempts} times") };
-        Self::own("CRASH_RECOVERY", format!("The server stopped while this task was running; it was started {times}."))
+    pub fn crash_recovery(task: &crate::Task) -> Self {
+        let doing = if task.phase.questions().is_some() { "waiting for an answer" } else { "running" };
+        let times = if task.attempt == 1 { "once".to_owned() } else { format!("{} times", task.attempt) };
+        Self::own("CRASH_RECOVERY", format!("The server stopped while this task was {doing}; it was started {times}."))
     }
 
     /// The handler ran longer than its tool allows.

@@ -17,17 +17,17 @@ pub enum Phase {
         /// Which one.
         run: Run,
     },
-    /// Waits for answers.
+    /// Has questions open.
     Waiting {
-        /// The attempt that keeps its future meanwhile; none when the handler was dropped and will run again.
-        run: Option<Run>,
+        /// Where it stands besides: a handler with several branches can work in one while another waits.
+        meanwhile: Meanwhile,
         /// What it waits for.
         questions: Questions,
     },
     /// Waits for a timer or for children, with nobody's memory holding it.
     Parked {
-        /// When it goes on by itself; never, when it waits for children.
-        wake_at: Option<Timestamp>,
+        /// What wakes it.
+        rest: Rest,
     },
     /// Done, for good.
     Settled {
@@ -36,6 +36,29 @@ pub enum Phase {
         /// When.
         at: Timestamp,
     },
+}
+
+/// Where a task with open questions stands besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Meanwhile {
+    /// Its handler is in a node's memory.
+    Held(Run),
+    /// Its handler is gone and will run again: nobody's memory holds it.
+    Parked(Rest),
+    /// It waits for a worker, with its questions still open.
+    Queued {
+        /// No worker may take it earlier.
+        not_before: Timestamp,
+    },
+}
+
+/// What wakes a task that is in nobody's memory, beside the answer to any of its questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rest {
+    /// When it goes on by itself.
+    pub wake_at: Option<Timestamp>,
+    /// Whether it goes on when one of its children has ended.
+    pub for_children: bool,
 }
 
 /// The names of the phases, for indexes, tables and diagrams.
@@ -98,9 +121,42 @@ impl Phase {
     /// The attempt that some node holds in memory, running or waiting.
     pub fn run(&self) -> Option<Run> {
         match self {
-            Self::Running { run } => Some(*run),
-            Self::Waiting { run, .. } => *run,
-            Self::Queued { .. } | Self::Parked { .. } | Self::Settled { .. } => None,
+            Self::Running { run } | Self::Waiting { meanwhile: Meanwhile::Held(run), .. } => Some(*run),
+            _ => None,
+        }
+    }
+
+    /// The earliest moment for a worker, if it waits for one: with questions open or without.
+    pub fn not_before(&self) -> Option<Timestamp> {
+        match self {
+            Self::Queued { not_before } | Self::Waiting { meanwhile: Meanwhile::Queued { not_before }, .. } => {
+                Some(*not_before)
+            }
+            _ => None,
+        }
+    }
+
+    /// What wakes it, if it is in nobody's memory and not in the queue.
+    pub fn rest(&self) -> Option<Rest> {
+        match self {
+            Self::Parked { rest } | Self::Waiting { meanwhile: Meanwhile::Parked(rest), .. } => Some(*rest),
+            _ => None,
+        }
+    }
+
+    /// In the queue, with these questions open.
+    pub(crate) fn queued(not_before: Timestamp, questions: Option<Questions>) -> Self {
+        match questions {
+            Some(questions) => Self::Waiting { meanwhile: Meanwhile::Queued { not_before }, questions },
+            None => Self::Queued { not_before },
+        }
+    }
+
+    /// Held by an attempt, with these questions open.
+    pub(crate) fn held(run: Run, questions: Option<Questions>) -> Self {
+        match questions {
+            Some(questions) => Self::Waiting { meanwhile: Meanwhile::Held(run), questions },
+            None => Self::Running { run },
         }
     }
 

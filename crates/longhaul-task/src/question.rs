@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Json, Timestamp};
+use crate::{Json, Place, Timestamp};
 
 /// The longest label of a question, in bytes.
 pub const LABEL_BYTES_MAX: usize = 64;
@@ -22,6 +22,11 @@ pub struct QuestionKey(Arc<str>);
 impl QuestionKey {
     pub(crate) fn make(label: &str, ordinal: u32) -> Self {
         Self(format!("{label}-{ordinal}").into())
+    }
+
+    /// What the handler called it.
+    pub fn label(&self) -> &str {
+        self.0.rsplit_once('-').map_or(&*self.0, |(label, _)| label)
     }
 
     /// The key that a requestor sent; it matches an open question or it does not.
@@ -70,6 +75,10 @@ pub struct Question {
     pub params: Json,
     /// When it was asked.
     pub asked_at: Timestamp,
+    /// Where the handler asked it, so that a resumed one finds it again.
+    pub place: Place,
+    /// A digest of what was asked, so that a handler that has changed is noticed.
+    pub digest: u64,
 }
 
 /// The open questions of a waiting task, in the order they were asked: at least one, or the task would not wait.
@@ -100,6 +109,11 @@ impl Questions {
     /// The question of that key, if it is open.
     pub fn find(&self, key: &QuestionKey) -> Option<&Question> {
         self.0.iter().find(|question| question.key == *key)
+    }
+
+    /// The question that was asked there, if it is open.
+    pub fn at(&self, place: &Place) -> Option<&Question> {
+        self.0.iter().find(|question| question.place == *place)
     }
 
     pub(crate) fn and(mut self, question: Question) -> Self {

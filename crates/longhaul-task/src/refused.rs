@@ -1,6 +1,6 @@
 //! Why the machine said no.
 
-use crate::{CHILDREN_MAX, DEPTH_MAX, LABEL_BYTES_MAX, PhaseName, QUESTIONS_OPEN_MAX};
+use crate::{CHILDREN_MAX, DEPTH_MAX, LABEL_BYTES_MAX, PhaseName, QUESTIONS_OPEN_MAX, QuestionKey};
 
 /// Why an event was refused. A refused event changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,8 +14,8 @@ pub enum Refused {
     /// It is not where this event could happen.
     #[error("a task that is {} cannot do this", .0.as_str())]
     WrongPhase(PhaseName),
-    /// No worker may take it yet.
-    #[error("the task is not to be started yet")]
+    /// Its time has not come.
+    #[error("it is too early for this")]
     TooEarly,
     /// No question of that key is open.
     #[error("no such question is open")]
@@ -26,6 +26,13 @@ pub enum Refused {
     /// It asks too much at once.
     #[error("a task has at most {QUESTIONS_OPEN_MAX} open questions")]
     TooManyQuestions,
+    /// The question was asked before, by an attempt that this one resumes: wait for the answer to this key, or find it
+    /// on record.
+    #[error("the question {0} was asked already")]
+    AskedAlready(QuestionKey),
+    /// A resumed handler does something else than before at the same place.
+    #[error("the handler has changed: at this place it did {0:?} before")]
+    Changed(std::sync::Arc<str>),
     /// Its children have not all ended.
     #[error("{0} of the task's children have not ended")]
     ChildrenOpen(u32),
@@ -41,6 +48,15 @@ pub enum Refused {
     /// Only a handler that can resume may be dropped while it waits.
     #[error("only a tool that resumes can be parked")]
     NotResumable,
+    /// Something that the attempt was going to wait for has come.
+    #[error("what the task waits for has come meanwhile")]
+    CameMeanwhile,
+    /// Nothing would ever wake it.
+    #[error("a task is parked only to wait for a time, a child or an answer")]
+    NothingToWaitFor,
+    /// Handing it back would be one attempt too many.
+    #[error("the task has used up its attempts")]
+    AttemptsSpent,
     /// The owner has a task of this ID already.
     #[error("a task of this ID exists already")]
     Duplicate,

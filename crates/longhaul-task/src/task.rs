@@ -42,6 +42,9 @@ pub struct Task {
     pub fence: u64,
     /// How often it was claimed.
     pub attempt: u32,
+    /// How many of its attempts came to nothing: lost with their node, or handed back. Only these use up what the tool
+    /// allows; a handler that sleeps and comes back does not.
+    pub spent: u32,
     /// How many questions it has asked in its life; the next key is made from this.
     pub questions_asked: u32,
     /// What it says about itself.
@@ -80,10 +83,7 @@ impl Task {
 
     /// Where this task's records stand: attempts that resume share one shelf, attempts that start over do not.
     pub fn epoch(&self) -> u32 {
-        match self.policy.on_crash {
-            crate::OnCrash::Resume => 0,
-            crate::OnCrash::Fail | crate::OnCrash::Retry => self.attempt,
-        }
+        if self.resumes() { 0 } else { self.attempt }
     }
 
     /// When its family may be deleted: only a settled root knows.
@@ -108,8 +108,7 @@ impl Task {
     pub fn due_at(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Settled { .. } => self.expires_at(),
-            Phase::Parked { wake_at: Some(wake_at) } => self.deadline().map(|deadline| deadline.min(wake_at)),
-            _ => self.deadline(),
+            _ => [self.deadline(), self.phase.rest().and_then(|rest| rest.wake_at)].into_iter().flatten().min(),
         }
     }
 
@@ -124,6 +123,16 @@ impl Task {
             self.retention.promised_until(since, now.max(self.updated_at), life)
         };
         until.map(|at| at.ms_since(self.created_at))
+    }
+
+    /// Whether one more attempt that comes to nothing leaves it another one.
+    pub(crate) fn has_attempts_left(&self) -> bool {
+        self.spent.saturating_add(1) < self.policy.attempts_max
+    }
+
+    /// Whether an attempt begins where the last one stopped, with its records, its questions and its children.
+    pub fn resumes(&self) -> bool {
+        self.policy.on_crash == crate::OnCrash::Resume
     }
 
     /// The same task after a change: one revision on, and never earlier than before.

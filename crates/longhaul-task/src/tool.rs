@@ -47,7 +47,7 @@ pub enum OnCrash {
 pub struct Policy {
     /// What a crash means.
     pub on_crash: OnCrash,
-    /// How many attempts there may be in all, the first included.
+    /// How many attempts there may be in all, the first included. Those that only slept or waited do not count.
     pub attempts_max: u32,
     /// The wait before the second attempt; it doubles from there.
     pub backoff_ms: u64,
@@ -73,9 +73,9 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The wait before the attempt that follows attempt number `attempt`.
-    pub fn backoff_after_ms(&self, attempt: u32) -> u64 {
-        let doublings = attempt.saturating_sub(1).min(32);
+    /// The wait before the next attempt when so many have come to nothing.
+    pub fn backoff_after_ms(&self, spent: u32) -> u64 {
+        let doublings = spent.saturating_sub(1).min(32);
         self.backoff_ms.saturating_mul(1 << doublings).min(self.backoff_ms_max)
     }
 }

@@ -113,11 +113,13 @@ fn samples() -> Vec<Task> {
             let settled = after(&running, &Event::Cancel(Cancel::default()));
             if on_crash == OnCrash::Resume {
                 for task in [&waiting_for_one, &waiting_for_two] {
-                    samples.push(after(task, &park(task, None)));
+                    let parked = after(task, &park(task, Some(TIMES[0])));
+                    samples.push(
+                        transition::apply(&parked, &wake(&parked), &Surroundings::default(), TIMES[0]).unwrap().task,
+                    );
+                    samples.push(parked);
                 }
-                for wake_at in [None, Some(TIMES[0])] {
-                    samples.push(after(&running, &park(&running, wake_at)));
-                }
+                samples.push(after(&running, &park(&running, Some(TIMES[0]))));
             }
             let spawned = transition::apply(&running, &spawn(&running, None), &Surroundings::default(), START);
             let (child, _) = spawned.unwrap().child.unwrap();
@@ -141,12 +143,12 @@ fn events(task: &Task) -> Vec<Event> {
         Event::Answer(answer),
         spawn(task, None),
         spawn(task, Some(node())),
-        park(task, None),
-        Event::Wake(Wake),
+        park(task, Some(TIMES[0])),
+        wake(task),
         Event::Release(Release { fence, wait_ms: 0 }),
         Event::Settle(Settle { fence, outcome: Outcome::Answer { body: json(), is_error: false } }),
         Event::Cancel(Cancel::default()),
-        Event::Lose(Lose { node: node() }),
+        Event::Lose(Lose { node: node(), fence }),
         Event::Overdue(Overdue),
         Event::Expire(Expire),
         Event::Delete(Delete),
@@ -183,13 +185,17 @@ fn ask(task: &Task) -> Event {
         label: "name".into(),
         kind: QuestionKind::Elicitation,
         params: json(),
-        place: Place { fork: "".into(), seq: 0 },
+        place: Place { fork: "".into(), seq: task.questions_asked },
         digest: 0,
     })
 }
 
 fn park(task: &Task, wake_at: Option<Timestamp>) -> Event {
-    Event::Park(Park { fence: task.fence, wake_at })
+    Event::Park(Park { fence: task.fence, wake_at, open_children: 0, open_questions: 0 })
+}
+
+fn wake(task: &Task) -> Event {
+    Event::Wake(Wake { fence: task.fence })
 }
 
 fn spawn(task: &Task, claimed_by: Option<NodeId>) -> Event {
@@ -209,6 +215,7 @@ fn new(id: &str, on_crash: OnCrash, attempts_max: u32, claimed_by: Option<NodeId
         policy: Policy { on_crash, attempts_max, ..Policy::default() },
         retention: Retention::FromCreation(3_600_000),
         claimed_by,
+        fences_from: 0,
     }
 }
 

@@ -19,6 +19,7 @@
 //!         policy: Policy::default(),
 //!         retention: Retention::FromCreation(3_600_000),
 //!         claimed_by: None,
+//!         fences_from: 0,
 //!     },
 //!     now,
 //! );

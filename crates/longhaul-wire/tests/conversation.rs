@@ -183,6 +183,7 @@ fn relatives_are_shown_on_both_sides() {
         policy: Policy::default(),
         retention: Retention::Unlimited,
         claimed_by: None,
+        fences_from: 0,
     };
     let spawn = Event::Spawn(Box::new(Spawn { fence: parent.fence, child, input: json("{}") }));
     let change = transition::apply(&parent, &spawn, &Surroundings::default(), CREATED).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_task::{Owner, TaskKey, ToolRef};
 
-use super::{Action, Core};
+use super::{Action, Commit, Core};
 use crate::EngineError;
 
 /// A task that may be created.
@@ -14,6 +14,8 @@ pub struct Admission {
     pub tool: ToolRef,
     /// Whether a worker is set aside for it, so that the creation can claim it in the same commit.
     pub claimed: bool,
+    /// To be handed back when the creation is committed, or came to nothing.
+    pub commit: Commit,
 }
 
 impl Core {
@@ -32,8 +34,8 @@ impl Core {
         if open >= open_max {
             return Err(EngineError::TooManyOpen { open_max });
         }
-        // Whoever is queued already goes first.
-        let claimed = state.queued() == 0 && state.free > 0;
+        // Whoever is queued already goes first, unless its time has not come.
+        let claimed = state.free > 0 && !state.may_be_claimed();
         if claimed {
             state.free -= 1;
         } else if state.queued() >= state.limits.queued_max {
@@ -43,22 +45,28 @@ impl Core {
         }
         let tool = state.tool.clone();
         *self.open_by_owner.entry(owner.clone()).or_default() += 1;
-        self.commit_begins();
-        Ok(Admission { tool, claimed })
+        let commit = self.commits.begin();
+        Ok(Admission { tool, claimed, commit })
     }
 
-    pub(super) fn created(&mut self, key: TaskKey, tool: &ToolRef, claimed: Option<u64>) -> Vec<Action> {
+    pub(super) fn created(
+        &mut self,
+        key: TaskKey,
+        tool: &ToolRef,
+        claimed: Option<u64>,
+        commit: Commit,
+    ) -> Vec<Action> {
         let actions = match claimed {
             Some(fence) => self.begin(key, tool, fence),
             // A worker may have become free between the admission and the commit.
-            None => self.feed(tool),
+            None => self.offer(tool),
         };
-        self.commit_ends();
+        self.commits.end(commit);
         actions
     }
 
-    pub(super) fn not_created(&mut self, owner: &Owner, tool: &ToolRef, claimed: bool) -> Vec<Action> {
-        self.commit_ends();
+    pub(super) fn not_created(&mut self, owner: &Owner, tool: &ToolRef, claimed: bool, commit: Commit) -> Vec<Action> {
+        self.commits.end(commit);
         self.closed(owner);
         if let Some(state) = self.tool(tool) {
             if claimed {

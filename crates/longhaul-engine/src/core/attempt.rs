@@ -51,25 +51,12 @@ impl Core {
         if let Some(before) = self.attempts.insert(key.clone(), attempt) {
             self.let_go(&before);
         }
-        if self.stopped_early.remove(&(key.clone(), fence)) {
+        if self.commits.take_stopped(&key, fence) {
             let mut actions = self.over(&key, fence, false);
             actions.push(Action::Forget { key, fence });
             return actions;
         }
         vec![Action::Start { key, fence }]
-    }
-
-    /// A commit that may give attempts to this node is under way.
-    pub(super) fn commit_begins(&mut self) {
-        self.commits += 1;
-    }
-
-    /// It came back, and its attempts have begun.
-    pub(super) fn commit_ends(&mut self) {
-        self.commits = self.commits.saturating_sub(1);
-        if self.commits == 0 {
-            self.stopped_early.clear();
-        }
     }
 
     pub(super) fn idle(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
@@ -109,10 +96,7 @@ impl Core {
     /// The right to write has moved on: tell the handler, if it is ours.
     pub(super) fn stop(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
         let Some(attempt) = self.attempt(key, fence) else {
-            // Perhaps the commit that began it has not come back yet.
-            if self.commits > 0 {
-                self.stopped_early.insert((key.clone(), fence));
-            }
+            self.commits.stopped(key, fence);
             return Vec::new();
         };
         let was = attempt.doing;

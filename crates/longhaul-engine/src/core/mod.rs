@@ -7,18 +7,22 @@
 mod admit;
 mod alarm;
 mod attempt;
+mod commits;
 mod due;
 mod look;
 mod queue;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use longhaul_task::transition::Settle;
-use longhaul_task::{Effect, Event, Fault, NodeId, Outcome, Owner, PhaseName, TaskKey, ToolRef};
+use longhaul_task::{Effect, Event, Fault, NodeId, Outcome, Owner, TaskKey, ToolRef};
 
+pub use self::admit::Admission;
 pub use self::alarm::Alarm;
 use self::attempt::Attempt;
+pub use self::commits::Commit;
+use self::commits::Commits;
 pub use self::due::due_event;
 pub use self::look::{Look, look_at_queue};
 use self::queue::ToolState;
@@ -32,10 +36,7 @@ pub struct Core {
     tools: HashMap<Arc<str>, ToolState>,
     open_by_owner: HashMap<Owner, usize>,
     attempts: HashMap<TaskKey, Attempt>,
-    /// Creations and claims that have not come back.
-    commits: usize,
-    /// Attempts that were stopped before the commit that began them came back.
-    stopped_early: HashSet<(TaskKey, u64)>,
+    commits: Commits,
     draining: bool,
 }
 
@@ -50,6 +51,8 @@ pub enum Input {
         tool: ToolRef,
         /// The fence it was claimed under, if it was.
         claimed: Option<u64>,
+        /// As it was admitted.
+        commit: Commit,
     },
     /// The creation that was admitted came to nothing.
     NotCreated {
@@ -59,6 +62,8 @@ pub enum Input {
         tool: ToolRef,
         /// Whether it had been given a worker.
         claimed: bool,
+        /// As it was admitted.
+        commit: Commit,
     },
     /// A claim came back.
     Claimed {
@@ -68,6 +73,8 @@ pub enum Input {
         asked: usize,
         /// What was got, each under its fence.
         tasks: Vec<(TaskKey, u64)>,
+        /// As it was asked for.
+        commit: Commit,
     },
     /// Queued tasks of a tool may be there to be claimed.
     MaybeQueued {
@@ -115,8 +122,6 @@ pub enum Input {
     },
     /// An event was committed.
     Applied {
-        /// Of which tool the task is.
-        tool: ToolRef,
         /// What follows from it.
         effects: Vec<Effect>,
     },
@@ -147,6 +152,8 @@ pub enum Action {
         tool: ToolRef,
         /// How many at most.
         limit: usize,
+        /// To be handed back with the answer.
+        commit: Commit,
     },
     /// Look when the next queued task of any tool may be claimed.
     LookAtQueue,
@@ -186,8 +193,7 @@ impl Core {
             tools: HashMap::new(),
             open_by_owner: HashMap::new(),
             attempts: HashMap::new(),
-            commits: 0,
-            stopped_early: HashSet::new(),
+            commits: Commits::default(),
             draining: false,
         }
     }
@@ -203,12 +209,12 @@ impl Core {
     }
 
     /// Takes over what the store counted at the start.
-    pub fn count(&mut self, owner: Owner, tool: &ToolRef, phase: PhaseName, tasks: usize) {
+    pub fn count(&mut self, owner: Owner, tool: &ToolRef, tasks: usize, queued: usize) {
         *self.open_by_owner.entry(owner).or_default() += tasks;
-        if phase == PhaseName::Queued
+        if queued > 0
             && let Some(state) = self.tool(tool)
         {
-            state.queue(tasks);
+            state.queue(queued);
         }
     }
 
@@ -220,6 +226,21 @@ impl Core {
     /// How many attempts this node holds.
     pub fn attempts(&self) -> usize {
         self.attempts.len()
+    }
+
+    /// The last commit that was begun.
+    pub fn last_commit(&self) -> Commit {
+        self.commits.last()
+    }
+
+    /// Whether that commit and all before it have come back, so that every attempt they gave to this node is known.
+    pub fn knows_up_to(&self, commit: Commit) -> bool {
+        self.commits.have_ended_up_to(commit)
+    }
+
+    /// How many stops are remembered that may have overtaken the commit of their attempt.
+    pub fn early_stops(&self) -> usize {
+        self.commits.stops()
     }
 
     /// How many open tasks an owner has, as far as this node knows.
@@ -235,16 +256,16 @@ impl Core {
     /// What follows from what happened.
     pub fn step(&mut self, input: Input) -> Vec<Action> {
         match input {
-            Input::Created { key, tool, claimed } => self.created(key, &tool, claimed),
-            Input::NotCreated { owner, tool, claimed } => self.not_created(&owner, &tool, claimed),
-            Input::Claimed { tool, asked, tasks } => self.claimed(&tool, asked, tasks),
-            Input::MaybeQueued { tool } => self.feed(&tool),
+            Input::Created { key, tool, claimed, commit } => self.created(key, &tool, claimed, commit),
+            Input::NotCreated { owner, tool, claimed, commit } => self.not_created(&owner, &tool, claimed, commit),
+            Input::Claimed { tool, asked, tasks, commit } => self.claimed(&tool, asked, tasks, commit),
+            Input::MaybeQueued { tool } => self.offer(&tool),
             Input::Idle { key, fence } => self.idle(&key, fence),
             Input::Busy { key, fence } => self.busy(key, fence),
             Input::Ended { key, fence, outcome } => self.ended(key, fence, outcome),
             Input::Dropped { key, fence } => self.over(&key, fence, false),
             Input::Written { key, fence, won } => self.over(&key, fence, won),
-            Input::Applied { tool, effects } => self.applied(&tool, effects),
+            Input::Applied { effects } => self.applied(effects),
             Input::Drain => {
                 self.draining = true;
                 Vec::new()
@@ -257,22 +278,20 @@ impl Core {
     }
 
     /// An event that did not come from an attempt of ours has consequences for our counts and our attempts.
-    fn applied(&mut self, tool: &ToolRef, effects: Vec<Effect>) -> Vec<Action> {
+    fn applied(&mut self, effects: Vec<Effect>) -> Vec<Action> {
         let mut actions = Vec::new();
         for effect in effects {
             match effect {
-                Effect::Queued { .. } => {
-                    if let Some(state) = self.tool(tool) {
+                Effect::Queued { tool, .. } => {
+                    if let Some(state) = self.tool(&tool) {
                         state.queue(1);
                     }
-                    actions.extend(self.feed(tool));
+                    actions.extend(self.offer(&tool));
                     actions.push(Action::LookAtQueue);
                 }
-                Effect::Settled { key, tool, was } => {
+                Effect::Settled { key, tool, was_queued } => {
                     self.closed(&key.owner);
-                    if was == PhaseName::Queued
-                        && let Some(state) = self.tool(&tool)
-                    {
+                    if was_queued && let Some(state) = self.tool(&tool) {
                         state.unqueue(1);
                     }
                 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use longhaul_task::{TaskKey, ToolRef};
 
 use super::attempt::Attempt;
-use super::{Action, Core};
+use super::{Action, Commit, Core};
 use crate::ToolLimits;
 
 /// What this node knows of one tool.
@@ -24,11 +24,22 @@ pub(super) struct ToolState {
     pub(super) resuming: VecDeque<(TaskKey, u64)>,
     /// One claim at a time: its answer says whether there is more.
     claiming: bool,
+    /// The last claim got all that was to be had: what is queued still has to wait, until somebody says otherwise.
+    all_wait: bool,
 }
 
 impl ToolState {
     pub(super) fn new(tool: ToolRef, limits: ToolLimits) -> Self {
-        Self { tool, free: limits.running_max, limits, queued: 0, idle: 0, resuming: VecDeque::new(), claiming: false }
+        Self {
+            tool,
+            free: limits.running_max,
+            limits,
+            queued: 0,
+            idle: 0,
+            resuming: VecDeque::new(),
+            claiming: false,
+            all_wait: false,
+        }
     }
 
     /// So many more tasks wait.
@@ -45,23 +56,36 @@ impl ToolState {
         usize::try_from(self.queued).unwrap_or(0)
     }
 
+    /// Whether there may be a queued task whose time has come.
+    pub(super) fn may_be_claimed(&self) -> bool {
+        self.queued() > 0 && !self.all_wait
+    }
+
     pub(super) fn running(&self) -> usize {
         self.limits.running_max.saturating_sub(self.free)
     }
 }
 
 impl Core {
+    /// There may be a task now whose time has come.
+    pub(super) fn offer(&mut self, tool: &ToolRef) -> Vec<Action> {
+        if let Some(state) = self.tool(tool) {
+            state.all_wait = false;
+        }
+        self.feed(tool)
+    }
+
     /// Gives free workers to whoever waits: first to attempts that go on, then to the queue.
     pub(super) fn feed(&mut self, tool: &ToolRef) -> Vec<Action> {
         let mut actions = self.resume(tool);
         let draining = self.draining;
         if let Some(state) = self.tool(tool) {
             let limit = state.free.min(state.queued());
-            if limit > 0 && !state.claiming && !draining {
+            if limit > 0 && state.may_be_claimed() && !state.claiming && !draining {
                 state.free -= limit;
                 state.claiming = true;
-                actions.push(Action::Claim { tool: tool.clone(), limit });
-                self.commit_begins();
+                let commit = self.commits.begin();
+                actions.push(Action::Claim { tool: tool.clone(), limit, commit });
             }
         }
         actions
@@ -86,17 +110,27 @@ impl Core {
         actions
     }
 
-    pub(super) fn claimed(&mut self, tool: &ToolRef, asked: usize, tasks: Vec<(TaskKey, u64)>) -> Vec<Action> {
-        let Some(state) = self.tool(tool) else { return Vec::new() };
+    pub(super) fn claimed(
+        &mut self,
+        tool: &ToolRef,
+        asked: usize,
+        tasks: Vec<(TaskKey, u64)>,
+        commit: Commit,
+    ) -> Vec<Action> {
+        let Some(state) = self.tool(tool) else {
+            self.commits.end(commit);
+            return Vec::new();
+        };
         let got = tasks.len();
         state.claiming = false;
+        state.all_wait = got < asked;
         state.free += asked.saturating_sub(got);
         state.unqueue(got);
         let mut actions = Vec::new();
         for (key, fence) in tasks {
             actions.extend(self.begin(key, tool, fence));
         }
-        self.commit_ends();
+        self.commits.end(commit);
         if got == asked {
             actions.extend(self.feed(tool));
         } else {

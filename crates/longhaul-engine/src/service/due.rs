@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use longhaul_store::StoreError;
-use longhaul_task::{Refused, TaskKey};
+use longhaul_task::{Refused, Task, Timestamp};
 
 use crate::core::due_event;
 use crate::shell::Shared;
@@ -36,21 +37,17 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 async fn pass(shared: &Arc<Shared>) -> Result<bool, StoreError> {
     let due = shared.store.due(BATCH).await?;
     shared.due.looked(due.next);
-    for key in &due.keys {
-        act(shared, key).await?;
+    let more = due.tasks.len() == BATCH;
+    // All at once, so that they share commits.
+    for done in join_all(due.tasks.iter().map(|task| act(shared, task, due.now))).await {
+        done?;
     }
-    Ok(due.keys.len() == BATCH)
+    Ok(more)
 }
 
-async fn act(shared: &Arc<Shared>, key: &TaskKey) -> Result<(), StoreError> {
-    let task = match shared.store.read(key).await {
-        Ok(snapshot) => snapshot.task,
-        Err(StoreError::NotFound) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let now = shared.store.now().await?;
-    let applied = match due_event(&task, now) {
-        Some(event) => shared.apply(key, event).await,
+async fn act(shared: &Arc<Shared>, task: &Task, now: Timestamp) -> Result<(), StoreError> {
+    let applied = match due_event(task, now) {
+        Some(event) => shared.apply(&task.key, event).await,
         None => Err(StoreError::Refused(Refused::TooEarly)),
     };
     match applied {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use longhaul_store::{ClaimNext, StoreError};
 use longhaul_task::transition::Settle;
-use longhaul_task::{Event, Fault, Outcome, PhaseName, Task, Timestamp, ToolRef};
+use longhaul_task::{Event, Fault, Outcome, Task, Timestamp, ToolRef};
 
 use crate::shell::Shared;
 
@@ -36,9 +36,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 async fn pass(shared: &Arc<Shared>, gone: &mut Gone) -> Result<(), StoreError> {
     fail_claimed(shared, &mut gone.claimed).await?;
     let now = shared.store.now().await?;
-    let counts = shared.store.census().await?;
-    let queued = counts.into_iter().filter(|count| count.phase == PhaseName::Queued).map(|count| count.tool);
-    let missing: Vec<ToolRef> = queued.filter(|tool| !shared.core.lock().serves(tool)).collect();
+    let missing = shared.store.unserved().await?;
     gone.missing_since.retain(|tool, _| missing.contains(tool));
     for tool in missing {
         let since = *gone.missing_since.entry(tool.clone()).or_insert(now);
@@ -51,7 +49,7 @@ async fn pass(shared: &Arc<Shared>, gone: &mut Gone) -> Result<(), StoreError> {
 
 async fn fail_queued(shared: &Arc<Shared>, tool: ToolRef, claimed: &mut VecDeque<Arc<Task>>) -> Result<(), StoreError> {
     loop {
-        let claim = ClaimNext { node: shared.node, tool: tool.clone(), limit: BATCH };
+        let claim = ClaimNext { node: shared.node, wants: vec![(tool.clone(), BATCH)] };
         claimed.extend(shared.store.claim(claim).await?.into_iter().map(|claimed| claimed.task));
         let count = claimed.len();
         fail_claimed(shared, claimed).await?;

@@ -1,5 +1,6 @@
 //! What runs beside the requests: recovery at the start, timers while it goes on, the end.
 
+mod doubt;
 pub(crate) mod due;
 mod gone;
 mod queue;
@@ -16,7 +17,8 @@ use crate::shell::Shared;
 
 /// Starts everything that waits for time to pass.
 pub(crate) fn start(shared: &Arc<Shared>) {
-    let services: [fn(Arc<Shared>) -> futures_util::future::BoxFuture<'static, ()>; 3] = [
+    let services: [fn(Arc<Shared>) -> futures_util::future::BoxFuture<'static, ()>; 4] = [
+        |shared| Box::pin(doubt::run(shared)),
         |shared| Box::pin(due::run(shared)),
         |shared| Box::pin(queue::run(shared)),
         |shared| Box::pin(gone::run(shared)),
@@ -43,6 +45,11 @@ impl Alarm {
         if self.alarm.set(at) {
             self.moved.notify_one();
         }
+    }
+
+    /// Another node may have set a time that this one does not know.
+    pub(crate) fn look(&self) {
+        self.moved.notify_one();
     }
 
     /// The sleeper is about to look.

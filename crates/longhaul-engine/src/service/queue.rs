@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_store::StoreError;
+use longhaul_store::{StoreError, Watch};
 
 use crate::core::{Input, Look, look_at_queue};
 use crate::shell::Shared;
@@ -12,6 +12,8 @@ use crate::shell::Shared;
 const RETRY_MS: u64 = 1_000;
 
 pub(crate) async fn run(shared: Arc<Shared>) {
+    // What this process queues, it knows; what others do, on a shared store, it has to be told.
+    let mut others = shared.store.is_shared().then(|| shared.store.watch_queue());
     loop {
         let (pause_ms, sleep_ms) = match look(&shared).await {
             Ok(look) => (look.pause_ms, look.sleep_ms),
@@ -24,15 +26,24 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(sleep_ms)) => {}
             () = shared.queue.notified() => {}
+            () = told(&mut others) => shared.due.look(),
         }
+    }
+}
+
+async fn told(others: &mut Option<Watch>) {
+    match others {
+        Some(watch) => watch.changed().await,
+        None => std::future::pending().await,
     }
 }
 
 /// Offers work to every tool if some may be claimed now, and says when to look again.
 async fn look(shared: &Arc<Shared>) -> Result<Look, StoreError> {
-    let look = look_at_queue(shared.store.now().await?, shared.store.next_queued().await?);
+    let served = shared.served();
+    let look = look_at_queue(shared.store.now().await?, shared.store.next_queued(&served).await?);
     if look.offer {
-        for tool in shared.served() {
+        for tool in served {
             shared.step(Input::MaybeQueued { tool });
         }
     }

@@ -15,7 +15,7 @@ const BATCH: usize = 1_000;
 const AT_ONCE: usize = 256;
 
 pub(crate) async fn run(shared: &Arc<Shared>) -> Result<(), StoreError> {
-    shared.store.join(shared.node, None).await?;
+    shared.store.join(shared.node, None, &shared.served()).await?;
     let (mut failed, mut queued) = (0_u64, 0_u64);
     loop {
         let orphans = shared.store.orphans(BATCH).await?;
@@ -40,14 +40,15 @@ pub(crate) async fn run(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let counts = shared.store.census().await?;
     let mut core = shared.core.lock();
     for count in counts {
-        core.count(count.owner, &count.tool, count.phase, usize::try_from(count.tasks).unwrap_or(usize::MAX));
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        core.count(count.owner, &count.tool, size(count.tasks), size(count.queued));
     }
     Ok(())
 }
 
 /// Says whether the task ended with it.
 async fn lose(shared: &Shared, orphan: &Orphan) -> Result<Option<bool>, StoreError> {
-    match shared.store.apply(&orphan.key, Event::Lose(Lose { node: orphan.node })).await {
+    match shared.store.apply(&orphan.key, Event::Lose(Lose { node: orphan.node, fence: orphan.fence })).await {
         Ok(applied) => Ok(Some(matches!(applied.task.phase, Phase::Settled { outcome: Outcome::Refusal(_), .. }))),
         // Its family ended with another member, or another node was quicker.
         Err(StoreError::NotFound | StoreError::Refused(_)) => Ok(None),

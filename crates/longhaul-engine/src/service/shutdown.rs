@@ -20,7 +20,7 @@ pub(crate) async fn run(shared: &Arc<Shared>) {
     let held = shared.held();
     tracing::info!(tasks = held.len(), "handlers are still running; giving their tasks up");
     let lose = |(key, fence)| async move {
-        if let Err(error) = shared.store.apply(&key, Event::Lose(Lose { node: shared.node })).await {
+        if let Err(error) = shared.store.apply(&key, Event::Lose(Lose { node: shared.node, fence })).await {
             tracing::debug!(task = %key.id, %error, "a task ended by itself during the shutdown");
         }
         shared.drop_attempt(&key, fence);

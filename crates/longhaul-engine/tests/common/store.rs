@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use longhaul_store::embedded::Limits;
@@ -10,7 +11,7 @@ use longhaul_store::{
     Applied, ClaimNext, Claimed, Clock, Count, Due, Embedded, Listing, NewTask, Orphan, Snapshot, Store, StoreError,
     TaskPage, Watch,
 };
-use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp};
+use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -20,6 +21,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct TestStore {
     inner: Embedded,
+    behind_ms: Arc<AtomicU64>,
     state: Mutex<State>,
 }
 
@@ -29,6 +31,10 @@ struct State {
     /// What the next calls are answered with, instead of being carried out, and how often.
     faults: HashMap<&'static str, (StoreError, usize)>,
     holds: HashMap<&'static str, Hold>,
+    /// How many of the next calls are carried out and answered as if nobody knew.
+    doubts: HashMap<&'static str, usize>,
+    /// By how much the clock goes back just before the next call.
+    set_backs: HashMap<&'static str, u64>,
 }
 
 /// Calls that are carried out, and whose answers are kept back.
@@ -57,9 +63,11 @@ impl TestStore {
 
     /// The store of a process that begins then, on what is there.
     pub fn open(disk: &MemoryDisk, now: Timestamp) -> Arc<Self> {
-        let clock = TokioClock { runtime: Handle::current(), begin: Instant::now(), origin: now };
+        let behind_ms = Arc::new(AtomicU64::new(0));
+        let behind = Arc::clone(&behind_ms);
+        let clock = TokioClock { runtime: Handle::current(), begin: Instant::now(), origin: now, behind };
         let inner = Embedded::start(disk.left_behind(), disk.reader(), clock, &Limits::default()).unwrap();
-        Arc::new(Self { inner, state: Mutex::default() })
+        Arc::new(Self { inner, behind_ms, state: Mutex::default() })
     }
 
     pub fn inner(&self) -> Embedded {
@@ -74,6 +82,24 @@ impl TestStore {
     /// So many calls of that kind fail.
     pub fn fail(&self, of: &'static str, times: usize, error: StoreError) {
         self.state.lock().faults.insert(of, (error, times));
+    }
+
+    /// So many calls of that kind are carried out, and nobody can say so.
+    pub fn doubt(&self, of: &'static str, times: usize) {
+        self.state.lock().doubts.insert(of, times);
+    }
+
+    /// The clock goes back when the next call of that kind comes.
+    pub fn set_back(&self, of: &'static str, ms: u64) {
+        self.state.lock().set_backs.insert(of, ms);
+    }
+
+    fn is_doubted(&self, of: &'static str) -> bool {
+        let mut state = self.state.lock();
+        let doubts = state.doubts.entry(of).or_default();
+        let doubted = *doubts > 0;
+        *doubts = doubts.saturating_sub(1);
+        doubted
     }
 
     /// From now on calls of that kind are answered only when they are let go.
@@ -106,6 +132,9 @@ impl TestStore {
         work: impl AsyncFnOnce(Embedded) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.disturbed(of)?;
+        if let Some(ms) = self.state.lock().set_backs.remove(of) {
+            self.behind_ms.fetch_add(ms, Ordering::SeqCst);
+        }
         let inner = self.inner.clone();
         // Paused time does not move while a blocking task runs.
         let carried_out = tokio::task::spawn_blocking(move || Handle::current().block_on(work(inner)));
@@ -115,7 +144,7 @@ impl TestStore {
             hold.carried_out.add_permits(1);
             hold.answered.acquire().await.unwrap().forget();
         }
-        answer
+        if self.is_doubted(of) { Err(StoreError::InDoubt("the line was cut".into())) } else { answer }
     }
 }
 
@@ -159,9 +188,9 @@ impl Store for TestStore {
         self.inner.due(limit).await
     }
 
-    async fn next_queued(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError> {
         self.disturbed("next_queued")?;
-        self.inner.next_queued().await
+        self.inner.next_queued(tools).await
     }
 
     async fn census(&self) -> Result<Vec<Count>, StoreError> {
@@ -169,8 +198,22 @@ impl Store for TestStore {
         self.inner.census().await
     }
 
-    async fn join(&self, node: NodeId, lease_ms: Option<u64>) -> Result<(), StoreError> {
-        self.inner.join(node, lease_ms).await
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    async fn join(&self, node: NodeId, lease_ms: Option<u64>, serves: &[ToolRef]) -> Result<(), StoreError> {
+        self.inner.join(node, lease_ms, serves).await
+    }
+
+    async fn unserved(&self) -> Result<Vec<ToolRef>, StoreError> {
+        self.disturbed("unserved")?;
+        self.inner.unserved().await
+    }
+
+    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+        self.disturbed("held")?;
+        self.inner.held(node, after, limit).await
     }
 
     async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError> {
@@ -178,7 +221,7 @@ impl Store for TestStore {
         self.inner.orphans(limit).await
     }
 
-    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<(), StoreError> {
+    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, StoreError> {
         let key = key.clone();
         self.carry_out("record", async move |inner| inner.record(&key, fence, record).await).await
     }
@@ -197,6 +240,10 @@ impl Store for TestStore {
         self.inner.watch(key)
     }
 
+    fn watch_queue(&self) -> Watch {
+        self.inner.watch_queue()
+    }
+
     async fn secret(&self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
         let name = name.to_owned();
         self.carry_out("secret", async move |inner| inner.secret(&name, fresh).await).await
@@ -213,12 +260,14 @@ struct TokioClock {
     runtime: Handle,
     begin: Instant,
     origin: Timestamp,
+    behind: Arc<AtomicU64>,
 }
 
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
         // The writer's thread does not belong to the runtime, whose time it is.
         let _inside = self.runtime.enter();
-        self.origin.plus_ms(u64::try_from(self.begin.elapsed().as_millis()).unwrap())
+        let ahead = self.origin.plus_ms(u64::try_from(self.begin.elapsed().as_millis()).unwrap());
+        Timestamp::from_ms(ahead.as_ms() - self.behind.load(Ordering::SeqCst))
     }
 }

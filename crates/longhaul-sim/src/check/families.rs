@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use longhaul_task::{Task, TaskKey};
 
 use super::Law;
@@ -13,8 +15,25 @@ impl Law for Families {
     }
 
     fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
-        let Fact::Committed(_) = fact else { return Ok(()) };
-        truth.all().try_for_each(|task| child(truth, task))
+        let Fact::Committed(commit) = fact else { return Ok(()) };
+        truth.all().try_for_each(|task| child(truth, task))?;
+        commit.written.iter().filter_map(|written| written.after.as_ref()).try_for_each(|task| starts_over(truth, task))
+    }
+}
+
+/// An attempt that starts over leaves no open child behind: the next one would not know of it.
+fn starts_over(truth: &Truth, task: &Arc<Task>) -> Result<(), String> {
+    let before = truth.before(task);
+    let lost = before.is_some_and(|before| before.phase.run().is_some()) && task.phase.not_before().is_some();
+    if task.resumes() || !lost || truth.now(&task.key).is_none_or(|now| !Arc::ptr_eq(now, task)) {
+        return Ok(());
+    }
+    let is_child = |it: &&Arc<Task>| {
+        (&it.key.owner, it.family.parent.as_ref()) == (&task.key.owner, Some(&task.key.id)) && !it.is_settled()
+    };
+    match truth.all().find(is_child) {
+        Some(child) => Err(format!("{} starts over and {} is still open", short(&task.key), short(&child.key))),
+        None => Ok(()),
     }
 }
 

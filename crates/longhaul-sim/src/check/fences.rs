@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use longhaul_task::Task;
 
 use super::Law;
-use super::truth::Truth;
+use super::truth::{Life, Truth};
 use crate::ledger::{Fact, short};
 
 /// A write under an outdated fence changes nothing; the right to write moves only by raising the fence.
@@ -20,9 +20,13 @@ impl Law for Fences {
     fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Wrote { key, fence, event, revision } if BY_ATTEMPT.contains(event) => {
-                let before = truth.at(key, revision - 1);
-                let held = before.is_some_and(|task| task.fence == *fence && task.phase.run().is_some());
+                // Its task may be gone by now and another have its name; no two of them have the same fences.
+                let before = |life: &Life| life.at(revision - 1).is_some_and(|task| holds(task, *fence));
+                let held = truth.lives(key).any(before);
                 if held { Ok(()) } else { Err(format!("{event} of {} under fence {fence}", short(key))) }
+            }
+            Fact::WroteLate { key, fence, event } => {
+                Err(format!("a late {event} of {} under fence {fence}", short(key)))
             }
             Fact::Committed(commit) => {
                 let tasks: HashSet<_> = commit.written.iter().map(|written| &written.key).collect();
@@ -37,6 +41,10 @@ impl Law for Fences {
             _ => Ok(()),
         }
     }
+}
+
+fn holds(task: &Task, fence: u64) -> bool {
+    task.fence == fence && task.phase.run().is_some()
 }
 
 /// Whoever holds the task afterwards and did not before has it under a fence that nobody had.

@@ -16,7 +16,7 @@ impl Law for Finality {
         let Fact::Committed(commit) = fact else { return Ok(()) };
         for written in &commit.written {
             let Some(task) = &written.after else { continue };
-            let before = task.revision.checked_sub(1).and_then(|before| truth.at(&task.key, before));
+            let before = truth.before(task);
             if before.is_some_and(|before| Task::is_settled(before)) {
                 return Err(format!("{} changed a settled task, {}", written.event, short(&task.key)));
             }

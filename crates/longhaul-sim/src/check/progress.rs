@@ -26,15 +26,21 @@ fn stuck(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
     for task in truth.all() {
         let done = match &task.phase {
             Phase::Settled { .. } => stage < Stage::Expired || task.retention == Retention::Unlimited,
-            Phase::Waiting { .. } => stage == Stage::LeftAlone,
             // Whoever waits for an answer and found no room to give its worker back keeps it, and others wait for that.
-            Phase::Queued { .. } => stage == Stage::LeftAlone && all_workers_taken(truth, quiet, &task.tool),
+            phase if phase.not_before().is_some() => {
+                stage == Stage::LeftAlone && all_workers_taken(truth, quiet, &task.tool)
+            }
+            Phase::Waiting { .. } => stage == Stage::LeftAlone,
             // A parent goes on when its child does, which is looked at by itself.
             Phase::Running { .. } => {
                 let waits_for_child = truth.all().any(|it| is_open_child(it, task));
                 stage == Stage::LeftAlone && (waits_for_child || all_workers_taken(truth, quiet, &task.tool))
             }
-            Phase::Parked { .. } => false,
+            Phase::Parked { rest } => {
+                let waits_for_child = rest.for_children && truth.all().any(|it| is_open_child(it, task));
+                stage == Stage::LeftAlone && waits_for_child
+            }
+            Phase::Queued { .. } => false,
         };
         if !done {
             return Err(format!("{} is stuck at {stage:?}: {:?}", short(&task.key), task.phase));

@@ -23,11 +23,12 @@ impl Law for Questions {
         match fact {
             Fact::Committed(commit) => {
                 self.asked(truth, commit)?;
-                self.answers(truth, commit)
+                self.answers(commit)?;
+                kept(truth, commit)
             }
             Fact::Acknowledged { what: Ack::Answered { question, .. }, key, .. } => {
-                let life = truth.lives.get(key).map_or(0, Vec::len);
-                if self.answered.contains(&(key.clone(), life, question.clone())) {
+                let mut lives = 0..=truth.lives(key).count();
+                if lives.any(|life| self.answered.contains(&(key.clone(), life, question.clone()))) {
                     Ok(())
                 } else {
                     Err(format!("the answer to {question} of {} is not on the disk", short(key)))
@@ -42,9 +43,9 @@ impl Questions {
     fn asked(&mut self, truth: &Truth, commit: &Commit) -> Result<(), String> {
         for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
             let Some(open) = task.phase.questions() else { continue };
-            let before = task.revision.checked_sub(1).and_then(|before| truth.at(&task.key, before));
+            let before = truth.before(task);
             let old = before.and_then(|before| before.phase.questions());
-            let life = truth.lives.get(&task.key).map_or(0, Vec::len);
+            let life = truth.life(task);
             for question in open.iter().filter(|question| old.is_none_or(|old| old.find(&question.key).is_none())) {
                 if !self.used.entry((task.key.clone(), life)).or_default().insert(question.key.clone()) {
                     return Err(format!("{} of {} was used before", question.key, short(&task.key)));
@@ -54,14 +55,33 @@ impl Questions {
         Ok(())
     }
 
-    fn answers(&mut self, truth: &Truth, commit: &Commit) -> Result<(), String> {
+    fn answers(&mut self, commit: &Commit) -> Result<(), String> {
         for recorded in &commit.recorded {
             let (Some(question), Some(_)) = (&recorded.question, &recorded.output) else { continue };
-            let life = truth.lives.get(&recorded.key).map_or(0, Vec::len);
-            if !self.answered.insert((recorded.key.clone(), life, question.clone())) {
+            if !self.answered.insert((recorded.key.clone(), recorded.life, question.clone())) {
                 return Err(format!("{question} of {} was answered before", short(&recorded.key)));
             }
         }
         Ok(())
     }
+}
+
+/// A tool that resumes finds every question of its earlier attempts, open or answered.
+fn kept(truth: &Truth, commit: &Commit) -> Result<(), String> {
+    for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
+        let before = truth.before(task);
+        let Some(before) = before.filter(|_| task.resumes() && !task.is_settled()) else { continue };
+        for question in before.phase.questions().into_iter().flatten() {
+            let open = task.phase.questions().is_some_and(|open| open.find(&question.key).is_some());
+            let answered = commit.recorded.iter().any(|recorded| {
+                recorded.key == task.key
+                    && recorded.question.as_ref() == Some(&question.key)
+                    && recorded.output.is_some()
+            });
+            if !open && !answered {
+                return Err(format!("{} of {} is gone without an answer", question.key, short(&task.key)));
+            }
+        }
+    }
+    Ok(())
 }

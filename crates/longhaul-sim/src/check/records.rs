@@ -20,16 +20,16 @@ impl Law for Records {
     }
 
     fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
-        let life = |key: &TaskKey| truth.lives.get(key).map_or(0, Vec::len);
+        let life = |key: &TaskKey| truth.lives(key).count();
         match fact {
             Fact::Committed(commit) => {
                 for recorded in &commit.recorded {
                     let Some(output) = &recorded.output else { continue };
                     let key = &recorded.key;
                     if let Some(question) = &recorded.question {
-                        self.answers.insert((key.clone(), life(key), question.clone()), output.clone());
+                        self.answers.insert((key.clone(), recorded.life, question.clone()), output.clone());
                     }
-                    let place = (key.clone(), life(key), recorded.epoch, recorded.place.clone());
+                    let place = (key.clone(), recorded.life, recorded.epoch, recorded.place.clone());
                     if let Some(before) = self.outputs.insert(place, output.clone()) {
                         return Err(format!("{} {:?}: {before:?} became {output:?}", short(key), recorded.place));
                     }
@@ -43,12 +43,12 @@ impl Law for Records {
                 }
             }
             Fact::Acknowledged { what: Ack::Answered { question, body }, key, .. } => {
-                match self.answers.get(&(key.clone(), life(key), question.clone())) {
-                    Some(kept) if kept != body => {
-                        Err(format!("{} {question}: answered {body:?}, on record is {kept:?}", short(key)))
-                    }
-                    _ => Ok(()),
+                let of = |life| self.answers.get(&(key.clone(), life, question.clone()));
+                let kept: Vec<&Json> = (0..=life(key)).filter_map(of).collect();
+                if kept.is_empty() || kept.contains(&body) {
+                    return Ok(());
                 }
+                Err(format!("{} {question}: answered {body:?}, on record is {kept:?}", short(key)))
             }
             _ => Ok(()),
         }

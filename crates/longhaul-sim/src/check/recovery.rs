@@ -12,8 +12,8 @@ impl Law for Recovery {
 
     fn look(&mut self, _truth: &Truth, fact: &Fact) -> Result<(), String> {
         let Fact::Recovered { node, held } = fact else { return Ok(()) };
-        match held.iter().find(|(_, holder)| holder != node) {
-            Some((key, holder)) => Err(format!("{} belongs to {holder}", short(key))),
+        match held.iter().find(|attempt| attempt.node != *node) {
+            Some(attempt) => Err(format!("{} belongs to {}", short(&attempt.key), attempt.node)),
             None => Ok(()),
         }
     }

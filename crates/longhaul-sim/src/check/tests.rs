@@ -61,7 +61,7 @@ impl Book {
     fn record(&mut self, key: &TaskKey, question: Option<&str>, output: &str) {
         let question = question.map(QuestionKey::from_text);
         let output = Some(Json::from_text(output));
-        let recorded = vec![Recorded { key: key.clone(), epoch: 1, place: place(), question, output }];
+        let recorded = vec![Recorded { key: key.clone(), life: 1, epoch: 1, place: place(), question, output }];
         self.note(Fact::Committed(Commit { now: self.now, written: Vec::new(), recorded }));
     }
 
@@ -109,6 +109,7 @@ fn new(id: &str) -> Create {
         policy: Policy::default(),
         retention: Retention::FromEnd(1_000),
         claimed_by: Some(node()),
+        fences_from: 0,
     }
 }
 
@@ -414,7 +415,7 @@ fn the_progress_of_another_attempt_is_caught() {
 #[test]
 fn an_attempt_of_a_dead_process_after_recovery_is_caught() {
     let mut book = Book::new();
-    let held = vec![(key("a"), node())];
+    let held = vec![longhaul_store::Orphan { key: key("a"), node: node(), fence: 1 }];
     book.note(Fact::Recovered { node: NodeId::mint([1; 16]), held });
     book.breaks("after recovery no attempt belongs to a dead process");
 }

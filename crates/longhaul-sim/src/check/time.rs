@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use longhaul_task::{COLLECT_MS_MIN, Phase, Retention, Task, Timestamp};
 
 use super::Law;
@@ -21,8 +23,8 @@ impl Law for Time {
     }
 }
 
-fn changed(truth: &Truth, commit: &Commit, task: &Task) -> Result<(), String> {
-    let before = task.revision.checked_sub(1).and_then(|before| truth.at(&task.key, before));
+fn changed(truth: &Truth, commit: &Commit, task: &Arc<Task>) -> Result<(), String> {
+    let before = truth.before(task);
     let expected = match before {
         Some(before) => commit.now.max(before.updated_at),
         None if task.family.parent.is_none() => commit.now,

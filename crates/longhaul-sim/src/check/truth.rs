@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul_task::{Phase, Task, TaskKey};
+use longhaul_task::{Task, TaskKey};
 
 use crate::ledger::{Fact, Rules, short};
 
@@ -84,9 +84,22 @@ impl Truth {
         self.alive(key)?.last()
     }
 
-    /// The state of that revision in the newest life.
-    pub(super) fn at(&self, key: &TaskKey, revision: u64) -> Option<&Arc<Task>> {
-        self.lives.get(key)?.last()?.at(revision)
+    /// Which life of its key a state belongs to, from one: a commit can end one and begin the next.
+    pub(super) fn life(&self, task: &Arc<Task>) -> usize {
+        let lives = self.lives.get(&task.key).map_or(&[][..], Vec::as_slice);
+        let of = |life: &Life| life.at(task.revision).is_some_and(|state| Arc::ptr_eq(state, task));
+        lives.iter().rposition(of).map_or(0, |place| place + 1)
+    }
+
+    /// The state before that one, in the same life.
+    pub(super) fn before(&self, task: &Arc<Task>) -> Option<&Arc<Task>> {
+        let place = self.life(task).checked_sub(1)?;
+        self.lives.get(&task.key)?.get(place)?.at(task.revision.checked_sub(1)?)
+    }
+
+    /// Every life that a key has had.
+    pub(super) fn lives(&self, key: &TaskKey) -> impl Iterator<Item = &Life> {
+        self.lives.get(key).into_iter().flatten()
     }
 
     /// Every task that is durable now.
@@ -96,5 +109,5 @@ impl Truth {
 }
 
 pub(super) fn is_queued(task: &Task) -> bool {
-    matches!(task.phase, Phase::Queued { .. })
+    task.phase.not_before().is_some()
 }

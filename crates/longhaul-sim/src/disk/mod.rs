@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longhaul_store::Snapshot;
-use longhaul_store::embedded::{Disk, DiskError, Published};
+use longhaul_store::embedded::{Disk, DiskError, Published, Stands};
 use longhaul_task::{Json, Outcome, Phase, Place, Progress, QuestionKey, Record, Task, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 
@@ -25,6 +25,8 @@ pub(crate) struct SimDisk(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     rows: BTreeMap<TaskKey, Row>,
+    /// How many lives each key has had.
+    lives: BTreeMap<TaskKey, usize>,
     secrets: BTreeMap<String, [u8; 32]>,
     open: Option<Transaction>,
     job: Job,
@@ -66,15 +68,10 @@ impl Default for Job {
 #[derive(Debug, Clone)]
 struct Row {
     task: Arc<Task>,
+    life: usize,
     input: Json,
     progress: Option<Arc<Progress>>,
-    records: BTreeMap<(u32, Place), Kept>,
-}
-
-#[derive(Debug, Clone)]
-struct Kept {
-    record: Record,
-    question: Option<QuestionKey>,
+    records: BTreeMap<(u32, Place), Stands>,
 }
 
 #[derive(Debug, Default)]
@@ -153,6 +150,9 @@ impl State {
 
     fn commit(&mut self) {
         let Some(open) = self.open.take() else { return };
+        for born in open.written.iter().filter(|written| written.is_birth()) {
+            *self.lives.entry(born.key.clone()).or_default() += 1;
+        }
         for (key, row) in open.rows {
             match row {
                 Some(row) => self.rows.insert(key, row),
@@ -205,11 +205,9 @@ fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
         (_, Phase::Settled { .. }) if after.fence == before.fence => &["settle"],
         (_, Phase::Settled { outcome: Outcome::Cancelled, .. }) => &["cancel"],
         (_, Phase::Settled { .. }) => &["lose", "overdue", "settle"],
-        (Phase::Parked { .. }, Phase::Queued { .. }) => &["wake"],
-        (Phase::Waiting { run: None, .. }, Phase::Queued { .. }) => &["answer"],
-        (_, Phase::Queued { .. }) => &["lose", "release"],
-        (_, Phase::Parked { .. }) => &["park"],
-        (Phase::Waiting { .. }, Phase::Waiting { .. }) if after.fence > before.fence => &["park"],
+        (was, now) if was.run().is_some() && now.not_before().is_some() => &["lose", "release"],
+        (was, now) if was.run().is_some() && now.rest().is_some() => &["park"],
+        (was, now) if was.rest().is_some() && was.questions() == now.questions() => &["wake"],
         _ if after.questions_asked > before.questions_asked => &["ask"],
         _ if after.family.children > before.family.children => &["spawn"],
         (Phase::Waiting { questions: before, .. }, Phase::Waiting { questions: after, .. })
@@ -304,11 +302,9 @@ impl Disk for SimDisk {
         let mut queued: Vec<(Timestamp, Timestamp, TaskKey)> = state
             .all()
             .filter(|row| row.task.tool == *tool)
-            .filter_map(|row| match row.task.phase {
-                Phase::Queued { not_before } if not_before <= now => {
-                    Some((not_before, row.task.created_at, row.task.key.clone()))
-                }
-                _ => None,
+            .filter_map(|row| {
+                let not_before = row.task.phase.not_before().filter(|not_before| *not_before <= now)?;
+                Some((not_before, row.task.created_at, row.task.key.clone()))
             })
             .collect();
         queued.sort();
@@ -319,8 +315,11 @@ impl Disk for SimDisk {
         let mut state = self.0.lock();
         let task = Arc::new(task.clone());
         let event = if task.is_root() { "create" } else { "spawn" };
-        let row = Row { task: Arc::clone(&task), input: input.clone(), progress: None, records: BTreeMap::new() };
+        let before = state.lives.get(&task.key).copied().unwrap_or(0);
         let open = state.call()?;
+        let here = open.written.iter().filter(|written| written.key == task.key && written.is_birth()).count();
+        let life = before + here + 1;
+        let row = Row { task: Arc::clone(&task), life, input: input.clone(), progress: None, records: BTreeMap::new() };
         open.rows.insert(task.key.clone(), Some(row));
         open.written.push(Written { event, key: task.key.clone(), after: Some(task) });
         Ok(())
@@ -328,7 +327,7 @@ impl Disk for SimDisk {
 
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {
         let mut state = self.0.lock();
-        let claimed = matches!((&before.phase, &after.phase), (Phase::Queued { .. }, Phase::Running { .. }));
+        let claimed = before.phase.not_before().is_some() && after.phase.run().is_some();
         let event = if claimed { "claim" } else { state.name(&after.key, candidates(before, after)) };
         let task = Arc::new(after.clone());
         let now = Arc::clone(&task);
@@ -367,25 +366,28 @@ impl Disk for SimDisk {
         epoch: u32,
         record: &Record,
         question: Option<&QuestionKey>,
-    ) -> Result<(), DiskError> {
-        let kept = Kept { record: record.clone(), question: question.cloned() };
-        let recorded = kept.recorded(key, epoch);
+    ) -> Result<Option<Stands>, DiskError> {
+        let new = Stands { record: record.clone(), question: question.cloned() };
+        let mut stands = None;
         self.0.lock().change(key, |row| {
             let place = (epoch, record.place.clone());
-            let taken = row.records.get(&place);
-            // A question that was not answered gives its place to the next one there.
-            let free =
-                taken.is_none_or(|kept| question.is_some() && kept.question.is_some() && kept.record.output.is_none());
-            free.then(|| row.records.insert(place, kept)).map(|_| recorded)
-        })
+            stands = row.records.get(&place).cloned();
+            if stands.is_some() {
+                return None;
+            }
+            let written = recorded(&new, key, row.life, epoch);
+            row.records.insert(place, new);
+            Some(written)
+        })?;
+        Ok(stands)
     }
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
         self.0.lock().change(key, |row| {
             let mut records = row.records.iter_mut();
-            let ((epoch, _), kept) = records.find(|(_, kept)| kept.question.as_ref() == Some(question))?;
-            kept.record.output = Some(output.clone());
-            Some(kept.recorded(key, *epoch))
+            let ((epoch, _), stands) = records.find(|(_, stands)| stands.question.as_ref() == Some(question))?;
+            stands.record.output = Some(output.clone());
+            Some(recorded(stands, key, row.life, *epoch))
         })
     }
 
@@ -421,14 +423,13 @@ impl Row {
     }
 }
 
-impl Kept {
-    fn recorded(&self, key: &TaskKey, epoch: u32) -> Recorded {
-        Recorded {
-            key: key.clone(),
-            epoch,
-            place: self.record.place.clone(),
-            question: self.question.clone(),
-            output: self.record.output.clone(),
-        }
+fn recorded(stands: &Stands, key: &TaskKey, life: usize, epoch: u32) -> Recorded {
+    Recorded {
+        key: key.clone(),
+        life,
+        epoch,
+        place: stands.record.place.clone(),
+        question: stands.question.clone(),
+        output: stands.record.output.clone(),
     }
 }

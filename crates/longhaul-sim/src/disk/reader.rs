@@ -1,11 +1,11 @@
 //! Everybody's side of the disk.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longhaul_store::embedded::{DiskError, Reader};
-use longhaul_store::{Count, Listing, Snapshot, TaskPage};
-use longhaul_task::{NodeId, Phase, Record, TaskId, TaskKey, Timestamp};
+use longhaul_store::{Count, Listing, Orphan, Snapshot, TaskPage};
+use longhaul_task::{Record, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 
 use super::{Row, State};
@@ -52,32 +52,39 @@ impl Reader for SimReader {
         Ok((keys, next))
     }
 
-    fn next_queued(&self) -> Result<Option<Timestamp>, DiskError> {
+    fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
         let state = self.0.lock();
-        let queued = state.rows.values().filter_map(|row| match row.task.phase {
-            Phase::Queued { not_before } => Some(not_before),
-            _ => None,
-        });
-        Ok(queued.min())
+        let mut first: BTreeMap<&ToolRef, Timestamp> = BTreeMap::new();
+        for task in state.rows.values().map(|row| &row.task) {
+            if let Some(not_before) = task.phase.not_before() {
+                let earliest = first.entry(&task.tool).or_insert(not_before);
+                *earliest = not_before.min(*earliest);
+            }
+        }
+        Ok(first.into_iter().map(|(tool, not_before)| (tool.clone(), not_before)).collect())
     }
 
-    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<(TaskKey, NodeId)>, DiskError> {
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError> {
         let state = self.0.lock();
         let past = state.rows.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
-        let held = past.filter_map(|(key, row)| row.task.phase.run().map(|run| (key.clone(), run.node)));
+        let held = past.filter_map(|(key, row)| {
+            let run = row.task.phase.run()?;
+            Some(Orphan { key: key.clone(), node: run.node, fence: row.task.fence })
+        });
         Ok(held.take(limit).collect())
     }
 
     fn census(&self) -> Result<Vec<Count>, DiskError> {
         let state = self.0.lock();
-        let mut counts = HashMap::new();
+        let mut counts = BTreeMap::new();
         for task in state.rows.values().map(|row| &row.task).filter(|task| !task.is_settled()) {
-            *counts.entry((task.key.owner.clone(), task.tool.clone(), task.phase.name())).or_insert(0) += 1;
+            let of = (task.key.owner.clone(), task.tool.clone(), task.phase.name());
+            let (tasks, queued) = counts.entry(of).or_insert((0, 0));
+            *tasks += 1;
+            *queued += u64::from(task.phase.not_before().is_some());
         }
-        let mut counts: Vec<Count> =
-            counts.into_iter().map(|((owner, tool, phase), tasks)| Count { owner, tool, phase, tasks }).collect();
-        counts.sort_by(|a, b| (&a.owner, &a.tool, a.phase).cmp(&(&b.owner, &b.tool, b.phase)));
-        Ok(counts)
+        let count = |((owner, tool, phase), (tasks, queued))| Count { owner, tool, phase, tasks, queued };
+        Ok(counts.into_iter().map(count).collect())
     }
 }
 

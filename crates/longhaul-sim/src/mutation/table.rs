@@ -16,6 +16,8 @@ pub struct Mutation {
 const TASK: &str = "crates/longhaul-task/src/task.rs";
 const ASK: &str = "crates/longhaul-task/src/transition/ask.rs";
 const ENDS: &str = "crates/longhaul-task/src/transition/mod.rs";
+const CREATE: &str = "crates/longhaul-task/src/transition/create.rs";
+const PARK: &str = "crates/longhaul-task/src/transition/park.rs";
 const RELEASE: &str = "crates/longhaul-task/src/transition/release.rs";
 const RETENTION: &str = "crates/longhaul-task/src/retention.rs";
 const WRITER: &str = "crates/longhaul-store/src/embedded/writer.rs";
@@ -52,6 +54,36 @@ pub const MUTATIONS: &[Mutation] = &[
         file: ENDS,
         find: "around.open_descendants.iter().filter(|task| !task.is_settled())",
         replace: "around.open_descendants.iter().take(0)",
+    },
+    Mutation {
+        name: "parent-not-woken",
+        file: ENDS,
+        find: "around.parent.as_ref().filter(waits)",
+        replace: "around.parent.as_ref().filter(waits).filter(|_| false)",
+    },
+    Mutation {
+        name: "parked-after-it-came",
+        file: PARK,
+        find: "around.open_children < event.open_children || open_questions < event.open_questions",
+        replace: "event.open_children == u32::MAX",
+    },
+    Mutation {
+        name: "question-lost-with-its-attempt",
+        file: RELEASE,
+        find: ".filter(|_| task.resumes());",
+        replace: ".filter(|_| false);",
+    },
+    Mutation {
+        name: "children-outlive-their-attempt",
+        file: RELEASE,
+        find: "    if !task.resumes() {\n",
+        replace: "    if task.resumes() {\n",
+    },
+    Mutation {
+        name: "fences-start-over",
+        file: CREATE,
+        find: "new.fences_from.saturating_add(claimed.into())",
+        replace: "u64::from(claimed)",
     },
     Mutation {
         name: "expired-too-early",
@@ -110,8 +142,8 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "recovery-skipped",
         file: EMBEDDED,
-        find: "    while orphans.len() < limit {\n",
-        replace: "    while orphans.len() > limit {\n",
+        find: "    while found.len() < limit {\n",
+        replace: "    while found.len() > limit {\n",
     },
     Mutation {
         name: "owner-limit-off-by-one",
@@ -129,7 +161,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "stop-that-came-early-forgotten",
         file: ATTEMPT,
-        find: "                self.stopped_early.insert((key.clone(), fence));\n",
+        find: "            self.commits.stopped(key, fence);\n",
         replace: "",
     },
     Mutation {
@@ -138,6 +170,7 @@ pub const MUTATIONS: &[Mutation] = &[
         find: "                state.free -= 1;\n                actions.push(Action::Resume",
         replace: "                actions.push(Action::Resume",
     },
+    Mutation { name: "backoff-forgotten", file: QUEUE, find: "            state.all_wait = false;\n", replace: "" },
     Mutation {
         name: "answered-attempt-left-waiting",
         file: QUEUE,

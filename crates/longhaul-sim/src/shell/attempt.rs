@@ -28,6 +28,9 @@ impl Process {
 
     /// Lets one branch of one handler do something; says whether any could.
     pub(crate) fn handle(&mut self, out: &mut Outside) -> bool {
+        if self.end_after_children() {
+            return true;
+        }
         let branches: Vec<(TaskKey, u64, usize)> = self
             .running
             .iter()
@@ -85,7 +88,7 @@ impl Process {
                 self.look_for_answer(out, key, fence, branch, &question);
                 return true;
             }
-            At::Joining { watch } => {
+            At::Joining { watch, .. } => {
                 if watch.as_mut().is_some_and(|watch| !heard(watch)) {
                     return false;
                 }
@@ -131,7 +134,7 @@ impl Process {
                 let wake_at = out.time.wall().plus_ms(ms).as_ms();
                 self.record(out, key, fence, index, epoch, &place, Does::Sleep, || wake_at.to_string());
             }
-            Op::Ask => self.ask(out, key, fence, index, epoch),
+            Op::Ask => self.ask(key, fence, index),
             Op::Fork(left, right) => {
                 branch.at = At::Forked(2);
                 running.fork(index, &format!("{number}l"), &left);
@@ -139,7 +142,7 @@ impl Process {
             }
             Op::Spawn(tool) => self.spawn(out, key, fence, index, tool),
             Op::Join => {
-                branch.at = At::Joining { watch: None };
+                branch.at = At::Joining { watch: None, open: 0 };
                 self.gate(out, key, fence);
             }
             Op::Release(wait_ms) => {
@@ -215,20 +218,16 @@ impl Process {
         let wake_at = on_record.and_then(|text| text.as_str().parse().ok()).map(Timestamp::from_ms);
         match wake_at {
             Some(wake_at) if out.time.wall() < wake_at => {
-                let event = Event::Park(Park { fence, wake_at: Some(wake_at) });
+                let event = Event::Park(Park { fence, wake_at: Some(wake_at), open_children: 0, open_questions: 0 });
                 self.ask_store(key, fence, branch, event, Does::Park, None);
             }
             _ => self.go_on(out, key, fence, branch, None),
         }
     }
 
-    fn ask(&mut self, out: &mut Outside, key: &TaskKey, fence: u64, index: usize, epoch: u32) {
+    fn ask(&mut self, key: &TaskKey, fence: u64, index: usize) {
         let Some(running) = self.running.get_mut(key) else { return };
         let place = running.branches[index].place();
-        if self.on_record(key, epoch, &place).is_some() {
-            self.got(out, key, fence, &place);
-            return;
-        }
         // Subscribe before asking: an answer that comes at once is not missed.
         let watch = self.watchers.follow(key);
         let event = Event::Ask(Ask {
@@ -260,6 +259,14 @@ impl Process {
     }
 
     fn spawn(&mut self, out: &mut Outside, key: &TaskKey, fence: u64, branch: usize, tool: usize) {
+        // One that resumes finds the children that it has made. It makes them in order, so counting them is enough.
+        let Some(running) = self.running.get(key) else { return };
+        let made = self.reader.children(key).unwrap_or_default().len();
+        let spawns = |op: &&Op| matches!(op, Op::Spawn(_));
+        let this = running.branches[branch].ops[..running.branches[branch].next].iter().filter(spawns).count();
+        if running.resumes && made >= this {
+            return;
+        }
         let setup = &out.setup.tools[tool];
         let Ok(admission) = self.core.admit(&key.owner, &setup.tool.name, 2) else {
             out.coverage.also("child not admitted");
@@ -275,26 +282,58 @@ impl Process {
             policy: setup.policy.clone(),
             retention: setup.retention,
             claimed_by: admission.claimed.then_some(self.node),
+            fences_from: 0,
         };
         let event = Event::Spawn(Box::new(Spawn { fence, child: create, input: Json::from_text("{}") }));
-        let does = Does::Spawn { child, tool: admission.tool, claimed: admission.claimed };
+        let (claimed, commit) = (admission.claimed, admission.commit);
+        let does = Does::Spawn { child, tool: admission.tool, claimed, commit };
         self.ask_store(key, fence, branch, event, does, None);
     }
 
     /// Waits for the first child that has not ended; goes on when there is none.
     fn join(&mut self, out: &mut Outside, key: &TaskKey, fence: u64, branch: usize) {
-        let children = self.reader.children(key).unwrap_or_default();
-        for id in children {
+        if let (Some(watch), open) = self.open_children(key) {
+            self.put(key, fence, branch, At::Joining { watch: Some(watch), open });
+            self.gate(out, key, fence);
+            return;
+        }
+        self.put(key, fence, branch, At::WantsWorker { answer: None });
+        self.step(out, Input::Busy { key: key.clone(), fence });
+    }
+
+    /// A watch of the first child that has not ended, and how many have not.
+    fn open_children(&self, key: &TaskKey) -> (Option<longhaul_store::Watch>, u32) {
+        let (mut first, mut open) = (None, 0);
+        for id in self.reader.children(key).unwrap_or_default() {
             let child = TaskKey { owner: key.owner.clone(), id };
             // Subscribe, then read.
             let watch = self.watchers.follow(&child);
             if self.read(&child).is_some_and(|snapshot| !snapshot.task.is_settled()) {
-                self.put(key, fence, branch, At::Joining { watch: Some(watch) });
-                return;
+                open += 1;
+                first.get_or_insert(watch);
             }
         }
-        self.put(key, fence, branch, At::WantsWorker { answer: None });
-        self.step(out, Input::Busy { key: key.clone(), fence });
+        (first, open)
+    }
+
+    /// Writes the end of an attempt that had returned before its children, once they have ended.
+    fn end_after_children(&mut self) -> bool {
+        let waits = |running: &mut super::handler::Running| match &mut running.held_back {
+            Some((_, Some(watch))) => heard(watch),
+            Some((_, None)) => true,
+            None => false,
+        };
+        let found = self.running.iter_mut().find_map(|(key, running)| waits(running).then(|| key.clone()));
+        let Some(key) = found else { return false };
+        let (watch, _) = self.open_children(&key);
+        let Some(running) = self.running.get_mut(&key) else { return false };
+        let fence = running.fence;
+        match (watch, running.held_back.take()) {
+            (Some(watch), Some((event, _))) => running.held_back = Some((event, Some(watch))),
+            (None, Some((event, _))) => self.write_end(key, fence, event, service::WRITE_RETRY_MS_MIN),
+            (_, None) => {}
+        }
+        true
     }
 
     /// A branch has what it waited for, or cannot have it.
@@ -351,11 +390,10 @@ impl Process {
             self.gate(out, key, fence);
             return;
         }
-        // A parent ends after its children.
-        let children = self.reader.children(key).unwrap_or_default().into_iter();
-        let mut open = children.map(|id| TaskKey { owner: key.owner.clone(), id });
-        if !running.stopped && open.any(|child| self.read(&child).is_some_and(|shown| !shown.task.is_settled())) {
-            self.put(key, fence, index, At::Joining { watch: None });
+        // A parent ends after its children: some wait for them, for the others the shell does.
+        let waits = running.script.waits && !running.stopped;
+        if waits && self.open_children(key).1 > 0 {
+            self.put(key, fence, index, At::Joining { watch: None, open: 0 });
             self.gate(out, key, fence);
             return;
         }
@@ -403,13 +441,21 @@ impl Process {
         if !waits {
             return;
         }
-        let asks = running.branches.iter().any(|branch| matches!(branch.at, At::Asking { .. }));
-        let parks = began && running.script.drops && asks && !running.parking && !running.stopped;
+        let open_questions = running.branches.iter().filter(|branch| matches!(branch.at, At::Asking { .. })).count();
+        let joins = |branch: &super::handler::Branch| match branch.at {
+            At::Joining { open, .. } => open,
+            _ => 0,
+        };
+        let open_children = running.branches.iter().map(joins).max().unwrap_or(0);
+        let looked = running.branches.iter().all(|branch| !matches!(branch.at, At::Joining { watch: None, .. }));
+        let waits_for_others = running.all_wait_for_others() && looked;
+        let parks = running.script.drops && waits_for_others && !running.parking && !running.stopped;
+        let parks = parks && (began || open_children > 0);
         running.parking |= parks;
         self.step(out, Input::Idle { key: key.clone(), fence });
         if parks {
-            // If the answer was quicker, the next attempt begins at once.
-            let event = Event::Park(Park { fence, wake_at: Some(out.time.wall()) });
+            // If what it waits for was quicker, it is refused, and goes on.
+            let event = Event::Park(Park { fence, wake_at: None, open_children, open_questions });
             let waits = Waits::Branch { key: key.clone(), fence, branch: 0, does: Does::LetGo };
             self.send(Request::Apply(key.clone(), event), waits);
         }

@@ -85,7 +85,7 @@ impl Process {
             }
             for group in lost.chunks(RECOVERY_BATCH) {
                 let request = |orphan: &longhaul_store::Orphan| {
-                    Request::Apply(orphan.key.clone(), Event::Lose(Lose { node: orphan.node }))
+                    Request::Apply(orphan.key.clone(), Event::Lose(Lose { node: orphan.node, fence: orphan.fence }))
                 };
                 for answer in self.batch(out, group.iter().map(request).collect())? {
                     match answer {
@@ -98,8 +98,8 @@ impl Process {
         let held = self.reader.held(None, usize::MAX).unwrap_or_default();
         out.note(Fact::Recovered { node: self.node, held });
         for count in self.reader.census().unwrap_or_default() {
-            let tasks = usize::try_from(count.tasks).unwrap_or(usize::MAX);
-            self.core.count(count.owner, &count.tool, count.phase, tasks);
+            let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+            self.core.count(count.owner, &count.tool, size(count.tasks), size(count.queued));
         }
         Ok(true)
     }

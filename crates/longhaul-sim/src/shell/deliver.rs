@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use longhaul_engine::core::Input;
+use longhaul_engine::core::{Commit, Input};
 use longhaul_store::embedded::{Reader, Response};
 use longhaul_store::{Applied, Claimed, StoreError};
-use longhaul_task::{Json, OnCrash, Refused, Task, TaskKey, ToolRef};
+use longhaul_task::{Effect, Json, OnCrash, Refused, Task, TaskKey, ToolRef};
 
 use super::handler::{At, Running};
 use super::{Answered, Does, Process, Timer, Waits, service};
@@ -27,7 +27,7 @@ impl Process {
         }
         let (waits, answer) = self.answers.remove(out.chance.below(self.answers.len()));
         match waits {
-            Waits::Creation { key, tool, claimed } => self.created(out, key, tool, claimed, answer),
+            Waits::Creation { key, tool, claimed, commit } => self.created(out, key, tool, claimed, commit, answer),
             Waits::Client { key, event, ack, began } => match answer {
                 Ok(Response::Applied(applied)) => {
                     self.applied(out, &applied);
@@ -36,11 +36,11 @@ impl Process {
                 other => out.note(Fact::Denied { began, key, what: event, error: error(other) }),
             },
             Waits::Late { key, fence, event } => {
-                if let Ok(Response::Applied(applied)) = answer {
-                    out.note(Fact::Wrote { key, fence, event, revision: applied.task.revision });
+                if let Ok(Response::Applied(_)) = answer {
+                    out.note(Fact::WroteLate { key, fence, event });
                 }
             }
-            Waits::Claim { tool, limit } => self.claimed(out, tool, limit, answer),
+            Waits::Claim { tool, limit, commit } => self.claimed(out, tool, limit, commit, answer),
             Waits::End { key, fence, event, wait_ms } => {
                 // A handler that was dropped waits for nothing any more.
                 if self.running.get(&key).is_some_and(|running| running.fence == fence) {
@@ -56,7 +56,15 @@ impl Process {
         true
     }
 
-    fn created(&mut self, out: &mut Outside, key: TaskKey, tool: ToolRef, claimed: bool, answer: Answered) {
+    fn created(
+        &mut self,
+        out: &mut Outside,
+        key: TaskKey,
+        tool: ToolRef,
+        claimed: bool,
+        commit: Commit,
+        answer: Answered,
+    ) {
         match answer {
             Ok(Response::Applied(Applied { task, .. })) => {
                 self.due.at_latest(task.due_at());
@@ -65,18 +73,18 @@ impl Process {
                 }
                 out.known.push(key.clone());
                 let fact = Fact::Acknowledged { what: Ack::Created, key: key.clone(), revision: task.revision };
-                self.step(out, Input::Created { key, tool, claimed: claimed.then_some(task.fence) });
+                self.step(out, Input::Created { key, tool, claimed: claimed.then_some(task.fence), commit });
                 out.note(fact);
             }
             other => {
-                self.step(out, Input::NotCreated { owner: key.owner.clone(), tool, claimed });
+                self.step(out, Input::NotCreated { owner: key.owner.clone(), tool, claimed, commit });
                 let began = out.ledger.len();
                 out.note(Fact::Denied { began, key, what: "create", error: error(other) });
             }
         }
     }
 
-    fn claimed(&mut self, out: &mut Outside, tool: ToolRef, asked: usize, answer: Answered) {
+    fn claimed(&mut self, out: &mut Outside, tool: ToolRef, asked: usize, commit: Commit, answer: Answered) {
         let claimed = match answer {
             Ok(Response::Claimed(claimed)) => claimed,
             _ => Vec::new(),
@@ -87,14 +95,14 @@ impl Process {
             tasks.push((task.key.clone(), task.fence));
             self.expect(out, &task);
         }
-        self.step(out, Input::Claimed { tool, asked, tasks });
+        self.step(out, Input::Claimed { tool, asked, tasks, commit });
     }
 
     /// Makes an attempt known before the core is told, so that a stop cannot miss it.
     fn expect(&mut self, out: &mut Outside, task: &Arc<Task>) {
         let Some((tool, _)) = out.setup.tool(&task.tool.name) else { return };
         let script = out.script(&task.key, tool);
-        self.running.insert(task.key.clone(), Running::new(tool, script, task.fence, task.attempt, task.epoch()));
+        self.running.insert(task.key.clone(), Running::new(tool, script, task));
     }
 
     fn end_written(
@@ -111,7 +119,23 @@ impl Process {
                 self.due.at_latest(applied.task.due_at());
                 let revision = applied.task.revision;
                 out.note(Fact::Wrote { key: key.clone(), fence, event: event.name(), revision });
+                // Its end may have woken its parent.
+                let mut effects = applied.effects;
+                effects.retain(|effect| matches!(effect, Effect::Queued { .. }));
+                if !effects.is_empty() {
+                    out.coverage.also("parent woken");
+                    self.step(out, Input::Applied { effects });
+                }
                 true
+            }
+            // It returned before its children: its worker can serve them meanwhile.
+            Err(StoreError::Refused(Refused::ChildrenOpen(_))) => {
+                out.coverage.also("end held back for children");
+                if let Some(running) = self.running.get_mut(&key).filter(|running| running.fence == fence) {
+                    running.held_back = Some((event, None));
+                }
+                self.step(out, Input::Idle { key, fence });
+                return;
             }
             Err(StoreError::Full(_) | StoreError::Unavailable(_)) => {
                 let next_ms = (wait_ms * 2).min(service::WRITE_RETRY_MS_MAX);
@@ -146,8 +170,8 @@ impl Process {
         }
         match does {
             // These move counts, so they are carried to their end whatever became of the handler.
-            Does::Spawn { child, tool, claimed } => {
-                self.spawned(out, child, tool, claimed, &answer);
+            Does::Spawn { child, tool, claimed, commit } => {
+                self.spawned(out, child, tool, claimed, commit, &answer);
                 let stop = answer.err().as_ref().map(stop).filter(|stop| matches!(stop, Stop::Cancelled));
                 self.go_on(out, key, fence, branch, stop);
             }
@@ -177,13 +201,18 @@ impl Process {
         place: longhaul_task::Place,
         answer: Answered,
     ) {
-        let applied = match answer {
-            Ok(Response::Applied(applied)) => applied,
+        let question = match answer {
+            Ok(Response::Applied(applied)) => {
+                self.applied(out, &applied);
+                applied.task.phase.questions().and_then(|open| open.at(&place)).map(|question| question.key.clone())
+            }
+            // By the attempt that this one resumes: it may be open, or the answer is on record.
+            Err(StoreError::Refused(Refused::AskedAlready(question))) => {
+                out.coverage.also("question found again");
+                Some(question)
+            }
             other => return self.go_on(out, key, fence, branch, Some(stop(&error(other)))),
         };
-        self.applied(out, &applied);
-        let questions = applied.task.phase.questions();
-        let question = questions.and_then(|open| open.iter().last()).map(|question| question.key.clone());
         let running = self.running.get_mut(key).filter(|running| running.fence == fence && !running.ended);
         let at = running.and_then(|running| running.branches.get_mut(branch)).map(|branch| &mut branch.at);
         if let (Some(at), Some(question)) = (at, question)
@@ -195,18 +224,26 @@ impl Process {
         self.gate(out, key, fence);
     }
 
-    fn spawned(&mut self, out: &mut Outside, child: TaskKey, tool: ToolRef, claimed: bool, answer: &Answered) {
+    fn spawned(
+        &mut self,
+        out: &mut Outside,
+        child: TaskKey,
+        tool: ToolRef,
+        claimed: bool,
+        commit: Commit,
+        answer: &Answered,
+    ) {
         if answer.is_err() {
-            self.step(out, Input::NotCreated { owner: child.owner, tool, claimed });
+            self.step(out, Input::NotCreated { owner: child.owner, tool, claimed, commit });
             return;
         }
         out.known.push(child.clone());
         if claimed && let Some((place, setup)) = out.setup.tool(&tool.name) {
-            let epoch = u32::from(setup.policy.on_crash != OnCrash::Resume);
+            let resumes = setup.policy.on_crash == OnCrash::Resume;
             let script = out.script(&child, place);
-            self.running.insert(child.clone(), Running::new(place, script, 1, 1, epoch));
+            self.running.insert(child.clone(), Running::first(place, script, resumes));
         }
-        self.step(out, Input::Created { key: child, tool, claimed: claimed.then_some(1) });
+        self.step(out, Input::Created { key: child, tool, claimed: claimed.then_some(1), commit });
     }
 
     /// The attempt gave its task up by itself: it is over, and the task is not.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use longhaul_store::Watch;
-use longhaul_task::{Place, QuestionKey};
+use longhaul_task::{Event, Place, QuestionKey, Task};
 
 use crate::setup::{Op, Script};
 
@@ -16,6 +16,8 @@ pub(crate) struct Running {
     pub(crate) fence: u64,
     pub(crate) attempt: u32,
     pub(crate) epoch: u32,
+    /// Finds again what earlier attempts have done.
+    pub(crate) resumes: bool,
     pub(crate) tool: usize,
     pub(crate) script: Arc<Script>,
     pub(crate) started: bool,
@@ -29,6 +31,8 @@ pub(crate) struct Running {
     pub(crate) waited: bool,
     /// Its memory is being given up.
     pub(crate) parking: bool,
+    /// It has returned before its children, and its end waits for them.
+    pub(crate) held_back: Option<(Event, Option<Watch>)>,
     pub(crate) branches: Vec<Branch>,
 }
 
@@ -54,8 +58,8 @@ pub(crate) enum At {
     Sent(Option<Watch>),
     /// Its question is open.
     Asking { question: QuestionKey, place: Place, watch: Watch, looked: bool },
-    /// It waits for its children.
-    Joining { watch: Option<Watch> },
+    /// It waits for its children, of which so many were open when it looked.
+    Joining { watch: Option<Watch>, open: u32 },
     /// It has what it waited for, and wants a worker.
     WantsWorker { answer: Option<Place> },
     /// It has one, and reads its answer.
@@ -69,11 +73,18 @@ pub(crate) enum At {
 }
 
 impl Running {
-    pub(crate) fn new(tool: usize, script: Arc<Script>, fence: u64, attempt: u32, epoch: u32) -> Self {
+    pub(crate) fn new(tool: usize, script: Arc<Script>, task: &Task) -> Self {
+        let first = Self::first(tool, script, task.resumes());
+        Self { fence: task.fence, attempt: task.attempt, epoch: task.epoch(), ..first }
+    }
+
+    /// The first attempt of a task whose ID was minted for it.
+    pub(crate) fn first(tool: usize, script: Arc<Script>, resumes: bool) -> Self {
         Self {
-            fence,
-            attempt,
-            epoch,
+            fence: 1,
+            attempt: 1,
+            epoch: u32::from(!resumes),
+            resumes,
             tool,
             script,
             started: false,
@@ -82,6 +93,7 @@ impl Running {
             failed: false,
             waited: false,
             parking: false,
+            held_back: None,
             branches: Vec::new(),
         }
     }
@@ -98,6 +110,11 @@ impl Running {
             self.branches.iter().filter(|branch| !matches!(branch.at, At::Forked(_) | At::Over)).peekable();
         leaves.peek().is_some()
             && leaves.all(|branch| matches!(branch.at, At::Asking { .. } | At::Joining { .. } | At::WantsWorker { .. }))
+    }
+
+    /// Whether every leaf waits for somebody who has not come.
+    pub(crate) fn all_wait_for_others(&self) -> bool {
+        self.all_wait() && !self.branches.iter().any(|branch| matches!(branch.at, At::WantsWorker { .. }))
     }
 
     /// Whether it uses a worker that it was given.

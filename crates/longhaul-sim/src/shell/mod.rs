@@ -12,7 +12,7 @@ mod service;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use longhaul_engine::core::{Action, Core, Input};
+use longhaul_engine::core::{Action, Commit, Core, Input};
 use longhaul_store::embedded::{Published, Reader, Request, Response, Writer};
 use longhaul_store::{Applied, ClaimNext, Snapshot, StoreError, Watchers};
 use longhaul_task::{Event, NodeId, Place, Progress, TaskKey, Timestamp, ToolRef};
@@ -67,6 +67,7 @@ pub(crate) enum Waits {
         key: TaskKey,
         tool: ToolRef,
         claimed: bool,
+        commit: Commit,
     },
     /// A client, who asked when the ledger was that long.
     Client {
@@ -84,6 +85,7 @@ pub(crate) enum Waits {
     Claim {
         tool: ToolRef,
         limit: usize,
+        commit: Commit,
     },
     /// The end of an attempt, with the wait before it is tried again.
     End {
@@ -123,6 +125,7 @@ pub(crate) enum Does {
         child: TaskKey,
         tool: ToolRef,
         claimed: bool,
+        commit: Commit,
     },
 }
 
@@ -264,9 +267,9 @@ impl Process {
         match action {
             Action::Start { key, fence } => self.start(out, &key, fence),
             Action::Forget { key, fence } => self.forget(&key, fence),
-            Action::Claim { tool, limit } => {
-                let claim = ClaimNext { node: self.node, tool: tool.clone(), limit };
-                self.send(Request::Claim(claim), Waits::Claim { tool, limit });
+            Action::Claim { tool, limit, commit } => {
+                let claim = ClaimNext { node: self.node, wants: vec![(tool.clone(), limit)] };
+                self.send(Request::Claim(claim), Waits::Claim { tool, limit, commit });
             }
             Action::LookAtQueue => self.queue.notified = true,
             Action::Write { key, fence, event } => self.write_end(key, fence, event, service::WRITE_RETRY_MS_MIN),
@@ -296,8 +299,7 @@ impl Process {
     fn applied(&mut self, out: &mut Outside, applied: &Applied) {
         self.due.at_latest(applied.task.due_at());
         if !applied.effects.is_empty() {
-            let tool = applied.task.tool.clone();
-            self.step(out, Input::Applied { tool, effects: applied.effects.clone() });
+            self.step(out, Input::Applied { effects: applied.effects.clone() });
         }
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use longhaul_engine::core::{Alarm, Input, due_event, look_at_queue};
 use longhaul_store::embedded::{Reader, Request, Response};
-use longhaul_store::{ClaimNext, StoreError};
+use longhaul_store::{ClaimNext, Snapshot, StoreError};
 use longhaul_task::transition::{Lose, Settle};
-use longhaul_task::{Event, Fault, Outcome, PhaseName, Refused, Task, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Event, Fault, Outcome, Refused, Task, Timestamp, ToolRef};
 
 use super::{Answered, Process, Timer, Waits};
 use crate::outside::Outside;
@@ -25,10 +25,10 @@ pub(super) struct Due {
     /// When it has to look, at the latest.
     alarm: Alarm,
     notified: bool,
-    /// It is at work on these.
-    keys: VecDeque<TaskKey>,
-    /// It waits for an answer of the store.
-    waits: bool,
+    /// It waits for so many answers of the store.
+    waits: usize,
+    /// One of them was that the store could not do it.
+    failed: bool,
     /// It paused because the store could not be asked.
     paused: bool,
 }
@@ -73,24 +73,7 @@ impl Process {
     }
 
     fn serve_due(&mut self, out: &mut Outside) -> bool {
-        if self.due.waits || self.due.paused {
-            return false;
-        }
-        if let Some(key) = self.due.keys.pop_front() {
-            let task = self.read(&key).map(|snapshot| snapshot.task);
-            let due_at = task.as_ref().and_then(|task| task.due_at());
-            if let Some(event) = task.and_then(|task| due_event(&task, out.time.wall())) {
-                self.due.waits = true;
-                self.send(Request::Apply(key, event), Waits::Due { due_at });
-                return true;
-            }
-            self.due.alarm.set(due_at);
-            if self.due.keys.is_empty() {
-                self.due_sleep(out);
-            }
-            return true;
-        }
-        if !self.due.notified {
+        if self.due.waits > 0 || self.due.paused || !self.due.notified {
             return false;
         }
         self.due.notified = false;
@@ -100,10 +83,20 @@ impl Process {
 
     fn look_for_due(&mut self, out: &mut Outside) {
         self.due.alarm.reset();
-        let Ok((keys, next)) = self.reader.due(out.time.wall(), DUE_BATCH) else { return };
+        let now = out.time.wall();
+        let Ok((keys, next)) = self.reader.due(now, DUE_BATCH) else { return };
         self.due.alarm.set(next);
-        self.due.keys = keys.into();
-        if self.due.keys.is_empty() {
+        for key in keys {
+            let Some(Snapshot { task, .. }) = self.read(&key) else { continue };
+            match due_event(&task, now) {
+                Some(event) => {
+                    self.due.waits += 1;
+                    self.send(Request::Apply(task.key.clone(), event), Waits::Due { due_at: task.due_at() });
+                }
+                None => drop(self.due.alarm.set(task.due_at())),
+            }
+        }
+        if self.due.waits == 0 {
             self.due_sleep(out);
         }
     }
@@ -115,21 +108,22 @@ impl Process {
     }
 
     pub(super) fn due_answered(&mut self, out: &mut Outside, due_at: Option<Timestamp>, answer: Answered) {
-        self.due.waits = false;
+        self.due.waits -= 1;
         match answer {
             Ok(Response::Applied(applied)) => self.applied(out, &applied),
             Err(StoreError::Refused(Refused::TooEarly)) => {
                 self.due.alarm.set(due_at);
             }
             Ok(_) | Err(StoreError::NotFound | StoreError::Refused(_)) => {}
-            Err(_) => {
-                self.due.keys.clear();
-                self.due.paused = true;
-                self.after(out, DUE_RETRY_MS, Timer::Due);
-                return;
-            }
+            Err(_) => self.due.failed = true,
         }
-        if self.due.keys.is_empty() {
+        if self.due.waits > 0 {
+            return;
+        }
+        if std::mem::take(&mut self.due.failed) {
+            self.due.paused = true;
+            self.after(out, DUE_RETRY_MS, Timer::Due);
+        } else {
             self.due_sleep(out);
         }
     }
@@ -138,10 +132,12 @@ impl Process {
         if self.queue.paused || !std::mem::take(&mut self.queue.notified) {
             return false;
         }
-        let look = look_at_queue(out.time.wall(), self.reader.next_queued().unwrap_or_default());
+        let served: Vec<ToolRef> = self.served.iter().map(|place| out.setup.tools[*place].tool.clone()).collect();
+        let queued = self.reader.queued_tools().unwrap_or_default().into_iter();
+        let next = queued.filter(|(tool, _)| served.contains(tool)).map(|(_, not_before)| not_before).min();
+        let look = look_at_queue(out.time.wall(), next);
         if look.offer {
-            for place in self.served.clone() {
-                let tool = out.setup.tools[place].tool.clone();
+            for tool in served {
                 self.step(out, Input::MaybeQueued { tool });
             }
         }
@@ -199,8 +195,7 @@ impl Process {
             return self.fail_claimed();
         }
         let now = out.time.wall();
-        let counts = self.reader.census().unwrap_or_default();
-        let queued = counts.into_iter().filter(|count| count.phase == PhaseName::Queued).map(|count| count.tool);
+        let queued = self.reader.queued_tools().unwrap_or_default().into_iter().map(|(tool, _)| tool);
         let missing: Vec<ToolRef> = queued.filter(|tool| !self.core.serves(tool)).collect();
         self.gone.missing_since.retain(|tool, _| missing.contains(tool));
         for tool in missing {
@@ -208,7 +203,7 @@ impl Process {
             if now.ms_since(since) >= out.setup.limits.tool_gone_ms && !self.gone.waits {
                 self.gone.waits = true;
                 out.coverage.also("tool gone");
-                let claim = ClaimNext { node: self.node, tool, limit: 100 };
+                let claim = ClaimNext { node: self.node, wants: vec![(tool, 100)] };
                 self.send(Request::Claim(claim), Waits::GoneClaim);
             }
         }
@@ -270,8 +265,9 @@ impl Process {
     fn give_up(&mut self) {
         let node = self.node;
         self.giving_up = Some(self.running.len());
-        for key in std::mem::take(&mut self.running).into_keys() {
-            self.send(Request::Apply(key, Event::Lose(Lose { node })), Waits::Shutdown);
+        for (key, running) in std::mem::take(&mut self.running) {
+            let lose = Event::Lose(Lose { node, fence: running.fence });
+            self.send(Request::Apply(key, lose), Waits::Shutdown);
         }
     }
 

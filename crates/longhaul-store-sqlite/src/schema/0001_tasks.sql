@@ -34,14 +34,16 @@ CREATE TABLE task (
   revision                    INTEGER NOT NULL,
   fence                       INTEGER NOT NULL,
   attempt                     INTEGER NOT NULL,
+  spent                       INTEGER NOT NULL, -- attempts that came to nothing
   questions_asked             INTEGER NOT NULL,
   message                     TEXT,
   phase                       TEXT    NOT NULL, -- queued, running, waiting, parked, settled
-  not_before                  INTEGER,          -- queued
+  not_before                  INTEGER,          -- queued, and waiting if it is in the queue
   node                        TEXT,             -- running, and waiting if somebody holds its attempt
   run_since                   INTEGER,          -- as node
   questions                   TEXT,             -- waiting: the open questions as JSON
-  wake_at                     INTEGER,          -- parked, unless it waits for children
+  wake_at                     INTEGER,          -- parked, and waiting in nobody's memory: when it goes on by itself
+  for_children                INTEGER,          -- likewise: whether the end of a child wakes it, 0 or 1
   outcome                     TEXT,             -- settled: answer, error, refusal, cancelled
   settled_at                  INTEGER,          -- settled
   due_at                      INTEGER,          -- when somebody has to look at it again

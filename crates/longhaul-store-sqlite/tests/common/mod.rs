@@ -30,6 +30,7 @@ pub(crate) fn new_task(n: u64, input_bytes: usize) -> NewTask {
         policy: Policy::default(),
         retention: Retention::Unlimited,
         claimed_by: Some(NodeId::mint([1; 16])),
+        fences_from: 0,
     };
     NewTask { create, input: Json::from_text(format!("\"{}\"", "x".repeat(input_bytes))) }
 }

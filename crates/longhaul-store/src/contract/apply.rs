@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{Answer, Park, Settle};
-use longhaul_task::{Event, Fault, Outcome, QuestionKey, Refused, Retention};
+use longhaul_task::transition::{Answer, Settle, Wake};
+use longhaul_task::{Event, Fault, Outcome, QuestionKey, Refused, Retention, Timestamp};
 
 use super::Subject;
 use super::kit::*;
@@ -16,14 +16,13 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
         Outcome::Refusal(Fault { code: -32602, message: "no \"good\"".into(), data: data.map(json) })
     };
     let settled = |outcome| Some(Event::Settle(Settle { fence: 1, outcome }));
-    let park = |wake_at| Some(Event::Park(Park { fence: 1, wake_at }));
     let changes = [
         None,
         Some(report(1, "half of it")),
         Some(ask(1, 0)),
         Some(release(1, 5_000)),
-        park(None),
-        park(Some(START.plus_ms(9))),
+        Some(park(1, Some(START.plus_ms(9)))),
+        Some(park(1, Some(Timestamp::MAX))),
         settled(answer("{\"content\":[]}")),
         settled(Outcome::Answer { body: json("{\"isError\":true}"), is_error: true }),
         settled(fault(None)),
@@ -40,16 +39,23 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
             apply(store_ref, &key(n), change).await;
         }
     }
-    // Waiting with nobody's memory behind it.
-    create(store_ref, resuming(key(100))).await;
-    apply(store_ref, &key(100), ask(1, 0)).await;
-    apply(store_ref, &key(100), ask(1, 1)).await;
-    apply(store_ref, &key(100), Event::Park(Park { fence: 1, wake_at: None })).await;
+    // Waiting with nobody's memory behind it: for an answer alone, for a time too, for a child, in the queue.
+    let rests = [park(1, None), park(1, Some(START.plus_ms(9))), park_for(1, 1), release(1, 7)];
+    for (n, rest) in (100..).zip(rests) {
+        create(store_ref, resuming(key(n))).await;
+        apply(store_ref, &key(n), ask(1, 0)).await;
+        apply(store_ref, &key(n), ask(1, 1)).await;
+        apply(store_ref, &key(n), spawn(1, queued(key(n + 100)))).await;
+        apply(store_ref, &key(n), rest).await;
+    }
+    create(store_ref, resuming(key(300))).await;
+    apply(store_ref, &key(300), spawn(1, queued(key(301)))).await;
+    apply(store_ref, &key(300), park_for(1, 1)).await;
 
     let everything = Listing { owner: None, after: None, limit: 100 };
     let tasks = |page: crate::TaskPage| page.tasks.into_iter().map(|listed| listed.task).collect::<Vec<_>>();
     let before = tasks(store.list(&everything).await.unwrap());
-    assert_eq!(before.len(), 12);
+    assert_eq!(before.len(), 21);
     for task in &before {
         assert_eq!(read(&*store, &task.key).await, *task);
     }
@@ -91,7 +97,8 @@ pub async fn a_late_attempt_cannot_overwrite_the_winner<S: Subject>() {
         ask(1, 0),
         spawn(1, queued(key(2))),
         release(1, 0),
-        Event::Park(Park { fence: 1, wake_at: None }),
+        park(1, Some(START)),
+        lose(node(1), 1),
         settle(1, "\"late\""),
     ];
     for event in late {
@@ -151,6 +158,17 @@ pub async fn of_many_who_settle_at_once_one_does_and_everybody_reads_that<S: Sub
     assert_eq!(done(&results), 1);
     let won = results.into_iter().find_map(Result::ok).unwrap().task;
     assert_eq!(read(&*store, &key(1)).await, won);
+}
+
+pub async fn a_late_wake_does_not_end_a_later_nap<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, resuming(key(1))).await;
+    let nap = apply(&*store, &key(1), park(1, Some(START))).await;
+    apply(&*store, &key(1), Event::Wake(Wake { fence: nap.fence })).await;
+    let again = claim(&*store, node(1), 1).await.remove(0);
+    let asleep = apply(&*store, &key(1), park(again.fence, Some(START))).await;
+    assert_eq!(refused(store.apply(&key(1), Event::Wake(Wake { fence: nap.fence })).await), Refused::Fenced);
+    assert_eq!(read(&*store, &key(1)).await, asleep);
 }
 
 pub async fn an_answered_question_is_closed_for_good<S: Subject>() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{self, Answer, Cancel, Claim, Delete, Expire, Lose, Overdue, Wake};
+use longhaul_task::transition::{self, Answer, Cancel, Claim, Delete, Expire, Overdue, Wake};
 use longhaul_task::{Event, Phase, Policy, QuestionKey, Refused, Retention, Timestamp};
 
 use super::Subject;
@@ -36,7 +36,7 @@ pub async fn what_was_acknowledged_survives_a_restart<S: Subject>() {
     for task in created {
         assert_eq!(read(&*store, &task.key).await, task);
     }
-    let claimed = store.claim(crate::ClaimNext { node: node(2), tool: tool(), limit: 1 }).await.unwrap();
+    let claimed = store.claim(of_tool(node(2), tool(), 1)).await.unwrap();
     assert_eq!(claimed[0].input, queued(key(0)).input);
 }
 
@@ -78,11 +78,11 @@ pub async fn a_foreign_task_and_an_unknown_one_give_the_same_answer<S: Subject>(
         ask(1, 0),
         Event::Answer(Answer { key: QuestionKey::from_text("approve-1"), body: json("1") }),
         spawn(1, queued(key_of("mallory", 9))),
-        Event::Wake(Wake),
+        Event::Wake(Wake { fence: 1 }),
         release(1, 0),
         settle(1, "{}"),
         Event::Cancel(Cancel::default()),
-        Event::Lose(Lose { node: node(1) }),
+        lose(node(1), 1),
         Event::Overdue(Overdue),
         Event::Expire(Expire),
         Event::Delete(Delete),
@@ -111,6 +111,20 @@ pub async fn an_id_is_free_again_once_its_family_is_gone<S: Subject>() {
     assert_eq!(read(&*store, &key(1)).await, again);
 }
 
+pub async fn a_late_attempt_of_a_deleted_task_cannot_write_to_another_of_the_same_id<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let first = create(&*store, claimed(key(1))).await;
+    apply(&*store, &key(1), cancel()).await;
+    apply(&*store, &key(1), Event::Delete(Delete)).await;
+    let mut new = claimed(key(1));
+    new.create.fences_from = 1 << 40;
+    let second = create(&*store, new).await;
+    assert_eq!(refused(store.apply(&key(1), settle(first.fence, "\"late\"")).await), Refused::Fenced);
+    assert_eq!(store.record(&key(1), first.fence, record("", 0, "1")).await, Err(Refused::Fenced.into()));
+    assert_eq!(read(&*store, &key(1)).await, second);
+    apply(&*store, &key(1), settle(second.fence, "1")).await;
+}
+
 pub async fn names_and_payloads_come_back_as_the_same_bytes<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     let odd = "näme 'with' \"quotes\" %_\\ and 🦀 -- ;";
@@ -121,7 +135,7 @@ pub async fn names_and_payloads_come_back_as_the_same_bytes<S: Subject>() {
     new.input = json(&body);
     let key = new.create.key.clone();
     create(&*store, new).await;
-    let claim = crate::ClaimNext { node: node(1), tool: longhaul_task::ToolRef::new(odd, odd), limit: 1 };
+    let claim = of_tool(node(1), longhaul_task::ToolRef::new(odd, odd), 1);
     let claimed = store.claim(claim).await.unwrap().remove(0);
     assert_eq!(claimed.input.as_str(), body);
     let settled = apply(&*store, &key, settle(claimed.task.fence, &body)).await;

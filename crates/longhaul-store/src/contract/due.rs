@@ -1,6 +1,6 @@
 //! What waits for nothing but time.
 
-use longhaul_task::transition::{Expire, Overdue, Park, Wake};
+use longhaul_task::transition::{Expire, Overdue, Wake};
 use longhaul_task::{Event, Fault, Outcome, Policy, Retention};
 
 use super::Subject;
@@ -21,12 +21,13 @@ pub async fn what_is_due_comes_longest_due_first_and_then_the_next<S: Subject>()
     with_lives(&*store, &[(1, 300), (2, 100), (3, 200), (4, 400)]).await;
 
     let due = store.due(10).await.unwrap();
-    assert_eq!((due.now, due.keys, due.next), (START, vec![], Some(START.plus_ms(100))));
+    assert_eq!((due.now, due.tasks, due.next), (START, vec![], Some(START.plus_ms(100))));
 
     subject.set_time(START.plus_ms(300)).await;
     let due = store.due(10).await.unwrap();
     assert_eq!(due.now, START.plus_ms(300));
-    assert_eq!(due.keys, [key(2), key(3), key(1)]);
+    let expected = [read(&*store, &key(2)).await, read(&*store, &key(3)).await, read(&*store, &key(1)).await];
+    assert_eq!(due.tasks, expected, "as they stand");
     assert_eq!(due.next, Some(START.plus_ms(400)));
 }
 
@@ -35,7 +36,7 @@ pub async fn a_limit_leaves_the_rest_for_the_next_look<S: Subject>() {
     with_lives(&*store, &[(1, 100), (2, 200), (3, 300)]).await;
     subject.set_time(START.plus_ms(1_000)).await;
     let due = store.due(2).await.unwrap();
-    assert_eq!(due.keys, [key(1), key(2)]);
+    assert_eq!(due.tasks.iter().map(|task| &task.key).collect::<Vec<_>>(), [&key(1), &key(2)]);
     assert_eq!(due.next, Some(START.plus_ms(300)), "it is due already, and nobody may sleep past it");
 }
 
@@ -46,7 +47,7 @@ pub async fn what_was_dealt_with_is_due_no_longer<S: Subject>() {
     let ended = apply(&*store, &key(1), Event::Overdue(Overdue)).await;
     assert_eq!(ended.phase.outcome(), Some(&Outcome::Refusal(Fault::life_time(100))));
     let due = store.due(10).await.unwrap();
-    assert_eq!((due.keys, due.next), (vec![], Some(START.plus_ms(200))));
+    assert_eq!((due.tasks, due.next), (vec![], Some(START.plus_ms(200))));
 }
 
 pub async fn a_settled_task_is_due_when_its_retention_is_over<S: Subject>() {
@@ -59,10 +60,10 @@ pub async fn a_settled_task_is_due_when_its_retention_is_over<S: Subject>() {
     assert_eq!(store.due(10).await.unwrap().next, Some(START.plus_ms(600)));
 
     subject.set_time(START.plus_ms(600)).await;
-    assert_eq!(store.due(10).await.unwrap().keys, [key(1)]);
+    assert_eq!(due_keys(&*store).await, [key(1)]);
     apply(&*store, &key(1), Event::Expire(Expire)).await;
     let due = store.due(10).await.unwrap();
-    assert_eq!((due.keys, due.next), (vec![], None));
+    assert_eq!((due.tasks, due.next), (vec![], None));
 }
 
 pub async fn a_settled_task_that_is_kept_for_ever_is_never_due<S: Subject>() {
@@ -78,12 +79,29 @@ pub async fn a_parked_task_is_due_when_it_wants_to_wake<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     let wake_at = START.plus_ms(50);
-    apply(&*store, &key(1), Event::Park(Park { fence: 1, wake_at: Some(wake_at) })).await;
+    let parked = apply(&*store, &key(1), park(1, Some(wake_at))).await;
     assert_eq!(store.due(1).await.unwrap().next, Some(wake_at));
     subject.set_time(wake_at).await;
-    assert_eq!(store.due(1).await.unwrap().keys, [key(1)]);
-    apply(&*store, &key(1), Event::Wake(Wake)).await;
+    assert_eq!(due_keys(&*store).await, [key(1)]);
+    apply(&*store, &key(1), Event::Wake(Wake { fence: parked.fence })).await;
     assert_eq!(claim(&*store, node(2), 1).await.len(), 1);
+}
+
+pub async fn a_task_that_waits_for_an_answer_and_a_time_wakes_at_that_time_with_its_question_open<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, resuming(key(1))).await;
+    apply(&*store, &key(1), ask(1, 0)).await;
+    let wake_at = START.plus_ms(50);
+    let parked = apply(&*store, &key(1), park(1, Some(wake_at))).await;
+    let (subject, store) = {
+        subject.set_time(wake_at).await;
+        reopened(subject, store).await
+    };
+    subject.set_time(wake_at).await;
+    assert_eq!(due_keys(&*store).await, [key(1)]);
+    apply(&*store, &key(1), Event::Wake(Wake { fence: parked.fence })).await;
+    let resumed = claim(&*store, node(2), 1).await.remove(0);
+    assert_eq!(resumed.phase.questions(), parked.phase.questions());
 }
 
 pub async fn what_is_due_survives_a_restart<S: Subject>() {
@@ -91,5 +109,5 @@ pub async fn what_is_due_survives_a_restart<S: Subject>() {
     with_lives(&*store, &[(1, 200), (2, 100)]).await;
     let (subject, store) = reopened(subject, store).await;
     subject.set_time(START.plus_ms(200)).await;
-    assert_eq!(store.due(10).await.unwrap().keys, [key(2), key(1)]);
+    assert_eq!(due_keys(&*store).await, [key(2), key(1)]);
 }

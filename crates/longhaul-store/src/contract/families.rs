@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{Delete, Expire, Lose};
-use longhaul_task::{Effect, Event, Outcome, Refused, Task};
+use longhaul_task::transition::{Delete, Expire};
+use longhaul_task::{Effect, Event, OnCrash, Outcome, Refused, Task};
 
 use super::Subject;
 use super::kit::*;
@@ -44,8 +44,7 @@ pub async fn a_spawned_child_is_claimed_like_any_other<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     apply(&*store, &key(1), spawn(1, queued(key(2)))).await;
-    let claim = crate::ClaimNext { node: node(2), tool: tool(), limit: 1 };
-    let child = store.claim(claim).await.unwrap().remove(0);
+    let child = store.claim(of_tool(node(2), tool(), 1)).await.unwrap().remove(0);
     assert_eq!(child.input, queued(key(2)).input);
     assert_eq!(child.task.family.parent, Some(id(1)));
 }
@@ -145,8 +144,82 @@ pub async fn a_settled_child_keeps_its_outcome_when_its_family_is_cancelled<S: S
 pub async fn losing_a_parent_ends_what_is_below_it<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     tree(&*store).await;
-    apply(&*store, &key(1), Event::Lose(Lose { node: node(1) })).await;
+    apply(&*store, &key(1), lose(node(1), 1)).await;
     assert!(members(&*store).await.iter().all(|task| task.is_settled()));
+}
+
+pub async fn the_children_of_a_lost_attempt_that_starts_over_end_with_it_in_one_commit<S: Subject>() {
+    for (on_crash, ended) in [(OnCrash::Retry, true), (OnCrash::Resume, false)] {
+        let (subject, store) = empty::<S>().await;
+        let mut new = claimed(key(1));
+        new.create.policy.on_crash = on_crash;
+        create(&*store, new).await;
+        apply(&*store, &key(1), spawn(1, claimed(key(2)))).await;
+        apply(&*store, &key(2), spawn(1, queued(key(3)))).await;
+        let lost = apply(&*store, &key(1), lose(node(1), 1)).await;
+        assert!(lost.phase.not_before().is_some(), "it is tried again");
+        let (_subject, store) = reopened(subject, store).await;
+        for n in [2, 3] {
+            assert_eq!(read(&*store, &key(n)).await.phase.outcome().is_some(), ended, "{on_crash:?}");
+        }
+    }
+}
+
+pub async fn a_parent_that_waits_for_its_children_is_queued_in_the_commit_that_ends_one<S: Subject>() {
+    for (n, end) in [settle(1, "1"), cancel(), lose(node(1), 1)].into_iter().enumerate() {
+        let (subject, store) = empty::<S>().await;
+        create(&*store, resuming(key(1))).await;
+        for child in 2..=3 {
+            apply(&*store, &key(1), spawn(1, claimed(key(child)))).await;
+        }
+        let parked = apply(&*store, &key(1), park_for(1, 2)).await;
+        let applied = store.apply(&key(2), end).await.unwrap();
+        let queued = |effect: &Effect| matches!(effect, Effect::Queued { key: of, .. } if *of == key(1));
+        assert!(applied.effects.iter().any(queued), "whoever listens hears of it: {n}");
+        let woken = read(&*store, &key(1)).await;
+        assert_eq!((woken.revision, woken.phase.not_before()), (parked.revision + 1, Some(START)));
+        let (_subject, store) = reopened(subject, store).await;
+        assert_eq!(read(&*store, &key(1)).await, woken);
+        let again = claim(&*store, node(2), 1).await.remove(0);
+        // It waits for the other one, and only that wakes it.
+        apply(&*store, &key(1), park_for(again.fence, 1)).await;
+        apply(&*store, &key(3), cancel()).await;
+        assert!(read(&*store, &key(1)).await.phase.not_before().is_some());
+    }
+}
+
+pub async fn a_parent_that_sleeps_is_not_woken_by_a_child_it_does_not_wait_for<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, resuming(key(1))).await;
+    apply(&*store, &key(1), spawn(1, claimed(key(2)))).await;
+    let asleep = apply(&*store, &key(1), park(1, Some(START.plus_ms(5)))).await;
+    apply(&*store, &key(2), settle(1, "1")).await;
+    assert_eq!(read(&*store, &key(1)).await, asleep);
+}
+
+pub async fn a_parent_does_not_park_for_a_child_that_ended_meanwhile_and_is_never_left_asleep<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    for n in 0..20 {
+        let (parent, child) = (key(n * 2), key(n * 2 + 1));
+        create(&*store, resuming(parent.clone())).await;
+        apply(&*store, &parent, spawn(1, claimed(child.clone()))).await;
+        let mut calls = Vec::new();
+        for (key, event) in [(parent.clone(), park_for(1, 1)), (child, settle(1, "1"))] {
+            let store = subject.handle().await;
+            calls.push(async move { store.apply(&key, event).await });
+        }
+        let mut results = all(calls).await;
+        results.remove(1).unwrap();
+        let after = read(&*store, &parent).await;
+        match results.remove(0) {
+            // It parked first, and the end of the child woke it.
+            Ok(_) => assert!(after.phase.not_before().is_some()),
+            Err(error) => {
+                assert_eq!(error, Refused::CameMeanwhile.into());
+                assert!(after.phase.run().is_some(), "it goes on");
+            }
+        }
+    }
 }
 
 pub async fn deleting_a_family_leaves_nothing_of_it<S: Subject>() {
@@ -193,7 +266,7 @@ pub async fn an_expired_family_is_gone_as_a_whole<S: Subject>() {
     apply(&*store, &key(1), cancel()).await;
     assert_eq!(refused(store.apply(&key(1), Event::Expire(Expire)).await), Refused::TooEarly);
     subject.set_time(START.plus_ms(3_600_000)).await;
-    assert_eq!(store.due(10).await.unwrap().keys, [key(1)], "the root stands for its family");
+    assert_eq!(due_keys(&*store).await, [key(1)], "the root stands for its family");
     apply(&*store, &key(1), Event::Expire(Expire)).await;
     for n in 1..=7 {
         assert_eq!(store.read(&key(n)).await.unwrap_err(), StoreError::NotFound);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use longhaul_task::transition::{Ask, Cancel, Create, Release, Report, Settle, Spawn};
+use longhaul_task::transition::{Ask, Cancel, Create, Lose, Park, Release, Report, Settle, Spawn};
 use longhaul_task::{
     Event, Json, NodeId, OnCrash, Outcome, Owner, Place, Policy, Progress, QuestionKind, Record, Retention, Task,
     TaskId, TaskKey, Timestamp, ToolRef,
@@ -75,6 +75,7 @@ pub(super) fn queued(key: TaskKey) -> NewTask {
         policy: Policy::default(),
         retention: Retention::FromCreation(3_600_000),
         claimed_by: None,
+        fences_from: 0,
     };
     NewTask { create, input }
 }
@@ -107,8 +108,26 @@ pub(super) async fn read(store: &dyn Store, key: &TaskKey) -> Arc<Task> {
 
 /// What a node gets of the suite's tool.
 pub(super) async fn claim(store: &dyn Store, by: NodeId, limit: usize) -> Vec<Arc<Task>> {
-    let claim = ClaimNext { node: by, tool: tool(), limit };
-    store.claim(claim).await.unwrap().into_iter().map(|claimed| claimed.task).collect()
+    store.claim(of_tool(by, tool(), limit)).await.unwrap().into_iter().map(|claimed| claimed.task).collect()
+}
+
+pub(super) fn of_tool(node: NodeId, tool: ToolRef, limit: usize) -> ClaimNext {
+    ClaimNext { node, wants: vec![(tool, limit)] }
+}
+
+/// When the next task of the suite's tool may be claimed.
+pub(super) async fn next_queued(store: &dyn Store) -> Option<Timestamp> {
+    store.next_queued(&[tool()]).await.unwrap()
+}
+
+/// The keys of what is due.
+pub(super) async fn due_keys(store: &dyn Store) -> Vec<TaskKey> {
+    store.due(10).await.unwrap().tasks.iter().map(|task| task.key.clone()).collect()
+}
+
+/// A lease that does not end in any claim: none, where that means for ever.
+pub(super) fn lasting(store: &dyn Store) -> Option<u64> {
+    store.is_shared().then_some(365 * 24 * 3_600_000)
 }
 
 pub(super) fn answer(body: &str) -> Outcome {
@@ -125,6 +144,19 @@ pub(super) fn cancel() -> Event {
 
 pub(super) fn report(fence: u64, message: &str) -> Event {
     Event::Report(Report { fence, message: message.into() })
+}
+
+pub(super) fn park(fence: u64, wake_at: Option<Timestamp>) -> Event {
+    Event::Park(Park { fence, wake_at, open_children: 0, open_questions: 0 })
+}
+
+/// Waits for so many children.
+pub(super) fn park_for(fence: u64, open_children: u32) -> Event {
+    Event::Park(Park { fence, wake_at: None, open_children, open_questions: 0 })
+}
+
+pub(super) fn lose(by: NodeId, fence: u64) -> Event {
+    Event::Lose(Lose { node: by, fence })
 }
 
 pub(super) fn release(fence: u64, wait_ms: u64) -> Event {

@@ -109,6 +109,7 @@ macro_rules! contract_suite {
                 two_owners_can_use_the_same_id,
                 a_foreign_task_and_an_unknown_one_give_the_same_answer,
                 an_id_is_free_again_once_its_family_is_gone,
+                a_late_attempt_of_a_deleted_task_cannot_write_to_another_of_the_same_id,
                 names_and_payloads_come_back_as_the_same_bytes,
                 limits_that_mean_never_come_back_as_they_were,
             }
@@ -120,18 +121,20 @@ macro_rules! contract_suite {
                 a_settled_task_never_changes_again,
                 a_refused_event_fails_nobody_else,
                 of_many_who_settle_at_once_one_does_and_everybody_reads_that,
+                a_late_wake_does_not_end_a_later_nap,
                 an_answered_question_is_closed_for_good,
             }
             claim {
                 each_task_is_given_to_one_node_only,
                 claims_go_by_tool_and_version,
+                one_claim_brings_tasks_of_several_tools_each_within_its_limit,
                 the_longest_waiting_is_claimed_first,
                 a_task_is_not_claimed_before_its_time,
                 a_claim_takes_no_more_than_its_limit,
                 a_claim_brings_the_arguments_and_a_new_fence,
                 a_claim_is_durable,
                 a_cancelled_task_is_not_claimed,
-                the_next_queued_is_the_earliest_of_all_tools,
+                the_next_queued_is_the_earliest_of_the_tools_that_were_named,
                 the_census_counts_open_tasks_by_owner_tool_and_phase,
                 creating_and_claiming_at_once_loses_no_task,
             }
@@ -152,6 +155,7 @@ macro_rules! contract_suite {
                 a_settled_task_is_due_when_its_retention_is_over,
                 a_settled_task_that_is_kept_for_ever_is_never_due,
                 a_parked_task_is_due_when_it_wants_to_wake,
+                a_task_that_waits_for_an_answer_and_a_time_wakes_at_that_time_with_its_question_open,
                 what_is_due_survives_a_restart,
             }
             families {
@@ -165,6 +169,10 @@ macro_rules! contract_suite {
                 cancelling_a_child_leaves_its_siblings_and_its_parent,
                 a_settled_child_keeps_its_outcome_when_its_family_is_cancelled,
                 losing_a_parent_ends_what_is_below_it,
+                the_children_of_a_lost_attempt_that_starts_over_end_with_it_in_one_commit,
+                a_parent_that_waits_for_its_children_is_queued_in_the_commit_that_ends_one,
+                a_parent_that_sleeps_is_not_woken_by_a_child_it_does_not_wait_for,
+                a_parent_does_not_park_for_a_child_that_ended_meanwhile_and_is_never_left_asleep,
                 deleting_a_family_leaves_nothing_of_it,
                 only_a_settled_root_is_deleted,
                 an_expired_family_is_gone_as_a_whole,
@@ -179,7 +187,9 @@ macro_rules! contract_suite {
                 attempts_that_start_over_have_a_shelf_each_and_those_that_resume_share_one,
                 an_answer_reaches_its_record,
                 an_answer_finds_a_task_that_gave_up_its_memory,
-                a_question_that_is_asked_again_takes_the_place_of_the_one_nobody_answered,
+                a_resumed_attempt_finds_its_question_under_the_same_key,
+                an_answer_that_comes_between_two_attempts_is_kept_for_the_next,
+                a_question_where_something_else_is_on_record_is_refused,
             }
             progress {
                 the_last_word_wins_and_makes_no_revision,
@@ -208,6 +218,11 @@ macro_rules! contract_suite {
                 the_task_of_an_expired_node_goes_to_another_and_the_first_cannot_write_any_more,
                 an_attempt_is_lost_once,
                 after_a_restart_everything_that_ran_is_an_orphan,
+                a_late_loss_does_not_touch_a_newer_attempt_of_the_same_node,
+                a_node_is_told_what_it_holds,
+                a_lease_that_is_over_stays_over,
+                a_tool_is_unserved_when_its_tasks_are_queued_and_no_living_node_has_it,
+                a_watch_of_the_queue_hears_of_whatever_enters_it,
             }
             time {
                 the_store_tells_the_time,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{Answer, Lose, Park};
-use longhaul_task::{Event, OnCrash, QuestionKey, Record};
+use longhaul_task::transition::Answer;
+use longhaul_task::{Event, OnCrash, QuestionKey, Record, Refused};
 
 use super::Subject;
 use super::kit::*;
@@ -18,7 +18,8 @@ async fn asked(store: &dyn Store, fence: u64, seq: u32) -> QuestionKey {
 pub async fn a_record_comes_back_as_it_was<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
-    store.record(&key(1), 1, record("", 0, "{\"a\":\"ü\"}")).await.unwrap();
+    let new = record("", 0, "{\"a\":\"ü\"}");
+    assert_eq!(store.record(&key(1), 1, new.clone()).await.unwrap(), new);
     let (_subject, store) = reopened(subject, store).await;
     assert_eq!(store.records(&key(1), 1).await.unwrap(), [record("", 0, "{\"a\":\"ü\"}")]);
 }
@@ -28,9 +29,9 @@ pub async fn a_place_that_is_taken_keeps_what_it_has<S: Subject>() {
     create(&*store, claimed(key(1))).await;
     store.record(&key(1), 1, record("", 0, "\"first\"")).await.unwrap();
     let second = Record { key: "another".into(), digest: 1, ..record("", 0, "\"second\"") };
-    store.record(&key(1), 1, second).await.unwrap();
+    assert_eq!(store.record(&key(1), 1, second).await.unwrap(), record("", 0, "\"first\""), "whoever is late is told");
     // Nor does a question take it.
-    asked(&*store, 1, 0).await;
+    assert!(matches!(refused(store.apply(&key(1), ask(1, 0)).await), Refused::Changed(_)));
     assert_eq!(store.records(&key(1), 1).await.unwrap(), [record("", 0, "\"first\"")]);
 }
 
@@ -41,9 +42,10 @@ pub async fn of_many_who_record_at_one_place_one_does<S: Subject>() {
         let store = Arc::clone(&store);
         async move { store.record(&key(1), 1, record("", 0, &n.to_string())).await.unwrap() }
     });
-    all(calls).await;
+    let stands = all(calls).await;
     let first = store.records(&key(1), 1).await.unwrap();
     assert_eq!(first.len(), 1);
+    assert!(stands.iter().all(|stands| *stands == first[0]), "everybody gets what stands there");
     assert_eq!(store.records(&key(1), 1).await.unwrap(), first);
 }
 
@@ -101,7 +103,7 @@ pub async fn an_answer_finds_a_task_that_gave_up_its_memory<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     let question = asked(&*store, 1, 0).await;
-    apply(&*store, &key(1), Event::Park(Park { fence: 1, wake_at: None })).await;
+    apply(&*store, &key(1), park(1, None)).await;
     let (_subject, store) = reopened(subject, store).await;
     apply(&*store, &key(1), Event::Answer(Answer { key: question, body: json("\"yes\"") })).await;
     let resumed = claim(&*store, node(2), 1).await.remove(0);
@@ -109,21 +111,42 @@ pub async fn an_answer_finds_a_task_that_gave_up_its_memory<S: Subject>() {
     assert_eq!(records[0].output, Some(json("\"yes\"")));
 }
 
-pub async fn a_question_that_is_asked_again_takes_the_place_of_the_one_nobody_answered<S: Subject>() {
+pub async fn a_resumed_attempt_finds_its_question_under_the_same_key<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     let first = asked(&*store, 1, 0).await;
     // Its node dies with the question open, and the next attempt comes to the same place.
-    apply(&*store, &key(1), Event::Lose(Lose { node: node(1) })).await;
-    subject.set_time(store.next_queued().await.unwrap().unwrap()).await;
-    let retried = claim(&*store, node(2), 1).await.remove(0);
-    let second = asked(&*store, retried.fence, 0).await;
-    assert_ne!(first, second);
-    apply(&*store, &key(1), Event::Answer(Answer { key: second, body: json("\"yes\"") })).await;
-    let records = store.records(&key(1), 0).await.unwrap();
-    assert_eq!(records.len(), 1);
-    assert_eq!(records[0].output, Some(json("\"yes\"")));
-    // An answer, once recorded, is what every later attempt gets.
-    apply(&*store, &key(1), ask(retried.fence, 0)).await;
-    assert_eq!(store.records(&key(1), 0).await.unwrap(), records);
+    apply(&*store, &key(1), lose(node(1), 1)).await;
+    let (subject, store) = reopened(subject, store).await;
+    subject.set_time(next_queued(&*store).await.unwrap()).await;
+    let resumed = claim(&*store, node(2), 1).await.remove(0);
+    let again = store.apply(&key(1), ask(resumed.fence, 0)).await;
+    assert_eq!(refused(again), Refused::AskedAlready(first.clone()));
+    assert_eq!(read(&*store, &key(1)).await, resumed, "nothing was asked twice");
+    apply(&*store, &key(1), Event::Answer(Answer { key: first, body: json("\"yes\"") })).await;
+    let records = store.records(&key(1), resumed.epoch()).await.unwrap();
+    assert_eq!((records.len(), &records[0].output), (1, &Some(json("\"yes\""))));
+}
+
+pub async fn an_answer_that_comes_between_two_attempts_is_kept_for_the_next<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, resuming(key(1))).await;
+    let question = asked(&*store, 1, 0).await;
+    apply(&*store, &key(1), lose(node(1), 1)).await;
+    apply(&*store, &key(1), Event::Answer(Answer { key: question.clone(), body: json("\"yes\"") })).await;
+    subject.set_time(next_queued(&*store).await.unwrap()).await;
+    let resumed = claim(&*store, node(2), 1).await.remove(0);
+    // It comes to the place: the question was asked, and what was answered is on record.
+    assert_eq!(refused(store.apply(&key(1), ask(resumed.fence, 0)).await), Refused::AskedAlready(question));
+    let records = store.records(&key(1), resumed.epoch()).await.unwrap();
+    assert_eq!((records.len(), &records[0].output), (1, &Some(json("\"yes\""))));
+    assert_eq!(read(&*store, &key(1)).await, resumed);
+}
+
+pub async fn a_question_where_something_else_is_on_record_is_refused<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let task = create(&*store, resuming(key(1))).await;
+    store.record(&key(1), 1, record("", 0, "1")).await.unwrap();
+    assert!(matches!(refused(store.apply(&key(1), ask(1, 0)).await), Refused::Changed(_)));
+    assert_eq!(read(&*store, &key(1)).await, task);
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{Delete, Lose};
-use longhaul_task::{Event, Fault, OnCrash, Outcome, Refused};
+use longhaul_task::transition::Delete;
+use longhaul_task::{Event, Fault, OnCrash, Outcome, Refused, ToolRef};
 
 use super::Subject;
 use super::kit::*;
@@ -64,31 +64,31 @@ pub async fn a_watch_on_one_hears_what_the_other_writes<S: Subject>() {
 pub async fn only_attempts_of_dead_nodes_are_orphans<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
-    one.join(node(1), None).await.unwrap();
-    one.join(node(2), Some(1_000)).await.unwrap();
+    one.join(node(1), lasting(&*one), &[]).await.unwrap();
+    one.join(node(2), Some(1_000), &[]).await.unwrap();
     for (n, by) in [(1, 1), (2, 2), (3, 3)] {
         let mut new = queued(key(n));
         new.create.claimed_by = Some(node(by));
         create(&*one, new).await;
     }
     create(&*one, queued(key(4))).await;
-    let unknown = Orphan { key: key(3), node: node(3) };
+    let unknown = Orphan { key: key(3), node: node(3), fence: 1 };
     assert_eq!(other.orphans(10).await.unwrap(), vec![unknown.clone()]);
 
     subject.set_time(START.plus_ms(999)).await;
     assert_eq!(other.orphans(10).await.unwrap(), vec![unknown.clone()]);
     subject.set_time(START.plus_ms(1_000)).await;
-    let expired = Orphan { key: key(2), node: node(2) };
+    let expired = Orphan { key: key(2), node: node(2), fence: 1 };
     assert_eq!(other.orphans(10).await.unwrap(), [expired, unknown]);
     assert_eq!(other.orphans(1).await.unwrap().len(), 1);
 }
 
 pub async fn a_renewed_lease_keeps_its_attempts<S: Subject>() {
     let (subject, store) = empty::<S>().await;
-    store.join(node(1), Some(1_000)).await.unwrap();
+    store.join(node(1), Some(1_000), &[]).await.unwrap();
     create(&*store, claimed(key(1))).await;
     subject.set_time(START.plus_ms(900)).await;
-    store.join(node(1), Some(1_000)).await.unwrap();
+    store.join(node(1), Some(1_000), &[]).await.unwrap();
     subject.set_time(START.plus_ms(1_899)).await;
     assert_eq!(store.orphans(10).await.unwrap(), []);
     subject.set_time(START.plus_ms(1_900)).await;
@@ -98,8 +98,8 @@ pub async fn a_renewed_lease_keeps_its_attempts<S: Subject>() {
 pub async fn the_task_of_an_expired_node_goes_to_another_and_the_first_cannot_write_any_more<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
-    one.join(node(1), Some(1_000)).await.unwrap();
-    other.join(node(2), None).await.unwrap();
+    one.join(node(1), Some(1_000), &[]).await.unwrap();
+    other.join(node(2), lasting(&*other), &[]).await.unwrap();
     let mut new = claimed(key(1));
     new.create.policy.on_crash = OnCrash::Retry;
     new.create.policy.backoff_ms = 0;
@@ -107,7 +107,7 @@ pub async fn the_task_of_an_expired_node_goes_to_another_and_the_first_cannot_wr
 
     subject.set_time(START.plus_ms(5_000)).await;
     for orphan in other.orphans(10).await.unwrap() {
-        apply(&*other, &orphan.key, Event::Lose(Lose { node: orphan.node })).await;
+        apply(&*other, &orphan.key, lose(orphan.node, orphan.fence)).await;
     }
     let second = claim(&*other, node(2), 1).await.remove(0);
     assert_eq!(second.attempt, 2);
@@ -123,19 +123,16 @@ pub async fn an_attempt_is_lost_once<S: Subject>() {
     for _ in 0..3 {
         handles.push(subject.handle().await);
     }
-    create(&*handles[0], claimed(key(1))).await;
-    let calls = handles.clone().into_iter().map(|store| async move {
-        let lost = Event::Lose(Lose { node: node(1) });
-        store.apply(&key(1), lost).await
-    });
+    let task = create(&*handles[0], claimed(key(1))).await;
+    let calls = handles.clone().into_iter().map(|store| async move { store.apply(&key(1), lose(node(1), 1)).await });
     assert_eq!(done(&all(calls).await), 1);
-    let fault = Outcome::Refusal(Fault::crash_recovery(1));
+    let fault = Outcome::Refusal(Fault::crash_recovery(&task));
     assert_eq!(read(&*handles[0], &key(1)).await.phase.outcome(), Some(&fault));
 }
 
 pub async fn after_a_restart_everything_that_ran_is_an_orphan<S: Subject>() {
     let (subject, store) = empty::<S>().await;
-    store.join(node(1), None).await.unwrap();
+    store.join(node(1), lasting(&*store), &[]).await.unwrap();
     // More than a backend looks at in one go.
     let creations = (0..2_500).map(|n| {
         let store = Arc::clone(&store);
@@ -147,6 +144,78 @@ pub async fn after_a_restart_everything_that_ran_is_an_orphan<S: Subject>() {
     assert_eq!(store.orphans(usize::MAX).await.unwrap(), []);
     let (_subject, store) = reopened(subject, store).await;
     let orphans = store.orphans(usize::MAX).await.unwrap();
-    let expected: Vec<_> = (0..2_500).filter(|n| n % 2 == 0).map(|n| Orphan { key: key(n), node: node(1) }).collect();
+    let expected: Vec<_> =
+        (0..2_500).filter(|n| n % 2 == 0).map(|n| Orphan { key: key(n), node: node(1), fence: 1 }).collect();
     assert_eq!(orphans, expected);
+}
+
+pub async fn a_late_loss_does_not_touch_a_newer_attempt_of_the_same_node<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, resuming(key(1))).await;
+    apply(&*store, &key(1), release(1, 0)).await;
+    let second = claim(&*store, node(1), 1).await.remove(0);
+    assert_eq!(refused(store.apply(&key(1), lose(node(1), 1)).await), Refused::Fenced);
+    assert_eq!(read(&*store, &key(1)).await, second);
+}
+
+pub async fn a_node_is_told_what_it_holds<S: Subject>() {
+    let (subject, one) = empty::<S>().await;
+    let other = subject.handle().await;
+    for (n, by) in [(1, 1), (2, 2), (3, 1), (4, 1)] {
+        let mut new = queued(key(n));
+        new.create.claimed_by = Some(node(by));
+        create(&*one, new).await;
+    }
+    create(&*one, queued(key(5))).await;
+    apply(&*one, &key(4), settle(1, "1")).await;
+    let held = |n| Orphan { key: key(n), node: node(1), fence: 1 };
+    assert_eq!(other.held(node(1), None, 10).await.unwrap(), [held(1), held(3)]);
+    assert_eq!(other.held(node(1), None, 1).await.unwrap(), [held(1)]);
+    assert_eq!(other.held(node(1), Some(&key(1)), 10).await.unwrap(), [held(3)]);
+    assert_eq!(other.held(node(3), None, 10).await.unwrap(), []);
+}
+
+pub async fn a_lease_that_is_over_stays_over<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    store.join(node(1), Some(1_000), &[]).await.unwrap();
+    subject.set_time(START.plus_ms(1_000)).await;
+    assert_eq!(store.join(node(1), Some(1_000), &[]).await, Err(StoreError::Lapsed));
+    store.join(node(2), Some(1_000), &[]).await.unwrap();
+    if store.is_shared() {
+        assert!(store.join(node(3), None, &[]).await.is_err(), "nobody would know that it is dead");
+    }
+}
+
+pub async fn a_tool_is_unserved_when_its_tasks_are_queued_and_no_living_node_has_it<S: Subject>() {
+    let (subject, one) = empty::<S>().await;
+    let other = subject.handle().await;
+    let tools = ["a", "b", "c"].map(|name| ToolRef::new(name, "1"));
+    one.join(node(1), lasting(&*one), &tools[..1]).await.unwrap();
+    other.join(node(2), Some(1_000), &tools[1..2]).await.unwrap();
+    assert_eq!(one.unserved().await.unwrap(), []);
+    for (n, tool) in (0..).zip(&tools) {
+        let mut new = queued(key(n));
+        new.create.tool = tool.clone();
+        create(&*one, new).await;
+    }
+    assert_eq!(one.unserved().await.unwrap(), [tools[2].clone()], "the second is another node's");
+    subject.set_time(START.plus_ms(1_000)).await;
+    assert_eq!(one.unserved().await.unwrap(), tools[1..]);
+    apply(&*one, &key(2), cancel()).await;
+    assert_eq!(one.unserved().await.unwrap(), tools[1..2]);
+}
+
+pub async fn a_watch_of_the_queue_hears_of_whatever_enters_it<S: Subject>() {
+    let (subject, one) = empty::<S>().await;
+    let other = subject.handle().await;
+    create(&*one, claimed(key(1))).await;
+    create(&*one, resuming(key(2))).await;
+    let mut watch = other.watch_queue();
+    let entries = [(1, release(1, 0)), (2, park(1, Some(START.plus_ms(1))))];
+    for (n, event) in entries {
+        apply(&*one, &key(n), event).await;
+        must_come("word of the queue", watch.changed()).await;
+    }
+    create(&*one, queued(key(3))).await;
+    must_come("word of the queue", watch.changed()).await;
 }

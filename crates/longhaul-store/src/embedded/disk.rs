@@ -1,8 +1,8 @@
 //! What an embedded backend provides: transactions for the one writer, and reads for everybody.
 
-use longhaul_task::{Json, NodeId, Progress, QuestionKey, Record, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Json, Progress, QuestionKey, Record, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
-use crate::{Count, Listing, Snapshot, StoreError, TaskPage};
+use crate::{Count, Listing, Orphan, Snapshot, StoreError, TaskPage};
 
 /// The writer's side. One thread has it; reads see what the open transaction has written.
 ///
@@ -33,15 +33,15 @@ pub trait Disk: Send + 'static {
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError>;
     /// Deletes a family and says who was in it.
     fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError>;
-    /// Writes a record, unless its place is taken; the question's key with it when it is one. A question that was not
-    /// answered gives its place to the next one there: its attempt is gone, and it never will be.
+    /// Writes a record, the question's key with it when it is one, and says `None`; or says what stands there already,
+    /// and writes nothing.
     fn insert_record(
         &mut self,
         key: &TaskKey,
         epoch: u32,
         record: &Record,
         question: Option<&QuestionKey>,
-    ) -> Result<(), DiskError>;
+    ) -> Result<Option<Stands>, DiskError>;
     /// Completes the record of a question.
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError>;
     /// Writes the side slot of a task that is there.
@@ -74,15 +74,24 @@ pub trait Reader: Send + Sync + 'static {
     fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError>;
     /// Tasks that are due by `now`, longest due first, and when the first of the others will be.
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError>;
-    /// When the earliest queued task may be claimed.
-    fn next_queued(&self) -> Result<Option<Timestamp>, DiskError>;
+    /// The tools that have queued tasks, each with the moment when the first of them may be claimed.
+    fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError>;
     /// Attempts that some node holds in memory, past that key, in order of keys.
-    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<(TaskKey, NodeId)>, DiskError>;
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError>;
     /// Open tasks by owner, tool and phase.
     fn census(&self) -> Result<Vec<Count>, DiskError>;
 
     /// Lets go of the disk. Whoever reads after that is refused.
     fn close(&self) {}
+}
+
+/// What stands at a place of the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stands {
+    /// The record.
+    pub record: Record,
+    /// The question that it waits for or waited for, if it is one.
+    pub question: Option<QuestionKey>,
 }
 
 /// Why the disk did not do it.

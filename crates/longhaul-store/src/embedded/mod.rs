@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::thread;
 
 use async_trait::async_trait;
-use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp};
+use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use self::disk::{Disk, DiskError, Reader};
+pub use self::disk::{Disk, DiskError, Reader, Stands};
 pub use self::published::Published;
 use self::trouble::Trouble;
 pub use self::writer::{Request, Response, Writer};
@@ -72,9 +72,22 @@ struct Shared {
     unsaved_progress: Arc<Mutex<UnsavedProgress>>,
     /// The nodes of this process, and until when. A node that is not here is dead: the lock on the disk proves that
     /// no other process can have one.
-    nodes: Mutex<HashMap<NodeId, Option<Timestamp>>>,
+    nodes: Mutex<HashMap<NodeId, Member>>,
     trouble: Arc<Trouble>,
     stopped: watch::Receiver<Option<String>>,
+}
+
+/// A node of this process.
+struct Member {
+    /// The end of its lease, if it has one.
+    until: Option<Timestamp>,
+    serves: Vec<ToolRef>,
+}
+
+impl Member {
+    fn is_alive(&self, now: Timestamp) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
 }
 
 /// Progress that readers see and the disk does not have yet, with the number of the attempt that said so.
@@ -263,35 +276,65 @@ impl Store for Embedded {
     async fn due(&self, limit: usize) -> Result<Due, StoreError> {
         let now = self.shared.clock.now();
         let (keys, next) = self.looked("due", self.shared.reader.due(now, limit))?;
-        Ok(Due { now, keys, next })
+        let mut tasks = Vec::with_capacity(keys.len());
+        for key in &keys {
+            match self.read(key).await {
+                Ok(snapshot) => tasks.push(snapshot.task),
+                // Gone since.
+                Err(StoreError::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Due { now, tasks, next })
     }
 
-    async fn next_queued(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.looked("next_queued", self.shared.reader.next_queued())
+    async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError> {
+        let queued = self.looked("next_queued", self.shared.reader.queued_tools())?.into_iter();
+        Ok(queued.filter(|(tool, _)| tools.contains(tool)).map(|(_, not_before)| not_before).min())
     }
 
     async fn census(&self) -> Result<Vec<Count>, StoreError> {
         self.looked("census", self.shared.reader.census())
     }
 
-    async fn join(&self, node: NodeId, lease_ms: Option<u64>) -> Result<(), StoreError> {
-        let until = lease_ms.map(|ms| self.shared.clock.now().plus_ms(ms));
-        self.shared.nodes.lock().insert(node, until);
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    async fn join(&self, node: NodeId, lease_ms: Option<u64>, serves: &[ToolRef]) -> Result<(), StoreError> {
+        let now = self.shared.clock.now();
+        let mut nodes = self.shared.nodes.lock();
+        if nodes.get(&node).is_some_and(|member| !member.is_alive(now)) {
+            return Err(StoreError::Lapsed);
+        }
+        let until = lease_ms.map(|ms| now.plus_ms(ms));
+        nodes.insert(node, Member { until, serves: serves.to_vec() });
         Ok(())
+    }
+
+    async fn unserved(&self) -> Result<Vec<ToolRef>, StoreError> {
+        let queued = self.looked("unserved", self.shared.reader.queued_tools())?;
+        let now = self.shared.clock.now();
+        let nodes = self.shared.nodes.lock();
+        let served = |tool: &ToolRef| nodes.values().any(|member| member.is_alive(now) && member.serves.contains(tool));
+        Ok(queued.into_iter().map(|(tool, _)| tool).filter(|tool| !served(tool)).collect())
     }
 
     async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError> {
         let now = self.shared.clock.now();
-        let alive = |node: &NodeId| match self.shared.nodes.lock().get(node) {
-            Some(Some(until)) => now < *until,
-            Some(None) => true,
-            None => false,
-        };
+        let alive = |node: &NodeId| self.shared.nodes.lock().get(node).is_some_and(|member| member.is_alive(now));
         self.looked("orphans", orphans(&*self.shared.reader, alive, limit))
     }
 
-    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<(), StoreError> {
-        self.ask(Request::Record(key.clone(), fence, record)).await.map(|_| ())
+    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+        self.looked("held", held(&*self.shared.reader, |holder| *holder == node, after.cloned(), limit))
+    }
+
+    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, StoreError> {
+        match self.ask(Request::Record(key.clone(), fence, record)).await? {
+            Response::Recorded(stands) => Ok(stands),
+            other => Err(mixed_up(&other)),
+        }
     }
 
     async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError> {
@@ -309,6 +352,10 @@ impl Store for Embedded {
 
     fn watch(&self, key: &TaskKey) -> Watch {
         self.shared.watchers.follow(key)
+    }
+
+    fn watch_queue(&self) -> Watch {
+        self.shared.watchers.follow_queue()
     }
 
     async fn secret(&self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
@@ -351,16 +398,25 @@ impl fmt::Debug for Embedded {
 
 /// Attempts of nodes that are not alive.
 pub fn orphans(reader: &dyn Reader, alive: impl Fn(&NodeId) -> bool, limit: usize) -> Result<Vec<Orphan>, DiskError> {
-    let mut orphans = Vec::new();
-    let mut after = None;
-    while orphans.len() < limit {
-        let held = reader.held(after.as_ref(), HELD_PAGE)?;
-        let Some((last, _)) = held.last() else { break };
-        after = Some(last.clone());
-        orphans.extend(held.into_iter().filter(|(_, node)| !alive(node)).map(|(key, node)| Orphan { key, node }));
+    held(reader, |node| !alive(node), None, limit)
+}
+
+/// Attempts of these nodes, past that key, in order of keys.
+fn held(
+    reader: &dyn Reader,
+    of: impl Fn(&NodeId) -> bool,
+    mut after: Option<TaskKey>,
+    limit: usize,
+) -> Result<Vec<Orphan>, DiskError> {
+    let mut found = Vec::new();
+    while found.len() < limit {
+        let page = reader.held(after.as_ref(), HELD_PAGE)?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.key.clone());
+        found.extend(page.into_iter().filter(|attempt| of(&attempt.node)));
     }
-    orphans.truncate(limit);
-    Ok(orphans)
+    found.truncate(limit);
+    Ok(found)
 }
 
 fn applied(response: Response) -> Result<Applied, StoreError> {

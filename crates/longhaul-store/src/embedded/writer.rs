@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul_task::transition::{self, Claim};
+use longhaul_task::transition::{self, Claim, asked_before};
 use longhaul_task::{
-    Change, Event, Json, Note, Progress, Record, Refused, Scope, Surroundings, Task, TaskKey, Timestamp,
+    Below, Change, Event, Json, Note, Progress, Record, Refused, Scope, Surroundings, Task, TaskKey, Timestamp,
 };
 
 use super::disk::{Disk, DiskError};
@@ -52,8 +52,8 @@ pub enum Response {
     Applied(Applied),
     /// To a claim.
     Claimed(Vec<Claimed>),
-    /// To a record.
-    Recorded,
+    /// To a record: what stands there.
+    Recorded(Record),
     /// To a secret.
     Secret([u8; 32]),
     /// To a check.
@@ -161,9 +161,11 @@ impl<D: Disk> Writer<D> {
     }
 
     fn publish(&mut self) {
+        let mut queue_changed = false;
         for shown in self.to_show.drain(..) {
             match shown {
                 Shown::Task(task) => {
+                    queue_changed |= task.phase.not_before().is_some() || task.phase.rest().is_some();
                     self.published.show(&task);
                     self.watchers.changed(&task.key);
                 }
@@ -176,6 +178,9 @@ impl<D: Disk> Writer<D> {
             }
         }
         self.working.clear();
+        if queue_changed {
+            self.watchers.queue_changed();
+        }
     }
 
     fn evaluate(&mut self, request: Request, now: Timestamp) -> Result<Response, Fail> {
@@ -183,7 +188,7 @@ impl<D: Disk> Writer<D> {
             Request::Create(new) => self.create(&new, now).map(Response::Applied),
             Request::Apply(key, event) => self.apply(&key, &event, now).map(Response::Applied),
             Request::Claim(claim) => self.claim(&claim, now).map(Response::Claimed),
-            Request::Record(key, fence, record) => self.record(&key, fence, &record).map(|()| Response::Recorded),
+            Request::Record(key, fence, record) => self.record(&key, fence, record).map(Response::Recorded),
             Request::Secret(name, fresh) => Ok(Response::Secret(self.disk.secret(&name, fresh)?)),
             Request::Check => {
                 self.disk.check()?;
@@ -207,7 +212,7 @@ impl<D: Disk> Writer<D> {
 
     fn apply(&mut self, key: &TaskKey, event: &Event, now: Timestamp) -> Result<Applied, Fail> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
-        let around = self.surroundings(&task, event.scope())?;
+        let around = self.surroundings(&task, event.scope(&task))?;
         let change = transition::apply(&task, event, &around, now).map_err(StoreError::from)?;
         if let Some((child, _)) = &change.child
             && self.load(&child.key)?.is_some()
@@ -218,17 +223,17 @@ impl<D: Disk> Writer<D> {
     }
 
     fn surroundings(&mut self, task: &Task, scope: Scope) -> Result<Surroundings, DiskError> {
-        let childless = task.family.children == 0;
-        Ok(match scope {
-            _ if childless => Surroundings::default(),
-            Scope::Alone => Surroundings::default(),
-            Scope::OpenChildren => {
-                Surroundings { open_children: self.disk.open_children(&task.key)?, ..Surroundings::default() }
-            }
-            Scope::OpenDescendants => {
-                Surroundings { open_descendants: self.disk.open_descendants(&task.key)?, ..Surroundings::default() }
-            }
-        })
+        let mut around = Surroundings::default();
+        match scope.below {
+            Below::Nothing => {}
+            Below::OpenChildren => around.open_children = self.disk.open_children(&task.key)?,
+            Below::OpenDescendants => around.open_descendants = self.disk.open_descendants(&task.key)?,
+        }
+        if let Some(parent) = task.family.parent.as_ref().filter(|_| scope.parent) {
+            let key = TaskKey { owner: task.key.owner.clone(), id: parent.clone() };
+            around.parent = self.load(&key)?.map(Arc::unwrap_or_clone);
+        }
+        Ok(around)
     }
 
     fn write(&mut self, before: &Task, change: Change, around: &Surroundings) -> Result<Applied, Fail> {
@@ -240,19 +245,23 @@ impl<D: Disk> Writer<D> {
             self.to_show.push(Shown::Deleted(keys));
             return Ok(Applied { task: Arc::new(change.task), effects: change.effects });
         }
-        self.disk.update(before, &change.task)?;
         match &change.note {
+            // Before anything else is written: a question that was asked before is refused.
             Some(Note::Asked { key, record }) => {
-                self.disk.insert_record(&before.key, before.epoch(), record, Some(key))?;
+                if let Some(stands) = self.disk.insert_record(&before.key, before.epoch(), record, Some(key))? {
+                    return Err(asked_before(&stands.record, stands.question.as_ref(), record).into());
+                }
             }
             Some(Note::Answered { key, body }) => self.disk.answer_record(&before.key, key, body)?,
             None => {}
         }
+        self.disk.update(before, &change.task)?;
         if let Some((child, input)) = change.child {
             self.insert(child, &input)?;
         }
         for relative in change.relatives {
-            if let Some(before) = around.open_descendants.iter().find(|task| task.key == relative.key) {
+            let mut loaded = around.open_descendants.iter().chain(&around.parent);
+            if let Some(before) = loaded.find(|task| task.key == relative.key) {
                 self.disk.update(before, &relative)?;
                 self.keep(relative);
             }
@@ -261,28 +270,29 @@ impl<D: Disk> Writer<D> {
     }
 
     fn claim(&mut self, claim: &ClaimNext, now: Timestamp) -> Result<Vec<Claimed>, Fail> {
-        let keys = self.disk.queued(&claim.tool, now, claim.limit)?;
-        let mut claimed = Vec::with_capacity(keys.len());
-        for key in keys {
-            let event = Event::Claim(Claim { node: claim.node });
-            match self.apply(&key, &event, now) {
-                Ok(Applied { task, .. }) => {
-                    let input = self.disk.input(&key)?.ok_or(StoreError::NotFound)?;
-                    claimed.push(Claimed { task, input });
+        let mut claimed = Vec::new();
+        for (tool, limit) in &claim.wants {
+            for key in self.disk.queued(tool, now, *limit)? {
+                let event = Event::Claim(Claim { node: claim.node });
+                match self.apply(&key, &event, now) {
+                    Ok(Applied { task, .. }) => {
+                        let input = self.disk.input(&key)?.ok_or(StoreError::NotFound)?;
+                        claimed.push(Claimed { task, input });
+                    }
+                    // The clock went back since the task was queued: it is not this one's turn yet.
+                    Err(Fail::Answer(_)) => {}
+                    Err(failed) => return Err(failed),
                 }
-                // The clock went back since the task was queued: it is not this one's turn yet.
-                Err(Fail::Answer(_)) => {}
-                Err(failed) => return Err(failed),
             }
         }
         Ok(claimed)
     }
 
-    fn record(&mut self, key: &TaskKey, fence: u64, record: &Record) -> Result<(), Fail> {
+    fn record(&mut self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, Fail> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
         task.must_hold(fence)?;
-        self.disk.insert_record(key, task.epoch(), record, None)?;
-        Ok(())
+        let stands = self.disk.insert_record(key, task.epoch(), &record, None)?;
+        Ok(stands.map_or(record, |stands| stands.record))
     }
 
     /// The task as this batch sees it.

@@ -1,5 +1,5 @@
 use crate::event::Note;
-use crate::{Change, Effect, Json, Phase, QuestionKey, Refused, Run, Task, Timestamp};
+use crate::{Change, Effect, Json, Meanwhile, Phase, QuestionKey, Refused, Run, Task, Timestamp};
 
 /// The requestor answers one question. Whether the answer fits the question's schema was checked before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Answer {
 
 pub(super) fn apply(task: &Task, event: &Answer, now: Timestamp) -> Result<Change, Refused> {
     task.must_be_open()?;
-    let Phase::Waiting { run, questions } = &task.phase else {
+    let Phase::Waiting { meanwhile, questions } = &task.phase else {
         return Err(Refused::NoSuchQuestion);
     };
     if questions.find(&event.key).is_none() {
@@ -20,13 +20,19 @@ pub(super) fn apply(task: &Task, event: &Answer, now: Timestamp) -> Result<Chang
     }
     let mut next = task.touched(now);
     let since = next.updated_at;
-    next.phase = match (questions.without(&event.key), run) {
-        (Some(questions), run) => Phase::Waiting { run: *run, questions },
-        (None, Some(run)) => Phase::Running { run: Run { since, ..*run } },
-        (None, None) => Phase::Queued { not_before: since },
+    let (rest, mut woken) = (questions.without(&event.key), None);
+    next.phase = match *meanwhile {
+        Meanwhile::Held(run) if rest.is_none() => Phase::Running { run: Run { since, ..run } },
+        Meanwhile::Held(run) => Phase::held(run, rest),
+        // One branch of the handler can go on, whatever the others wait for.
+        Meanwhile::Parked(_) => {
+            woken = Some(Effect::queued(task, since));
+            Phase::queued(since, rest)
+        }
+        Meanwhile::Queued { not_before } => Phase::queued(not_before, rest),
     };
-    let queued = matches!(next.phase, Phase::Queued { .. });
     let mut change = Change::of(next);
     change.note = Some(Note::Answered { key: event.key.clone(), body: event.body.clone() });
-    Ok(if queued { change.with(Effect::Queued { not_before: since }) } else { change })
+    change.effects.extend(woken);
+    Ok(change)
 }

@@ -1,6 +1,6 @@
 use crate::{Change, NodeId, Phase, Refused, Run, Task, Timestamp};
 
-/// A worker takes a queued task.
+/// A worker takes a queued task. Questions that are open stay so: the handler comes to them again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The worker's node.
@@ -9,7 +9,7 @@ pub struct Claim {
 
 pub(super) fn apply(task: &Task, event: &Claim, now: Timestamp) -> Result<Change, Refused> {
     task.must_be_open()?;
-    let Phase::Queued { not_before } = task.phase else {
+    let Some(not_before) = task.phase.not_before() else {
         return Err(Refused::WrongPhase(task.phase.name()));
     };
     if now < not_before {
@@ -18,6 +18,7 @@ pub(super) fn apply(task: &Task, event: &Claim, now: Timestamp) -> Result<Change
     let mut next = task.touched(now);
     next.fence += 1;
     next.attempt += 1;
-    next.phase = Phase::Running { run: Run { node: event.node, since: next.updated_at } };
+    let run = Run { node: event.node, since: next.updated_at };
+    next.phase = Phase::held(run, task.phase.questions().cloned());
     Ok(Change::of(next))
 }

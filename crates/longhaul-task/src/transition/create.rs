@@ -17,6 +17,9 @@ pub struct Create {
     pub retention: Retention,
     /// The node that has a worker free and takes it in the same commit.
     pub claimed_by: Option<NodeId>,
+    /// Where its fences begin. Zero for an ID that was minted for it. A requestor can give the ID of a deleted task to a
+    /// new one, and a late attempt of the first must not pass for one of the second: for such an ID it is random.
+    pub fences_from: u64,
 }
 
 /// Makes a task at the top of a new family.
@@ -38,8 +41,9 @@ pub(super) fn born(new: &Create, family: Family, now: Timestamp) -> Task {
         created_at: now,
         updated_at: now,
         revision: 1,
-        fence: claimed.into(),
+        fence: new.fences_from.saturating_add(claimed.into()),
         attempt: claimed,
+        spent: 0,
         questions_asked: 0,
         message: None,
         phase: match new.claimed_by {

@@ -17,7 +17,7 @@ mod spawn;
 mod wake;
 
 pub use answer::Answer;
-pub use ask::Ask;
+pub use ask::{Ask, asked_before};
 pub use cancel::Cancel;
 pub use claim::Claim;
 pub use create::{Create, create};
@@ -42,9 +42,9 @@ pub fn apply(task: &Task, event: &Event, around: &Surroundings, now: Timestamp) 
         Event::Ask(event) => ask::apply(task, event, now),
         Event::Answer(event) => answer::apply(task, event, now),
         Event::Spawn(event) => spawn::apply(task, event, now),
-        Event::Park(event) => park::apply(task, event, now),
+        Event::Park(event) => park::apply(task, event, around, now),
         Event::Wake(event) => wake::apply(task, event, now),
-        Event::Release(event) => release::apply(task, event, now),
+        Event::Release(event) => release::apply(task, event, around, now),
         Event::Settle(event) => settle::apply(task, event, around, now),
         Event::Cancel(event) => cancel::apply(task, event, around, now),
         Event::Lose(event) => lose::apply(task, event, around, now),
@@ -62,19 +62,37 @@ fn end(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
         Outcome::Answer { .. } | Outcome::Cancelled => task.message.clone(),
     };
     next.phase = Phase::Settled { outcome, at: next.updated_at };
-    let settled = Effect::Settled { key: task.key.clone(), tool: task.tool.clone(), was: task.phase.name() };
+    let was_queued = task.phase.not_before().is_some();
+    let settled = Effect::Settled { key: task.key.clone(), tool: task.tool.clone(), was_queued };
     Change::of(next).with(settled)
 }
 
 /// Ends a task from outside: its open descendants are cancelled with it, every attempt among them is void.
 fn end_family(task: &Task, outcome: Outcome, around: &Surroundings, now: Timestamp) -> Change {
     let mut change = end_and_void(task, outcome, now);
+    end_descendants(&mut change, around, now);
+    wake_parent(&mut change, around, now);
+    change
+}
+
+/// Cancels everything below a task that has not ended.
+fn end_descendants(change: &mut Change, around: &Surroundings, now: Timestamp) {
     for descendant in around.open_descendants.iter().filter(|task| !task.is_settled()) {
         let ended = end_and_void(descendant, Outcome::Cancelled, now);
         change.relatives.push(ended.task);
         change.effects.extend(ended.effects);
     }
-    change
+}
+
+/// A parent that waits for its children goes on when one of them has ended, in the same commit: whoever looked a moment
+/// later would find it asleep and nobody left to wake it.
+fn wake_parent(change: &mut Change, around: &Surroundings, now: Timestamp) {
+    let waits = |parent: &&Task| parent.phase.rest().is_some_and(|rest| rest.for_children);
+    if let Some(parent) = around.parent.as_ref().filter(waits) {
+        let woken = wake::wake(parent, now);
+        change.relatives.push(woken.task);
+        change.effects.extend(woken.effects);
+    }
 }
 
 fn end_and_void(task: &Task, outcome: Outcome, now: Timestamp) -> Change {

@@ -1,6 +1,6 @@
-use crate::{Change, Effect, Phase, Refused, Task, Timestamp};
+use crate::{Change, Effect, Phase, Refused, Surroundings, Task, Timestamp};
 
-/// The attempt hands the task back unfinished: it failed in a way worth another try, or its node is leaving.
+/// The attempt hands the task back unfinished: it failed in a way worth another try. That counts as an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// The attempt's fence.
@@ -9,17 +9,27 @@ pub struct Release {
     pub wait_ms: u64,
 }
 
-pub(super) fn apply(task: &Task, event: &Release, now: Timestamp) -> Result<Change, Refused> {
+pub(super) fn apply(task: &Task, event: &Release, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
     task.must_hold(event.fence)?;
-    Ok(requeue(task, event.wait_ms, now))
+    if !task.has_attempts_left() {
+        return Err(Refused::AttemptsSpent);
+    }
+    Ok(requeue(task, event.wait_ms, around, now))
 }
 
-/// Puts a task whose attempt is over back into the queue. Its open questions go with the attempt: the next one asks
-/// its own, under new keys.
-pub(super) fn requeue(task: &Task, wait_ms: u64, now: Timestamp) -> Change {
+/// Puts a task whose attempt came to nothing back into the queue. The next attempt of a tool that resumes finds the
+/// open questions and the children of this one. One that starts over would make its own and know nothing of these, so
+/// they end here: the questions are gone, the children are cancelled.
+pub(super) fn requeue(task: &Task, wait_ms: u64, around: &Surroundings, now: Timestamp) -> Change {
     let mut next = task.touched(now);
     next.fence += 1;
+    next.spent = next.spent.saturating_add(1);
     let not_before = next.updated_at.plus_ms(wait_ms);
-    next.phase = Phase::Queued { not_before };
-    Change::of(next).with(Effect::Queued { not_before })
+    let questions = task.phase.questions().filter(|_| task.resumes());
+    next.phase = Phase::queued(not_before, questions.cloned());
+    let mut change = Change::of(next).with(Effect::queued(task, not_before));
+    if !task.resumes() {
+        super::end_descendants(&mut change, around, now);
+    }
+    change
 }

@@ -12,7 +12,11 @@ pub struct Settle {
 pub(super) fn apply(task: &Task, event: &Settle, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
     task.must_hold(event.fence)?;
     match around.open_children {
-        0 => Ok(super::end(task, event.outcome.clone(), now)),
+        0 => {
+            let mut change = super::end(task, event.outcome.clone(), now);
+            super::wake_parent(&mut change, around, now);
+            Ok(change)
+        }
         open => Err(Refused::ChildrenOpen(open)),
     }
 }

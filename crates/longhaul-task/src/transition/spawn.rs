@@ -37,7 +37,7 @@ pub(super) fn apply(task: &Task, event: &Spawn, now: Timestamp) -> Result<Change
     new.key = TaskKey { owner: task.key.owner.clone(), id: event.child.key.id.clone() };
     new.retention = task.retention;
     let child = born(&new, family, next.updated_at);
-    let queued = new.claimed_by.is_none().then_some(Effect::Queued { not_before: child.created_at });
+    let queued = new.claimed_by.is_none().then(|| Effect::queued(&child, child.created_at));
     let mut change = Change::of(next);
     change.child = Some((child, event.input.clone()));
     change.effects.extend(queued);

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use longhaul_task::{Effect, Event, Fault, OnCrash, Outcome, Phase, PhaseName, Refused};
+use longhaul_task::{Effect, Event, Fault, OnCrash, Outcome, PhaseName, Refused};
 use proptest::prelude::*;
 
-use crate::model::{History, fence_of, plans};
+use crate::model::{History, children, fence_of, plans};
 
 proptest! {
     #[test]
@@ -79,7 +79,7 @@ proptest! {
     fn a_task_is_claimed_by_one_worker_and_not_before_its_time(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             let Event::Claim(claim) = &moment.event else { continue };
-            let Phase::Queued { not_before } = moment.task().phase else {
+            let Some(not_before) = moment.task().phase.not_before() else {
                 return Err(TestCaseError::fail(format!("claimed while {}", moment.task().phase.name().as_str())));
             };
             prop_assert!(moment.now >= not_before);
@@ -91,13 +91,16 @@ proptest! {
     #[test]
     fn whoever_enters_the_queue_is_announced(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
+            let was_queued = |id| moment.before.get(id).is_some_and(|before| before.phase.not_before().is_some());
             let made = change.child.as_ref().map(|(child, _)| child);
-            let entered = made.into_iter().chain(Some(&change.task).filter(|_| made.is_none()));
-            let entered: Vec<Effect> = entered
-                .filter(|task| moment.before.get(&task.key.id).is_none_or(|before| before.phase != task.phase))
-                .filter_map(|task| match task.phase {
-                    Phase::Queued { not_before } => Some(Effect::Queued { not_before }),
-                    _ => None,
+            let entered: Vec<Effect> = [&change.task]
+                .into_iter()
+                .chain(made)
+                .chain(&change.relatives)
+                .filter(|task| !was_queued(&task.key.id))
+                .filter_map(|task| {
+                    let not_before = task.phase.not_before()?;
+                    Some(Effect::Queued { key: task.key.clone(), tool: task.tool.clone(), not_before })
                 })
                 .collect();
             let announced: Vec<Effect> =
@@ -111,31 +114,58 @@ proptest! {
         for (moment, change) in History::of(&plan).changes() {
             let Event::Lose(lose) = &moment.event else { continue };
             let task = moment.task();
-            prop_assert_eq!(task.phase.run().map(|run| run.node), Some(lose.node));
-            let again = task.policy.on_crash != OnCrash::Fail && task.attempt < task.policy.attempts_max;
+            prop_assert_eq!((task.phase.run().map(|run| run.node), task.fence), (Some(lose.node), lose.fence));
+            let again = task.policy.on_crash != OnCrash::Fail && task.spent + 1 < task.policy.attempts_max;
             if again {
-                let backoff_ms = task.policy.backoff_after_ms(task.attempt);
+                let backoff_ms = task.policy.backoff_after_ms(task.spent + 1);
                 let not_before = moment.now.max(task.updated_at).plus_ms(backoff_ms);
-                prop_assert_eq!(&change.task.phase, &Phase::Queued { not_before });
+                prop_assert_eq!(change.task.phase.not_before(), Some(not_before));
+                prop_assert_eq!(change.task.spent, task.spent + 1);
             } else {
-                let fault = Fault::crash_recovery(task.attempt);
+                let fault = Fault::crash_recovery(task);
                 prop_assert_eq!(change.task.message.as_deref(), Some(&*fault.message));
                 prop_assert_eq!(change.task.phase.outcome(), Some(&Outcome::Refusal(fault)));
             }
         }
     }
 
-    /// What an attempt hands back itself, it may take again; crashes alone never lead past the limit.
+    /// Whoever parks comes back as often as it likes; what comes to nothing is counted.
     #[test]
-    fn attempts_never_exceed_their_limit_by_way_of_crashes(plan in plans()) {
-        let mut handed_back: HashMap<_, u32> = HashMap::new();
+    fn attempts_that_come_to_nothing_never_exceed_their_limit_and_nothing_else_counts(plan in plans()) {
+        let mut parked: HashMap<_, u32> = HashMap::new();
         for (moment, change) in History::of(&plan).changes() {
-            let back = handed_back.entry(moment.id.clone()).or_default();
-            if matches!(moment.event, Event::Release(_) | Event::Park(_)) {
-                *back += 1;
+            let naps = parked.entry(moment.id.clone()).or_default();
+            *naps += u32::from(matches!(moment.event, Event::Park(_)));
+            let limit = change.task.policy.attempts_max.max(1);
+            prop_assert!(change.task.attempt <= limit + *naps, "{:?}", moment);
+            prop_assert!(change.task.spent < limit);
+            let counts = matches!(moment.event, Event::Release(_) | Event::Lose(_)) && !change.task.is_settled();
+            prop_assert_eq!(change.task.spent, moment.task().spent + u32::from(counts), "{:?}", moment.event);
+        }
+    }
+
+    /// An event that was decided by an earlier look means the attempt, or the nap, that was seen.
+    #[test]
+    fn a_late_loss_or_wake_does_not_touch_what_came_after_it(plan in plans()) {
+        for (moment, _) in History::of(&plan).changes() {
+            let seen = match &moment.event {
+                Event::Lose(lose) => lose.fence,
+                Event::Wake(wake) => wake.fence,
+                _ => continue,
+            };
+            prop_assert_eq!(seen, moment.task().fence, "{:?}", moment);
+        }
+    }
+
+    #[test]
+    fn nobody_is_parked_without_something_that_wakes_it(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            for task in moment.after.values() {
+                let Some(rest) = task.phase.rest() else { continue };
+                prop_assert!(rest.wake_at.is_some() || rest.for_children || task.phase.questions().is_some());
+                let open = children(&moment.after, &task.key.id).any(|child| !child.is_settled());
+                prop_assert!(!rest.for_children || open, "it waits for children that have ended: {:?}", moment);
             }
-            let limit = change.task.policy.attempts_max.max(1) + *back;
-            prop_assert!(change.task.attempt <= limit, "{:?}", moment);
         }
     }
 

@@ -35,6 +35,45 @@ proptest! {
         }
     }
 
+    /// The end of a child and the waking of its parent are one commit: nobody falls asleep between the two.
+    #[test]
+    fn a_parent_that_waits_for_its_children_is_woken_by_the_end_of_one_and_by_no_other_event(plan in plans()) {
+        for (moment, _) in History::of(&plan).changes() {
+            for (before, after) in moment.pairs() {
+                let Some(rest) = before.phase.rest() else { continue };
+                let ended = |child: &longhaul_task::Task| {
+                    child.is_settled() && moment.before.get(&child.key.id).is_some_and(|before| !before.is_settled())
+                };
+                let child_ended = children(&moment.after, &before.key.id).any(ended);
+                if child_ended && !after.is_settled() {
+                    prop_assert_eq!(after.phase.not_before().is_some(), rest.for_children, "{:?}", moment);
+                    prop_assert_eq!(before.phase.questions(), after.phase.questions());
+                }
+                if before.key.id != moment.id && before != after {
+                    prop_assert!(child_ended || after.is_settled(), "{:?}", moment);
+                }
+            }
+        }
+    }
+
+    /// The next attempt starts over and knows nothing of them; one that resumes finds them again.
+    #[test]
+    fn the_children_of_an_attempt_that_starts_over_end_with_it_and_those_of_one_that_resumes_stay(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            if !matches!(moment.event, Event::Lose(_) | Event::Release(_)) || change.task.is_settled() {
+                continue;
+            }
+            for before in descendants(&moment.before, &moment.id) {
+                let after = &moment.after[&before.key.id];
+                if before.is_settled() || change.task.resumes() {
+                    prop_assert_eq!(before, after);
+                } else {
+                    prop_assert_eq!(after.phase.outcome(), Some(&Outcome::Cancelled));
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_cancelled_task_is_cancelled_at_once(plan in plans()) {
         for moment in &History::of(&plan).moments {
@@ -46,9 +85,15 @@ proptest! {
     }
 
     #[test]
-    fn an_event_changes_its_task_its_new_child_and_its_open_descendants_and_nobody_else(plan in plans()) {
+    fn an_event_changes_its_task_its_new_child_its_open_descendants_and_a_parent_that_waits_and_nobody_else(
+        plan in plans()
+    ) {
         for (moment, change) in History::of(&plan).changes() {
-            let below: Vec<_> = descendants(&moment.before, &moment.id).into_iter().map(|task| &task.key.id).collect();
+            let mut below: Vec<_> =
+                descendants(&moment.before, &moment.id).into_iter().map(|task| &task.key.id).collect();
+            if change.task.is_settled() && let Some(parent) = &moment.task().family.parent {
+                below.push(parent);
+            }
             for relative in &change.relatives {
                 prop_assert!(below.contains(&&relative.key.id));
                 prop_assert!(!moment.before[&relative.key.id].is_settled());

@@ -30,7 +30,8 @@ proptest! {
     fn a_settled_task_says_how_and_when_it_ended_and_whoever_listens_hears_it_once(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             let ended = change.task.is_settled() && !moment.task().is_settled();
-            let tasks = std::iter::once(&change.task).filter(|_| ended).chain(&change.relatives);
+            let relatives = change.relatives.iter().filter(|task| task.is_settled());
+            let tasks = std::iter::once(&change.task).filter(|_| ended).chain(relatives);
             let expected: Vec<&longhaul_task::TaskKey> = tasks.map(|task| &task.key).collect();
             let heard = change.effects.iter().filter_map(|effect| match effect {
                 Effect::Settled { key, .. } => Some(key),

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{self, Ask, Create, Release, Report, Spawn};
+use longhaul_task::transition::{self, Ask, Claim, Create, Lose, Park, Release, Report, Spawn, Wake};
 use longhaul_task::{
-    CHILDREN_MAX, Change, DEPTH_MAX, Event, Json, LABEL_BYTES_MAX, MESSAGE_BYTES_MAX, Owner, Phase, Place, Policy,
-    QUESTIONS_OPEN_MAX, QuestionKind, Refused, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    CHILDREN_MAX, Change, DEPTH_MAX, Event, Json, LABEL_BYTES_MAX, MESSAGE_BYTES_MAX, OnCrash, Owner, Phase, Place,
+    Policy, QUESTIONS_OPEN_MAX, QuestionKind, Refused, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp,
+    ToolRef,
 };
 
 use crate::model::node;
@@ -20,6 +21,7 @@ fn new(id: &str) -> Create {
         policy: Policy::default(),
         retention: Retention::Unlimited,
         claimed_by: Some(node(1)),
+        fences_from: 0,
     }
 }
 
@@ -37,7 +39,7 @@ fn ask(task: &Task, label: impl Into<Arc<str>>) -> Event {
         label: label.into(),
         kind: QuestionKind::Roots,
         params: Json::from_text("{}"),
-        place: Place { fork: "".into(), seq: 0 },
+        place: Place { fork: "".into(), seq: task.questions_asked },
         digest: 0,
     })
 }
@@ -84,6 +86,32 @@ fn a_message_is_cut_and_never_refused() {
     let message = "x".repeat(MESSAGE_BYTES_MAX + 1).into();
     let change = apply(&task, &Event::Report(Report { fence: task.fence, message })).unwrap();
     assert!(change.task.message.is_some_and(|message| message.len() <= MESSAGE_BYTES_MAX));
+}
+
+#[test]
+fn a_task_is_handed_back_as_often_as_it_has_attempts_and_no_more() {
+    let mut task = transition::create(&new("root"), NOW);
+    for _ in 1..task.policy.attempts_max {
+        task = apply(&task, &Event::Release(Release { fence: task.fence, wait_ms: 0 })).unwrap().task;
+        task = apply(&task, &Event::Claim(Claim { node: node(1) })).unwrap().task;
+    }
+    let once_more = Event::Release(Release { fence: task.fence, wait_ms: 0 });
+    assert_eq!(apply(&task, &once_more), Err(Refused::AttemptsSpent));
+}
+
+#[test]
+fn a_handler_that_sleeps_a_thousand_times_has_all_of_its_attempts() {
+    let mut new = new("root");
+    new.policy.on_crash = OnCrash::Resume;
+    let mut task = transition::create(&new, NOW);
+    for _ in 0..1_000 {
+        let nap = Park { fence: task.fence, wake_at: Some(NOW), open_children: 0, open_questions: 0 };
+        task = apply(&task, &Event::Park(nap)).unwrap().task;
+        task = apply(&task, &Event::Wake(Wake { fence: task.fence })).unwrap().task;
+        task = apply(&task, &Event::Claim(Claim { node: node(1) })).unwrap().task;
+    }
+    assert_eq!(task.spent, 0);
+    assert!(!apply(&task, &Event::Lose(Lose { node: node(1), fence: task.fence })).unwrap().task.is_settled());
 }
 
 #[test]

@@ -75,6 +75,50 @@ proptest! {
         }
     }
 
+    /// What was asked stays asked: an attempt that resumes finds the question of the one before it, and an answer that
+    /// came meanwhile is not lost. Only an attempt that starts over leaves its questions behind.
+    #[test]
+    fn a_question_of_a_tool_that_resumes_is_open_until_it_is_answered_or_the_task_ends(plan in plans()) {
+        for (moment, _) in History::of(&plan).changes() {
+            for (before, after) in moment.pairs().filter(|(_, after)| !after.is_settled()) {
+                let answered = match &moment.event {
+                    Event::Answer(answer) if before.key.id == moment.id => Some(&answer.key),
+                    _ => None,
+                };
+                let starts_over = !before.resumes() && matches!(moment.event, Event::Lose(_) | Event::Release(_));
+                for question in before.phase.questions().into_iter().flatten() {
+                    let stays = after.phase.questions().is_some_and(|open| open.find(&question.key) == Some(question));
+                    prop_assert!(stays || answered == Some(&question.key) || starts_over, "{:?}", moment);
+                }
+            }
+        }
+    }
+
+    /// Whoever comes to a place where a question is open is told its key, and nothing is asked twice.
+    #[test]
+    fn no_two_open_questions_stand_at_the_same_place(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            for task in moment.after.values() {
+                let open: Vec<_> = task.phase.questions().into_iter().flatten().map(|open| &open.place).collect();
+                prop_assert_eq!(open.iter().collect::<HashSet<_>>().len(), open.len());
+            }
+            if let (Event::Ask(ask), Err(Refused::AskedAlready(key))) = (&moment.event, &moment.result) {
+                let open = moment.task().phase.questions().and_then(|open| open.find(key)).unwrap();
+                prop_assert_eq!((&open.place, open.digest, key.label()), (&ask.place, ask.digest, &*ask.label));
+            }
+        }
+    }
+
+    /// The branch that asked can go on, whatever the others wait for.
+    #[test]
+    fn any_answer_wakes_a_handler_that_gave_up_its_memory(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            if matches!(moment.event, Event::Answer(_)) && moment.task().phase.rest().is_some() {
+                prop_assert_eq!(change.task.phase.not_before(), Some(change.task.updated_at));
+            }
+        }
+    }
+
     /// Answered, or left behind by an attempt that was lost or handed the task back.
     #[test]
     fn a_question_that_is_gone_never_comes_up_again(plan in plans()) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::mem::discriminant;
 
-use longhaul_task::{Fault, Outcome, PhaseName, Refused};
+use longhaul_task::{Fault, Outcome, PhaseName, QuestionKey, Refused, Task};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -41,6 +41,11 @@ fn the_histories_accept_and_refuse_every_event_on_every_path() {
         Refused::ChildrenOpen(1),
         Refused::NotRoot,
         Refused::NotResumable,
+        Refused::AskedAlready(QuestionKey::from_text("")),
+        Refused::Changed("".into()),
+        Refused::CameMeanwhile,
+        Refused::NothingToWaitFor,
+        Refused::AttemptsSpent,
         Refused::Duplicate,
     ];
     for refused in refusals {
@@ -48,7 +53,8 @@ fn the_histories_accept_and_refuse_every_event_on_every_path() {
         assert!(met, "no history was refused with {refused:?}");
     }
 
-    let ends = [Fault::running_time(0), Fault::life_time(0), Fault::crash_recovery(1), Fault::panic("")];
+    let crashed = Fault::crash_recovery(moments().next().unwrap().task());
+    let ends = [Fault::running_time(0), Fault::life_time(0), crashed, Fault::panic("")];
     for code in ends.map(|fault| fault.data) {
         let met = moments()
             .flat_map(|moment| moment.after.values())
@@ -65,10 +71,13 @@ fn the_histories_go_deep_wide_and_back_in_time() {
     assert!(tasks().any(|task| task.family.children >= 2), "siblings");
     assert!(tasks().any(|task| task.phase.questions().is_some_and(|open| open.count() >= 2)), "two questions");
     let waiting = || tasks().filter(|task| task.phase.name() == PhaseName::Waiting);
-    assert!(waiting().any(|task| task.phase.run().is_none()), "waiting without a handler");
+    assert!(waiting().any(|task| task.phase.not_before().is_some()), "waiting and in the queue");
+    assert!(waiting().any(|task| task.phase.rest().is_some_and(|rest| rest.wake_at.is_some())), "waiting with a timer");
     assert!(waiting().any(|task| task.phase.run().is_some()), "waiting with one");
     let goes_back = |history: &History| history.moments.windows(2).any(|pair| pair[1].now < pair[0].now);
     assert!(histories.iter().any(goes_back), "the clock jumps back");
-    let mut changes = histories.iter().flat_map(History::changes);
-    assert!(changes.any(|(_, change)| change.relatives.len() >= 2), "a family ends as one");
+    let relatives = || histories.iter().flat_map(History::changes).map(|(_, change)| &change.relatives);
+    assert!(relatives().any(|relatives| relatives.len() >= 2), "a family ends as one");
+    let woken = |relatives: &Vec<Task>| relatives.iter().any(|task| !task.is_settled());
+    assert!(relatives().any(woken), "a parent is woken by its child");
 }

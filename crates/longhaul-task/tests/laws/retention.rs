@@ -100,10 +100,7 @@ proptest! {
     #[test]
     fn a_task_is_due_by_its_timer_its_limits_and_its_expiry_and_not_without_a_reason(plan in plans()) {
         for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
-            let timer = match task.phase {
-                Phase::Parked { wake_at } => wake_at,
-                _ => None,
-            };
+            let timer = task.phase.rest().and_then(|rest| rest.wake_at);
             let reasons = [timer, task.deadline(), task.expires_at()];
             prop_assert_eq!(task.due_at(), reasons.into_iter().flatten().min(), "{:?}", task);
         }
@@ -132,7 +129,7 @@ proptest! {
         for id in history.world.keys() {
             for _ in 0..DUE_IN_A_ROW_MAX {
                 let Some(task) = world.get(id).filter(due) else { break };
-                let sweep = [Event::Wake(Wake), Event::Overdue(Overdue), Event::Expire(Expire)];
+                let sweep = [Event::Wake(Wake { fence: task.fence }), Event::Overdue(Overdue), Event::Expire(Expire)];
                 let change = sweep.iter().find_map(|event| apply(&world, task, event, now).ok());
                 prop_assert!(change.is_some(), "due for nothing: {:?}", task);
                 world = commit(&world, &change.unwrap());

@@ -10,11 +10,11 @@ use longhaul_task::transition::{
     self, Answer, Ask, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
 };
 use longhaul_task::{
-    Change, Event, Json, NodeId, Note, Owner, Place, QuestionKey, QuestionKind, Refused, Retention, Scope,
+    Below, Change, Event, Json, NodeId, Note, Owner, Place, QuestionKey, QuestionKind, Questions, Refused, Retention,
     Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
 };
 
-use plan::{Act, Held, New, Step, Tick, Which};
+use plan::{Act, At, Held, New, Step, Tick, Which};
 pub(crate) use plan::{Plan, plans};
 
 /// All tasks that exist at one moment.
@@ -77,7 +77,7 @@ impl History {
         let tasks: Vec<&Task> = self.world.values().filter(|task| !only_open || !task.is_settled()).collect();
         let task = *step.target.get(&tasks);
         let now = after_tick(self.now, step.tick, task);
-        let event = event(n, &step.act, task, now, asked);
+        let event = event(n, &step.act, &self.world, task, now, asked);
         let result = apply(&self.world, task, &event, now);
         if let Ok(Change { note: Some(Note::Asked { key, .. }), .. }) = &result {
             asked.push(key.clone());
@@ -100,13 +100,17 @@ impl History {
 /// Asks the machine, with the surroundings that the event's scope names.
 pub(crate) fn apply(world: &World, task: &Task, event: &Event, now: Timestamp) -> Result<Change, Refused> {
     let mut around = Surroundings::default();
-    match event.scope() {
-        Scope::Alone => {}
-        Scope::OpenChildren => {
+    let scope = event.scope(task);
+    if scope.parent {
+        around.parent = task.family.parent.as_ref().map(|parent| world[parent].clone());
+    }
+    match scope.below {
+        Below::Nothing => {}
+        Below::OpenChildren => {
             let open = children(world, &task.key.id).filter(|child| !child.is_settled()).count();
             around.open_children = u32::try_from(open).unwrap();
         }
-        Scope::OpenDescendants => {
+        Below::OpenDescendants => {
             let open = descendants(world, &task.key.id).into_iter().filter(|task| !task.is_settled());
             around.open_descendants = open.cloned().collect();
         }
@@ -144,6 +148,7 @@ fn create(new: &New, id: &str, owner: &str) -> Create {
         policy: new.policy.clone(),
         retention: new.retention,
         claimed_by: new.claimed_by.map(node),
+        fences_from: new.fences_from,
     }
 }
 
@@ -164,7 +169,8 @@ fn after_tick(now: Timestamp, tick: Tick, task: &Task) -> Timestamp {
     }
 }
 
-fn event(n: usize, act: &Act, task: &Task, now: Timestamp, asked: &[QuestionKey]) -> Event {
+fn event(n: usize, act: &Act, world: &World, task: &Task, now: Timestamp, asked: &[QuestionKey]) -> Event {
+    let seq = u32::try_from(n).unwrap();
     let fence = |held: Held| match held {
         Held::Now => task.fence,
         Held::Before(by) => task.fence.saturating_sub(by),
@@ -173,14 +179,18 @@ fn event(n: usize, act: &Act, task: &Task, now: Timestamp, asked: &[QuestionKey]
     match act {
         Act::Claim(by) => Event::Claim(Claim { node: node(*by) }),
         Act::Report(held) => Event::Report(Report { fence: fence(*held), message: format!("at {n}").into() }),
-        Act::Ask(held, label) => Event::Ask(Ask {
-            fence: fence(*held),
-            label: (*label).into(),
-            kind: QuestionKind::Elicitation,
-            params: Json::from_text("{}"),
-            place: Place { fork: "".into(), seq: 0 },
-            digest: 0,
-        }),
+        Act::Ask(held, label, place) => {
+            // A resumed handler comes to the same place, and asks the same there or something else.
+            let open = task.phase.questions().and_then(|open| open.iter().next());
+            let (place, digest) = match (place, open) {
+                (At::New, _) | (_, None) => (Place { fork: "".into(), seq }, u64::from(seq)),
+                (At::Open, Some(open)) => (open.place.clone(), open.digest),
+                (At::Changed, Some(open)) => (open.place.clone(), open.digest + 1),
+            };
+            let label = open.filter(|open| open.digest == digest).map_or(*label, |open| open.key.label()).into();
+            let (fence, kind, params) = (fence(*held), QuestionKind::Elicitation, Json::from_text("{}"));
+            Event::Ask(Ask { fence, label, kind, params, place, digest })
+        }
         Act::Answer(which) => {
             Event::Answer(Answer { key: key(which, task, asked), body: Json::from_text(n.to_string()) })
         }
@@ -190,15 +200,23 @@ fn event(n: usize, act: &Act, task: &Task, now: Timestamp, asked: &[QuestionKey]
             let child = create(child, &id, "mallory");
             Event::Spawn(Box::new(Spawn { fence: fence(*held), child, input: Json::from_text("{}") }))
         }
-        Act::Park(held, wait) => {
-            Event::Park(Park { fence: fence(*held), wake_at: wait.map(|wait_ms| now.plus_ms(wait_ms)) })
+        Act::Park(held, wait, more) => {
+            let children = children(world, &task.key.id).filter(|child| !child.is_settled()).count();
+            Event::Park(Park {
+                fence: fence(*held),
+                wake_at: wait.map(|wait_ms| now.plus_ms(wait_ms)),
+                open_children: u32::try_from(children).unwrap() + u32::from(*more),
+                open_questions: task.phase.questions().map_or(0, Questions::count),
+            })
         }
-        Act::Wake => Event::Wake(Wake),
+        Act::Wake(held) => Event::Wake(Wake { fence: fence(*held) }),
         Act::Release(held, wait_ms) => Event::Release(Release { fence: fence(*held), wait_ms: *wait_ms }),
         Act::Settle(held, outcome) => Event::Settle(Settle { fence: fence(*held), outcome: outcome.clone() }),
         Act::Cancel => Event::Cancel(Cancel::default()),
-        Act::Lose(Some(other)) => Event::Lose(Lose { node: node(*other) }),
-        Act::Lose(None) => Event::Lose(Lose { node: task.phase.run().map_or(node(0), |run| run.node) }),
+        Act::Lose(held, other) => {
+            let node = other.map_or(task.phase.run().map_or(node(0), |run| run.node), node);
+            Event::Lose(Lose { node, fence: fence(*held) })
+        }
         Act::Overdue => Event::Overdue(Overdue),
         Act::Expire => Event::Expire(Expire),
         Act::Delete => Event::Delete(Delete),

@@ -28,6 +28,7 @@ pub(crate) struct New {
     pub(crate) policy: Policy,
     pub(crate) retention: Retention,
     pub(crate) claimed_by: Option<u8>,
+    pub(crate) fences_from: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -65,21 +66,31 @@ pub(crate) enum Which {
     Ever(Index),
 }
 
+/// Where a question is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum At {
+    New,
+    /// Where one is open, the same or another.
+    Open,
+    Changed,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     Claim(u8),
     Report(Held),
-    Ask(Held, &'static str),
+    Ask(Held, &'static str, At),
     Answer(Which),
     /// The last is whether the child wants its parent's own ID.
     Spawn(Held, New, bool),
-    Park(Held, Option<u64>),
-    Wake,
+    /// Until when; and whether it believes that one more child is open than is.
+    Park(Held, Option<u64>, bool),
+    Wake(Held),
     Release(Held, u64),
     Settle(Held, Outcome),
     Cancel,
     /// The node that is dead; `None` is the one that has the task.
-    Lose(Option<u8>),
+    Lose(Held, Option<u8>),
     Overdue,
     Expire,
     Delete,
@@ -122,16 +133,16 @@ fn act() -> impl Strategy<Value = Act> {
     let kinds: Kinds<Draw, Act, 15> = [
         (9, |draw| Act::Claim(draw.node)),
         (2, |draw| Act::Report(draw.held)),
-        (7, |draw| Act::Ask(draw.held, draw.label)),
+        (7, |draw| Act::Ask(draw.held, draw.label, draw.at)),
         (4, |draw| Act::Answer(Which::Open(draw.index))),
         (3, |draw| Act::Answer(Which::Ever(draw.index))),
         (6, |draw| Act::Spawn(draw.held, draw.new, !draw.usual)),
-        (4, |draw| Act::Park(draw.held, draw.usual.then_some(draw.wait_ms))),
-        (3, |_| Act::Wake),
+        (5, |draw| Act::Park(draw.held, draw.timer.then_some(draw.wait_ms), !draw.usual)),
+        (3, |draw| Act::Wake(draw.held)),
         (3, |draw| Act::Release(draw.held, draw.wait_ms)),
         (4, |draw| Act::Settle(draw.held, draw.outcome)),
         (1, |_| Act::Cancel),
-        (5, |draw| Act::Lose((!draw.usual).then_some(draw.node))),
+        (5, |draw| Act::Lose(draw.held, (!draw.usual).then_some(draw.node))),
         (2, |_| Act::Overdue),
         (2, |_| Act::Expire),
         (2, |_| Act::Delete),
@@ -145,6 +156,8 @@ struct Draw {
     node: u8,
     held: Held,
     label: &'static str,
+    at: At,
+    timer: bool,
     index: Index,
     wait_ms: u64,
     outcome: Outcome,
@@ -164,11 +177,15 @@ fn draw() -> impl Strategy<Value = Draw> {
         (1, Outcome::Cancelled),
     ]);
     let usual = one_of(&[(4, true), (1, false)]);
-    (0_u8..3, held, label, any::<Index>(), 0_u64..100, outcome, new(), usual).prop_map(
-        |(node, held, label, index, wait_ms, outcome, new, usual)| Draw {
+    let at = one_of(&[(8, At::New), (2, At::Open), (1, At::Changed)]);
+    let timer = one_of(&[(1, true), (1, false)]);
+    (0_u8..3, held, (label, at, timer), any::<Index>(), 0_u64..100, outcome, new(), usual).prop_map(
+        |(node, held, (label, at, timer), index, wait_ms, outcome, new, usual)| Draw {
             node,
             held,
             label,
+            at,
+            timer,
             index,
             wait_ms,
             outcome,
@@ -180,10 +197,12 @@ fn draw() -> impl Strategy<Value = Draw> {
 
 fn new() -> impl Strategy<Value = New> {
     let claimed_by = one_of(&[(1, None), (1, Some(0)), (1, Some(1))]);
-    (policy(), retention(), claimed_by).prop_map(|(policy, retention, claimed_by)| New {
+    let fences_from = one_of(&[(2, 0), (1, 1 << 40)]);
+    (policy(), retention(), claimed_by, fences_from).prop_map(|(policy, retention, claimed_by, fences_from)| New {
         policy,
         retention,
         claimed_by,
+        fences_from,
     })
 }
 

@@ -67,6 +67,7 @@ pub(crate) fn queued() -> Task {
         policy: Policy::default(),
         retention: Retention::FromCreation(3_600_000),
         claimed_by: None,
+        fences_from: 0,
     };
     transition::create(&create, CREATED)
 }

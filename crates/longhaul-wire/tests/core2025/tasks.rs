@@ -35,6 +35,7 @@ fn family() -> (Task, Task) {
         origin: ORIGIN.into(),
         policy: Policy::default(),
         retention: Retention::Unlimited,
+        fences_from: 0,
         claimed_by: None,
     };
     let spawn = Event::Spawn(Box::new(Spawn { fence: parent.fence, child, input: json("{}") }));

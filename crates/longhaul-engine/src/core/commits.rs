@@ -1,0 +1,64 @@
+//! Commits that may give attempts to this node, and what overtook them.
+
+use std::collections::{BTreeSet, HashMap};
+
+use longhaul_task::TaskKey;
+
+/// The number of a creation or a claim that is under way: whoever begins one hands it back when it has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Commit(u64);
+
+/// The commits that are under way.
+#[derive(Debug, Default)]
+pub(super) struct Commits {
+    begun: u64,
+    under_way: BTreeSet<u64>,
+    /// Attempts that were stopped before the commit that began them came back, with the number of the next commit at
+    /// that time. Such a stop may also have come late, for an attempt that is over; so it is kept only until every
+    /// commit that was under way has come back, and there are never more than can come in that time.
+    stopped_early: HashMap<(TaskKey, u64), u64>,
+}
+
+impl Commits {
+    pub(super) fn begin(&mut self) -> Commit {
+        self.begun += 1;
+        self.under_way.insert(self.begun);
+        Commit(self.begun)
+    }
+
+    /// It came back, and its attempts have begun.
+    pub(super) fn end(&mut self, commit: Commit) {
+        self.under_way.remove(&commit.0);
+        if !self.stopped_early.is_empty() {
+            let oldest = self.under_way.first().copied().unwrap_or(u64::MAX);
+            self.stopped_early.retain(|_, next| oldest < *next);
+        }
+    }
+
+    /// An attempt that is not known was stopped: perhaps the commit that began it has not come back yet.
+    pub(super) fn stopped(&mut self, key: &TaskKey, fence: u64) {
+        if !self.under_way.is_empty() {
+            self.stopped_early.insert((key.clone(), fence), self.begun + 1);
+        }
+    }
+
+    /// Whether an attempt that begins now was stopped already.
+    pub(super) fn take_stopped(&mut self, key: &TaskKey, fence: u64) -> bool {
+        !self.stopped_early.is_empty() && self.stopped_early.remove(&(key.clone(), fence)).is_some()
+    }
+
+    /// The last one that was begun.
+    pub(super) fn last(&self) -> Commit {
+        Commit(self.begun)
+    }
+
+    /// Whether this one and all before it have come back.
+    pub(super) fn have_ended_up_to(&self, commit: Commit) -> bool {
+        self.under_way.first().is_none_or(|oldest| *oldest > commit.0)
+    }
+
+    /// How many stops are kept.
+    pub(super) fn stops(&self) -> usize {
+        self.stopped_early.len()
+    }
+}

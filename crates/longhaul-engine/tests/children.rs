@@ -1,0 +1,83 @@
+//! A parent ends after its children, whenever its handler returns.
+
+mod common;
+
+use common::{Door, Lab, Log, must_come, one_worker, phase, text_of, waits_at};
+use longhaul_store::Store;
+use longhaul_task::transition::{Create, Settle, Spawn};
+use longhaul_task::{Event, Json, NodeId, Outcome, PhaseName, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef};
+
+/// A child that runs on another node.
+async fn child(lab: &Lab, parent: &TaskKey, n: u8) -> TaskKey {
+    let key = TaskKey { owner: parent.owner.clone(), id: TaskId::mint(Timestamp::from_ms(1), [n; 16]) };
+    let child = Create {
+        key: key.clone(),
+        tool: ToolRef::new("elsewhere", "1"),
+        origin: "test".into(),
+        policy: Policy::default(),
+        retention: Retention::Unlimited,
+        claimed_by: Some(NodeId::mint([n; 16])),
+        fences_from: 0,
+    };
+    let fence = lab.read(parent).await.fence;
+    let spawn = Spawn { fence, child, input: Json::from_text("{}") };
+    lab.store.apply(parent, Event::Spawn(Box::new(spawn))).await.unwrap();
+    key
+}
+
+async fn settle(lab: &Lab, key: &TaskKey) {
+    let outcome = Outcome::Answer { body: Json::from_text("1"), is_error: false };
+    lab.store.apply(key, Event::Settle(Settle { fence: 1, outcome })).await.unwrap();
+}
+
+/// A task whose handler is told to return while two of its children are open, and has.
+async fn returned_early(lab: &Lab, door: &Door, log: &Log) -> (TaskKey, [TaskKey; 2]) {
+    let key = lab.create_on("work", "1").await;
+    log.hears("start 1").await;
+    let children = [child(lab, &key, 1).await, child(lab, &key, 2).await];
+    door.open();
+    log.hears("done 1").await;
+    lab.counts("work", (0, 0)).await;
+    (key, children)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_returns_before_its_children_ends_its_task_after_them() {
+    let (door, log) = (Door::shut(), Log::new());
+    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (key, children) = returned_early(&lab, &door, &log).await;
+    for child in &children {
+        assert_eq!(phase(&*lab.read(&key).await), PhaseName::Running);
+        settle(&lab, child).await;
+    }
+    assert_eq!(lab.end(&key).await, text_of("done"), "what the handler returned is not lost");
+    lab.counts("work", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_waits_for_its_children_gives_its_worker_to_others() {
+    let (door, log) = (Door::shut(), Log::new());
+    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (key, children) = returned_early(&lab, &door, &log).await;
+    door.open();
+    let next = lab.create_on("work", "2").await;
+    assert_eq!(lab.end(&next).await, text_of("done"));
+    for child in &children {
+        settle(&lab, child).await;
+    }
+    lab.end(&key).await;
+    lab.counts("work", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_waits_for_its_children_can_be_cancelled_with_them() {
+    let (door, log) = (Door::shut(), Log::new());
+    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (key, children) = returned_early(&lab, &door, &log).await;
+    lab.cancel(&key).await;
+    for task in [&key, &children[0], &children[1]] {
+        assert_eq!(lab.end(task).await, Outcome::Cancelled);
+    }
+    lab.counts("work", (0, 0)).await;
+    must_come("the end of the shutdown", lab.engine.shut_down()).await;
+}
