@@ -40,7 +40,8 @@ const INSERT: &str = "INSERT INTO task (owner, id, root, parent, family_since, d
     questions_asked, message, phase, not_before, node, run_since, questions, wake_at, for_children, outcome, settled_at,
     due_at)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
-    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)
+  ON CONFLICT DO NOTHING";
 const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
 
 /// An index is written anew whenever one of its columns is named in an update, changed or not; so there is one update
@@ -202,7 +203,7 @@ impl Disk for SqliteDisk {
         self.session.rows(QUEUED, params, |mut columns| columns.key())
     }
 
-    fn insert(&mut self, task: &Task, input: &Json) -> Result<(), DiskError> {
+    fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
         let (owner, id) = (task.key.owner.as_str(), task.key.id.as_str());
         let family = &task.family;
         let is_root = task.is_root();
@@ -212,7 +213,7 @@ impl Disk for SqliteDisk {
             Retention::Unlimited => (None, None),
         };
         let phase = PhaseColumns::of(&task.phase)?;
-        self.session.execute(
+        let rows = self.session.execute(
             INSERT,
             params![
                 owner,
@@ -254,11 +255,14 @@ impl Disk for SqliteDisk {
                 task.due_at().map(time_to_sql),
             ],
         )?;
-        self.session.execute(INSERT_INPUT, [owner, id, input.as_str()])?;
-        match task.phase.outcome() {
-            Some(outcome) => self.write_outcome(&task.key, outcome),
-            None => Ok(()),
+        if rows == 0 {
+            return Ok(false);
         }
+        self.session.execute(INSERT_INPUT, [owner, id, input.as_str()])?;
+        if let Some(outcome) = task.phase.outcome() {
+            self.write_outcome(&task.key, outcome)?;
+        }
+        Ok(true)
     }
 
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {

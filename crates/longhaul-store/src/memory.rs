@@ -220,9 +220,13 @@ impl Disk for MemoryDisk {
         Ok(of_tool.take(limit).map(|(.., key)| key.clone()).collect())
     }
 
-    fn insert(&mut self, task: &Task, input: &Json) -> Result<(), DiskError> {
+    fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
+        if self.tables()?.rows.contains_key(&task.key) {
+            return Ok(false);
+        }
         let row = Row { task: task.clone(), input: input.clone(), progress: None, records: BTreeMap::new() };
-        self.put(&task.key, Some(row))
+        self.put(&task.key, Some(row))?;
+        Ok(true)
     }
 
     fn update(&mut self, _before: &Task, after: &Task) -> Result<(), DiskError> {

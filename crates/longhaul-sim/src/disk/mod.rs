@@ -311,8 +311,12 @@ impl Disk for SimDisk {
         Ok(queued.into_iter().take(limit).map(|(_, _, key)| key).collect())
     }
 
-    fn insert(&mut self, task: &Task, input: &Json) -> Result<(), DiskError> {
+    fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
         let mut state = self.0.lock();
+        state.call()?;
+        if state.row(&task.key).is_some() {
+            return Ok(false);
+        }
         let task = Arc::new(task.clone());
         let event = if task.is_root() { "create" } else { "spawn" };
         let before = state.lives.get(&task.key).copied().unwrap_or(0);
@@ -322,7 +326,7 @@ impl Disk for SimDisk {
         let row = Row { task: Arc::clone(&task), life, input: input.clone(), progress: None, records: BTreeMap::new() };
         open.rows.insert(task.key.clone(), Some(row));
         open.written.push(Written { event, key: task.key.clone(), after: Some(task) });
-        Ok(())
+        Ok(true)
     }
 
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {

@@ -27,8 +27,8 @@ pub trait Disk: Send + 'static {
     /// Queued tasks of a tool that may be claimed, longest waiting first.
     fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError>;
 
-    /// Writes a new task.
-    fn insert(&mut self, task: &Task, input: &Json) -> Result<(), DiskError>;
+    /// Writes a new task, unless there is one of that key; says whether it did.
+    fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError>;
     /// Writes a changed task; `before` is what stands there. A new attempt starts without progress.
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError>;
     /// Deletes a family and says who was in it.
