@@ -231,9 +231,8 @@ impl Shared {
             resuming: Vec::new(),
         };
         let before = self.running.lock().insert(task.key.clone(), running);
-        // An attempt that has lost its task, perhaps one that was deleted and made again, and has not stopped yet.
-        if let Some(before) = before {
-            before.stop.cancel();
+        // An attempt that was told to stop and has not yet. One that was not has ended, and waits for the answer to that.
+        if let Some(before) = before.filter(|before| before.stop.is_cancelled()) {
             before.abort.inspect(AbortHandle::abort);
         }
     }
