@@ -20,6 +20,7 @@ mod call;
 mod chance;
 pub mod core;
 mod ctx;
+mod ending;
 mod engine;
 mod error;
 mod gate;

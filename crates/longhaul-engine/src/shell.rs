@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use longhaul_store::{Applied, ClaimNext, Claimed, NewTask, Store, StoreError};
 use longhaul_task::transition::Create;
-use longhaul_task::{Effect, Event, Json, NodeId, Refused, Task, TaskKey, ToolRef};
+use longhaul_task::{Event, Json, NodeId, Refused, Task, TaskKey, ToolRef};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
@@ -18,12 +18,6 @@ use crate::core::{Action, Commit, Core, Input};
 use crate::service;
 use crate::task_link::TaskLink;
 use crate::{Chance, EngineError, EngineLimits, Stop, Tool, attempt};
-
-/// The first wait before the end of an attempt is written again.
-const WRITE_RETRY_MS_MIN: u64 = 50;
-
-/// The longest such wait.
-const WRITE_RETRY_MS_MAX: u64 = 5_000;
 
 /// What all handles on an engine share, and all of its attempts and services.
 pub(crate) struct Shared {
@@ -231,9 +225,8 @@ impl Shared {
             resuming: Vec::new(),
         };
         let before = self.running.lock().insert(task.key.clone(), running);
-        // An attempt that has lost its task, perhaps one that was deleted and made again, and has not stopped yet.
-        if let Some(before) = before {
-            before.stop.cancel();
+        // An attempt that was told to stop and has not yet. One that was not has ended, and waits for the answer to that.
+        if let Some(before) = before.filter(|before| before.stop.is_cancelled()) {
             before.abort.inspect(AbortHandle::abort);
         }
     }
@@ -267,68 +260,6 @@ impl Shared {
             shared.forget(&key, fence);
         });
         running.abort = Some(attempt.abort_handle());
-    }
-
-    /// Writes the end of an attempt. It was earned, so a store that cannot take it now is asked again.
-    async fn write(self: &Arc<Self>, key: TaskKey, fence: u64, event: Event) {
-        let mut wait_ms = WRITE_RETRY_MS_MIN;
-        let mut in_doubt = false;
-        let won = loop {
-            match self.store.apply(&key, event.clone()).await {
-                Ok(applied) => {
-                    self.due.at_latest(applied.task.due_at());
-                    self.woken(applied.effects);
-                    break true;
-                }
-                Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {
-                    in_doubt |= matches!(error, StoreError::InDoubt(_));
-                    tracing::warn!(task = %key.id, wait_ms, %error, "could not write the end of a task; trying again");
-                    tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-                    wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
-                }
-                // The first try may have been written after all: nobody else ends a task under this fence.
-                Err(StoreError::Refused(Refused::Settled)) if in_doubt => {
-                    break self.store.read(&key).await.is_ok_and(|found| found.task.fence == fence);
-                }
-                // A parent ends after its children. The handler has returned, so its worker can serve them meanwhile.
-                Err(StoreError::Refused(Refused::ChildrenOpen(open))) => {
-                    tracing::debug!(task = %key.id, open, "a handler returned before its children; waiting for them");
-                    self.step(Input::Idle { key: key.clone(), fence });
-                    if self.children_end(&key).await.is_err() {
-                        tokio::time::sleep(Duration::from_millis(WRITE_RETRY_MS_MIN)).await;
-                    }
-                }
-                Err(error) => {
-                    tracing::debug!(task = %key.id, %error, "an attempt ended after it had lost its task");
-                    break false;
-                }
-            }
-        };
-        self.step(Input::Written { key, fence, won });
-    }
-
-    /// The end of an attempt may have woken its task's parent.
-    fn woken(self: &Arc<Self>, mut effects: Vec<Effect>) {
-        effects.retain(|effect| matches!(effect, Effect::Queued { .. }));
-        if !effects.is_empty() {
-            self.step(Input::Applied { effects });
-        }
-    }
-
-    /// Waits until every child has ended. Those of a task that is cancelled end with it.
-    async fn children_end(&self, key: &TaskKey) -> Result<(), StoreError> {
-        for id in self.store.children(key).await? {
-            let child = TaskKey { owner: key.owner.clone(), id };
-            let mut watch = self.store.watch(&child);
-            loop {
-                match self.store.read(&child).await {
-                    Ok(found) if !found.task.is_settled() => watch.changed().await,
-                    Ok(_) | Err(StoreError::NotFound) => break,
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
     }
 
     fn stop_attempt(self: &Arc<Self>, key: TaskKey, fence: u64, grace_ms: u64) {

@@ -141,6 +141,19 @@ fn a_claim_that_overtakes_the_end_of_the_attempt_before_costs_no_worker() {
 }
 
 #[test]
+fn a_winner_is_counted_although_its_task_is_gone_and_another_has_its_name() {
+    let mut core = core();
+    create(&mut core, "a");
+    // It settled, was deleted and was made again before anybody heard of the first.
+    let commit = admit(&mut core).commit;
+    core.step(Input::Created { key: key("a"), tool: tool(), claimed: Some(1 << 40), commit });
+    assert_eq!(load(&core).2, 2);
+    core.step(Input::Written { key: key("a"), fence: 1, won: true });
+    assert_eq!(load(&core).2, 1);
+    assert_eq!(core.attempts(), 1, "the second goes on");
+}
+
+#[test]
 fn a_family_that_is_called_off_leaves_no_count_behind() {
     let mut core = core();
     create(&mut core, "parent");

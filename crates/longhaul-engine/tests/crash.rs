@@ -251,7 +251,7 @@ fn a_resumed_handler_finds_its_question_under_the_same_key() {
     machine.run(async |store| {
         let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
         lab.until(&key, "the second attempt", |task| task.phase.run().is_some()).await;
-        assert_eq!(lab.asks(&key, 1).await, [question.clone()]);
+        assert_eq!(lab.asks(&key, 1).await, std::slice::from_ref(&question));
         lab.answer(&key, &question, "\"yes\"").await;
         assert_eq!(lab.end(&key).await, text_of("yes to attempt 2"));
         assert_eq!(lab.read(&key).await.questions_asked, 1, "it was asked once");
@@ -300,7 +300,7 @@ fn what_was_answered_before_a_crash_is_not_asked_again_by_an_attempt_that_resume
     });
     machine.run(async |store| {
         let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
-        assert_eq!(lab.asks(&key, 1).await, [second.clone()]);
+        assert_eq!(lab.asks(&key, 1).await, std::slice::from_ref(&second));
         lab.answer(&key, &second, "\"two\"").await;
         assert_eq!(lab.end(&key).await, text_of("one and two"));
         assert_eq!(lab.read(&key).await.questions_asked, 2);

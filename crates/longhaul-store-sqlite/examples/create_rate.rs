@@ -25,8 +25,8 @@ const PRAGMAS: &str = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRA
   PRAGMA mmap_size = 1073741824; PRAGMA temp_store = memory; PRAGMA wal_autocheckpoint = 4000;";
 const INSERT_TASK: &str = "INSERT INTO task (owner, id, depth, children, ordinal, tool, version, origin, on_crash,
     attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max, retention_from_creation_ms, created_at,
-    updated_at, revision, fence, attempt, questions_asked, phase, node, run_since, due_at)
-  VALUES (?1, ?2, 0, 0, 0, 'echo', '1', 'ext2026', 'fail', 5, 1000, 60000, 86400000, 604800000, 3600000, ?3, ?3, 1, 1, 1, 0,
+    updated_at, revision, fence, attempt, spent, questions_asked, phase, node, run_since, due_at)
+  VALUES (?1, ?2, 0, 0, 0, 'echo', '1', 'ext2026', 'fail', 5, 1000, 60000, 86400000, 604800000, 3600000, ?3, ?3, 1, 1, 1, 0, 0,
     'running', ?4, ?3, ?3 + 86400000)";
 const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
 const INPUT: &str = r#"{"text":"hello there, this is a small input"}"#;

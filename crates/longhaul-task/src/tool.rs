@@ -37,8 +37,8 @@ pub enum OnCrash {
     Fail,
     /// The handler runs again from the start.
     Retry,
-    /// The handler runs again, and everything that was recorded returns what it returned before. Until recording is
-    /// there, nothing is, and this is as [`Retry`](Self::Retry).
+    /// The handler runs again, and everything that was recorded returns what it returned before: answers to its
+    /// questions, so far.
     Resume,
 }
 

@@ -52,7 +52,7 @@ impl Core {
             self.let_go(&before);
         }
         if self.commits.take_stopped(&key, fence) {
-            let mut actions = self.over(&key, fence, false);
+            let mut actions = self.over(&key, fence);
             actions.push(Action::Forget { key, fence });
             return actions;
         }
@@ -110,16 +110,21 @@ impl Core {
         vec![Action::Stop { key: key.clone(), fence, grace_ms }]
     }
 
-    /// Nothing of the attempt is left: its worker is free. The task counts as open until the event that ended it is
-    /// known, so only the winner takes it off the count.
-    pub(super) fn over(&mut self, key: &TaskKey, fence: u64, won: bool) -> Vec<Action> {
+    /// The end of an attempt is written. The task counts as open until the event that ended it is known, so only the
+    /// winner takes it off the count: also one whose task is gone, and whose key is another's by now.
+    pub(super) fn written(&mut self, key: &TaskKey, fence: u64, won: bool) -> Vec<Action> {
+        if won {
+            self.closed(&key.owner);
+        }
+        self.over(key, fence)
+    }
+
+    /// Nothing of the attempt is left: its worker is free.
+    pub(super) fn over(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
         if self.attempt(key, fence).is_none() {
             return Vec::new();
         }
         let Some(attempt) = self.attempts.remove(key) else { return Vec::new() };
-        if won {
-            self.closed(&key.owner);
-        }
         self.let_go(&attempt);
         self.feed(&attempt.tool)
     }

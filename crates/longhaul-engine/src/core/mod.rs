@@ -263,8 +263,8 @@ impl Core {
             Input::Idle { key, fence } => self.idle(&key, fence),
             Input::Busy { key, fence } => self.busy(key, fence),
             Input::Ended { key, fence, outcome } => self.ended(key, fence, outcome),
-            Input::Dropped { key, fence } => self.over(&key, fence, false),
-            Input::Written { key, fence, won } => self.over(&key, fence, won),
+            Input::Dropped { key, fence } => self.over(&key, fence),
+            Input::Written { key, fence, won } => self.written(&key, fence, won),
             Input::Applied { effects } => self.applied(effects),
             Input::Drain => {
                 self.draining = true;
@@ -316,7 +316,7 @@ impl Core {
             return Vec::new();
         };
         if attempt.is_stopped() {
-            return self.over(&key, fence, false);
+            return self.over(&key, fence);
         }
         let result_bytes_max = self.tools.get(&attempt.tool.name).map(|state| state.limits.result_bytes_max);
         let outcome = within(outcome, result_bytes_max.unwrap_or(usize::MAX));

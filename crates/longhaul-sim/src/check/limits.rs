@@ -4,7 +4,7 @@ use super::Law;
 use longhaul_task::ToolRef;
 
 use super::truth::{Truth, is_queued};
-use crate::ledger::Fact;
+use crate::ledger::{Fact, short};
 
 /// Never more at work, new in the queue, or open for one owner than allowed.
 #[derive(Default)]
@@ -31,6 +31,9 @@ impl Law for Limits {
             }
             Fact::Committed(commit) => {
                 for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
+                    if task.spent >= task.policy.attempts_max.max(1) {
+                        return Err(format!("{} has come to nothing {} times", short(&task.key), task.spent));
+                    }
                     if is_queued(task) && task.attempt > 0 {
                         *self.came_back.entry(task.tool.clone()).or_default() += 1;
                     }

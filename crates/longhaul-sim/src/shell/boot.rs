@@ -1,6 +1,6 @@
 //! A process comes up on what is on the disk.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use longhaul_engine::core::Core;
@@ -54,6 +54,7 @@ impl Process {
             inbox: VecDeque::new(),
             answers: Vec::new(),
             running: BTreeMap::new(),
+            replaced: BTreeSet::new(),
             timers: BTreeMap::new(),
             timers_set: 0,
             due: Due::default(),

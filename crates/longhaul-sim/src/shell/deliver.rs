@@ -43,7 +43,7 @@ impl Process {
             Waits::Claim { tool, limit, commit } => self.claimed(out, tool, limit, commit, answer),
             Waits::End { key, fence, event, wait_ms } => {
                 // A handler that was dropped waits for nothing any more.
-                if self.running.get(&key).is_some_and(|running| running.fence == fence) {
+                if self.waits_for_end(&key, fence) {
                     self.end_written(out, key, fence, event, wait_ms, answer);
                 }
             }
@@ -102,7 +102,16 @@ impl Process {
     fn expect(&mut self, out: &mut Outside, task: &Arc<Task>) {
         let Some((tool, _)) = out.setup.tool(&task.tool.name) else { return };
         let script = out.script(&task.key, tool);
-        self.running.insert(task.key.clone(), Running::new(tool, script, task));
+        let before = self.running.insert(task.key.clone(), Running::new(tool, script, task));
+        if let Some(before) = before.filter(|before| !before.stopped) {
+            self.replaced.insert((task.key.clone(), before.fence));
+        }
+    }
+
+    /// Whether somebody still waits for the answer to the end of that attempt.
+    pub(super) fn waits_for_end(&self, key: &TaskKey, fence: u64) -> bool {
+        let runs = self.running.get(key).is_some_and(|running| running.fence == fence);
+        runs || self.replaced.contains(&(key.clone(), fence))
     }
 
     fn end_written(
@@ -145,6 +154,7 @@ impl Process {
             _ => false,
         };
         self.step(out, Input::Written { key: key.clone(), fence, won });
+        self.replaced.remove(&(key.clone(), fence));
         self.forget(&key, fence);
     }
 

@@ -9,7 +9,7 @@ mod deliver;
 mod handler;
 mod service;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use longhaul_engine::core::{Action, Commit, Core, Input};
@@ -48,6 +48,8 @@ pub(crate) struct Process {
     /// Answers on their way back.
     answers: Vec<(Waits, Result<Response, StoreError>)>,
     running: BTreeMap<TaskKey, Running>,
+    /// Attempts that have ended and wait for the answer to that, while their key is another's already.
+    replaced: BTreeSet<(TaskKey, u64)>,
     timers: BTreeMap<(u64, u64), Timer>,
     timers_set: u64,
     due: Due,

@@ -169,7 +169,7 @@ impl Process {
                     self.forget(&key, fence);
                 }
                 Timer::Retry { key, fence, event, wait_ms } => {
-                    if self.running.get(&key).is_some_and(|running| running.fence == fence) {
+                    if self.waits_for_end(&key, fence) {
                         self.write_end(key, fence, event, wait_ms);
                     }
                 }
