@@ -28,5 +28,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::new("library").tool(write_book).start(store).await?;
     let listening = server.listen("127.0.0.1:8377".parse()?).await?;
     println!("listening on http://{}/mcp", listening.address());
-    Ok(listening.serve().await?)
+    Ok(listening.serve_until(tokio::signal::ctrl_c()).await?)
 }

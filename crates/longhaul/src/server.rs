@@ -220,6 +220,18 @@ impl Listening {
         &self.started.receiver
     }
 
+    /// Serves until this comes to pass, such as `tokio::signal::ctrl_c()`, and then ends as [`serve`](Self::serve) does.
+    pub async fn serve_until(self, end: impl Future + Send + 'static) -> Result<(), Error> {
+        let stop = self.stop_handle();
+        let waiting = tokio::spawn(async move {
+            end.await;
+            stop.cancel();
+        });
+        let ended = self.serve().await;
+        waiting.abort();
+        ended
+    }
+
     /// Serves until it is stopped, then lets what is under way finish and closes the store.
     pub async fn serve(self) -> Result<(), Error> {
         let Started { receiver, limits, tokens, origins, stop, before_close } = self.started;
