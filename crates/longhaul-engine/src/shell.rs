@@ -2,13 +2,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use longhaul_store::{Applied, ClaimNext, Claimed, NewTask, Store, StoreError};
 use longhaul_task::transition::Create;
 use longhaul_task::{Event, Json, NodeId, Refused, Task, TaskKey, ToolRef};
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
@@ -346,8 +350,32 @@ pub(crate) async fn run_to_end<T: Send + 'static>(
     tracker: &TaskTracker,
     future: impl Future<Output = Result<T, EngineError>> + Send + 'static,
 ) -> Result<T, EngineError> {
-    match tracker.spawn(future).await {
-        Ok(result) => result,
-        Err(_) => Err(StoreError::Stopped("the runtime is shutting down".into()).into()),
+    Carried(Some(Box::pin(tracker.track_future(future)))).await
+}
+
+/// What is carried to its end: by whoever waits for it, and by a task of its own once nobody does. A task from the
+/// start would cost every creation a switch.
+struct Carried<T: Send + 'static>(Option<BoxFuture<'static, Result<T, EngineError>>>);
+
+impl<T: Send + 'static> Future for Carried<T> {
+    type Output = Result<T, EngineError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(rest) = &mut self.0 else {
+            return Poll::Ready(Err(StoreError::Stopped("it has ended".into()).into()));
+        };
+        let poll = rest.as_mut().poll(cx);
+        if poll.is_ready() {
+            self.0 = None;
+        }
+        poll
+    }
+}
+
+impl<T: Send + 'static> Drop for Carried<T> {
+    fn drop(&mut self) {
+        if let (Some(rest), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(rest);
+        }
     }
 }

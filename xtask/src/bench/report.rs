@@ -57,7 +57,13 @@ impl Target {
     fn bound(&self) -> String {
         match (self.at_least, self.at_most) {
             (Some(bound), _) => format!("at least {bound}"),
-            (_, Some(bound)) => format!("at most {bound:.0}"),
+            (_, Some(bound)) => {
+                if bound < 10.0 {
+                    format!("at most {bound}")
+                } else {
+                    format!("at most {bound:.0}")
+                }
+            }
             (None, None) => String::new(),
         }
     }

@@ -21,6 +21,7 @@ use std::thread;
 use async_trait::async_trait;
 use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::disk::{Disk, DiskError, Reader, Stands};
@@ -96,7 +97,7 @@ type UnsavedProgress = HashMap<TaskKey, (u32, Arc<Progress>)>;
 enum Waiting {
     Request {
         request: Request,
-        answer: oneshot::Sender<Result<Response, StoreError>>,
+        answer: Answer,
     },
     /// The last one: nothing is taken after it.
     Close,
@@ -123,6 +124,7 @@ impl Embedded {
             reader: Arc::clone(&reader),
             trouble: Arc::clone(&trouble),
             stop,
+            runtime: Handle::try_current().ok(),
         };
         thread::Builder::new().name("longhaul-writer".into()).spawn(move || shell.run())?;
         Ok(Self {
@@ -174,6 +176,18 @@ struct Shell<D> {
     trouble: Arc<Trouble>,
     /// Dropped last of all: whoever waits for the end waits for this.
     stop: watch::Sender<Option<String>>,
+    /// The one that the store was opened in, if it was in one.
+    runtime: Option<Handle>,
+}
+
+/// Where somebody waits for a response.
+type Answer = oneshot::Sender<Result<Response, StoreError>>;
+
+fn hand_out(answers: Vec<Answer>, responses: Vec<Result<Response, StoreError>>) {
+    for (answer, response) in answers.into_iter().zip(responses) {
+        // Whoever asked may have gone away; what was done stays done.
+        let _ = answer.send(response);
+    }
 }
 
 impl<D: Disk> Shell<D> {
@@ -201,16 +215,17 @@ impl<D: Disk> Shell<D> {
         self.writer.close();
     }
 
-    fn carry_out(&mut self, requests: Vec<Request>, answers: Vec<oneshot::Sender<Result<Response, StoreError>>>) {
+    fn carry_out(&mut self, requests: Vec<Request>, answers: Vec<Answer>) {
         let Some(first) = requests.first() else { return };
         let (operation, count) = (first.operation(), requests.len());
         let now = self.clock.now();
         let progress = self.progress_to_save(now);
         let responses = self.writer.batch(requests, &progress, now);
         self.trouble.wrote(operation, count, self.writer.failed(), now);
-        for (answer, response) in answers.into_iter().zip(responses) {
-            // Whoever asked may have gone away; what was done stays done.
-            let _ = answer.send(response);
+        match &self.runtime {
+            // To wake many from outside their runtime is dear, so one of its own tasks does.
+            Some(runtime) if answers.len() > 1 => drop(runtime.spawn(async move { hand_out(answers, responses) })),
+            _ => hand_out(answers, responses),
         }
         if let Some(reason) = self.writer.stopped() {
             self.stop.send_replace(Some(reason.to_owned()));

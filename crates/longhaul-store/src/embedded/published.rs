@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 use longhaul_task::{Outcome, Progress, Task, TaskKey};
@@ -15,6 +15,9 @@ use crate::Snapshot;
 
 /// Shards of the live map: enough that readers on a small machine seldom meet.
 const SHARDS: usize = 16;
+
+/// Places for marks of tasks that were loaded: a quarter of a megabyte.
+const MARKS: usize = 1 << 16;
 
 /// What a cached task costs beside its texts: the struct, its handles, its place in the map.
 const ENTRY_BYTES: usize = 640;
@@ -28,6 +31,9 @@ pub struct Published {
     hasher: RandomState,
     live: [RwLock<Live>; SHARDS],
     settled: Cache<ByKey, Snapshot, Weight>,
+    /// Marks of settled tasks that were loaded. Only one that is asked for again gets a place in the cache: among a
+    /// million that are read at random, those that are read once would push each other out, at a price.
+    loaded: Box<[AtomicU32]>,
     /// Counts deletions, so that a reader who loaded a task before it was deleted does not bring it back.
     deletions: AtomicU64,
 }
@@ -40,6 +46,7 @@ impl Published {
             hasher: RandomState::default(),
             live: std::array::from_fn(|_| RwLock::default()),
             settled: Cache::with_weighter(tasks_expected, settled_bytes_max, Weight),
+            loaded: std::iter::repeat_with(AtomicU32::default).take(MARKS).collect(),
             deletions: AtomicU64::new(0),
         }
     }
@@ -100,12 +107,20 @@ impl Published {
         self.deletions.load(Ordering::SeqCst)
     }
 
-    /// Keeps what a reader loaded, if it is final and nothing was deleted since `deletions` was read.
+    /// Whether a task was loaded before, as far as its mark still stands.
+    fn was_loaded_before(&self, key: &TaskKey) -> bool {
+        let hash = self.hasher.hash_one(key);
+        let mark = u32::try_from(hash >> 32).unwrap_or_default() | 1;
+        let place = usize::try_from(hash % MARKS as u64).unwrap_or_default();
+        self.loaded[place].swap(mark, Ordering::Relaxed) == mark
+    }
+
+    /// Keeps what a reader loaded for the second time, if it is final and nothing was deleted since `deletions` was read.
     pub fn remember(&self, snapshot: &Snapshot, deletions: u64) {
-        if !snapshot.task.is_settled() {
+        let key = &snapshot.task.key;
+        if !snapshot.task.is_settled() || !self.was_loaded_before(key) {
             return;
         }
-        let key = &snapshot.task.key;
         self.settled.insert(ByKey(Arc::clone(&snapshot.task)), snapshot.clone());
         if self.deletions() != deletions {
             self.settled.remove(key);
