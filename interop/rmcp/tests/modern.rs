@@ -42,7 +42,7 @@ async fn a_question_is_answered() -> anyhow::Result<()> {
         let key = input_requests.keys().next().expect("one question");
         let answers =
             json!({"taskId": id, "inputResponses": {key: {"action": "accept", "content": {"confirm": true}}}});
-        client.update_task(serde_json::from_value::<UpdateTaskParams>(answers)?).await?;
+        acknowledged(client.update_task(serde_json::from_value::<UpdateTaskParams>(answers)?).await)?;
         let TaskPayload::Completed { result } = settled(&client, &id).await?.payload else { panic!("not completed") };
         assert!(result["content"][0]["text"].as_str().unwrap().contains("deleted"));
     }
@@ -54,7 +54,7 @@ async fn a_task_is_cancelled() -> anyhow::Result<()> {
     for over in TRANSPORTS {
         let client = session(over).await?;
         let id = start(&client, "slow_compute", &json!({"seconds": 3600, "label": "cancelled"})).await?;
-        client.cancel_task(CancelTaskParams::new(id.clone())).await?;
+        acknowledged(client.cancel_task(CancelTaskParams::new(id.clone())).await)?;
         assert_eq!(settled(&client, &id).await?.status(), TaskStatus::Cancelled);
     }
     Ok(())
@@ -101,6 +101,15 @@ async fn start(client: &Client, name: &'static str, arguments: &Value) -> anyhow
     match client.call_tool_once(call(name, arguments)).await? {
         CallToolResponse::Task(created) => Ok(created.task.task_id),
         other => anyhow::bail!("{name} is no task: {other:?}"),
+    }
+}
+
+/// This client reads an acknowledgement that has a `_meta` as a tool's result, and calls it unexpected. Whether the server
+/// did as it was told shows in the task.
+fn acknowledged(answer: Result<(), ServiceError>) -> Result<(), ServiceError> {
+    match answer {
+        Err(ServiceError::UnexpectedResponse) => Ok(()),
+        other => other,
     }
 }
 
