@@ -9,7 +9,7 @@ use xshell::{Shell, cmd};
 
 use crate::server::Server;
 
-/// A line of `interop/conformance.json`.
+/// A line of `interop/conformance.json` or `interop/conformance-2025.json`.
 #[derive(Deserialize)]
 struct Scenario {
     #[serde(rename = "scenario")]
@@ -29,7 +29,16 @@ struct Check {
 }
 
 pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
-    let scenarios: Vec<Scenario> = serde_json::from_str(&shell.read_file("interop/conformance.json")?)?;
+    run_list(shell, "interop/conformance.json")
+}
+
+/// What 2025-11-25 requires of a server with tools.
+pub(crate) fn stateful(shell: &Shell) -> anyhow::Result<()> {
+    run_list(shell, "interop/conformance-2025.json")
+}
+
+fn run_list(shell: &Shell, list: &str) -> anyhow::Result<()> {
+    let scenarios: Vec<Scenario> = serde_json::from_str(&shell.read_file(list)?)?;
     let server = Server::start(shell)?;
     let mut wrong = Vec::new();
     let mut passed = 0;

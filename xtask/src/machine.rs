@@ -3,12 +3,19 @@
 use anyhow::Context as _;
 use xshell::{Shell, cmd};
 
-/// Programs that the tests run, and the Debian packages that have them.
-const PROGRAMS: &[(&str, &str)] =
-    &[("strace", "strace"), ("curl", "curl"), ("node", "nodejs"), ("npm", "npm"), ("pkill", "procps")];
+/// What the tests need, as a command that succeeds where it is there, and the Debian packages that have it.
+const NEEDED: &[(&str, &str)] = &[
+    ("command -v strace", "strace"),
+    ("command -v curl", "curl"),
+    ("command -v node", "nodejs"),
+    ("command -v npm", "npm"),
+    ("command -v pkill", "procps"),
+    // Debian's Python has neither `pip` nor a way to make an environment that has it.
+    ("python3 -c 'import ensurepip, venv'", "python3-venv"),
+];
 
 pub(crate) fn prepare(shell: &Shell) -> anyhow::Result<()> {
-    let missing: Vec<_> = PROGRAMS.iter().filter(|(program, _)| !is_there(shell, program)).collect();
+    let missing: Vec<_> = NEEDED.iter().filter(|(check, _)| !succeeds(shell, check)).collect();
     if !missing.is_empty() {
         let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
         let names = packages.join(" ");
@@ -26,6 +33,6 @@ pub(crate) fn prepare(shell: &Shell) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn is_there(shell: &Shell, program: &str) -> bool {
-    cmd!(shell, "sh -c").arg(format!("command -v {program}")).quiet().ignore_stdout().ignore_stderr().run().is_ok()
+fn succeeds(shell: &Shell, check: &str) -> bool {
+    cmd!(shell, "sh -c {check}").quiet().ignore_stdout().ignore_stderr().run().is_ok()
 }

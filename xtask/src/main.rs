@@ -9,6 +9,7 @@ mod checks;
 mod conformance;
 mod ext_tasks;
 mod machine;
+mod peers;
 mod readme;
 mod server;
 mod simulator;

@@ -1,6 +1,7 @@
 //! A server for as long as a part of the tests needs it.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::Context as _;
@@ -12,11 +13,18 @@ pub(crate) struct Server {
     url: String,
 }
 
+/// The program of the `conformance` example, built if nobody names another one that is to be tested in its place.
+pub(crate) fn program(shell: &Shell) -> anyhow::Result<PathBuf> {
+    if let Some(named) = std::env::var_os("LONGHAUL_PROGRAM") {
+        return Ok(named.into());
+    }
+    cmd!(shell, "cargo build --release --quiet --example conformance").run()?;
+    Ok(crate::root().join("target/release/examples/conformance"))
+}
+
 impl Server {
     pub(crate) fn start(shell: &Shell) -> anyhow::Result<Self> {
-        cmd!(shell, "cargo build --release --quiet --example conformance").run()?;
-        let program = crate::root().join("target/release/examples/conformance");
-        let mut process = Command::new(program)
+        let mut process = Command::new(program(shell)?)
             .args(["--listen", "127.0.0.1:0", "--store", "memory:"])
             .stderr(Stdio::piped())
             .spawn()

@@ -1,0 +1,98 @@
+/**
+ * The server under test: the program that LONGHAUL_PROGRAM names, which is the `conformance` example.
+ *
+ * Over HTTP each test file has a server of its own, with a store on disk (so that it can be killed and started again) and
+ * two tokens (so that there is somebody else). Over stdio each client has a server process of its own.
+ */
+import { spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** A hung server fails a test after this long instead of hanging the run. No test measures time. */
+export const STUCK = { timeout: 60_000 };
+
+/** How to start a server that talks over its standard input and output. */
+export function stdioServer() {
+  return { command: program(), args: ["--stdio", "--store", "memory:"] };
+}
+
+/** Starts a server over HTTP. @returns {Promise<HttpServer>} */
+export async function startServer() {
+  const folder = await mkdtemp(join(tmpdir(), "longhaul-interop-"));
+  const server = new HttpServer(folder, ["owner", "somebody-else"]);
+  await server.start();
+  return server;
+}
+
+class HttpServer {
+  #process;
+
+  constructor(folder, owners) {
+    /** A folder that is gone when the server is. */
+    this.folder = folder;
+    /** One token of each owner. */
+    this.tokens = owners.map((owner) => ({ owner, token: randomBytes(16).toString("hex") }));
+  }
+
+  /** Where it is served: another port after each start. */
+  url;
+
+  /** What a client of the first owner sends along; the second owner is somebody else. */
+  headers(owner = 0) {
+    return { Authorization: `Bearer ${this.tokens[owner].token}` };
+  }
+
+  async start() {
+    const hash = (token) => createHash("sha256").update(token).digest("hex");
+    const tokenFile = join(this.folder, "tokens");
+    await writeFile(tokenFile, this.tokens.map(({ owner, token }) => `${owner} ${hash(token)}\n`).join(""));
+    const store = `sqlite:${join(this.folder, "tasks.db")}`;
+    const args = ["--listen", "127.0.0.1:0", "--store", store, "--token-file", tokenFile];
+    this.#process = spawn(program(), args, { stdio: ["ignore", "inherit", "pipe"] });
+    this.url = await new Promise((resolve, reject) => {
+      this.#process.once("error", reject);
+      this.#process.once("exit", (code) => reject(new Error(`the server ended with ${code} before it listened`)));
+      // Read to its end, so that the pipe never fills.
+      createInterface({ input: this.#process.stderr }).on("line", (line) => {
+        const [, url] = line.match(/listening on (\S+)/) ?? [];
+        if (url) resolve(new URL(url));
+        else if (process.env.LONGHAUL_LOG) console.error(`server: ${line}`);
+      });
+    });
+  }
+
+  /** Ends it the hard way, and waits until it is gone. */
+  async kill() {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const gone = once(this.#process, "exit");
+    this.#process.kill("SIGKILL");
+    await gone;
+  }
+
+  async stop() {
+    await this.kill();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+function program() {
+  const path = process.env.LONGHAUL_PROGRAM;
+  if (!path) throw new Error("Set LONGHAUL_PROGRAM to the conformance example's program.");
+  return path;
+}
+
+/** @param {{ content: { type: string, text?: string }[] }} result a tool's result */
+export function textOf(result) {
+  return result.content.map((block) => block.text ?? "").join("\n");
+}
+
+/** A promise, and the function that fulfils it: what a test waits on until the other side says something. */
+export function arrival() {
+  let arrived;
+  const promise = new Promise((resolve) => (arrived = resolve));
+  return { promise, arrived };
+}

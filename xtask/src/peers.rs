@@ -1,0 +1,48 @@
+//! Other people's clients, each with a script of the whole life of a task: `interop/README.md`.
+//!
+//! They start their servers themselves, over HTTP and over stdio, from the program that `LONGHAUL_PROGRAM` names.
+
+use xshell::{Shell, cmd};
+
+use crate::server;
+
+pub(crate) fn sdk(shell: &Shell) -> anyhow::Result<()> {
+    node(shell, "sdk")
+}
+
+pub(crate) fn ext_tasks_stateful(shell: &Shell) -> anyhow::Result<()> {
+    node(shell, "ext-tasks-legacy")
+}
+
+pub(crate) fn mcpdo(shell: &Shell) -> anyhow::Result<()> {
+    node(shell, "mcpdo")
+}
+
+/// A script of `interop/package.json`.
+fn node(shell: &Shell, script: &str) -> anyhow::Result<()> {
+    let _program = shell.push_env("LONGHAUL_PROGRAM", server::program(shell)?);
+    let _interop = shell.push_dir("interop");
+    Ok(cmd!(shell, "npm run --silent {script}").run()?)
+}
+
+pub(crate) fn python(shell: &Shell) -> anyhow::Result<()> {
+    let _program = shell.push_env("LONGHAUL_PROGRAM", server::program(shell)?);
+    let environment = crate::root().join("target/interop-python");
+    let python = environment.join("bin/python");
+    if !python.exists() {
+        cmd!(shell, "python3 -m venv {environment}").run()?;
+    }
+    // What is there already is only looked at.
+    cmd!(shell, "{python} -m pip install --quiet --disable-pip-version-check -r interop/requirements.txt").run()?;
+    let _interop = shell.push_dir("interop/python");
+    let _clean = shell.push_env("PYTHONDONTWRITEBYTECODE", "1");
+    // Both libraries warn about the older era, which is what is tested here.
+    Ok(cmd!(shell, "{python} -W ignore -m unittest --verbose").run()?)
+}
+
+pub(crate) fn rmcp(shell: &Shell) -> anyhow::Result<()> {
+    let _program = shell.push_env("LONGHAUL_PROGRAM", server::program(shell)?);
+    let _own = shell.push_env("CARGO_TARGET_DIR", crate::root().join("target/interop-rmcp"));
+    let _workspace = shell.push_dir("interop/rmcp");
+    Ok(cmd!(shell, "cargo test --locked --quiet").run()?)
+}
