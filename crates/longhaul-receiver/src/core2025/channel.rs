@@ -308,6 +308,11 @@ impl Reader {
         }
     }
 
+    /// The number of the last message that it has had, or was said to have had.
+    pub fn seen(&self) -> u64 {
+        self.channel.state.lock().next.saturating_sub(1)
+    }
+
     /// What the messages' numbers count within.
     pub fn stream(&self) -> u64 {
         self.channel.id
