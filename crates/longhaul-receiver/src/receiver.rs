@@ -10,6 +10,7 @@ use longhaul_wire::ext2026::{Headers, ServerInfo};
 use longhaul_wire::jsonrpc::Request;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::seal::Seal;
 use crate::{Catalogue, Reply, ext2026};
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     /// Which session is asked what a task wants to know: the one that made it or looked at it last.
     pub(crate) asked: Mutex<HashMap<TaskKey, u64>>,
     pub(crate) closing: CancellationToken,
+    /// What goes on beside the requests, for the sessions of the stateful era.
+    pub(crate) tracker: TaskTracker,
 }
 
 impl Receiver {
@@ -71,7 +74,17 @@ impl Receiver {
         let server = ServerInfo::new(&options.name, &options.version);
         let (seal, session_seal) = (Seal::new(&key), Seal::new(&session_key));
         let (asked, closing) = (Mutex::default(), CancellationToken::new());
-        let shared = Shared { engine, catalogue, options, server, seal, session_seal, asked, closing };
+        let shared = Shared {
+            engine,
+            catalogue,
+            options,
+            server,
+            seal,
+            session_seal,
+            asked,
+            closing,
+            tracker: TaskTracker::new(),
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -88,6 +101,12 @@ impl Receiver {
     /// Ends every open subscription gracefully.
     pub fn close(&self) {
         self.shared.closing.cancel();
+    }
+
+    /// Waits until nothing goes on any more for sessions, all of which have ended.
+    pub async fn finished(&self) {
+        self.shared.tracker.close();
+        self.shared.tracker.wait().await;
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_receiver::core2025::{Caller, Pass, Session, SessionId};
 use longhaul_receiver::Receiver;
+use longhaul_receiver::core2025::{Caller, Pass, Session, SessionId};
 use longhaul_task::{Json, Owner, Timestamp};
 use longhaul_wire::jsonrpc::RpcError;
 use parking_lot::Mutex;
@@ -126,6 +126,14 @@ impl Sessions {
         let all: Vec<_> = self.known.lock().live.values().map(|live| Arc::clone(&live.session)).collect();
         for session in all {
             session.stop_listening();
+        }
+    }
+
+    /// Ends all of them here; their clients may come back to another process.
+    pub(crate) fn end_all(&self) {
+        let all: Vec<_> = self.known.lock().live.drain().map(|(_, live)| live.session).collect();
+        for session in all {
+            session.end();
         }
     }
 

@@ -194,7 +194,7 @@ impl Listening {
         let endpoint = Endpoint::new(receiver.clone(), identity, guard, limits.clone());
         let endpoint = Arc::new(endpoint);
         tokio::spawn(Arc::clone(&endpoint).tidy(stop.clone()));
-        let router = http::router(endpoint);
+        let router = http::router(Arc::clone(&endpoint));
         let closing = receiver.clone();
         let told = stop.clone();
         tokio::spawn(async move {
@@ -207,6 +207,7 @@ impl Listening {
             () = http::serve(self.listener, router, limits, stop) => Ok(()),
             stopped = stopped(&receiver) => Err(stopped),
         };
+        endpoint.end_sessions().await;
         receiver.engine().shut_down().await;
         ended
     }

@@ -44,6 +44,8 @@ struct State {
     alone_since: Option<Instant>,
     /// A reader has got to the end.
     is_drained: bool,
+    /// Its messages went out one by one, under numbers that a client can come back with.
+    is_streamed: bool,
 }
 
 struct Said {
@@ -94,6 +96,7 @@ impl Channel {
                 next: 1,
                 alone_since: None,
                 is_drained: false,
+                is_streamed: awaited.is_none(),
             }),
             news: Notify::new(),
             taken: Notify::new(),
@@ -187,9 +190,10 @@ impl Channel {
         self.state.lock().alone_since.is_some_and(|since| since.elapsed() >= time)
     }
 
-    /// Whether a reader has got to the end.
-    pub(super) fn is_drained(&self) -> bool {
-        self.state.lock().is_drained
+    /// Whether a reader has got to the end, so that nobody can come back for more.
+    pub(super) fn is_done(&self) -> bool {
+        let state = self.state.lock();
+        state.is_drained && !state.is_streamed
     }
 
     /// Resolves when everything was handed over, or nobody is there to take it.
@@ -280,7 +284,10 @@ impl Reader {
     pub async fn delivery(self, patience: Duration) -> Delivery {
         match tokio::time::timeout(patience, self.only_answers()).await {
             Ok(Some(answers)) => Delivery::Answers(answers),
-            Ok(None) | Err(_) => Delivery::Stream(self),
+            Ok(None) | Err(_) => {
+                self.channel.state.lock().is_streamed = true;
+                Delivery::Stream(self)
+            }
         }
     }
 

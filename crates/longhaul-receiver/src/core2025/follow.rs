@@ -64,7 +64,7 @@ impl Session {
         self.shared.asked.lock().insert(key.clone(), self.nonce);
         let follow = Arc::new(Follow { look_again: Notify::new() });
         follows.insert(key.id.clone(), Arc::clone(&follow));
-        tokio::spawn(run(Arc::clone(self), key.clone(), follow, told));
+        self.shared.tracker.spawn(run(Arc::clone(self), key.clone(), follow, told));
     }
 }
 
@@ -134,8 +134,9 @@ pub(super) fn tell_untold(session: &Arc<Session>, channel: &Arc<Channel>) {
     if untold.is_empty() {
         return;
     }
+    let tracker = session.shared.tracker.clone();
     let (session, channel) = (Arc::clone(session), Arc::clone(channel));
-    tokio::spawn(async move {
+    tracker.spawn(async move {
         for key in untold {
             if let Ok(shown) = Shown::read(&session.shared, &key).await {
                 channel.say(tasks_status::notification(&shown.view(&session.shared))).await;

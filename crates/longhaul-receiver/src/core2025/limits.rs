@@ -15,6 +15,8 @@ pub struct SessionLimits {
     pub kept_messages_max: usize,
     /// Bytes of one stream that are kept.
     pub kept_bytes_max: usize,
+    /// Streams that have come to their end and are kept, in case their last words did not arrive.
+    pub ended_streams_max: usize,
     /// Messages that wait for a slow reader before what makes them waits, too.
     pub unread_messages_max: usize,
     /// How long a stream is kept whose connection broke. What it would have answered is given up then.
@@ -29,7 +31,8 @@ impl Default for SessionLimits {
             listening_max: 4,
             followed_max: 1_000,
             kept_messages_max: 256,
-            kept_bytes_max: 1 << 20,
+            kept_bytes_max: 256 << 10,
+            ended_streams_max: 4,
             unread_messages_max: 64,
             broken_time_max: Duration::from_secs(300),
         }

@@ -260,7 +260,7 @@ impl Session {
         let is_own = shared.is_none();
         let work = work(Arc::clone(&channel));
         let (session, id, carries) = (Arc::clone(self), id.clone(), Arc::clone(&channel));
-        tokio::spawn(async move {
+        self.shared.tracker.spawn(async move {
             let done = tokio::select! {
                 // Cancelled first: not a word more.
                 biased;
@@ -283,13 +283,16 @@ impl Session {
         Ok(Started::Works(channel))
     }
 
-    /// Drops a stream when its client has had all of it. One that is left alone is given up later.
+    /// Drops a stream when its client has had all of it; the last few of those that were streamed are kept for clients
+    /// whose connection broke before they had it. One that is left alone is given up later.
     fn forget_when_done(self: &Arc<Self>, channel: Arc<Channel>) {
         let session = Arc::clone(self);
-        tokio::spawn(async move {
+        self.shared.tracker.spawn(async move {
             channel.handed_over().await;
-            if channel.is_drained() {
+            if channel.is_done() {
                 session.forget(&channel);
+            } else {
+                session.retire(&channel);
             }
         });
     }

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::future::BoxFuture;
 use longhaul_engine::{EngineError, OpenQuestion, Requestor, Stop, not_answered};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
+use longhaul_wire::Cancelled;
 use longhaul_wire::core2025::question::{self, Asking, Reply};
 use longhaul_wire::core2025::{Related, requestor as wire};
 use longhaul_wire::jsonrpc::{RequestId, Response, RpcError};
-use longhaul_wire::Cancelled;
 use longhaul_wire::question::check_parts;
-use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -163,8 +163,7 @@ pub(super) struct Put {
 
 impl Put {
     pub(super) fn asking(&self, as_task_ms: Option<u64>) -> Asking<'_> {
-        let related =
-            self.related.as_ref().map(|(task_id, parent)| Related { task_id, parent: parent.as_ref() });
+        let related = self.related.as_ref().map(|(task_id, parent)| Related { task_id, parent: parent.as_ref() });
         Asking { key: &self.key, kind: self.kind, params: &self.params, related, as_task_ms }
     }
 }
@@ -280,9 +279,10 @@ impl Open {
             if !out.is_settled() {
                 out.channels.retain(|channel| !Arc::ptr_eq(channel, outlet));
                 out.channels.push(Arc::clone(outlet));
-                tokio::spawn(ask(Arc::clone(session), task.key.clone(), of_task(task, question), Arc::clone(outlet), {
-                    (out.closed.clone(), Arc::clone(&out.taken), Arc::clone(&out.given_up))
-                }));
+                let signals = (out.closed.clone(), Arc::clone(&out.taken), Arc::clone(&out.given_up));
+                let put = of_task(task, question);
+                let ask = ask(Arc::clone(session), task.key.clone(), put, Arc::clone(outlet), signals);
+                session.shared.tracker.spawn(ask);
             }
         }
     }

@@ -22,11 +22,7 @@ const POLL_MS_USUAL: u64 = 1_000;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The result of a client's task, once it has ended. Whoever drops this cancels the task, if the client can do that.
-pub(super) async fn result(
-    session: &Arc<Session>,
-    place: &Place,
-    mut task: RemoteTask,
-) -> Result<Outcome, Unanswered> {
+pub(super) async fn result(session: &Arc<Session>, place: &Place, mut task: RemoteTask) -> Result<Outcome, Unanswered> {
     let mut following = Following::new(session, &task.id);
     while !task.status.is_terminal() {
         let wait_ms = task.poll_interval_ms.unwrap_or(POLL_MS_USUAL).clamp(*POLL_MS.start(), *POLL_MS.end());
@@ -36,7 +32,9 @@ pub(super) async fn result(
             Err(error) => return Ok(Err(error)),
             Ok(shown) => match RemoteTask::parse(&shown) {
                 Ok(shown) if shown.id == task.id => task = shown,
-                Ok(_) => return Err(Unanswered::Unfit("it showed another task than the one it was asked about".into())),
+                Ok(_) => {
+                    return Err(Unanswered::Unfit("it showed another task than the one it was asked about".into()));
+                }
                 Err(no_task) => return Err(Unanswered::Unfit(no_task.to_string())),
             },
         }
@@ -90,11 +88,13 @@ impl Drop for Following {
         let is_over = self.has_ended || self.session.ended.is_cancelled();
         if !is_over && self.session.peer.capabilities.has(Capability::CancelTasks) {
             let (session, id) = (Arc::clone(&self.session), std::mem::take(&mut self.id));
-            tokio::spawn(async move {
+            let tracker = session.shared.tracker.clone();
+            tracker.spawn(async move {
                 let Some(channel) = session.any_outlet() else { return };
                 if let Ok(sent) = session.send(&channel, false, |request| wire::cancel(request, &id)).await {
                     // What it answers changes nothing.
-                    let _ = timeout(ANSWER_TIME_MAX, sent.response()).await;
+                    let ended = session.ended.clone();
+                    let _ = ended.run_until_cancelled(timeout(ANSWER_TIME_MAX, sent.response())).await;
                 }
             });
         }

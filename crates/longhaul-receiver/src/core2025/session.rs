@@ -50,6 +50,8 @@ pub struct Session {
 struct Streams {
     /// Every stream that can be gone on with.
     all: HashMap<u64, Arc<Channel>>,
+    /// Those that have come to their end, the newest last.
+    retired: VecDeque<u64>,
     /// Those to listen on, the newest last.
     listening: Vec<Arc<Channel>>,
     /// Those that wait for a task's result, the newest last.
@@ -149,6 +151,17 @@ impl Session {
     fn number(&self) -> u64 {
         let bits = self.shared.engine.chance().bits();
         u64::from_be_bytes(bits[..8].try_into().unwrap_or_default())
+    }
+
+    /// Keeps a stream that has come to its end, and drops the oldest of those.
+    pub(super) fn retire(&self, channel: &Channel) {
+        let mut streams = self.streams.lock();
+        streams.retired.push_back(channel.id());
+        if streams.retired.len() > self.limits.ended_streams_max
+            && let Some(oldest) = streams.retired.pop_front()
+        {
+            streams.all.remove(&oldest);
+        }
     }
 
     /// Drops a stream that has come to its end.
@@ -252,7 +265,9 @@ impl Session {
             let mut streams = self.streams.lock();
             let is_left = |channel: &Arc<Channel>| channel.is_left_for(self.limits.broken_time_max);
             streams.listening.retain(|channel| !is_left(channel));
-            streams.all.extract_if(|_, channel| is_left(channel)).collect()
+            let left: Vec<_> = streams.all.extract_if(|_, channel| is_left(channel)).collect();
+            streams.retired.retain(|id| left.iter().all(|(other, _)| id != other));
+            left
         };
         for (_, channel) in left {
             channel.close();

@@ -65,24 +65,24 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
         return stateful::post(&endpoint, &caller(owner), &head.headers, &body).await;
     }
     match jsonrpc::parse(&body) {
-        Ok(Message::Request(request)) => {
-            match endpoint.receiver.receive(&owner, &request, Some(&headers)).await {
-                Reply::Message { text, status } => {
-                    endpoint.metrics.request(&request.method, status == 200);
-                    match endpoint.unread.keep(text) {
-                        Ok(text) => json(code(status), Body::from(Bytes::from(text))),
-                        Err(full) => busy(Some(&request.id), &full.into()),
-                    }
-                }
-                Reply::Stream(messages) => {
-                    endpoint.metrics.request(&request.method, true);
-                    stream::respond(&endpoint, messages)
+        Ok(Message::Request(request)) => match endpoint.receiver.receive(&owner, &request, Some(&headers)).await {
+            Reply::Message { text, status } => {
+                endpoint.metrics.request(&request.method, status == 200);
+                match endpoint.unread.keep(text) {
+                    Ok(text) => json(code(status), Body::from(Bytes::from(text))),
+                    Err(full) => busy(Some(&request.id), &full.into()),
                 }
             }
-        }
+            Reply::Stream(messages) => {
+                endpoint.metrics.request(&request.method, true);
+                stream::respond(&endpoint, messages)
+            }
+        },
         // Nothing that a client can notify us of means anything on this transport: closing the stream cancels.
         Ok(Message::Notification(_)) => status(StatusCode::ACCEPTED),
-        Ok(Message::Response(_)) => refuse(&endpoint, StatusCode::BAD_REQUEST, &RpcError::invalid_request(NO_RESPONSES)),
+        Ok(Message::Response(_)) => {
+            refuse(&endpoint, StatusCode::BAD_REQUEST, &RpcError::invalid_request(NO_RESPONSES))
+        }
         Err(rejected) => reject(&endpoint, &rejected),
     }
 }

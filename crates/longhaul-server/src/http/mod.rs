@@ -67,6 +67,12 @@ impl Endpoint {
         }
         self.sessions.stop_listening();
     }
+
+    /// Ends every session here, and waits for what went on in them.
+    pub async fn end_sessions(&self) {
+        self.sessions.end_all();
+        self.receiver.finished().await;
+    }
 }
 
 /// The routes: `/mcp`, `/healthz`, `/metrics`.
