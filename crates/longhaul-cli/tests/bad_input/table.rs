@@ -158,7 +158,7 @@ fn no_messages() -> Vec<Row> {
         (br#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_vec(), -32600, None),
         (br#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#.to_vec(), -32600, None),
         (br#"{"jsonrpc":"2.0","error":{"code":1,"message":"no"}}"#.to_vec(), -32600, None),
-        (br#"{"jsonrpc":"2.0","id":1,"result":5}"#.to_vec(), -32600, Some("1")),
+        (br#"{"jsonrpc":"2.0","id":1,"result":5}"#.to_vec(), -32600, None),
         (deep(99).into_bytes(), -32600, Some("1")),
         (deep(100_000).into_bytes(), -32600, Some("1")),
         ("[".repeat(1_000_000).into_bytes(), -32700, None),

@@ -131,3 +131,18 @@ async fn a_client_that_works_on_it_is_not_asked_again_when_its_stream_breaks() {
     let result = client.result("tasks/result", json!({ "taskId": id })).await;
     assert_eq!(result["content"][0]["text"], "Hello, Ada!");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_the_client_makes_too_late_is_cancelled_too() {
+    let (server, _) = start().await;
+    let client = Stateful::open(server.address, with_tasks()).await;
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    let id = client.create("greet", json!({})).await;
+    let question = listening.next_of("elicitation/create").await;
+    client.result("tasks/cancel", json!({ "taskId": id })).await;
+    client.respond(&question, json!({ "task": task("working") })).await;
+    let cancel = listening.next_of("tasks/cancel").await;
+    assert_eq!(cancel["params"]["taskId"], "theirs");
+    client.respond(&cancel, task("cancelled")).await;
+}

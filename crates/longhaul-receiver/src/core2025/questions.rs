@@ -91,7 +91,7 @@ pub(super) struct Sent {
     channel: Arc<Channel>,
     id: RequestId,
     response: Option<oneshot::Receiver<Outcome>>,
-    /// Whether the client is told when it is taken back. A request that made a task there is cancelled as a task.
+    /// Whether the client is told when it is taken back. What may become a task there is cancelled as a task.
     tells: bool,
 }
 
@@ -144,7 +144,11 @@ impl Sent {
 
 impl Drop for Sent {
     fn drop(&mut self) {
-        if self.response.is_some() && self.session.asking.lock().remove(&self.id).is_some() && self.tells {
+        let Some(response) = self.response.take() else { return };
+        if !self.tells {
+            return requestor::cancel_what_it_makes(&self.session, self.id.clone(), response);
+        }
+        if self.session.asking.lock().remove(&self.id).is_some() {
             let cancelled = Cancelled { request_id: self.id.clone(), reason: Some("The answer is not needed.".into()) };
             self.channel.mention(&cancelled.notification());
         }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use longhaul_wire::Capability;
 use longhaul_wire::core2025::requestor::{self as wire, RemoteTask};
 use longhaul_wire::jsonrpc::RequestId;
-use tokio::sync::Notify;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
 use super::questions::{Outcome, Place, Unanswered};
@@ -85,18 +87,41 @@ impl Following {
 impl Drop for Following {
     fn drop(&mut self) {
         self.session.remote.lock().remove(&self.id);
-        let is_over = self.has_ended || self.session.ended.is_cancelled();
-        if !is_over && self.session.peer.capabilities.has(Capability::CancelTasks) {
-            let (session, id) = (Arc::clone(&self.session), std::mem::take(&mut self.id));
-            let tracker = session.shared.tracker.clone();
-            tracker.spawn(async move {
-                let Some(channel) = session.any_outlet() else { return };
-                if let Ok(sent) = session.send(&channel, false, |request| wire::cancel(request, &id)).await {
-                    // What it answers changes nothing.
-                    let ended = session.ended.clone();
-                    let _ = ended.run_until_cancelled(timeout(ANSWER_TIME_MAX, sent.response())).await;
-                }
-            });
+        if !self.has_ended {
+            let session = Arc::clone(&self.session);
+            let id = std::mem::take(&mut self.id);
+            self.session.shared.tracker.spawn(async move { cancel(&session, &id).await });
         }
     }
+}
+
+/// Cancels a client's task, if the client can do that. What it answers changes nothing.
+async fn cancel(session: &Arc<Session>, id: &str) {
+    let Some(channel) = session.any_outlet() else { return };
+    if session.ended.is_cancelled() || !session.peer.capabilities.has(Capability::CancelTasks) {
+        return;
+    }
+    if let Ok(sent) = session.send(&channel, true, |request| wire::cancel(request, id)).await {
+        let _ = session.ended.run_until_cancelled(timeout(ANSWER_TIME_MAX, sent.response())).await;
+    }
+}
+
+/// Waits for what a client makes of a question that is not open any more: a task that it makes now is of no use.
+pub(super) fn cancel_what_it_makes(session: &Arc<Session>, request: RequestId, response: oneshot::Receiver<Outcome>) {
+    #[derive(Deserialize)]
+    struct Made<'a> {
+        #[serde(borrow)]
+        task: &'a RawValue,
+    }
+    let session = Arc::clone(session);
+    let tracker = session.shared.tracker.clone();
+    tracker.spawn(async move {
+        let response = session.ended.run_until_cancelled(timeout(ANSWER_TIME_MAX, response)).await;
+        session.asking.lock().remove(&request);
+        let Some(Ok(Ok(Ok(result)))) = response else { return };
+        let made = serde_json::from_str::<Made<'_>>(result.get()).ok();
+        if let Some(task) = made.and_then(|made| RemoteTask::parse(made.task).ok()) {
+            cancel(&session, &task.id).await;
+        }
+    });
 }
