@@ -66,16 +66,9 @@ async fn a_body_is_taken_at_the_limit_and_refused_one_byte_past_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_asks_for_another_version_is_told_which_is_spoken() {
     let server = Launch::conformance().start().await;
-    let handshake = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "old", "version": "1" } },
-    });
     let mut later = table::message(&json!(1), "server/discover", json!({}));
     later["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2027-01-01");
-    let requests = [
-        (Request::post(handshake.to_string()), "2025-11-25"),
-        (Request::rpc(&later).set("MCP-Protocol-Version", "2027-01-01"), "2027-01-01"),
-    ];
+    let requests = [(Request::rpc(&later).set("MCP-Protocol-Version", "2027-01-01"), "2027-01-01")];
     for (request, requested) in requests {
         let answer = request.send(server.address());
         let error = &answer.json()["error"];

@@ -268,7 +268,7 @@ async fn a_line_that_is_no_message_is_refused_and_the_next_one_answered() {
         (br#"{"jsonrpc":"2.0","id":7,"method":5}"#, Some(-32600), json!(7)),
         (br#"{"jsonrpc":"2.0","id":null,"method":"tools/list"}"#, Some(-32600), Value::Null),
         (br#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#, Some(-32602), json!(7)),
-        (br#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}"#, Some(-32022), json!(7)),
+        (br#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}"#, Some(-32602), json!(7)),
         (at_the_limit.as_bytes(), None, json!(1)),
         (too_long.as_bytes(), Some(-32600), Value::Null),
         (way_too_long.as_bytes(), Some(-32600), Value::Null),

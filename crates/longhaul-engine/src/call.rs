@@ -1,7 +1,8 @@
 //! Ordinary calls: a handler that runs while its client waits, with nothing stored.
 //!
-//! A question ends the call: its client is asked to call again with the answer, and the handler runs from the start.
-//! What was answered before comes along with the call, so each round gets further.
+//! A client that can be asked while it waits is asked, and the handler goes on with the answer. For any other, a question
+//! ends the call: its client is asked to call again with the answer, and the handler runs from the start. What was
+//! answered before comes along with the call, so each round gets further.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,6 +10,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
+use futures_util::future::BoxFuture;
 use longhaul_task::{Json, Outcome, Progress, QuestionKind, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -35,6 +37,12 @@ pub trait Requestor: Send + Sync + 'static {
 
     /// Whether an answer fits its question; the text says why not.
     fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String>;
+
+    /// Puts a question to the client while its call goes on; none where a client can only be asked to call again.
+    fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, Stop>>> {
+        let _ = question;
+        None
+    }
 }
 
 impl fmt::Debug for Call {
@@ -92,9 +100,20 @@ impl CallLink {
     }
 
     pub(crate) async fn ask(&self, asked: Asked, branch: &Branch) -> Result<Json, Stop> {
-        if let Some(answer) = self.answer_or_open(asked)? {
+        let (question, answer) = self.named(asked);
+        let requestor = &self.call.requestor;
+        if let Some(answer) = answer {
+            requestor.fits(question.kind, &question.params, &answer).map_err(Stop::BadAnswer)?;
+            self.rounds.lock().answered.push((question.key, answer.clone()));
             return Ok(answer);
         }
+        if !self.can_ask(question.kind, &question.params) {
+            return Err(Stop::CannotAsk(question.kind));
+        }
+        if let Some(answer) = requestor.ask(question.clone()) {
+            return answer.await;
+        }
+        self.rounds.lock().open.push(question);
         // The question goes out with the end of this call; the driver drops the handler here.
         let _waits = branch.wait();
         std::future::pending().await
@@ -104,21 +123,14 @@ impl CallLink {
         self.call.requestor.can_answer(kind, params)
     }
 
-    fn answer_or_open(&self, asked: Asked) -> Result<Option<Json>, Stop> {
+    /// The question under its name in this call, and the answer that came along for it.
+    fn named(&self, asked: Asked) -> (OpenQuestion, Option<Json>) {
         let mut rounds = self.rounds.lock();
         let uses = rounds.used.entry(Arc::clone(&asked.label)).or_default();
         *uses += 1;
         let key = if *uses == 1 { asked.label.to_string() } else { format!("{}-{uses}", asked.label) };
-        if let Some(answer) = self.call.answers.get(&key) {
-            self.call.requestor.fits(asked.kind, &asked.params, answer).map_err(Stop::BadAnswer)?;
-            rounds.answered.push((key, answer.clone()));
-            return Ok(Some(answer.clone()));
-        }
-        if !self.can_ask(asked.kind, &asked.params) {
-            return Err(Stop::CannotAsk(asked.kind));
-        }
-        rounds.open.push(OpenQuestion { key, kind: asked.kind, params: asked.params });
-        Ok(None)
+        let answer = self.call.answers.get(&key).cloned();
+        (OpenQuestion { key, kind: asked.kind, params: asked.params }, answer)
     }
 
     pub(crate) fn progress(&self, done: f64, total: Option<f64>, message: Option<Arc<str>>) {

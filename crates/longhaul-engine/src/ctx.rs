@@ -9,6 +9,7 @@ use crate::ask::{Ask, digest};
 use crate::call::CallLink;
 use crate::gate::{Branch, Gate};
 use crate::task_link::TaskLink;
+use crate::unanswered;
 
 /// A handler's context. Its operations take `&mut self`, so their order is the record's order; for work side by side
 /// there is [`fork`](Ctx::fork).
@@ -50,8 +51,8 @@ impl Ctx {
     /// Asks the requestor something and waits for the answer, however long that takes. While every branch of the
     /// handler waits, its worker serves other tasks.
     ///
-    /// In an ordinary call (a client that did not ask for a task), the client is asked to call again with the answer;
-    /// the handler then runs from the start, and this returns at once.
+    /// In an ordinary call (a client that did not ask for a task), a client that cannot be asked while it waits is asked
+    /// to call again with the answer; the handler then runs from the start, and this returns at once.
     pub async fn ask<Q: Ask>(&mut self, label: &str, question: Q) -> Result<Q::Answer, Stop> {
         let kind = question.kind();
         let params = question.params();
@@ -62,7 +63,10 @@ impl Ctx {
             Link::Task(link) => link.ask(asked, &self.branch).await?,
             Link::Call(link) => link.ask(asked, &self.branch).await?,
         };
-        question.read(&answer)
+        match unanswered::why(&answer) {
+            Some(why) => Err(Stop::NotAnswered(why)),
+            None => question.read(&answer),
+        }
     }
 
     /// Whether the client of an ordinary call said that it can answer such a question. A task can ask anything: whoever

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longhaul_store::{NewTask, Snapshot, Store, Watch};
 use longhaul_task::transition::{Answer, Cancel, Create};
-use longhaul_task::{Event, Json, Owner, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Event, Json, Owner, QuestionKey, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::call::{self, Call, CallEnd, CallLink};
 use crate::core::{Admission, Input, within};
@@ -32,6 +32,8 @@ pub struct NewCall {
     pub origin: Arc<str>,
     /// Under an ID of the requestor's own choice.
     pub id: Option<TaskId>,
+    /// Kept for as long as the requestor wants it, where that may be; as long as the tool says, otherwise.
+    pub retention: Option<Retention>,
 }
 
 impl Engine {
@@ -66,7 +68,7 @@ impl Engine {
             tool: admission.tool.clone(),
             origin: call.origin,
             policy: registered.tool.policy.clone(),
-            retention: registered.tool.retention,
+            retention: call.retention.unwrap_or(registered.tool.retention),
             claimed_by: admission.claimed.then_some(shared.node),
             fences_from,
         };
@@ -150,6 +152,11 @@ impl Engine {
     /// Follows a task: subscribe, then read.
     pub fn watch(&self, key: &TaskKey) -> Watch {
         self.shared.store.watch(key)
+    }
+
+    /// How long the results of a tool are kept, unless its requestor wants something else.
+    pub fn retention(&self, tool: &Arc<str>) -> Result<Retention, EngineError> {
+        Ok(self.shared.registered(tool)?.tool.retention)
     }
 
     /// The store it runs on.

@@ -68,6 +68,9 @@ pub enum Stop {
     /// The answer was not what was asked for.
     #[error("the answer does not fit the question: {0}")]
     BadAnswer(String),
+    /// The client was asked, and refused or could not.
+    #[error("the client did not answer: {0}")]
+    NotAnswered(String),
     /// The store did not do it.
     #[error(transparent)]
     Store(StoreError),
@@ -92,6 +95,7 @@ impl Stop {
             Self::CannotAsk(_) => "CANNOT_ASK",
             Self::Refused(_) => "REFUSED",
             Self::BadAnswer(_) => "BAD_ANSWER",
+            Self::NotAnswered(_) => "NOT_ANSWERED",
             Self::Store(error) => error.code(),
         }
     }

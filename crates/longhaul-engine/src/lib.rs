@@ -29,6 +29,7 @@ mod service;
 mod shell;
 mod task_link;
 mod tool;
+mod unanswered;
 
 pub use ask::Ask;
 pub use call::{Call, CallEnd, OpenQuestion, Requestor};
@@ -38,3 +39,4 @@ pub use engine::{Engine, NewCall};
 pub use error::{EngineError, Stop};
 pub use limits::{EngineLimits, ToolLimits};
 pub use tool::{Handler, Tool};
+pub use unanswered::not_answered;

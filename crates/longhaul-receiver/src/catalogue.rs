@@ -19,6 +19,8 @@ pub struct Offered {
     pub name: Arc<str>,
     /// How it looks to clients.
     pub declaration: ToolDeclaration,
+    /// A sentence for the model to go on with while the tool runs as a task.
+    pub immediate_response: Option<String>,
 }
 
 /// Why a tool cannot be offered.
@@ -31,13 +33,17 @@ pub enum CatalogueError {
 
 impl Catalogue {
     /// Adds a tool.
-    pub fn add(&mut self, declaration: ToolDeclaration) -> Result<(), CatalogueError> {
+    pub fn add(
+        &mut self,
+        declaration: ToolDeclaration,
+        immediate_response: Option<String>,
+    ) -> Result<(), CatalogueError> {
         let name: Arc<str> = declaration.name().into();
         if self.by_name.contains_key(&name) {
             return Err(CatalogueError::Twice(name));
         }
         self.by_name.insert(Arc::clone(&name), self.tools.len());
-        self.tools.push(Offered { name, declaration });
+        self.tools.push(Offered { name, declaration, immediate_response });
         Ok(())
     }
 

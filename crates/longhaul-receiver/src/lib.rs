@@ -6,15 +6,20 @@
 //! ```
 //!
 //! A [`Receiver`] knows no socket. It gets who is calling from the transport and gives back whole JSON-RPC messages:
-//! one, or a stream of them. One module per wire generation, one file per operation.
+//! one, or a stream of them. One module per wire generation, one file per operation. [`is_stateless`] tells the eras
+//! apart; [`core2025`] has the sessions of the stateful one.
 
 mod catalogue;
+pub mod core2025;
+mod era;
 mod ext2026;
 mod receiver;
 mod refusal;
 mod reply;
 mod seal;
+mod shown;
 
 pub use catalogue::{Catalogue, CatalogueError, Offered};
+pub use era::is_stateless;
 pub use receiver::{Options, Receiver};
 pub use reply::{Messages, Reply};

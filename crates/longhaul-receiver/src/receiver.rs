@@ -1,13 +1,16 @@
 //! The receiver: one per host.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use longhaul_engine::{Engine, EngineError, secret};
-use longhaul_task::Owner;
+use longhaul_task::{Owner, TaskKey};
 use longhaul_wire::ext2026::{Headers, ServerInfo};
 use longhaul_wire::jsonrpc::Request;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::seal::Seal;
 use crate::{Catalogue, Reply, ext2026};
@@ -25,6 +28,8 @@ pub struct Options {
     pub poll_interval_ms: u64,
     /// For how long a client may keep the lists it got.
     pub list_ttl_ms: u64,
+    /// How long a requestor may have a task kept for whose tool sets no limit from its creation.
+    pub ttl_ms_max: u64,
 }
 
 impl Default for Options {
@@ -35,6 +40,7 @@ impl Default for Options {
             instructions: None,
             poll_interval_ms: 1_000,
             list_ttl_ms: 60_000,
+            ttl_ms_max: 30 * 24 * 60 * 60 * 1_000,
         }
     }
 }
@@ -51,17 +57,35 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) server: ServerInfo,
     pub(crate) seal: Seal,
+    /// For the tokens of sessions and the cursors of lists.
+    pub(crate) session_seal: Seal,
+    /// Which session is asked what a task wants to know: the one that made it or looked at it last.
+    pub(crate) asked: Mutex<HashMap<TaskKey, u64>>,
     pub(crate) closing: CancellationToken,
+    /// What goes on beside the requests, for the sessions of the stateful era.
+    pub(crate) tracker: TaskTracker,
 }
 
 impl Receiver {
     /// A receiver for an engine and the tools that it runs.
     pub async fn new(engine: Engine, catalogue: Catalogue, options: Options) -> Result<Self, EngineError> {
         let key = engine.store().secret("request-state", secret(&**engine.chance())).await?;
+        let session_key = engine.store().secret("session", secret(&**engine.chance())).await?;
         let server = ServerInfo::new(&options.name, &options.version);
-        let seal = Seal::new(&key);
-        let closing = CancellationToken::new();
-        Ok(Self { shared: Arc::new(Shared { engine, catalogue, options, server, seal, closing }) })
+        let (seal, session_seal) = (Seal::new(&key), Seal::new(&session_key));
+        let (asked, closing) = (Mutex::default(), CancellationToken::new());
+        let shared = Shared {
+            engine,
+            catalogue,
+            options,
+            server,
+            seal,
+            session_seal,
+            asked,
+            closing,
+            tracker: TaskTracker::new(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Answers one request of the stateless era. `headers` are those of HTTP; other transports have none.
@@ -77,6 +101,12 @@ impl Receiver {
     /// Ends every open subscription gracefully.
     pub fn close(&self) {
         self.shared.closing.cancel();
+    }
+
+    /// Waits until nothing goes on any more for sessions, all of which have ended.
+    pub async fn finished(&self) {
+        self.shared.tracker.close();
+        self.shared.tracker.wait().await;
     }
 }
 

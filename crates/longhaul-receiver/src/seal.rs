@@ -1,5 +1,5 @@
-//! What a client keeps for us between two rounds of a call, so that nobody can change it, read it, or use it
-//! elsewhere.
+//! What clients keep for us (between two rounds of a call, for a session, between two pages), so that nobody can change
+//! it, read it, or use it elsewhere.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(crate) const STATE_MS_MAX: u64 = 60 * 60 * 1_000;
 
 const NONCE_BYTES: usize = 24;
 
-/// Seals and opens request states with a key that the store keeps, so that any node, after any restart, can.
+/// Seals and opens, with a key that the store keeps, so that any node, after any restart, can.
 pub(crate) struct Seal {
     cipher: XChaCha20Poly1305,
 }
@@ -50,40 +50,50 @@ impl Seal {
         Self { cipher: XChaCha20Poly1305::new(key.into()) }
     }
 
-    pub(crate) fn close(&self, call: &CallOf<'_>, state: &State, chance: &dyn Chance) -> Option<String> {
+    /// Seals something so that it opens for nobody but whoever is in the same position: `bound`.
+    pub(crate) fn close(&self, bound: &[u8], plain: &[u8], chance: &dyn Chance) -> Option<String> {
         let mut nonce = [0; NONCE_BYTES];
         nonce[..16].copy_from_slice(&chance.bits());
         nonce[16..].copy_from_slice(&chance.bits()[..8]);
-        let plain = serde_json::to_vec(state).ok()?;
-        let bound = call.bytes();
-        let sealed = self.cipher.encrypt(&XNonce::from(nonce), Payload { msg: &plain, aad: &bound }).ok()?;
+        let sealed = self.cipher.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: bound }).ok()?;
         let mut bytes = nonce.to_vec();
         bytes.extend(sealed);
         Some(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// What earlier rounds of this very call led to; `None` for anything that we did not seal for it, or too long ago.
-    pub(crate) fn open(&self, call: &CallOf<'_>, text: &str, now: Timestamp) -> Option<State> {
+    /// What was sealed; `None` for anything that we did not seal for this very position.
+    pub(crate) fn open(&self, bound: &[u8], text: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES)?;
         let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
-        let bound = call.bytes();
-        let plain = self.cipher.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: &bound }).ok()?;
-        let state: State = serde_json::from_slice(&plain).ok()?;
+        self.cipher.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: bound }).ok()
+    }
+
+    pub(crate) fn close_state(&self, call: &CallOf<'_>, state: &State, chance: &dyn Chance) -> Option<String> {
+        self.close(&call.bytes(), &serde_json::to_vec(state).ok()?, chance)
+    }
+
+    /// What earlier rounds of this very call led to; `None` for anything that we did not seal for it, or too long ago.
+    pub(crate) fn open_state(&self, call: &CallOf<'_>, text: &str, now: Timestamp) -> Option<State> {
+        let state: State = serde_json::from_slice(&self.open(&call.bytes(), text)?).ok()?;
         (now < state.expires_at).then_some(state)
     }
 }
 
 impl CallOf<'_> {
-    /// The call in bytes that no other call has: lengths keep the parts apart.
     fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64 + self.arguments.len());
-        for part in [self.owner.as_str(), self.tool, self.arguments] {
-            bytes.extend((part.len() as u64).to_be_bytes());
-            bytes.extend(part.as_bytes());
-        }
-        bytes
+        bound(&[self.owner.as_str(), self.tool, self.arguments])
     }
+}
+
+/// These parts in bytes that no others have: lengths keep them apart.
+pub(crate) fn bound(parts: &[&str]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(64);
+    for part in parts {
+        bytes.extend((part.len() as u64).to_be_bytes());
+        bytes.extend(part.as_bytes());
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -98,7 +108,7 @@ mod tests {
         let answered = vec![("name".to_owned(), Json::from_text("\"Ada\""))];
         let call = CallOf { owner, tool: "greet", arguments: "{}" };
         let state = State::new(answered, TaskId::mint(NOW, [7; 16]), NOW);
-        seal.close(&call, &state, &SystemChance).unwrap()
+        seal.close_state(&call, &state, &SystemChance).unwrap()
     }
 
     #[test]
@@ -106,9 +116,9 @@ mod tests {
         let (seal, ada) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap());
         let text = sealed(&seal, &ada);
         let call = CallOf { owner: &ada, tool: "greet", arguments: "{}" };
-        let state = seal.open(&call, &text, NOW.plus_ms(STATE_MS_MAX - 1)).unwrap();
+        let state = seal.open_state(&call, &text, NOW.plus_ms(STATE_MS_MAX - 1)).unwrap();
         assert_eq!((state.answered["name"].as_str(), state.task_id), ("\"Ada\"", TaskId::mint(NOW, [7; 16])));
-        assert!(seal.open(&call, &text, NOW.plus_ms(STATE_MS_MAX)).is_none());
+        assert!(seal.open_state(&call, &text, NOW.plus_ms(STATE_MS_MAX)).is_none());
     }
 
     #[test]
@@ -120,10 +130,10 @@ mod tests {
             CallOf { owner: &ada, tool: "other", arguments: "{}" },
             CallOf { owner: &ada, tool: "greet", arguments: "{\"x\":1}" },
         ] {
-            assert!(seal.open(&call, &text, NOW).is_none());
+            assert!(seal.open_state(&call, &text, NOW).is_none());
         }
         let call = CallOf { owner: &ada, tool: "greet", arguments: "{}" };
-        assert!(Seal::new(&[2; 32]).open(&call, &text, NOW).is_none(), "another key");
+        assert!(Seal::new(&[2; 32]).open_state(&call, &text, NOW).is_none(), "another key");
     }
 
     #[test]
@@ -131,13 +141,13 @@ mod tests {
         let (seal, ada) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap());
         let text = sealed(&seal, &ada);
         let call = CallOf { owner: &ada, tool: "greet", arguments: "{}" };
-        assert!(seal.open(&call, &format!("{text}-TAMPERED"), NOW).is_none());
-        assert!(seal.open(&call, "", NOW).is_none());
+        assert!(seal.open_state(&call, &format!("{text}-TAMPERED"), NOW).is_none());
+        assert!(seal.open_state(&call, "", NOW).is_none());
         for place in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[place] = if bytes[place] == b'A' { b'B' } else { b'A' };
             let touched = String::from_utf8(bytes).unwrap();
-            assert!(seal.open(&call, &touched, NOW).is_none(), "at {place}");
+            assert!(seal.open_state(&call, &touched, NOW).is_none(), "at {place}");
         }
     }
 }

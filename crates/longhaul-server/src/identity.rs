@@ -39,6 +39,13 @@ impl Identity {
     }
 }
 
+impl Identity {
+    /// Whether callers can be told from each other: only then does listing tasks tell nobody about somebody else.
+    pub fn tells_apart(&self) -> bool {
+        matches!(self, Self::Tokens(_))
+    }
+}
+
 fn bearer(authorization: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = authorization.split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())

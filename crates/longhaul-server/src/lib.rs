@@ -11,9 +11,11 @@ pub mod http;
 mod identity;
 mod limits;
 mod metrics;
+mod sessions;
 pub mod stdio;
 mod unread;
 
 pub use identity::{Identity, NotIdentified, TokenError, Tokens};
 pub use limits::Limits;
+pub use longhaul_receiver::core2025::SessionLimits;
 pub use metrics::Metrics;

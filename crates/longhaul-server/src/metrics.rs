@@ -10,14 +10,18 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+/// The methods that only the stateful era has.
+const STATEFUL: [&str; 5] = ["initialize", "ping", "tasks/result", "tasks/list", "logging/setLevel"];
+
 /// Counters and gauges in the Prometheus text format.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     /// One handle per method, so that a request takes no lock.
-    by_method: Vec<(Method, Counter, Counter)>,
+    by_method: Vec<(&'static str, Counter, Counter)>,
     refused: Counter,
     streams: Gauge,
+    sessions: Gauge,
     running: Family<ToolLabels, Gauge<u64, AtomicU64>>,
     queued: Family<ToolLabels, Gauge<u64, AtomicU64>>,
 }
@@ -42,28 +46,32 @@ impl Default for Metrics {
         registry.register("messages_refused", "Messages that were no request of ours", refused.clone());
         let streams = Gauge::default();
         registry.register("streams_open", "Open response streams", streams.clone());
+        let sessions = Gauge::default();
+        registry.register("sessions", "Sessions of the stateful era that are kept at hand", sessions.clone());
         let running = Family::default();
         registry.register("tasks_running", "Attempts that hold a worker, by tool", running.clone());
         let queued = Family::default();
         registry.register("tasks_queued", "Tasks that wait for a worker, by tool", queued.clone());
         let by_method = Method::ALL
             .into_iter()
+            .map(Method::as_str)
+            .chain(STATEFUL)
             .map(|method| {
                 let counter = |status| {
-                    let labels = RequestLabels { method: method.as_str(), status };
+                    let labels = RequestLabels { method, status };
                     requests.get_or_create(&labels).clone()
                 };
                 (method, counter("ok"), counter("refused"))
             })
             .collect();
-        Self { registry, by_method, refused, streams, running, queued }
+        Self { registry, by_method, refused, streams, sessions, running, queued }
     }
 }
 
 impl Metrics {
     /// Counts a request.
     pub(crate) fn request(&self, method: &str, is_ok: bool) {
-        match self.by_method.iter().find(|(known, ..)| known.as_str() == method) {
+        match self.by_method.iter().find(|(known, ..)| *known == method) {
             Some((_, ok, _)) if is_ok => ok.inc(),
             Some((_, _, refused)) => refused.inc(),
             None => self.refused.inc(),
@@ -84,7 +92,8 @@ impl Metrics {
     }
 
     /// Everything, in the Prometheus text format.
-    pub fn render(&self, receiver: &Receiver) -> String {
+    pub fn render(&self, receiver: &Receiver, sessions: usize) -> String {
+        self.sessions.set(i64::try_from(sessions).unwrap_or(i64::MAX));
         for (tool, running, queued) in receiver.engine().load() {
             let labels = ToolLabels { tool: tool.name.to_string() };
             self.running.get_or_create(&labels).set(running as u64);

@@ -1,13 +1,16 @@
-//! The same server over standard input and output: one message a line, all requests on one channel.
+//! The same server over standard input and output: one message a line, all requests on one channel. Both eras may be
+//! mixed: what says that it is of the stateless era is; everything else is part of the one session there may be.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use longhaul_receiver::core2025::{Caller, Delivery, Reader, Session, SessionLimits, Taken};
 use longhaul_receiver::{Receiver, Reply};
 use longhaul_task::{Json, Owner};
 use longhaul_wire::ext2026::Cancelled;
-use longhaul_wire::jsonrpc::{self, Message, RequestId, RpcError};
+use longhaul_wire::jsonrpc::{self, Message, Notification, RequestId, RpcError};
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
@@ -30,6 +33,13 @@ pub async fn serve(
     let (lines, waiting) = mpsc::channel(limits.stream_messages_max);
     let writer = tokio::spawn(write(output, waiting));
     let client = Client {
+        session: OnceLock::new(),
+        session_limits: SessionLimits {
+            under_way_max: limits.in_flight_max,
+            // A pipe that broke does not come back.
+            kept_messages_max: 0,
+            ..limits.session.clone()
+        },
         receiver,
         owner,
         out: Out { lines, unread: Unread::new(limits.unread_bytes_max) },
@@ -45,12 +55,18 @@ pub async fn serve(
     // has no more to say may still be reading. Tasks go on.
     client.receiver.close();
     client.tracker.close();
+    if let Some(session) = client.session.get() {
+        session.stop_listening();
+    }
     if timeout(limits.close_time_max, client.tracker.wait()).await.is_err() {
+        client.session.get().inspect(|session| session.end());
         for cancel in client.in_flight.lock().values() {
             cancel.cancel();
         }
         client.tracker.wait().await;
     }
+    client.session.get().inspect(|session| session.end());
+    client.receiver.finished().await;
     drop(client);
     // A client that has stopped reading is not waited for.
     match timeout(limits.close_time_max, writer).await {
@@ -60,6 +76,8 @@ pub async fn serve(
 }
 
 struct Client {
+    session: OnceLock<Arc<Session>>,
+    session_limits: SessionLimits,
     receiver: Receiver,
     owner: Owner,
     out: Out,
@@ -85,25 +103,76 @@ impl Client {
     }
 
     async fn take(&self, line: Vec<u8>) {
+        if !longhaul_receiver::is_stateless(&line) {
+            match (self.session.get(), jsonrpc::parse(&line)) {
+                (Some(session), message) => {
+                    if let Ok(Message::Notification(told)) = &message {
+                        self.heed(told);
+                    }
+                    return self.take_in(session, &line).await;
+                }
+                (None, Ok(Message::Request(request))) if request.method == "initialize" => {
+                    return self.initialize(&request).await;
+                }
+                (None, _) => {}
+            }
+        }
         match jsonrpc::parse(&line) {
             Ok(Message::Request(request)) => {
                 let id = request.id.clone();
                 self.start(id, line).await;
             }
-            Ok(Message::Notification(notification)) => {
-                if notification.method == "notifications/cancelled"
-                    && let Some(cancelled) = Cancelled::parse(notification.params)
-                    && let Some(cancel) = self.in_flight.lock().remove(&cancelled.request_id)
-                {
-                    cancel.cancel();
-                }
-            }
+            Ok(Message::Notification(told)) => self.heed(&told),
             Ok(Message::Response(_)) => {
                 let error = RpcError::invalid_request("a client must not send responses");
                 self.out.say(jsonrpc::error(None, &error)).await;
             }
             Err(rejected) => {
                 self.out.say(jsonrpc::error(rejected.id.as_ref(), &rejected.error)).await;
+            }
+        }
+    }
+
+    /// Cancels a request of the stateless era, if that is what is told.
+    fn heed(&self, told: &Notification<'_>) {
+        if told.method == "notifications/cancelled"
+            && let Some(cancelled) = Cancelled::parse(told.params)
+            && let Some(cancel) = self.in_flight.lock().remove(&cancelled.request_id)
+        {
+            cancel.cancel();
+        }
+    }
+
+    /// Opens the session.
+    async fn initialize(&self, request: &jsonrpc::Request<'_>) {
+        // Whoever is at the other end of the pipe has started this process.
+        let caller = Caller { owner: self.owner.clone(), is_known: true };
+        match self.receiver.handshake(request, &caller) {
+            Ok((peer, answer)) => {
+                self.out.answer(&request.id, answer).await;
+                let session = self.receiver.session(caller, peer, self.session_limits.clone());
+                if let Some(reader) = session.listen() {
+                    self.tracker.spawn(pump(reader, self.out.clone()));
+                }
+                // Only one line at a time is taken, so nobody was quicker.
+                let _ = self.session.set(session);
+            }
+            Err(error) => self.out.answer(&request.id, jsonrpc::error(Some(&request.id), &error)).await,
+        }
+    }
+
+    /// Takes a message of the session.
+    async fn take_in(&self, session: &Arc<Session>, line: &[u8]) {
+        match session.take(line).await {
+            Taken::Noted => {}
+            Taken::Rejected { text, .. } | Taken::Answered { text, .. } => {
+                self.out.say(text).await;
+            }
+            Taken::Works { method: Some(_), reader } => {
+                self.tracker.spawn(pump(reader, self.out.clone()));
+            }
+            Taken::Works { method: None, reader } => {
+                self.tracker.spawn(pump_batch(reader, self.out.clone()));
             }
         }
     }
@@ -170,6 +239,26 @@ impl Out {
             Ok(kept) => self.lines.send(kept).await.is_ok(),
             Err(_) => false,
         }
+    }
+}
+
+/// Carries the messages of a stream to the client.
+async fn pump(mut reader: Reader, out: Out) {
+    while let Some((_, message)) = reader.next().await {
+        if !out.say(message.to_string()).await {
+            break;
+        }
+    }
+}
+
+/// The same for a batch, whose answers go out as one unless something else comes first.
+async fn pump_batch(reader: Reader, out: Out) {
+    match reader.delivery(Duration::MAX).await {
+        Delivery::Answers(answers) if answers.is_empty() => {}
+        Delivery::Answers(answers) => {
+            out.say(format!("[{}]", answers.join(","))).await;
+        }
+        Delivery::Stream(reader) => pump(reader, out).await,
     }
 }
 

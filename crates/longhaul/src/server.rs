@@ -101,8 +101,9 @@ impl Server {
         let mut catalogue = Catalogue::default();
         let mut tools = Vec::with_capacity(self.tools.len());
         for tool in self.tools {
+            let immediate_response = tool.immediate_response.clone();
             let (declaration, engine) = tool.split()?;
-            catalogue.add(declaration)?;
+            catalogue.add(declaration, immediate_response)?;
             tools.push(engine);
         }
         let engine = Engine::start(store, tools, self.engine_limits, Arc::new(SystemChance)).await?;
@@ -241,7 +242,9 @@ impl Listening {
             None => Identity::Everyone(owner("anonymous")),
         };
         let endpoint = Endpoint::new(receiver.clone(), identity, guard, limits.clone());
-        let router = http::router(Arc::new(endpoint));
+        let endpoint = Arc::new(endpoint);
+        tokio::spawn(Arc::clone(&endpoint).tidy(stop.clone()));
+        let router = http::router(Arc::clone(&endpoint));
         let closing = receiver.clone();
         let told = stop.clone();
         tokio::spawn(async move {
@@ -254,6 +257,7 @@ impl Listening {
             () = http::serve(self.listener, router, limits, stop) => Ok(()),
             stopped = stopped(&receiver) => Err(stopped),
         };
+        endpoint.end_sessions().await;
         end(&receiver, before_close).await;
         ended
     }

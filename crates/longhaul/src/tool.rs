@@ -42,6 +42,7 @@ pub struct Tool {
     output_schema: Option<Json>,
     annotations: Annotations,
     task_support: TaskSupport,
+    pub(crate) immediate_response: Option<String>,
     policy: Policy,
     retention: Retention,
     limits: ToolLimits,
@@ -70,6 +71,7 @@ impl Tool {
             output_schema: R::output_schema(),
             annotations: Annotations::default(),
             task_support: TaskSupport::Optional,
+            immediate_response: None,
             policy: Policy::default(),
             retention: Retention::FromCreation(RETENTION_MS),
             limits: ToolLimits::default(),
@@ -123,6 +125,11 @@ impl Tool {
     /// Whether a call becomes a task. By default it does, for clients that can take one.
     pub fn task_support(self, task_support: TaskSupport) -> Self {
         Self { task_support, ..self }
+    }
+
+    /// A sentence for the model to go on with while a task of this tool runs, for clients that hand it on.
+    pub fn immediate_response(self, sentence: impl Into<String>) -> Self {
+        Self { immediate_response: Some(sentence.into()), ..self }
     }
 
     /// What happens to a task whose process died. By default it fails.

@@ -250,11 +250,6 @@ fn methods() -> Vec<Row> {
     rows.push(Row::new("a method too long for a header", request, 400, -32020, Some("1")));
     let empty = Request::rpc(&message(&json!(1), "", json!({})));
     rows.push(Row::new("the empty method", empty, 404, -32601, Some("1")));
-    // The older handshake is told what would work.
-    for params in [json!({ "protocolVersion": "2025-11-25", "capabilities": {} }), json!({})] {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-        rows.push(Row::new(format!("initialize {params}"), Request::post(body.to_string()), 400, -32022, Some("1")));
-    }
     rows
 }
 

@@ -13,6 +13,8 @@ mod events;
 mod local;
 mod process;
 pub(crate) mod raw;
+pub(crate) mod schema;
+pub(crate) mod stateful;
 
 pub(crate) use client::{Answer, Client, TaskView, Trouble, VERSION};
 pub(crate) use events::Events;

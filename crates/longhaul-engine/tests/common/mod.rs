@@ -131,7 +131,8 @@ pub fn call(tool: &str) -> NewCall {
 }
 
 pub fn call_with(tool: &str, input: &str) -> NewCall {
-    NewCall { owner: ada(), tool: tool.into(), input: Json::from_text(input), origin: "test".into(), id: None }
+    let input = Json::from_text(input);
+    NewCall { owner: ada(), tool: tool.into(), input, origin: "test".into(), id: None, retention: None }
 }
 
 pub fn ada() -> Owner {

@@ -12,8 +12,8 @@ use longhaul_task::{Owner, TaskKey, Timestamp};
 use longhaul_wire::ext2026::subscriptions_listen::{Filter, acknowledged, closed, task_changed};
 use longhaul_wire::jsonrpc::RequestId;
 
-use super::tasks::Shown;
 use crate::receiver::Shared;
+use crate::shown::Shown;
 use crate::{Messages, Reply};
 
 pub(super) async fn receive(shared: &Arc<Shared>, owner: &Owner, id: &RequestId, asked: Filter) -> Reply {

@@ -1,13 +1,13 @@
 //! `tasks/get`, `tasks/update`, `tasks/cancel`.
 
 use longhaul_engine::EngineError;
-use longhaul_store::{Snapshot, StoreError};
-use longhaul_task::{Json, Owner, QuestionKey, Refused, TaskId, TaskKey};
-use longhaul_wire::View;
+use longhaul_store::StoreError;
+use longhaul_task::{Json, Owner, QuestionKey, Refused, TaskKey};
 use longhaul_wire::ext2026::{Params, required_task_id, tasks_cancel, tasks_get, tasks_update};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 
 use crate::receiver::Shared;
+use crate::shown::Shown;
 use crate::{Reply, refusal};
 
 pub(super) async fn get(
@@ -61,33 +61,5 @@ pub(super) async fn cancel(
             Ok(Reply::ok(tasks_cancel::answer(id, &shared.server)))
         }
         Err(error) => Err(refusal::of_engine(&error)),
-    }
-}
-
-/// A task and what is shown beside it.
-pub(super) struct Shown {
-    pub(super) snapshot: Snapshot,
-    children: Vec<TaskId>,
-    now: longhaul_task::Timestamp,
-}
-
-impl Shown {
-    pub(super) async fn read(shared: &Shared, key: &TaskKey) -> Result<Self, EngineError> {
-        let snapshot = shared.engine.read(key).await?;
-        let children = match snapshot.task.family.children {
-            0 => Vec::new(),
-            _ => shared.engine.store().children(key).await?,
-        };
-        Ok(Self { snapshot, children, now: shared.engine.now().await? })
-    }
-
-    pub(super) fn view(&self, shared: &Shared) -> View<'_> {
-        View {
-            task: &self.snapshot.task,
-            progress: self.snapshot.progress.as_deref(),
-            children: &self.children,
-            now: self.now,
-            poll_interval_ms: shared.options.poll_interval_ms,
-        }
     }
 }

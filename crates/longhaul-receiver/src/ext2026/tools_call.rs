@@ -86,7 +86,7 @@ impl Round {
     async fn bring_answers(&mut self, call: &tools_call::Call<'_>) -> Result<(), RpcError> {
         if let Some(text) = &call.request_state {
             let now = self.shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
-            let opened = self.shared.seal.open(&self.call_of(), text, now);
+            let opened = self.shared.seal.open_state(&self.call_of(), text, now);
             let forged = || RpcError::invalid_params("`requestState` is not one that this call was given, or too old");
             let state = opened.ok_or_else(forged)?;
             (self.answers, self.task_id) = (state.answered, Some(state.task_id));
@@ -122,6 +122,7 @@ impl Round {
             input,
             origin: Arc::clone(&SHARED_ORIGIN),
             id: self.task_id.clone(),
+            retention: None,
         };
         let task = match (self.shared.engine.create(new).await, self.task_id) {
             // The answer to this very round was lost on its way.
@@ -155,7 +156,7 @@ impl Round {
                 let chance = &**self.shared.engine.chance();
                 let task_id = self.task_id.clone().unwrap_or_else(|| TaskId::mint(now, chance.bits()));
                 let state = State::new(answered, task_id, now);
-                let state = self.shared.seal.close(&self.call_of(), &state, chance);
+                let state = self.shared.seal.close_state(&self.call_of(), &state, chance);
                 let requests: Vec<InputRequest> = questions.into_iter().map(asked).collect();
                 Ok(tools_call::input_required(&self.id, &requests, state.as_deref(), &self.shared.server))
             }

@@ -1,4 +1,4 @@
-//! `/mcp`: one POST, one message.
+//! `/mcp`: one POST, one message. What does not say that it is of the stateless era is part of a session.
 
 use std::sync::Arc;
 
@@ -9,19 +9,32 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use longhaul_receiver::Reply;
-use longhaul_wire::jsonrpc::{self, Message, RpcError};
+use longhaul_receiver::core2025::Caller;
+use longhaul_task::Owner;
+use longhaul_wire::Headers as _;
+use longhaul_wire::ext2026::VERSION;
+use longhaul_wire::jsonrpc::{self, Message, Rejected, RequestId, RpcError};
 
 use super::headers::RequestHeaders;
-use super::{Endpoint, stream};
+use super::{Endpoint, stateful, stream};
 
 pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     if let Err(why) = endpoint.guard.check(&head.headers) {
         return refuse(&endpoint, StatusCode::FORBIDDEN, &RpcError::invalid_request(why));
     }
-    if head.method != Method::POST {
-        let mut response = refuse(&endpoint, StatusCode::METHOD_NOT_ALLOWED, &RpcError::invalid_request(ONLY_POST));
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    let headers = RequestHeaders(&head.headers);
+    // By its header alone: what the newest clients send is looked into only once.
+    let is_stateless = headers.value("mcp-protocol-version") == longhaul_wire::HeaderValue::Once(VERSION.as_bytes());
+    let takes_method = match head.method {
+        Method::POST => true,
+        Method::GET | Method::DELETE => !is_stateless,
+        _ => false,
+    };
+    if !takes_method {
+        let (allow, why) = if is_stateless { ("POST", ONLY_POST) } else { ("GET, POST, DELETE", ONLY_THESE) };
+        let mut response = refuse(&endpoint, StatusCode::METHOD_NOT_ALLOWED, &RpcError::invalid_request(why));
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
         return response;
     }
     let authorization = head.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
@@ -34,6 +47,12 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
             return response;
         }
     };
+    let caller = |owner: Owner| Caller { owner, is_known: endpoint.identity.tells_apart() };
+    match head.method {
+        Method::GET => return stateful::get(&endpoint, &caller(owner), &head.headers).await,
+        Method::DELETE => return stateful::delete(&endpoint, &caller(owner), &head.headers).await,
+        _ => {}
+    }
     if !is_json(&head.headers) {
         let error = RpcError::invalid_request("the Content-Type must be application/json");
         return refuse(&endpoint, StatusCode::UNSUPPORTED_MEDIA_TYPE, &error);
@@ -42,39 +61,48 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
         Ok(body) => body,
         Err(response) => return response,
     };
+    if !is_stateless && !longhaul_receiver::is_stateless(&body) {
+        return stateful::post(&endpoint, &caller(owner), &head.headers, &body).await;
+    }
     match jsonrpc::parse(&body) {
-        Ok(Message::Request(request)) => {
-            let headers = RequestHeaders(&head.headers);
-            match endpoint.receiver.receive(&owner, &request, Some(&headers)).await {
-                Reply::Message { text, status } => {
-                    endpoint.metrics.request(&request.method, status == 200);
-                    let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                    match endpoint.unread.keep(text) {
-                        Ok(text) => json(code, Body::from(Bytes::from(text))),
-                        Err(full) => busy(&request, &full.into()),
-                    }
-                }
-                Reply::Stream(messages) => {
-                    endpoint.metrics.request(&request.method, true);
-                    stream::respond(&endpoint, messages)
+        Ok(Message::Request(request)) => match endpoint.receiver.receive(&owner, &request, Some(&headers)).await {
+            Reply::Message { text, status } => {
+                endpoint.metrics.request(&request.method, status == 200);
+                match endpoint.unread.keep(text) {
+                    Ok(text) => json(code(status), Body::from(Bytes::from(text))),
+                    Err(full) => busy(Some(&request.id), &full.into()),
                 }
             }
-        }
+            Reply::Stream(messages) => {
+                endpoint.metrics.request(&request.method, true);
+                stream::respond(&endpoint, messages)
+            }
+        },
         // Nothing that a client can notify us of means anything on this transport: closing the stream cancels.
         Ok(Message::Notification(_)) => status(StatusCode::ACCEPTED),
         Ok(Message::Response(_)) => {
-            let error = RpcError::invalid_request("a client must not send responses");
-            refuse(&endpoint, StatusCode::BAD_REQUEST, &error)
+            refuse(&endpoint, StatusCode::BAD_REQUEST, &RpcError::invalid_request(NO_RESPONSES))
         }
-        Err(rejected) => {
-            endpoint.metrics.refused();
-            let code = StatusCode::from_u16(rejected.error.http_status()).unwrap_or(StatusCode::BAD_REQUEST);
-            json(code, Body::from(jsonrpc::error(rejected.id.as_ref(), &rejected.error)))
-        }
+        Err(rejected) => reject(&endpoint, &rejected),
     }
 }
 
 const ONLY_POST: &str = "this endpoint takes POST only";
+
+const ONLY_THESE: &str = "this endpoint takes POST, GET and DELETE";
+
+pub(super) const NO_RESPONSES: &str = "a client must not send responses";
+
+/// The refusal of what is no message.
+pub(super) fn reject(endpoint: &Endpoint, rejected: &Rejected) -> Response {
+    endpoint.metrics.refused();
+    json(code(rejected.error.http_status()), Body::from(jsonrpc::error(rejected.id.as_ref(), &rejected.error)))
+}
+
+/// The status that goes with an answer.
+pub(super) fn code(status: u16) -> StatusCode {
+    StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
 
 /// The whole body, if it is not too large and comes in time.
 async fn read(endpoint: &Arc<Endpoint>, mut body: Body) -> Result<Bytes, Response> {
@@ -120,26 +148,26 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// A refusal of something that is not known to be a request.
-fn refuse(endpoint: &Endpoint, code: StatusCode, error: &RpcError) -> Response {
+pub(super) fn refuse(endpoint: &Endpoint, code: StatusCode, error: &RpcError) -> Response {
     endpoint.metrics.refused();
     json(code, Body::from(jsonrpc::error(None, error)))
 }
 
 /// A refusal of a request that may be made again in a moment.
-fn busy(request: &jsonrpc::Request<'_>, error: &RpcError) -> Response {
-    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, Body::from(jsonrpc::error(Some(&request.id), error)));
+pub(super) fn busy(id: Option<&RequestId>, error: &RpcError) -> Response {
+    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, Body::from(jsonrpc::error(id, error)));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
-fn json(code: StatusCode, body: Body) -> Response {
+pub(super) fn json(code: StatusCode, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = code;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-fn status(code: StatusCode) -> Response {
+pub(super) fn status(code: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = code;
     response

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
@@ -29,13 +29,16 @@ pub(super) fn respond(endpoint: &Arc<Endpoint>, messages: Box<dyn Messages>) -> 
         Some((Ok::<_, Infallible>(event), receiver))
     });
     let mut response = Response::new(Body::from_stream(events));
-    *response.status_mut() = StatusCode::OK;
-    let headers = response.headers_mut();
+    set_headers(response.headers_mut());
+    response
+}
+
+/// The headers of every stream of events.
+pub(super) fn set_headers(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Proxies that buffer would hold events back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
 }
 
 /// Carries messages to the response until one side has had enough.

@@ -1,0 +1,148 @@
+//! Tools that tests can steer, and a server that offers them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul::{
+    Content, Ctx, Failure, Filled, Form, JsonSchema, Limits, NoArgs, Sampling, Server, SessionLimits, TaskSupport,
+    Tokens, Tool, ToolResult,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::support::Local;
+use crate::support::stateful::Stateful;
+
+/// Where handlers wait until a test lets them go on.
+#[derive(Clone)]
+pub(crate) struct Door(Arc<Semaphore>);
+
+impl Door {
+    pub(crate) fn closed() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    /// Lets so many pass.
+    pub(crate) fn open(&self, times: usize) {
+        self.0.add_permits(times);
+    }
+
+    async fn pass(&self) {
+        self.0.acquire().await.expect("an open semaphore").forget();
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Text {
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+#[derive(serde::Serialize, Deserialize, JsonSchema)]
+struct Named {
+    name: String,
+}
+
+async fn ask_name(ctx: &mut Ctx) -> Result<String, Failure> {
+    Ok(match ctx.ask("name", Form::<Name>::new("What is your name?")).await? {
+        Filled::Accepted(Name { name }) => name,
+        Filled::Declined => "nobody".into(),
+        Filled::Dismissed => "somebody".into(),
+    })
+}
+
+async fn greet(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
+    Ok(format!("Hello, {}!", ask_name(&mut ctx).await?))
+}
+
+async fn ask_model(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
+    Ok(ctx.ask("model", Sampling::new("Say something.").tokens_max(10)).await?.text())
+}
+
+/// The tools, and the door at which `wait` and `steps` wait.
+pub(crate) fn tools(door: &Door) -> Vec<Tool> {
+    let (at_wait, at_steps) = (door.clone(), door.clone());
+    vec![
+        Tool::new("echo", |_: Ctx, Text { text }| async move { Ok(text) }).immediate_response("It is being echoed."),
+        Tool::new("fail", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::tool(text)) }),
+        Tool::new("break", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::protocol(-32_001, &text)) }),
+        Tool::new("wait", move |ctx: Ctx, _: NoArgs| {
+            let door = at_wait.clone();
+            async move {
+                tokio::select! {
+                    () = door.pass() => Ok("waited"),
+                    () = ctx.cancelled() => Err(Failure::tool("stopped")),
+                }
+            }
+        }),
+        // Says how far it is before each pass through the door.
+        Tool::new("steps", move |mut ctx: Ctx, _: NoArgs| {
+            let door = at_steps.clone();
+            async move {
+                for step in 1..=3_u32 {
+                    ctx.progress(step.into(), Some(3.0), &format!("step {step}")).await?;
+                    door.pass().await;
+                }
+                Ok("three steps")
+            }
+        }),
+        Tool::new("greet", greet),
+        Tool::new("ask_model", ask_model),
+        Tool::new("ask_first", |_: Ctx, Named { name }| async move { Ok(format!("Hello, {name}, from a task!")) })
+            .ask_first(|mut ctx: Ctx, _: NoArgs| async move { Ok(Named { name: ask_name(&mut ctx).await? }) }),
+        Tool::new("only_task", |_: Ctx, _: NoArgs| async move { Ok("a task") }).task_support(TaskSupport::Required),
+        Tool::new("never_task", |_: Ctx, _: NoArgs| async move { Ok("no task") }).task_support(TaskSupport::Forbidden),
+        Tool::new("link", |_: Ctx, _: NoArgs| async move {
+            Ok(ToolResult::new().with(Content::resource_link("file:///a", "a", None)))
+        }),
+    ]
+}
+
+/// A server with these tools that everybody on this machine may use.
+pub(crate) fn server(door: &Door) -> Server {
+    Server::new("test").tools(tools(door)).poll_interval_ms(50)
+}
+
+pub(crate) async fn start() -> (Local, Door) {
+    let door = Door::closed();
+    (Local::start(server(&door)).await, door)
+}
+
+/// A server that knows Ada and Bob.
+pub(crate) fn with_tokens(door: &Door) -> Server {
+    let lines: Vec<String> = ["ada", "bob"]
+        .iter()
+        .map(|name| Tokens::line(&longhaul::Owner::parse(name).unwrap(), &format!("{name}-secret")))
+        .collect();
+    server(door).tokens(Tokens::parse(&lines.join("\n")).unwrap())
+}
+
+/// A client of Ada's, or Bob's.
+pub(crate) fn known(server: &Local, name: &str) -> Stateful {
+    let mut client = Stateful::new(server.address);
+    client.token = Some(format!("{name}-secret"));
+    client
+}
+
+/// What a client declares that fills in forms.
+pub(crate) fn forms() -> Value {
+    json!({ "elicitation": {} })
+}
+
+/// The answer of somebody who fills in a name.
+pub(crate) fn named(name: &str) -> Value {
+    json!({ "action": "accept", "content": { "name": name } })
+}
+
+/// Limits for sessions that do not last.
+pub(crate) fn limits(session: SessionLimits) -> Limits {
+    Limits { session, ..Limits::default() }
+}
+
+/// So short that it is over when somebody looks.
+pub(crate) const SHORT: Duration = Duration::from_millis(1);

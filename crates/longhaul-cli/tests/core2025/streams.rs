@@ -1,0 +1,174 @@
+use longhaul::SessionLimits;
+use serde_json::json;
+
+use crate::kit::{Door, SHORT, forms, limits, named, server, start};
+use crate::support::Local;
+use crate::support::stateful::Stateful;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_connection_broke_goes_on_and_is_resumed_where_it_was() {
+    let (server, door) = start().await;
+    let client = Stateful::open(server.address, forms()).await;
+    let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": "p" } });
+    let mut call = client.send("tools/call", params).await;
+    let first = call.must_next().await;
+    assert_eq!(first["params"]["progress"], 1.0);
+    let last_event = call.last_event.clone().unwrap();
+    drop(call);
+    door.open(3);
+    let mut resumed = client.listen(Some(&last_event)).await;
+    let messages = resumed.rest().await;
+    let (answer, said) = messages.split_last().unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "three steps");
+    let steps: Vec<f64> = said.iter().map(|told| told["params"]["progress"].as_f64().unwrap()).collect();
+    assert!(steps.iter().all(|step| *step > 1.0), "what was seen is not sent again: {steps:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_can_be_resumed_again_and_again_before_anything_was_said() {
+    let (server, _) = start().await;
+    let client = Stateful::open(server.address, forms()).await;
+    let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+    let before = call.begun().await;
+    drop(call);
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let mut resumed = client.listen(Some(&before)).await;
+        let question = resumed.next_of("elicitation/create").await;
+        ids.push((question["id"].clone(), resumed.last_event.clone().unwrap()));
+    }
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "the same message under the same number: {ids:?}");
+    let mut resumed = client.listen(Some(&ids[0].1)).await;
+    client.respond(&json!({ "id": ids[0].0 }), named("Ada")).await;
+    assert_eq!(resumed.last().await["result"]["content"][0]["text"], "Hello, Ada!");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_to_listen_on_is_resumed_and_an_unknown_one_begun_anew() {
+    let (server, door) = start().await;
+    let client = Stateful::open(server.address, forms()).await;
+    let mut listening = client.listen(None).await;
+    let begun = listening.begun().await;
+    drop(listening);
+    let mut resumed = client.listen(Some(&begun)).await;
+    assert_eq!(resumed.begun().await, begun, "the same stream");
+    let id = client.create("wait", json!({})).await;
+    for unknown in ["0000000000000000.7", "nonsense", "x.y", ""] {
+        let mut listening = client.listen(Some(unknown)).await;
+        assert_ne!(listening.begun().await, begun);
+    }
+    drop(resumed);
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    door.open(1);
+    let told = listening.next_of("notifications/tasks/status").await;
+    assert_eq!(told["params"]["taskId"], json!(id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_goes_to_one_stream_only_the_newest() {
+    let (server, _) = start().await;
+    let client = Stateful::open(server.address, forms()).await;
+    let mut old = client.listen(None).await;
+    old.begun().await;
+    let mut new = client.listen(None).await;
+    new.begun().await;
+    let id = client.create("greet", json!({})).await;
+    let question = new.next_of("elicitation/create").await;
+    client.respond(&question, named("Ada")).await;
+    let end = loop {
+        let told = new.next_of("notifications/tasks/status").await;
+        if told["params"]["status"] == "completed" {
+            break told;
+        }
+    };
+    assert_eq!(end["params"]["taskId"], json!(id));
+    assert_eq!(client.http("DELETE", &[], "").await.status, 204);
+    assert_eq!(old.rest().await, Vec::<serde_json::Value>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_too_many_streams_to_listen_on_the_oldest_ends() {
+    let session = SessionLimits { listening_max: 2, ..SessionLimits::default() };
+    let server = Local::start(server(&Door::closed()).limits(limits(session))).await;
+    let client = Stateful::open(server.address, forms()).await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        let mut stream = client.listen(None).await;
+        stream.begun().await;
+        streams.push(stream);
+    }
+    assert!(streams[0].next().await.is_none());
+    let id = client.create("greet", json!({})).await;
+    let question = streams[2].next_of("elicitation/create").await;
+    assert!(question["params"]["_meta"].to_string().contains(&id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
+    let session = SessionLimits { broken_time_max: SHORT, ..SessionLimits::default() };
+    let server = Local::start(server(&Door::closed()).limits(limits(session))).await;
+    let client = Stateful::open(server.address, forms()).await;
+    let message = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
+    let mut call = client.post(message.to_string()).await;
+    let begun = call.begun().await;
+    call.next_of("elicitation/create").await;
+    drop(call);
+    // Its ID is free once it is given up.
+    crate::support::in_time("the end of a call that nobody waits for", async {
+        loop {
+            let mut again = client.post(message.to_string()).await;
+            if again.is_stream() {
+                break;
+            }
+            assert!(again.last().await["error"]["message"].as_str().unwrap().contains("still under way"));
+        }
+    })
+    .await;
+    let mut fresh = client.listen(Some(&begun)).await;
+    assert_ne!(fresh.begun().await, begun);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_of_a_stream_is_bounded() {
+    let session = SessionLimits { kept_messages_max: 2, ..SessionLimits::default() };
+    let server = Local::start(server(&Door::closed()).limits(limits(session))).await;
+    let client = Stateful::open(server.address, forms()).await;
+    let mut listening = client.listen(None).await;
+    let begun = listening.begun().await;
+    for _ in 0..2 {
+        let id = client.create("greet", json!({})).await;
+        let question = listening.next_of("elicitation/create").await;
+        client.respond(&question, named("Ada")).await;
+        client.until(&id, "completed").await;
+    }
+    let newest = loop {
+        let told = listening.next_of("notifications/tasks/status").await;
+        if told["params"]["status"] == "completed" {
+            break listening.last_event.clone().unwrap();
+        }
+    };
+    drop(listening);
+    let mut resumed = client.listen(Some(&newest)).await;
+    assert_eq!(resumed.begun().await, newest);
+    drop(resumed);
+    let mut fresh = client.listen(Some(&begun)).await;
+    let stream = |event: &str| event.split('.').next().unwrap().to_owned();
+    assert_ne!(stream(&fresh.begun().await), stream(&begun), "the beginning is not kept any more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_ends_its_streams() {
+    let (server, _) = start().await;
+    let client = Stateful::open(server.address, forms()).await;
+    let id = client.create("greet", json!({})).await;
+    client.until(&id, "input_required").await;
+    let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
+    waiting.next_of("elicitation/create").await;
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    server.tell_to_stop();
+    listening.rest().await;
+    assert_eq!(waiting.last().await["error"]["data"]["code"], "DRAINING");
+    server.stop().await;
+}

@@ -1,0 +1,348 @@
+//! One stream of messages to a client: the answer to what it sent, or what it opened to listen.
+//!
+//! A stream outlives its connection. What was said is kept for a while, within limits, so that whoever lost the
+//! connection goes on where it broke; what comes meanwhile waits there.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::SessionLimits;
+
+/// A stream of messages, numbered from one.
+pub(crate) struct Channel {
+    id: u64,
+    limits: SessionLimits,
+    state: Mutex<State>,
+    /// Wakes the reader.
+    news: Notify,
+    /// Wakes whoever waits for the reader.
+    taken: Notify,
+    /// The stream is over, whatever was still to come.
+    closed: CancellationToken,
+    /// Called when it can be heard from now on, or no longer.
+    moved: Box<dyn Fn() + Send + Sync>,
+}
+
+struct State {
+    kept: VecDeque<Said>,
+    /// The number of the first message that is kept.
+    first: u64,
+    bytes: usize,
+    /// How many responses are still to come; a stream that was opened to listen has none and does not end by itself.
+    awaited: Option<usize>,
+    is_closed: bool,
+    /// Which reader is the present one.
+    reader: u64,
+    /// The number of the message that it takes next.
+    next: u64,
+    /// Since when nobody reads.
+    alone_since: Option<Instant>,
+    /// A reader has got to the end.
+    is_drained: bool,
+    /// Its messages went out one by one, under numbers that a client can come back with.
+    is_streamed: bool,
+}
+
+struct Said {
+    text: Arc<str>,
+    is_response: bool,
+}
+
+impl State {
+    fn is_over(&self) -> bool {
+        self.is_closed || self.awaited == Some(0)
+    }
+
+    fn end(&self) -> u64 {
+        self.first + self.kept.len() as u64
+    }
+
+    fn push(&mut self, text: &str, is_response: bool, limits: &SessionLimits) {
+        self.bytes += text.len();
+        self.kept.push_back(Said { text: text.into(), is_response });
+        self.trim(limits);
+    }
+
+    /// Lets go of what is past the limits, but of nothing that a present reader has not had yet.
+    fn trim(&mut self, limits: &SessionLimits) {
+        while (self.kept.len() > limits.kept_messages_max || self.bytes > limits.kept_bytes_max)
+            && (self.first < self.next || self.alone_since.is_some())
+            && let Some(said) = self.kept.pop_front()
+        {
+            self.bytes -= said.text.len();
+            self.first += 1;
+        }
+    }
+}
+
+impl Channel {
+    /// The stream that carries so many responses, or one to listen on.
+    pub(super) fn new(id: u64, awaited: Option<usize>, limits: &SessionLimits) -> Self {
+        Self {
+            id,
+            limits: limits.clone(),
+            state: Mutex::new(State {
+                kept: VecDeque::new(),
+                first: 1,
+                bytes: 0,
+                awaited,
+                is_closed: false,
+                reader: 0,
+                next: 1,
+                alone_since: None,
+                is_drained: false,
+                is_streamed: awaited.is_none(),
+            }),
+            news: Notify::new(),
+            taken: Notify::new(),
+            closed: CancellationToken::new(),
+            moved: Box::new(|| ()),
+        }
+    }
+
+    /// The same, which tells when it can be heard and when no longer.
+    pub(super) fn tells(mut self, moved: impl Fn() + Send + Sync + 'static) -> Self {
+        self.moved = Box::new(moved);
+        self
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Says something, when its reader has kept up with what was said before; says whether the stream was still there.
+    pub(super) async fn say(&self, text: String) -> bool {
+        loop {
+            let taken = self.taken.notified();
+            tokio::pin!(taken);
+            taken.as_mut().enable();
+            {
+                let mut state = self.state.lock();
+                if state.is_over() {
+                    return false;
+                }
+                let unread = state.end().saturating_sub(state.next);
+                if state.alone_since.is_some() || unread < self.limits.unread_messages_max as u64 {
+                    state.push(&text, false, &self.limits);
+                    break;
+                }
+            }
+            taken.await;
+        }
+        self.news.notify_waiters();
+        true
+    }
+
+    /// Says something that need not be heard, if it can be said at once.
+    pub(super) fn mention(&self, text: &str) {
+        let mut state = self.state.lock();
+        if !state.is_over() && state.alone_since.is_none() {
+            state.push(text, false, &self.limits);
+            drop(state);
+            self.news.notify_waiters();
+        }
+    }
+
+    /// Answers one of the requests that it carries; with nothing, when that was cancelled.
+    pub(super) fn respond(&self, text: Option<&str>) {
+        let mut state = self.state.lock();
+        if !state.is_over() {
+            if let Some(text) = text {
+                state.push(text, true, &self.limits);
+            }
+            state.awaited = state.awaited.map(|awaited| awaited.saturating_sub(1));
+        }
+        let is_over = state.is_over();
+        drop(state);
+        self.news.notify_waiters();
+        if is_over {
+            (self.moved)();
+        }
+    }
+
+    /// Ends it, whatever was still to come.
+    pub(super) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.closed.cancel();
+        self.news.notify_waiters();
+        self.taken.notify_waiters();
+        (self.moved)();
+    }
+
+    /// Resolves when it was closed before its end.
+    pub(super) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Whether somebody hears what is said now.
+    pub(super) fn is_heard(&self) -> bool {
+        let state = self.state.lock();
+        !state.is_over() && state.alone_since.is_none()
+    }
+
+    /// Whether nobody has been reading for so long.
+    pub(super) fn is_left_for(&self, time: Duration) -> bool {
+        self.state.lock().alone_since.is_some_and(|since| since.elapsed() >= time)
+    }
+
+    /// Whether a reader has got to the end, so that nobody can come back for more.
+    pub(super) fn is_done(&self) -> bool {
+        let state = self.state.lock();
+        state.is_drained && !state.is_streamed
+    }
+
+    /// Resolves when everything was handed over, or nobody is there to take it.
+    pub(super) async fn handed_over(&self) {
+        loop {
+            let taken = self.taken.notified();
+            tokio::pin!(taken);
+            taken.as_mut().enable();
+            {
+                let state = self.state.lock();
+                if state.is_drained || state.is_closed || state.alone_since.is_some() {
+                    return;
+                }
+            }
+            taken.await;
+        }
+    }
+
+    /// Begins to read after the message of that number; `None` when what comes next is not there any more, or not yet.
+    /// Another reader ends.
+    pub(super) fn read_after(self: &Arc<Self>, number: u64) -> Option<Reader> {
+        let reader = {
+            let mut state = self.state.lock();
+            let next = number.checked_add(1)?;
+            if state.is_closed || next < state.first || next > state.end() {
+                return None;
+            }
+            state.reader += 1;
+            state.next = next;
+            state.alone_since = None;
+            Reader { channel: Arc::clone(self), number: state.reader }
+        };
+        self.news.notify_waiters();
+        (self.moved)();
+        Some(reader)
+    }
+}
+
+/// Reads a stream.
+pub struct Reader {
+    channel: Arc<Channel>,
+    number: u64,
+}
+
+/// How the messages of a stream go out.
+pub enum Delivery {
+    /// They are answers and nothing else, and all of them are here.
+    Answers(Vec<Arc<str>>),
+    /// One after the other.
+    Stream(Reader),
+}
+
+impl Reader {
+    /// The next message and its number; none after the last. Whoever asks has dealt with the one before.
+    pub async fn next(&mut self) -> Option<(u64, Arc<str>)> {
+        let channel = &self.channel;
+        loop {
+            let news = channel.news.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            {
+                let mut state = channel.state.lock();
+                if state.reader != self.number {
+                    return None;
+                }
+                let place = usize::try_from(state.next - state.first).unwrap_or(usize::MAX);
+                if let Some(said) = state.kept.get(place) {
+                    let text = Arc::clone(&said.text);
+                    let number = state.next;
+                    state.next += 1;
+                    state.trim(&channel.limits);
+                    drop(state);
+                    channel.taken.notify_waiters();
+                    return Some((number, text));
+                }
+                if state.is_over() {
+                    state.is_drained = true;
+                    drop(state);
+                    channel.taken.notify_waiters();
+                    return None;
+                }
+            }
+            news.await;
+        }
+    }
+
+    /// Decides how the messages go out: all at once, if there are only answers and they come soon.
+    pub async fn delivery(self, patience: Duration) -> Delivery {
+        match tokio::time::timeout(patience, self.only_answers()).await {
+            Ok(Some(answers)) => Delivery::Answers(answers),
+            Ok(None) | Err(_) => {
+                self.channel.state.lock().is_streamed = true;
+                Delivery::Stream(self)
+            }
+        }
+    }
+
+    async fn only_answers(&self) -> Option<Vec<Arc<str>>> {
+        let channel = &self.channel;
+        loop {
+            let news = channel.news.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            {
+                let mut state = channel.state.lock();
+                if state.kept.iter().any(|said| !said.is_response) {
+                    return None;
+                }
+                if state.is_over() {
+                    state.is_drained = true;
+                    state.next = state.end();
+                    let answers = state.kept.iter().map(|said| Arc::clone(&said.text)).collect();
+                    drop(state);
+                    channel.taken.notify_waiters();
+                    return Some(answers);
+                }
+            }
+            news.await;
+        }
+    }
+
+    /// The number of the last message that it has had, or was said to have had.
+    pub fn seen(&self) -> u64 {
+        self.channel.state.lock().next.saturating_sub(1)
+    }
+
+    /// What the messages' numbers count within.
+    pub fn stream(&self) -> u64 {
+        self.channel.id
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        {
+            let mut state = self.channel.state.lock();
+            if state.reader != self.number {
+                return;
+            }
+            state.alone_since = Some(Instant::now());
+            state.trim(&self.channel.limits);
+        }
+        self.channel.taken.notify_waiters();
+        (self.channel.moved)();
+    }
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("stream", &self.channel.id).finish_non_exhaustive()
+    }
+}

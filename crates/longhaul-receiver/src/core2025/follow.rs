@@ -1,0 +1,146 @@
+//! What a client hears of its tasks without asking: status, progress, questions. Pushes carry state, not a log: whoever
+//! begins to listen gets the newest, and the end is always told.
+
+use std::sync::Arc;
+
+use longhaul_store::Snapshot;
+use longhaul_task::{TaskKey, Timestamp};
+use longhaul_wire::core2025::{Related, progress, tasks_status};
+use longhaul_wire::jsonrpc::RequestId;
+use tokio::sync::Notify;
+
+use super::channel::Channel;
+use super::questions::Open;
+use super::session::Session;
+use crate::shown::Shown;
+
+/// How many tasks that ended unheard are told of when the client listens again.
+const UNTOLD_MAX: usize = 100;
+
+/// One task that a session follows.
+pub(super) struct Follow {
+    look_again: Notify,
+}
+
+impl Follow {
+    /// Has it look where the client listens now.
+    pub(super) fn nudge(&self) {
+        self.look_again.notify_one();
+    }
+}
+
+/// What a client knows of a task.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    revision: u64,
+    /// When the progress that it heard of was said, and how far that was.
+    said_at: Option<Timestamp>,
+    done: Option<f64>,
+    /// Under which name it wants to hear of progress.
+    pub(super) token: Option<RequestId>,
+}
+
+impl Told {
+    /// All of this.
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        let said_at = snapshot.progress.as_ref().map(|progress| progress.at);
+        Self { revision: snapshot.task.revision, said_at, ..Self::default() }
+    }
+}
+
+impl Session {
+    /// The client has made a task or looked at one that goes on: from now on it hears of it, and is the one to be asked.
+    pub(super) fn attend(self: &Arc<Self>, key: &TaskKey, told: Told) {
+        let mut follows = self.follows.lock();
+        if let Some(follow) = follows.get(&key.id) {
+            if self.shared.asked.lock().insert(key.clone(), self.nonce) != Some(self.nonce) {
+                follow.nudge();
+            }
+            return;
+        }
+        if follows.len() >= self.limits.followed_max || self.ended.is_cancelled() {
+            return;
+        }
+        self.shared.asked.lock().insert(key.clone(), self.nonce);
+        let follow = Arc::new(Follow { look_again: Notify::new() });
+        follows.insert(key.id.clone(), Arc::clone(&follow));
+        self.shared.tracker.spawn(run(Arc::clone(self), key.clone(), follow, told));
+    }
+}
+
+/// Follows one task until it or the session has ended.
+async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told: Told) {
+    let shared = Arc::clone(&session.shared);
+    let mut watch = shared.engine.watch(&key);
+    let mut open = Open::default();
+    // A task that is gone has nothing more to say.
+    while let Ok(shown) = Shown::read(&shared, &key).await {
+        let task = &shown.snapshot.task;
+        let outlet = session.outlet(&key.id);
+        let is_heard = match &outlet {
+            Some(outlet) => tell(outlet, &session, &shown, &mut told).await,
+            None => false,
+        };
+        let asks = shared.asked.lock().get(&key) == Some(&session.nonce);
+        open.keep_up(&session, task, outlet.as_ref().filter(|_| asks));
+        if task.is_settled() {
+            if !is_heard {
+                let mut untold = session.untold.lock();
+                untold.push_back(key.clone());
+                if untold.len() > UNTOLD_MAX {
+                    untold.pop_front();
+                }
+            }
+            break;
+        }
+        tokio::select! {
+            () = watch.changed() => {}
+            () = follow.look_again.notified() => {}
+            () = session.ended.cancelled() => break,
+        }
+    }
+    session.follows.lock().remove(&key.id);
+    let mut asked = shared.asked.lock();
+    if asked.get(&key) == Some(&session.nonce) {
+        asked.remove(&key);
+    }
+}
+
+/// Says on a stream what the client does not know yet; says whether that was possible.
+async fn tell(outlet: &Channel, session: &Session, shown: &Shown, told: &mut Told) -> bool {
+    let Snapshot { task, progress: said } = &shown.snapshot;
+    if let (Some(token), Some(said)) = (&told.token, said)
+        && told.said_at != Some(said.at)
+        && told.done.is_none_or(|done| said.done > done)
+    {
+        if !outlet.say(progress::notification(token, said, Some(Related::to(task)))).await {
+            return false;
+        }
+        told.said_at = Some(said.at);
+        told.done = Some(said.done);
+    }
+    if told.revision != task.revision {
+        if !outlet.say(tasks_status::notification(&shown.view(&session.shared))).await {
+            return false;
+        }
+        told.revision = task.revision;
+    }
+    true
+}
+
+/// Tells on a new stream how those tasks ended that ended while nobody listened.
+pub(super) fn tell_untold(session: &Arc<Session>, channel: &Arc<Channel>) {
+    let untold = std::mem::take(&mut *session.untold.lock());
+    if untold.is_empty() {
+        return;
+    }
+    let tracker = session.shared.tracker.clone();
+    let (session, channel) = (Arc::clone(session), Arc::clone(channel));
+    tracker.spawn(async move {
+        for key in untold {
+            if let Ok(shown) = Shown::read(&session.shared, &key).await {
+                channel.say(tasks_status::notification(&shown.view(&session.shared))).await;
+            }
+        }
+    });
+}

@@ -1,0 +1,334 @@
+//! Questions to the client: requests of ours on a stream that it hears, and what comes back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::BoxFuture;
+use longhaul_engine::{EngineError, OpenQuestion, Requestor, Stop, not_answered};
+use longhaul_store::StoreError;
+use longhaul_task::{Json, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
+use longhaul_wire::Cancelled;
+use longhaul_wire::core2025::question::{self, Asking, Reply};
+use longhaul_wire::core2025::{Related, requestor as wire};
+use longhaul_wire::jsonrpc::{RequestId, Response, RpcError};
+use longhaul_wire::question::check_parts;
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::channel::Channel;
+use super::requestor;
+use super::session::Session;
+
+/// How often a question is asked again because the answer did not fit.
+pub(super) const ASKED_MAX: usize = 3;
+
+/// For how long a client is asked to keep a task that it makes of a question.
+const REMOTE_TASK_MS: u64 = 60 * 60 * 1_000;
+
+/// What a client responded with.
+pub(super) type Outcome = Result<Box<RawValue>, RpcError>;
+
+/// Where a response goes.
+pub(super) type Answered = oneshot::Sender<Outcome>;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// The client said no.
+    Refused(RpcError),
+    /// Its answers do not fit.
+    Unfit(String),
+    /// It waits for too many responses of this client already.
+    TooMany,
+    /// The session, or the stream, is over.
+    Gone,
+}
+
+impl From<Unanswered> for Stop {
+    fn from(why: Unanswered) -> Self {
+        match why {
+            Unanswered::Refused(error) => Self::NotAnswered(error.message.into_owned()),
+            Unanswered::Unfit(why) => Self::BadAnswer(why),
+            Unanswered::TooMany => Self::NotAnswered("it has too many questions to answer".into()),
+            Unanswered::Gone => Self::NotAnswered("its session is over".into()),
+        }
+    }
+}
+
+/// On which stream a question, and what belongs to it, is put.
+pub(super) enum Place {
+    /// On that of the call that asks.
+    Call(Arc<Channel>),
+    /// Wherever the client hears of this task.
+    Task(TaskId),
+}
+
+impl Place {
+    /// The stream, once there is one.
+    pub(super) async fn outlet(&self, session: &Session) -> Result<Arc<Channel>, Unanswered> {
+        let id = match self {
+            Self::Call(channel) => return Ok(Arc::clone(channel)),
+            Self::Task(id) => id,
+        };
+        let mut moves = session.moves.subscribe();
+        loop {
+            if let Some(outlet) = session.outlet(id) {
+                return Ok(outlet);
+            }
+            tokio::select! {
+                changed = moves.changed() => changed.map_err(|_| Unanswered::Gone)?,
+                () = session.ended.cancelled() => return Err(Unanswered::Gone),
+            }
+        }
+    }
+}
+
+/// A request of ours that waits for its response. Whoever drops it takes it back.
+pub(super) struct Sent {
+    session: Arc<Session>,
+    channel: Arc<Channel>,
+    id: RequestId,
+    response: Option<oneshot::Receiver<Outcome>>,
+    /// Whether the client is told when it is taken back. What may become a task there is cancelled as a task.
+    tells: bool,
+}
+
+impl Session {
+    /// Sends a request on a stream.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        channel: &Arc<Channel>,
+        tells: bool,
+        write: impl FnOnce(&RequestId) -> String,
+    ) -> Result<Sent, Unanswered> {
+        let id = self.next_id();
+        let (answered, response) = oneshot::channel();
+        {
+            let mut asking = self.asking.lock();
+            if asking.len() >= self.limits.asking_max {
+                return Err(Unanswered::TooMany);
+            }
+            asking.insert(id.clone(), answered);
+        }
+        let text = write(&id);
+        let sent =
+            Sent { session: Arc::clone(self), channel: Arc::clone(channel), id, response: Some(response), tells };
+        if self.ended.is_cancelled() || !channel.say(text).await {
+            return Err(Unanswered::Gone);
+        }
+        Ok(sent)
+    }
+
+    /// Takes the response to a request of ours. One to a request that is not under way is ignored.
+    pub(super) fn answered(&self, response: &Response<'_>) {
+        let Some(waiting) = response.id.as_ref().and_then(|id| self.asking.lock().remove(id)) else { return };
+        let outcome = match &response.outcome {
+            Ok(result) => Ok((*result).to_owned()),
+            Err(error) => Err(error.clone()),
+        };
+        // Whoever asked may have gone just now.
+        let _ = waiting.send(outcome);
+    }
+}
+
+impl Sent {
+    pub(super) async fn response(mut self) -> Result<Outcome, Unanswered> {
+        let Some(response) = self.response.as_mut() else { return Err(Unanswered::Gone) };
+        let outcome = response.await;
+        self.response = None;
+        outcome.map_err(|_| Unanswered::Gone)
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let Some(response) = self.response.take() else { return };
+        if !self.tells {
+            return requestor::cancel_what_it_makes(&self.session, self.id.clone(), response);
+        }
+        if self.session.asking.lock().remove(&self.id).is_some() {
+            let cancelled = Cancelled { request_id: self.id.clone(), reason: Some("The answer is not needed.".into()) };
+            self.channel.mention(&cancelled.notification());
+        }
+    }
+}
+
+/// A question on its way.
+pub(super) struct Put {
+    pub(super) key: String,
+    pub(super) kind: QuestionKind,
+    pub(super) params: Json,
+    /// The task that asks, and its parent.
+    pub(super) related: Option<(TaskId, Option<TaskId>)>,
+    pub(super) place: Place,
+}
+
+impl Put {
+    pub(super) fn asking(&self, as_task_ms: Option<u64>) -> Asking<'_> {
+        let related = self.related.as_ref().map(|(task_id, parent)| Related { task_id, parent: parent.as_ref() });
+        Asking { key: &self.key, kind: self.kind, params: &self.params, related, as_task_ms }
+    }
+}
+
+/// Puts a question to the client, first on this stream, and comes back with an answer that fits. `taken` is set when the
+/// client has made a task of it: then it need not be asked again, whatever becomes of the stream.
+pub(super) async fn put(
+    session: &Arc<Session>,
+    put: &Put,
+    first: Arc<Channel>,
+    taken: &AtomicBool,
+) -> Result<Json, Unanswered> {
+    let mut channel = first;
+    let mut why = String::new();
+    let as_task_ms = session.peer.can_run_as_task(put.kind).then_some(REMOTE_TASK_MS);
+    for _ in 0..ASKED_MAX {
+        let asking = put.asking(as_task_ms);
+        let sent = session.send(&channel, as_task_ms.is_none(), |id| question::request(id, &asking, session.peer));
+        let outcome = sent.await?.response().await?;
+        let mut reply = question::reply(&asking, as_ref(&outcome));
+        let result;
+        if let Reply::Task(task) = reply {
+            taken.store(true, Ordering::Relaxed);
+            result = requestor::result(session, &put.place, task).await?;
+            taken.store(false, Ordering::Relaxed);
+            reply = question::reply(&put.asking(None), as_ref(&result));
+        }
+        match reply {
+            Reply::Answer(answer) => return Ok(answer),
+            Reply::Refused(error) => return Err(Unanswered::Refused(error)),
+            Reply::Unfit(wrong) => why = wrong.to_string(),
+            Reply::Task(wire::RemoteTask { id, .. }) => why = format!("it is a task again, {id}"),
+        }
+        channel = put.place.outlet(session).await?;
+    }
+    Err(Unanswered::Unfit(why))
+}
+
+pub(super) fn as_ref(outcome: &Outcome) -> Result<&RawValue, RpcError> {
+    outcome.as_deref().map_err(Clone::clone)
+}
+
+/// The client of an ordinary call: it is asked on the stream of its call.
+pub(super) struct Client {
+    pub(super) session: Arc<Session>,
+    pub(super) channel: Arc<Channel>,
+}
+
+impl Requestor for Client {
+    fn can_answer(&self, kind: QuestionKind, params: &Json) -> bool {
+        self.session.peer.can_answer(kind, params)
+    }
+
+    fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String> {
+        let answer: &RawValue = serde_json::from_str(answer.as_str()).map_err(|error| error.to_string())?;
+        check_parts("", kind, params, answer).map_err(|wrong| wrong.to_string())
+    }
+
+    fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, Stop>>> {
+        Some(Box::pin(async move {
+            let OpenQuestion { key, kind, params } = question;
+            let place = Place::Call(Arc::clone(&self.channel));
+            let question = Put { key, kind, params, related: None, place };
+            let taken = AtomicBool::new(false);
+            Ok(put(&self.session, &question, Arc::clone(&self.channel), &taken).await?)
+        }))
+    }
+}
+
+/// The open questions of one task, as far as they were put to this client.
+#[derive(Default)]
+pub(super) struct Open {
+    by_key: HashMap<QuestionKey, Out>,
+}
+
+/// A question that is out. When this is dropped, it is taken back.
+struct Out {
+    closed: CancellationToken,
+    _closes: DropGuard,
+    /// Where it was put.
+    channels: Vec<Arc<Channel>>,
+    taken: Arc<AtomicBool>,
+    given_up: Arc<AtomicBool>,
+}
+
+impl Out {
+    fn new() -> Self {
+        let closed = CancellationToken::new();
+        let closes = closed.clone().drop_guard();
+        Self { closed, _closes: closes, channels: Vec::new(), taken: Arc::default(), given_up: Arc::default() }
+    }
+
+    /// Whether the client has it, or will not have it again.
+    fn is_settled(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+            || self.taken.load(Ordering::Relaxed)
+            || self.channels.iter().any(|channel| channel.is_heard())
+    }
+}
+
+impl Open {
+    /// Takes back what is no longer open; puts what is, if somebody hears it. A question whose stream broke is put again,
+    /// as a new request; the first answer to either counts.
+    pub(super) fn keep_up(&mut self, session: &Arc<Session>, task: &Task, outlet: Option<&Arc<Channel>>) {
+        let open = task.phase.questions();
+        self.by_key.retain(|key, _| open.is_some_and(|open| open.find(key).is_some()));
+        let (Some(open), Some(outlet)) = (open, outlet) else { return };
+        for question in open {
+            if !session.peer.can_answer(question.kind, &question.params) {
+                continue;
+            }
+            let out = self.by_key.entry(question.key.clone()).or_insert_with(Out::new);
+            if !out.is_settled() {
+                out.channels.retain(|channel| !Arc::ptr_eq(channel, outlet));
+                out.channels.push(Arc::clone(outlet));
+                let signals = (out.closed.clone(), Arc::clone(&out.taken), Arc::clone(&out.given_up));
+                let put = of_task(task, question);
+                let ask = ask(Arc::clone(session), task.key.clone(), put, Arc::clone(outlet), signals);
+                session.shared.tracker.spawn(ask);
+            }
+        }
+    }
+}
+
+fn of_task(task: &Task, question: &Question) -> Put {
+    Put {
+        key: question.key.as_str().to_owned(),
+        kind: question.kind,
+        params: question.params.clone(),
+        related: Some((task.key.id.clone(), task.family.parent.clone())),
+        place: Place::Task(task.key.id.clone()),
+    }
+}
+
+type Signals = (CancellationToken, Arc<AtomicBool>, Arc<AtomicBool>);
+
+/// Puts a question of a task, and brings the task its answer.
+async fn ask(session: Arc<Session>, key: TaskKey, question: Put, outlet: Arc<Channel>, signals: Signals) {
+    let (closed, taken, given_up) = signals;
+    let answer = tokio::select! {
+        () = closed.cancelled() => return,
+        () = session.ended.cancelled() => return,
+        answer = put(&session, &question, outlet, &taken) => answer,
+    };
+    taken.store(false, Ordering::Relaxed);
+    let body = match answer {
+        Ok(body) => body,
+        Err(Unanswered::Refused(error)) => not_answered(&error.message),
+        Err(Unanswered::Unfit(why)) => {
+            // Somebody else may know better: the question stays open, but this client is not asked again.
+            tracing::info!(task = %key.id, why, "a client's answers do not fit the question");
+            given_up.store(true, Ordering::Relaxed);
+            return;
+        }
+        Err(Unanswered::TooMany | Unanswered::Gone) => return,
+    };
+    match session.shared.engine.answer(&key, QuestionKey::from_text(&question.key), body).await {
+        // Somebody else was quicker, or the task is over.
+        Ok(_) | Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => {}
+        Err(error) => {
+            tracing::error!(task = %key.id, %error, "an answer could not be stored");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The server as requestor: a client that made a task of a question is asked about it until it has ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_wire::Capability;
+use longhaul_wire::core2025::requestor::{self as wire, RemoteTask};
+use longhaul_wire::jsonrpc::RequestId;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+
+use super::questions::{Outcome, Place, Unanswered};
+use super::session::Session;
+
+/// The shortest and the longest wait before a client is asked again about its task, whatever it says.
+const POLL_MS: std::ops::RangeInclusive<u64> = 100..=60_000;
+
+/// How often it is asked when it does not say.
+const POLL_MS_USUAL: u64 = 1_000;
+
+/// How long a client may take to answer before it is asked anew: the question may have gone with its stream.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// The result of a client's task, once it has ended. Whoever drops this cancels the task, if the client can do that.
+pub(super) async fn result(session: &Arc<Session>, place: &Place, mut task: RemoteTask) -> Result<Outcome, Unanswered> {
+    let mut following = Following::new(session, &task.id);
+    while !task.status.is_terminal() {
+        let wait_ms = task.poll_interval_ms.unwrap_or(POLL_MS_USUAL).clamp(*POLL_MS.start(), *POLL_MS.end());
+        // Word of a change comes sooner, if it comes.
+        let _ = timeout(Duration::from_millis(wait_ms), following.changed.notified()).await;
+        match request(session, place, |id| wire::get(id, &task.id)).await? {
+            Err(error) => return Ok(Err(error)),
+            Ok(shown) => match RemoteTask::parse(&shown) {
+                Ok(shown) if shown.id == task.id => task = shown,
+                Ok(_) => {
+                    return Err(Unanswered::Unfit("it showed another task than the one it was asked about".into()));
+                }
+                Err(no_task) => return Err(Unanswered::Unfit(no_task.to_string())),
+            },
+        }
+    }
+    following.has_ended = true;
+    request(session, place, |id| wire::result(id, &task.id)).await
+}
+
+/// A request and its response, asked again if the stream was lost.
+async fn request(
+    session: &Arc<Session>,
+    place: &Place,
+    write: impl Fn(&RequestId) -> String,
+) -> Result<Outcome, Unanswered> {
+    loop {
+        let channel = place.outlet(session).await?;
+        match session.send(&channel, true, &write).await {
+            Ok(sent) => {
+                if let Ok(outcome) = timeout(ANSWER_TIME_MAX, sent.response()).await {
+                    return outcome;
+                }
+            }
+            // The stream ended between the look and the word; a call that is over has no other.
+            Err(Unanswered::Gone) if matches!(place, Place::Task(_)) && !session.ended.is_cancelled() => {
+                tokio::task::yield_now().await;
+            }
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+/// A client's task that is waited for.
+struct Following {
+    session: Arc<Session>,
+    id: Box<str>,
+    changed: Arc<Notify>,
+    has_ended: bool,
+}
+
+impl Following {
+    fn new(session: &Arc<Session>, id: &str) -> Self {
+        let changed = Arc::new(Notify::new());
+        session.remote.lock().insert(id.into(), Arc::clone(&changed));
+        Self { session: Arc::clone(session), id: id.into(), changed, has_ended: false }
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.session.remote.lock().remove(&self.id);
+        if !self.has_ended {
+            let session = Arc::clone(&self.session);
+            let id = std::mem::take(&mut self.id);
+            self.session.shared.tracker.spawn(async move { cancel(&session, &id).await });
+        }
+    }
+}
+
+/// Cancels a client's task, if the client can do that. What it answers changes nothing.
+async fn cancel(session: &Arc<Session>, id: &str) {
+    let Some(channel) = session.any_outlet() else { return };
+    if session.ended.is_cancelled() || !session.peer.capabilities.has(Capability::CancelTasks) {
+        return;
+    }
+    if let Ok(sent) = session.send(&channel, true, |request| wire::cancel(request, id)).await {
+        let _ = session.ended.run_until_cancelled(timeout(ANSWER_TIME_MAX, sent.response())).await;
+    }
+}
+
+/// Waits for what a client makes of a question that is not open any more: a task that it makes now is of no use.
+pub(super) fn cancel_what_it_makes(session: &Arc<Session>, request: RequestId, response: oneshot::Receiver<Outcome>) {
+    #[derive(Deserialize)]
+    struct Made<'a> {
+        #[serde(borrow)]
+        task: &'a RawValue,
+    }
+    let session = Arc::clone(session);
+    let tracker = session.shared.tracker.clone();
+    tracker.spawn(async move {
+        let response = session.ended.run_until_cancelled(timeout(ANSWER_TIME_MAX, response)).await;
+        session.asking.lock().remove(&request);
+        let Some(Ok(Ok(Ok(result)))) = response else { return };
+        let made = serde_json::from_str::<Made<'_>>(result.get()).ok();
+        if let Some(task) = made.and_then(|made| RemoteTask::parse(made.task).ok()) {
+            cancel(&session, &task.id).await;
+        }
+    });
+}

@@ -1,0 +1,113 @@
+//! `tasks/get`, `tasks/result`, `tasks/list`, `tasks/cancel`.
+
+use std::sync::Arc;
+
+use longhaul_engine::EngineError;
+use longhaul_store::{Listing, StoreError};
+use longhaul_task::{Refused, TaskId, TaskKey};
+use longhaul_wire::core2025::{tasks_cancel, tasks_get, tasks_list, tasks_result};
+use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
+use longhaul_wire::{View, refusal as words};
+
+use super::channel::Channel;
+use super::follow::Told;
+use super::session::Session;
+use crate::refusal;
+use crate::seal::bound;
+use crate::shown::Shown;
+
+/// How many tasks a page of the list has.
+const PAGE_TASKS: usize = 50;
+
+pub(super) async fn get(session: &Arc<Session>, id: &RequestId, task: TaskId) -> Result<String, RpcError> {
+    let key = session.key(task);
+    let shown = read(session, &key).await?;
+    if !shown.snapshot.task.is_settled() {
+        session.attend(&key, Told::of(&shown.snapshot));
+    }
+    Ok(tasks_get::answer(id, &shown.view(&session.shared)))
+}
+
+/// The result, if it is there already.
+pub(super) async fn result_now(
+    session: &Arc<Session>,
+    id: &RequestId,
+    key: &TaskKey,
+) -> Result<Option<String>, RpcError> {
+    let shown = read(session, key).await?;
+    let answer = tasks_result::answer(id, &shown.view(&session.shared), session.peer.revision);
+    if answer.is_none() {
+        session.attend(key, Told::of(&shown.snapshot));
+    }
+    Ok(answer)
+}
+
+/// The result, once it is there. Meanwhile the client hears of the task on this stream.
+pub(super) async fn result(session: &Arc<Session>, id: &RequestId, key: &TaskKey, channel: &Arc<Channel>) -> String {
+    let shared = &session.shared;
+    let mut watch = shared.engine.watch(key);
+    let _waits = session.awaits_result(&key.id, channel);
+    loop {
+        match result_now(session, id, key).await {
+            Ok(Some(answer)) => return answer,
+            Ok(None) => {}
+            Err(error) => return jsonrpc::error(Some(id), &error),
+        }
+        tokio::select! {
+            () = watch.changed() => {}
+            () = shared.closing.cancelled() => {
+                return jsonrpc::error(Some(id), &refusal::of_engine(&EngineError::Draining));
+            }
+        }
+    }
+}
+
+pub(super) async fn list(session: &Session, id: &RequestId, cursor: Option<&str>) -> Result<String, RpcError> {
+    if !session.lists_tasks {
+        return Err(words::no_such_method("tasks/list"));
+    }
+    let shared = &session.shared;
+    let place = bound(&["cursor", session.owner.as_str()]);
+    let after = match cursor {
+        None => None,
+        Some(cursor) => {
+            let last = shared.session_seal.open(&place, cursor).and_then(|last| String::from_utf8(last).ok());
+            let last = last.and_then(|last| TaskId::parse(&last).ok()).ok_or_else(words::no_such_cursor)?;
+            Some(session.key(last))
+        }
+    };
+    let listing = Listing { owner: Some(session.owner.clone()), after, limit: PAGE_TASKS };
+    let failed = |error: EngineError| refusal::of_engine(&error);
+    let page = shared.engine.store().list(&listing).await.map_err(|error| failed(error.into()))?;
+    let now = shared.engine.now().await.map_err(failed)?;
+    let last = page.tasks.last().filter(|_| page.more).map(|last| last.task.key.id.clone());
+    let mut shown = Vec::with_capacity(page.tasks.len());
+    for snapshot in page.tasks {
+        shown.push(Shown::of(shared, snapshot, now).await.map_err(failed)?);
+    }
+    let views: Vec<View<'_>> = shown.iter().map(|shown| shown.view(shared)).collect();
+    let chance = &**shared.engine.chance();
+    let next = last.and_then(|last| shared.session_seal.close(&place, last.as_str().as_bytes(), chance));
+    Ok(tasks_list::answer(id, &views, next.as_deref()))
+}
+
+pub(super) async fn cancel(session: &Session, id: &RequestId, task: TaskId) -> Result<String, RpcError> {
+    let key = session.key(task);
+    match session.shared.engine.cancel(&key, None).await {
+        Ok(_) => Ok(tasks_cancel::answer(id, &read(session, &key).await?.view(&session.shared))),
+        Err(EngineError::Store(StoreError::Refused(Refused::Settled))) => {
+            Err(tasks_cancel::already_ended(&read(session, &key).await?.view(&session.shared)))
+        }
+        Err(error) => Err(refusal::of_engine(&error)),
+    }
+}
+
+async fn read(session: &Session, key: &TaskKey) -> Result<Shown, RpcError> {
+    Shown::read(&session.shared, key).await.map_err(|error| refusal::of_engine(&error))
+}
+
+impl Session {
+    pub(super) fn key(&self, id: TaskId) -> TaskKey {
+        TaskKey { owner: self.owner.clone(), id }
+    }
+}

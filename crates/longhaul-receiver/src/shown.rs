@@ -1,0 +1,42 @@
+//! A task as it is read to be shown, in whatever generation.
+
+use longhaul_engine::EngineError;
+use longhaul_store::Snapshot;
+use longhaul_task::{TaskId, TaskKey, Timestamp};
+use longhaul_wire::View;
+
+use crate::receiver::Shared;
+
+/// A task and what is shown beside it.
+pub(crate) struct Shown {
+    pub(crate) snapshot: Snapshot,
+    children: Vec<TaskId>,
+    now: Timestamp,
+}
+
+impl Shown {
+    pub(crate) async fn read(shared: &Shared, key: &TaskKey) -> Result<Self, EngineError> {
+        let snapshot = shared.engine.read(key).await?;
+        let now = shared.engine.now().await?;
+        Self::of(shared, snapshot, now).await
+    }
+
+    /// The same for a task that was read already.
+    pub(crate) async fn of(shared: &Shared, snapshot: Snapshot, now: Timestamp) -> Result<Self, EngineError> {
+        let children = match snapshot.task.family.children {
+            0 => Vec::new(),
+            _ => shared.engine.store().children(&snapshot.task.key).await?,
+        };
+        Ok(Self { snapshot, children, now })
+    }
+
+    pub(crate) fn view(&self, shared: &Shared) -> View<'_> {
+        View {
+            task: &self.snapshot.task,
+            progress: self.snapshot.progress.as_deref(),
+            children: &self.children,
+            now: self.now,
+            poll_interval_ms: shared.options.poll_interval_ms,
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The stateful era over HTTP: POST in a session, GET to listen or to go on, DELETE to end it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use longhaul_receiver::core2025::{Caller, Delivery, Pass, Reader, Session, Taken};
+use longhaul_wire::core2025::{Peer, Revision};
+use longhaul_wire::jsonrpc::{self, Message, Request, RpcError};
+use longhaul_wire::{Headers, sse};
+
+use super::endpoint::{NO_RESPONSES, busy, code, json, refuse, reject, status};
+use super::headers::RequestHeaders;
+use super::{Endpoint, stream as events};
+
+/// The header that names a session.
+static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+static LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How long an answer may take before it is streamed: proxies and clients give up on a silent connection.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a client should wait before it connects again.
+const RETRY_MS: u64 = 1_000;
+
+/// Opens a session.
+async fn initialize(endpoint: &Arc<Endpoint>, caller: &Caller, request: &Request<'_>) -> Response {
+    let opened = async {
+        let (peer, answer) = endpoint.receiver.handshake(request, caller)?;
+        let (pass, token) = endpoint.receiver.issue(&caller.owner, peer).await?;
+        Ok::<_, RpcError>((pass, token, answer))
+    };
+    let refused = |error: &RpcError| {
+        endpoint.metrics.request("initialize", false);
+        json(code(error.http_status()), Body::from(jsonrpc::error(Some(&request.id), error)))
+    };
+    let (pass, token, answer) = match opened.await {
+        Ok(opened) => opened,
+        Err(error) => return refused(&error),
+    };
+    if let Err(full) = endpoint.sessions.find(&endpoint.receiver, caller, &pass) {
+        endpoint.metrics.request("initialize", false);
+        return busy(Some(&request.id), &full.into());
+    }
+    let Ok(token) = HeaderValue::from_str(&token) else {
+        return refused(&RpcError::internal("The session could not be named."));
+    };
+    endpoint.metrics.request("initialize", true);
+    let mut response = json(StatusCode::OK, Body::from(answer));
+    response.headers_mut().insert(SESSION.clone(), token);
+    response
+}
+
+/// Takes what a client posted: in a session, or to open one.
+pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap, body: &[u8]) -> Response {
+    if !headers.contains_key(&SESSION) {
+        return match jsonrpc::parse(body) {
+            Ok(Message::Request(request)) if request.method == "initialize" => {
+                initialize(endpoint, caller, &request).await
+            }
+            Ok(Message::Request(request)) => {
+                endpoint.metrics.refused();
+                json(StatusCode::BAD_REQUEST, Body::from(jsonrpc::error(Some(&request.id), &no_session())))
+            }
+            // Outside of a session it means nothing, and nobody waits for an answer.
+            Ok(Message::Notification(_)) => status(StatusCode::ACCEPTED),
+            Ok(Message::Response(_)) => {
+                refuse(endpoint, StatusCode::BAD_REQUEST, &RpcError::invalid_request(NO_RESPONSES))
+            }
+            Err(rejected) => reject(endpoint, &rejected),
+        };
+    }
+    let session = match find(endpoint, caller, headers).await {
+        Ok(found) => found,
+        Err(response) => return response,
+    };
+    match session.take(body).await {
+        Taken::Noted => status(StatusCode::ACCEPTED),
+        Taken::Rejected { text, status } => {
+            endpoint.metrics.refused();
+            json(code(status), Body::from(text))
+        }
+        Taken::Answered { method, text, status } => {
+            endpoint.metrics.request(method, status == 200);
+            answer(endpoint, code(status), text)
+        }
+        Taken::Works { method, reader } => {
+            endpoint.metrics.request(method.unwrap_or_default(), true);
+            match reader.delivery(ANSWER_PATIENCE).await {
+                // A cancelled request has no answer, and yet HTTP wants one.
+                Delivery::Answers(answers) if answers.is_empty() => respond(stream::empty()),
+                Delivery::Answers(answers) => {
+                    let text = match (method, answers.as_slice()) {
+                        (Some(_), [answer]) => answer.to_string(),
+                        _ => format!("[{}]", answers.join(",")),
+                    };
+                    answer(endpoint, StatusCode::OK, text)
+                }
+                Delivery::Stream(reader) => streamed(endpoint, session.peer(), reader),
+            }
+        }
+    }
+}
+
+/// Opens a stream to listen on, or goes on with one that broke.
+pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Response {
+    let session = match find(endpoint, caller, headers).await {
+        Ok(found) => found,
+        Err(response) => return response,
+    };
+    session.touch();
+    let last = headers.get(&LAST_EVENT).and_then(|value| value.to_str().ok()).and_then(parse_event_id);
+    let resumed = last.and_then(|(stream, number)| session.resume(stream, number));
+    // What is not there any more cannot be gone on with: the client listens anew.
+    match resumed.or_else(|| session.listen()) {
+        Some(reader) => streamed(endpoint, session.peer(), reader),
+        None => gone(endpoint),
+    }
+}
+
+/// Ends a session.
+pub(super) async fn delete(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Response {
+    match pass(endpoint, caller, headers).await {
+        Ok(pass) if endpoint.sessions.end(&pass) => status(StatusCode::NO_CONTENT),
+        Ok(_) => gone(endpoint),
+        Err(response) => response,
+    }
+}
+
+/// The pass that a request shows, and whether it says a version that is spoken.
+async fn pass(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Result<Pass, Response> {
+    let malformed = |error: &RpcError| refuse(endpoint, StatusCode::BAD_REQUEST, error);
+    let mut tokens = headers.get_all(&SESSION).iter();
+    let (Some(token), None) = (tokens.next(), tokens.next()) else {
+        return Err(malformed(&no_session()));
+    };
+    let pass = endpoint.receiver.open_pass(&caller.owner, token.as_bytes()).await;
+    let pass = pass.ok_or_else(|| gone(endpoint))?;
+    let headers = RequestHeaders(headers);
+    let version = headers.value("mcp-protocol-version");
+    Revision::of_request(version, Some(pass.peer.revision)).map_err(|error| malformed(&error))?;
+    Ok(pass)
+}
+
+async fn find(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Result<Arc<Session>, Response> {
+    let pass = pass(endpoint, caller, headers).await?;
+    match endpoint.sessions.find(&endpoint.receiver, caller, &pass) {
+        Ok(session) => session.ok_or_else(|| gone(endpoint)),
+        Err(full) => Err(busy(None, &full.into())),
+    }
+}
+
+/// The answer for a request that says of no era what it takes.
+fn no_session() -> RpcError {
+    RpcError::invalid_request(
+        "a request needs one Mcp-Session-Id header, which the answer to `initialize` has, or the `_meta` of 2026-07-28",
+    )
+}
+
+/// The answer for a session that is unknown, over, or somebody else's: nobody can tell which.
+fn gone(endpoint: &Endpoint) -> Response {
+    let error = RpcError::invalid_request("there is no such session; begin a new one with `initialize`");
+    refuse(endpoint, StatusCode::NOT_FOUND, &error)
+}
+
+fn answer(endpoint: &Endpoint, code: StatusCode, text: String) -> Response {
+    match endpoint.unread.keep(text) {
+        Ok(text) => json(code, Body::from(Bytes::from(text))),
+        Err(full) => busy(None, &full.into()),
+    }
+}
+
+/// A stream of messages as events that can be gone on with.
+fn streamed(endpoint: &Arc<Endpoint>, peer: Peer, reader: Reader) -> Response {
+    endpoint.metrics.stream_opened();
+    let state = Streaming { open: Open(Arc::clone(endpoint)), begins: Some(peer), reader };
+    respond(stream::unfold(state, |mut state| async move {
+        let bytes = state.next().await?;
+        Some((Ok(bytes), state))
+    }))
+}
+
+fn respond(body: impl stream::Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+    let mut response = Response::new(Body::from_stream(body));
+    events::set_headers(response.headers_mut());
+    response
+}
+
+struct Streaming {
+    open: Open,
+    /// Whom it is for, until it has begun.
+    begins: Option<Peer>,
+    reader: Reader,
+}
+
+impl Streaming {
+    async fn next(&mut self) -> Option<Bytes> {
+        let endpoint = &self.open.0;
+        if let Some(peer) = self.begins.take() {
+            let mut first = sse::retry(RETRY_MS);
+            // Clients of older revisions would take an event without data for a message.
+            if peer.revision.has_tasks() {
+                first.push_str(&sse::primer(&event_id(self.reader.stream(), self.reader.seen())));
+            }
+            return Some(Bytes::from(first));
+        }
+        let id = self.reader.stream();
+        match tokio::time::timeout(endpoint.limits.keep_alive, self.reader.next()).await {
+            Ok(Some((number, text))) => {
+                let event = sse::numbered_event(&event_id(id, number), &text);
+                // Without room the connection breaks; the client finds the message when it comes back.
+                endpoint.unread.keep(event).ok().map(Bytes::from)
+            }
+            Ok(None) => None,
+            Err(_) => Some(Bytes::from_static(sse::KEEP_ALIVE.as_bytes())),
+        }
+    }
+}
+
+/// Counts a stream for as long as it is open.
+struct Open(Arc<Endpoint>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.metrics.stream_closed();
+    }
+}
+
+fn event_id(stream: u64, number: u64) -> String {
+    format!("{stream:016x}.{number}")
+}
+
+fn parse_event_id(text: &str) -> Option<(u64, u64)> {
+    let (stream, number) = text.split_once('.')?;
+    Some((u64::from_str_radix(stream, 16).ok()?, number.parse().ok()?))
+}
