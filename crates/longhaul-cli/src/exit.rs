@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use crate::say::tell;
 use longhaul_store::StoreError;
 use longhaul_store_sqlite::{BackupError, OpenError};
 
@@ -96,7 +97,7 @@ pub fn report(result: Result<(), Failed>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
-            eprintln!("longhaul: {failed} [{}]", failed.code());
+            tell!("longhaul: {failed} [{}]", failed.code());
             ExitCode::from(failed.exit_code())
         }
     }

@@ -10,6 +10,7 @@ pub mod demo;
 pub mod exit;
 mod log;
 pub mod operator;
+mod say;
 mod store;
 mod token;
 

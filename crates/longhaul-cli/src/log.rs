@@ -19,6 +19,8 @@ pub(crate) enum LogFormat {
 pub(crate) fn start(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,longhaul=info"));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    // A line that cannot be written is lost; to complain about it in the same place would end whoever logged.
+    let lines = lines.log_internal_errors(false);
     // Colours are for a terminal, not for a file.
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
     // Logging that was started before (by a test, say) stays as it is.

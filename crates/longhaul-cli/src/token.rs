@@ -9,6 +9,7 @@ use longhaul::{Owner, Tokens};
 use rand::RngExt;
 
 use crate::exit::Failed;
+use crate::say::tell;
 
 /// The owner of the token that a new file begins with.
 const FIRST_OWNER: &str = "owner";
@@ -19,7 +20,7 @@ pub(crate) fn read(path: &Path) -> Result<Tokens, Failed> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let owner = Owner::parse(FIRST_OWNER).map_err(|error| failed(path, &error))?;
             let token = add(path, &owner)?;
-            eprintln!("{} is new. Its token is shown this once; only its hash is kept:\n  {token}", path.display());
+            tell!("{} is new. Its token is shown this once; only its hash is kept:\n  {token}", path.display());
             std::fs::read_to_string(path)
         }
         read => read,

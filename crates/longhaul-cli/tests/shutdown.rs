@@ -139,3 +139,34 @@ async fn after_a_clean_stop_one_file_is_the_whole_store() {
         assert_eq!(names(elsewhere.path()), ["copy.db"]);
     }
 }
+
+#[tokio::test]
+async fn a_server_to_whose_words_nobody_listens_any_more_stops_all_the_same() {
+    use std::process::Stdio;
+    use tokio::io::{AsyncBufReadExt, BufReader};
+
+    let mut server = tokio::process::Command::new(support::longhaul())
+        .args(["serve", "--demo", "--listen", "127.0.0.1:0", "--store", "memory:"])
+        .env("RUST_LOG", "debug")
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    let address = support::in_time("the address", async {
+        loop {
+            let line = lines.next_line().await.unwrap().expect("a line");
+            if let Some((_, address)) = line.split_once("listening on http://") {
+                return address.trim_end_matches("/mcp").parse().unwrap();
+            }
+        }
+    })
+    .await;
+    drop(lines);
+    let mut client = Client::connect(address).await.unwrap();
+    client.create("generate_report", json!({ "topic": "Silence", "seconds": 0 })).await.unwrap();
+    let pid = rustix::process::Pid::from_raw(server.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    let status = support::in_time("the end", server.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(0));
+}

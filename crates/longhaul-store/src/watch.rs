@@ -106,12 +106,12 @@ mod tests {
     fn everybody_looks_again_when_word_of_some_changes_may_have_been_lost() {
         let watchers = Arc::new(Watchers::default());
         let key = |id| TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() };
-        let mut watches = [watchers.follow(&key("a")), watchers.follow(&key("b")), watchers.follow_queue()];
-        assert!(!watches.iter_mut().any(heard));
+        let mut followers = [watchers.follow(&key("a")), watchers.follow(&key("b")), watchers.follow_queue()];
+        assert!(!followers.iter_mut().any(heard));
         watchers.all_changed();
-        assert!(watches.iter_mut().all(heard));
-        assert!(!watches.iter_mut().any(heard), "once");
-        drop(watches);
+        assert!(followers.iter_mut().all(heard));
+        assert!(!followers.iter_mut().any(heard), "once");
+        drop(followers);
         assert_eq!(watchers.count(), 0);
     }
 }

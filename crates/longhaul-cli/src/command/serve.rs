@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::exit::{self, Failed};
 use crate::log::{self, LogFormat};
+use crate::say::tell;
 use crate::store::StoreArgument;
 use crate::{demo, operator, token};
 
@@ -124,11 +125,12 @@ impl Serve {
 }
 
 fn greet(address: SocketAddr, url: &StoreUrl, token_file: Option<&Path>) {
-    eprintln!("Longhaul {} is listening on http://{address}/mcp", env!("CARGO_PKG_VERSION"));
-    eprintln!("  tasks are kept in {url}");
-    match token_file {
-        Some(path) => eprintln!("  callers need a token of {}", path.display()),
-        None => eprintln!("  there is no token file, so only this machine can connect"),
+    tell!("Longhaul {} is listening on http://{address}/mcp", env!("CARGO_PKG_VERSION"));
+    tell!("  tasks are kept in {url}");
+    if let Some(path) = token_file {
+        tell!("  callers need a token of {}", path.display());
+    } else {
+        tell!("  there is no token file, so only this machine can connect");
     }
 }
 
@@ -163,7 +165,7 @@ fn stop_on_signal(stop: CancellationToken) -> Result<(), Failed> {
             if stop.is_cancelled() {
                 std::process::exit(1);
             }
-            eprintln!("Stopping: letting what is under way finish. Once more to stop at once.");
+            tell!("Stopping: letting what is under way finish. Once more to stop at once.");
             stop.cancel();
         }
     });

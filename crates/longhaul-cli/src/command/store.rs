@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::exit::{self, Failed};
+use crate::say::say;
 use crate::store::FileArgument;
 
 /// What can be done with the store.
@@ -29,7 +30,7 @@ impl Store {
     pub(super) fn run(self) -> Result<(), Failed> {
         let Self::Backup(Backup { to, store }) = self;
         longhaul_store_sqlite::backup(store.file()?, &to)?;
-        println!("The store is copied to {}.", to.display());
+        say!("The store is copied to {}.", to.display());
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::exit::{self, Failed};
 use crate::operator;
+use crate::say::say;
 use crate::store::FileArgument;
 
 /// What the operator sees, against what clients see, as the help shows it.
@@ -93,18 +94,18 @@ impl List {
         let page = reader.list(&listing).map_err(StoreError::from)?;
         if self.json {
             for snapshot in &page.tasks {
-                println!("{}", object(snapshot));
+                say!("{}", object(snapshot));
             }
             return Ok(());
         }
         if page.tasks.is_empty() {
-            println!("There are no tasks.");
+            say!("There are no tasks.");
             return Ok(());
         }
-        println!("{:44}  {:9}  {:24}  {:20}  OWNER", "TASK", "STATUS", "TOOL", "CREATED");
+        say!("{:44}  {:9}  {:24}  {:20}  OWNER", "TASK", "STATUS", "TOOL", "CREATED");
         for Snapshot { task, .. } in &page.tasks {
             let tool = &task.tool.name;
-            println!(
+            say!(
                 "{:44}  {:9}  {:24}  {:20}  {}",
                 task.key.id,
                 status(&task.phase),
@@ -114,7 +115,7 @@ impl List {
             );
         }
         if page.more {
-            println!("… and more; see them with --limit");
+            say!("… and more; see them with --limit");
         }
         Ok(())
     }
@@ -134,23 +135,23 @@ impl One {
     fn get(self) -> Result<(), Failed> {
         let snapshot = self.find(&self.store.file()?)?;
         if self.json {
-            println!("{}", object(&snapshot));
+            say!("{}", object(&snapshot));
             return Ok(());
         }
         let task = &snapshot.task;
-        println!("task      {}", task.key.id);
-        println!("owner     {}", task.key.owner);
-        println!("tool      {}", task.tool);
-        println!("status    {}", status(&task.phase));
+        say!("task      {}", task.key.id);
+        say!("owner     {}", task.key.owner);
+        say!("tool      {}", task.tool);
+        say!("status    {}", status(&task.phase));
         if let Some(message) = message(&snapshot) {
-            println!("message   {message}");
+            say!("message   {message}");
         }
-        println!("attempt   {}", task.attempt);
-        println!("created   {}", when(task.created_at));
-        println!("updated   {}", when(task.updated_at));
+        say!("attempt   {}", task.attempt);
+        say!("created   {}", when(task.created_at));
+        say!("updated   {}", when(task.updated_at));
         match task.phase.outcome() {
-            Some(Outcome::Answer { body, .. }) => println!("result    {}", body.as_str()),
-            Some(Outcome::Refusal(fault)) => println!("error     {} ({})", fault.message, fault.code),
+            Some(Outcome::Answer { body, .. }) => say!("result    {}", body.as_str()),
+            Some(Outcome::Refusal(fault)) => say!("error     {} ({})", fault.message, fault.code),
             Some(Outcome::Cancelled) | None => {}
         }
         Ok(())
@@ -170,9 +171,9 @@ impl One {
             cancelled?;
         }
         if self.json {
-            println!("{}", json!({ "taskId": key.id.as_str(), "status": "cancelled" }));
+            say!("{}", json!({ "taskId": key.id.as_str(), "status": "cancelled" }));
         } else {
-            println!("{} is cancelled.", key.id);
+            say!("{} is cancelled.", key.id);
         }
         Ok(())
     }

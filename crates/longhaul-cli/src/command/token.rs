@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use longhaul::Owner;
 
 use crate::exit::{self, Failed};
+use crate::say::{say, tell};
 use crate::token;
 
 /// What can be done with tokens.
@@ -31,8 +32,8 @@ impl Token {
     pub(super) fn run(self) -> Result<(), Failed> {
         let Self::New(New { owner, token_file }) = self;
         let owner = Owner::parse(&owner).map_err(|error| Failed::Usage(error.to_string()))?;
-        println!("{}", token::add(&token_file, &owner)?);
-        eprintln!("This token of {owner} is shown once. A server knows it from its next start on.");
+        say!("{}", token::add(&token_file, &owner)?);
+        tell!("This token of {owner} is shown once. A server knows it from its next start on.");
         Ok(())
     }
 }
