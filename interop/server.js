@@ -53,6 +53,9 @@ class HttpServer {
     const store = `sqlite:${join(this.folder, "tasks.db")}`;
     const args = ["--listen", "127.0.0.1:0", "--store", store, "--token-file", tokenFile];
     this.#process = spawn(program(), args, { stdio: ["ignore", "inherit", "pipe"] });
+    // A run that is forced to end leaves no server behind.
+    const child = this.#process;
+    process.once("exit", () => child.kill("SIGKILL"));
     this.url = await new Promise((resolve, reject) => {
       this.#process.once("error", reject);
       this.#process.once("exit", (code) => reject(new Error(`the server ended with ${code} before it listened`)));
