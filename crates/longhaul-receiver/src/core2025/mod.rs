@@ -7,8 +7,8 @@
 //!  engine.watch ──► follow ──► the stream on which this client hears of the task
 //! ```
 //!
-//! One file per operation. [`Channel`](channel) is a stream to the client, [`questions`] puts questions on one and waits
-//! for the answers, [`requestor`] waits for a client that answers by way of a task of its own.
+//! One file per operation. A `Channel` is a stream to the client, `questions` puts questions on one and waits for the
+//! answers, `requestor` waits for a client that answers by way of a task of its own.
 
 mod channel;
 mod follow;
