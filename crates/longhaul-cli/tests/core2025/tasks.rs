@@ -181,11 +181,9 @@ async fn a_list_has_every_task_of_its_owner_once_and_its_cursors_are_nobody_else
     assert_eq!(listed, made);
     assert_eq!(bob.result("tasks/list", json!({})).await["tasks"], json!([]));
     let good = cursors[0].as_str().unwrap();
-    let touched = format!("{}A", &good[..good.len() - 1]);
+    let touched = format!("{}{}", if good.starts_with('A') { 'B' } else { 'A' }, &good[1..]);
     for (client, cursor) in [(&bob, good), (&ada, touched.as_str()), (&ada, ""), (&ada, &made[0]), (&ada, "x")] {
-        if cursor != good || !std::ptr::eq(client, &raw const ada) {
-            assert_eq!(client.error("tasks/list", json!({ "cursor": cursor })).await["code"], -32602, "{cursor}");
-        }
+        assert_eq!(client.error("tasks/list", json!({ "cursor": cursor })).await["code"], -32602, "{cursor}");
     }
     // A session's token is no cursor, though the same key sealed it.
     assert_eq!(ada.error("tasks/list", json!({ "cursor": ada.session })).await["code"], -32602);

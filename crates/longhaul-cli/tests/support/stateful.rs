@@ -85,7 +85,8 @@ impl Stateful {
         self
     }
 
-    /// A request on its way: its message, and the ID.
+    /// A request on its way.
+    #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
     pub(crate) fn message(&self, method: &str, params: Value) -> Value {
         let mut count = self.count.lock().unwrap();
         *count += 1;

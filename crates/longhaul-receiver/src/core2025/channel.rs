@@ -282,13 +282,11 @@ impl Reader {
 
     /// Decides how the messages go out: all at once, if there are only answers and they come soon.
     pub async fn delivery(self, patience: Duration) -> Delivery {
-        match tokio::time::timeout(patience, self.only_answers()).await {
-            Ok(Some(answers)) => Delivery::Answers(answers),
-            Ok(None) | Err(_) => {
-                self.channel.state.lock().is_streamed = true;
-                Delivery::Stream(self)
-            }
+        if let Ok(Some(answers)) = tokio::time::timeout(patience, self.only_answers()).await {
+            return Delivery::Answers(answers);
         }
+        self.channel.state.lock().is_streamed = true;
+        Delivery::Stream(self)
     }
 
     async fn only_answers(&self) -> Option<Vec<Arc<str>>> {

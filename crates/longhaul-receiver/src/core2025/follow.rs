@@ -2,9 +2,11 @@
 //! begins to listen gets the newest, and the end is always told.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use longhaul_store::Snapshot;
-use longhaul_task::{TaskKey, Timestamp};
+use longhaul_task::TaskKey;
 use longhaul_wire::core2025::{Related, progress, tasks_status};
 use longhaul_wire::jsonrpc::RequestId;
 use tokio::sync::Notify;
@@ -17,9 +19,15 @@ use crate::shown::Shown;
 /// How many tasks that ended unheard are told of when the client listens again.
 const UNTOLD_MAX: usize = 100;
 
+/// How long a client is given to take in that there is a task before it is asked what the task wants to know. A published
+/// client dismisses by itself what belongs to a task that it does not know yet, even if it has just been told of it.
+const QUESTION_GRACE: Duration = Duration::from_secs(1);
+
 /// One task that a session follows.
 pub(super) struct Follow {
     look_again: Notify,
+    /// The client has shown that it knows the task: it came back to it.
+    is_known: AtomicBool,
 }
 
 impl Follow {
@@ -33,8 +41,7 @@ impl Follow {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     revision: u64,
-    /// When the progress that it heard of was said, and how far that was.
-    said_at: Option<Timestamp>,
+    /// How far it was when the client last heard of it: the protocol lets that only grow.
     done: Option<f64>,
     /// Under which name it wants to hear of progress.
     pub(super) token: Option<RequestId>,
@@ -43,17 +50,18 @@ pub(super) struct Told {
 impl Told {
     /// All of this.
     pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let said_at = snapshot.progress.as_ref().map(|progress| progress.at);
-        Self { revision: snapshot.task.revision, said_at, ..Self::default() }
+        Self { revision: snapshot.task.revision, ..Self::default() }
     }
 }
 
 impl Session {
     /// The client has made a task or looked at one that goes on: from now on it hears of it, and is the one to be asked.
-    pub(super) fn attend(self: &Arc<Self>, key: &TaskKey, told: Told) {
+    /// `is_known` says that it waits for questions of it already.
+    pub(super) fn attend(self: &Arc<Self>, key: &TaskKey, told: Told, is_known: bool) {
         let mut follows = self.follows.lock();
         if let Some(follow) = follows.get(&key.id) {
-            if self.shared.asked.lock().insert(key.clone(), self.nonce) != Some(self.nonce) {
+            let was_asked = self.shared.asked.lock().insert(key.clone(), self.nonce) == Some(self.nonce);
+            if !(follow.is_known.swap(true, Ordering::Relaxed) && was_asked) {
                 follow.nudge();
             }
             return;
@@ -62,7 +70,7 @@ impl Session {
             return;
         }
         self.shared.asked.lock().insert(key.clone(), self.nonce);
-        let follow = Arc::new(Follow { look_again: Notify::new() });
+        let follow = Arc::new(Follow { look_again: Notify::new(), is_known: AtomicBool::new(is_known) });
         follows.insert(key.id.clone(), Arc::clone(&follow));
         self.shared.tracker.spawn(run(Arc::clone(self), key.clone(), follow, told));
     }
@@ -73,6 +81,8 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
     let shared = Arc::clone(&session.shared);
     let mut watch = shared.engine.watch(&key);
     let mut open = Open::default();
+    let grace = tokio::time::sleep(QUESTION_GRACE);
+    tokio::pin!(grace);
     // A task that is gone has nothing more to say.
     while let Ok(shown) = Shown::read(&shared, &key).await {
         let task = &shown.snapshot.task;
@@ -81,7 +91,8 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
             Some(outlet) => tell(outlet, &session, &shown, &mut told).await,
             None => false,
         };
-        let asks = shared.asked.lock().get(&key) == Some(&session.nonce);
+        let is_known = follow.is_known.load(Ordering::Relaxed);
+        let asks = is_known && shared.asked.lock().get(&key) == Some(&session.nonce);
         open.keep_up(&session, task, outlet.as_ref().filter(|_| asks));
         if task.is_settled() {
             if !is_heard {
@@ -96,6 +107,7 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
         tokio::select! {
             () = watch.changed() => {}
             () = follow.look_again.notified() => {}
+            () = &mut grace, if !is_known => follow.is_known.store(true, Ordering::Relaxed),
             () = session.ended.cancelled() => break,
         }
     }
@@ -110,13 +122,11 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
 async fn tell(outlet: &Channel, session: &Session, shown: &Shown, told: &mut Told) -> bool {
     let Snapshot { task, progress: said } = &shown.snapshot;
     if let (Some(token), Some(said)) = (&told.token, said)
-        && told.said_at != Some(said.at)
         && told.done.is_none_or(|done| said.done > done)
     {
         if !outlet.say(progress::notification(token, said, Some(Related::to(task)))).await {
             return false;
         }
-        told.said_at = Some(said.at);
         told.done = Some(said.done);
     }
     if told.revision != task.revision {

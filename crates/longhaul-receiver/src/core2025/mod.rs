@@ -7,8 +7,8 @@
 //!  engine.watch ──► follow ──► the stream on which this client hears of the task
 //! ```
 //!
-//! One file per operation. [`Channel`](channel) is a stream to the client, [`questions`] puts questions on one and waits
-//! for the answers, [`requestor`] waits for a client that answers by way of a task of its own.
+//! One file per operation. A `Channel` is a stream to the client, `questions` puts questions on one and waits for the
+//! answers, `requestor` waits for a client that answers by way of a task of its own.
 
 mod channel;
 mod follow;
@@ -167,7 +167,6 @@ impl Session {
     /// Takes what wants no answer.
     fn note(&self, incoming: &Incoming<'_>) {
         match incoming {
-            Incoming::Request(_) => {}
             Incoming::Response(response) => self.answered(response),
             Incoming::Notice(Notice::Cancelled(cancelled)) => {
                 if let Some(cancel) = self.under_way.lock().get(&cancelled.request_id) {
@@ -179,7 +178,8 @@ impl Session {
                     changed.notify_one();
                 }
             }
-            Incoming::Notice(Notice::Initialized | Notice::Progress(_) | Notice::RootsChanged | Notice::Ignored) => {}
+            Incoming::Notice(Notice::Initialized | Notice::Progress(_) | Notice::RootsChanged | Notice::Ignored)
+            | Incoming::Request(_) => {}
         }
     }
 
@@ -217,15 +217,14 @@ impl Session {
             }
             Operation::TasksResult(task) => {
                 let key = self.key(task.clone());
-                match tasks::result_now(self, id, &key).await? {
-                    Some(answer) => answer,
-                    None => {
-                        let (session, request) = (Arc::clone(self), id.clone());
-                        return self.work(id, shared, move |channel| async move {
-                            let answer = tasks::result(&session, &request, &key, &channel).await;
-                            Done { answer, task: None }
-                        });
-                    }
+                if let Some(answer) = tasks::result_now(self, id, &key).await? {
+                    answer
+                } else {
+                    let (session, request) = (Arc::clone(self), id.clone());
+                    return self.work(id, shared, move |channel| async move {
+                        let answer = tasks::result(&session, &request, &key, &channel).await;
+                        Done { answer, task: None }
+                    });
                 }
             }
             Operation::ToolsCall(call) => {
@@ -274,7 +273,7 @@ impl Session {
             if let Some((key, told)) = done.and_then(|done| done.task) {
                 // Nobody hears of a task before its own answer is out.
                 carries.handed_over().await;
-                session.attend(&key, told);
+                session.attend(&key, told, false);
             }
             if is_own {
                 session.forget_when_done(carries);

@@ -246,7 +246,7 @@ pub(super) struct Open {
 /// A question that is out. When this is dropped, it is taken back.
 struct Out {
     closed: CancellationToken,
-    _closes: DropGuard,
+    _guard: DropGuard,
     /// Where it was put.
     channels: Vec<Arc<Channel>>,
     taken: Arc<AtomicBool>,
@@ -256,8 +256,8 @@ struct Out {
 impl Out {
     fn new() -> Self {
         let closed = CancellationToken::new();
-        let closes = closed.clone().drop_guard();
-        Self { closed, _closes: closes, channels: Vec::new(), taken: Arc::default(), given_up: Arc::default() }
+        let guard = closed.clone().drop_guard();
+        Self { closed, _guard: guard, channels: Vec::new(), taken: Arc::default(), given_up: Arc::default() }
     }
 
     /// Whether the client has it, or will not have it again.

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
+use super::channel::Channel;
 use super::questions::{Outcome, Place, Unanswered};
 use super::session::Session;
 
@@ -55,8 +56,10 @@ async fn request(
         let channel = place.outlet(session).await?;
         match session.send(&channel, true, &write).await {
             Ok(sent) => {
-                if let Ok(outcome) = timeout(ANSWER_TIME_MAX, sent.response()).await {
-                    return outcome;
+                tokio::select! {
+                    outcome = sent.response() => return outcome,
+                    () = lost(session, place, &channel) => {}
+                    () = tokio::time::sleep(ANSWER_TIME_MAX) => {}
                 }
             }
             // The stream ended between the look and the word; a call that is over has no other.
@@ -65,6 +68,15 @@ async fn request(
             }
             Err(why) => return Err(why),
         }
+    }
+}
+
+/// Resolves when a stream is not heard any more on which somebody else will not go on: that of a call is kept for it.
+async fn lost(session: &Session, place: &Place, channel: &Channel) {
+    let mut moves = session.moves.subscribe();
+    while matches!(place, Place::Call(_)) || channel.is_heard() {
+        // The sender lives as long as the session.
+        let _ = moves.changed().await;
     }
 }
 

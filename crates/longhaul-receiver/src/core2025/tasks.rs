@@ -23,7 +23,7 @@ pub(super) async fn get(session: &Arc<Session>, id: &RequestId, task: TaskId) ->
     let key = session.key(task);
     let shown = read(session, &key).await?;
     if !shown.snapshot.task.is_settled() {
-        session.attend(&key, Told::of(&shown.snapshot));
+        session.attend(&key, Told::of(&shown.snapshot), false);
     }
     Ok(tasks_get::answer(id, &shown.view(&session.shared)))
 }
@@ -37,7 +37,7 @@ pub(super) async fn result_now(
     let shown = read(session, key).await?;
     let answer = tasks_result::answer(id, &shown.view(&session.shared), session.peer.revision);
     if answer.is_none() {
-        session.attend(key, Told::of(&shown.snapshot));
+        session.attend(key, Told::of(&shown.snapshot), true);
     }
     Ok(answer)
 }
