@@ -76,7 +76,7 @@ impl Client {
                 Line::End => return Ok(()),
                 Line::TooLong => {
                     let error = RpcError::invalid_request(&format!("a message has at most {bytes_max} bytes"));
-                    self.out.say(jsonrpc::error(None, &error)).await;
+                    self.out.say(None, jsonrpc::error(None, &error)).await;
                 }
                 Line::Whole if line.trim_ascii().is_empty() => {}
                 Line::Whole => self.take(std::mem::take(&mut line)).await,
@@ -100,10 +100,11 @@ impl Client {
             }
             Ok(Message::Response(_)) => {
                 let error = RpcError::invalid_request("a client must not send responses");
-                self.out.say(jsonrpc::error(None, &error)).await;
+                self.out.say(None, jsonrpc::error(None, &error)).await;
             }
             Err(rejected) => {
-                self.out.say(jsonrpc::error(rejected.id.as_ref(), &rejected.error)).await;
+                let id = rejected.id.as_ref();
+                self.out.say(id, jsonrpc::error(id, &rejected.error)).await;
             }
         }
     }
@@ -114,12 +115,14 @@ impl Client {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             let error = RpcError::internal("too many requests are under way; wait for one of them or cancel it")
                 .with_data(Json::from_text(r#"{"code":"TOO_MANY_IN_FLIGHT"}"#));
-            return self.out.answer(&id, jsonrpc::error(Some(&id), &error)).await;
+            self.out.say(Some(&id), jsonrpc::error(Some(&id), &error)).await;
+            return;
         };
         let cancel = CancellationToken::new();
         if !self.register(&id, &cancel) {
             let error = RpcError::invalid_request("a request of this ID is still under way");
-            return self.out.answer(&id, jsonrpc::error(Some(&id), &error)).await;
+            self.out.say(Some(&id), jsonrpc::error(Some(&id), &error)).await;
+            return;
         }
         let (receiver, owner, out) = (self.receiver.clone(), self.owner.clone(), self.out.clone());
         let in_flight = Arc::clone(&self.in_flight);
@@ -156,20 +159,15 @@ struct Out {
 }
 
 impl Out {
-    /// Says the answer to a request, or that there is no room for it.
-    async fn answer(&self, id: &RequestId, message: String) {
-        let kept = self.unread.keep(message);
-        let kept = kept.unwrap_or_else(|full| Kept::uncounted(jsonrpc::error(Some(id), &full.into())));
+    /// Says a message that belongs to a request, or that there is no room for it, which ends the request; says whether
+    /// it goes on.
+    async fn say(&self, id: Option<&RequestId>, message: String) -> bool {
+        let (kept, goes_on) = match self.unread.keep(message) {
+            Ok(kept) => (kept, true),
+            Err(full) => (Kept::uncounted(jsonrpc::error(id, &full.into())), false),
+        };
         // A writer that has ended has said why.
-        let _ = self.lines.send(kept).await;
-    }
-
-    /// Says one message of many; says whether the next one is wanted.
-    async fn say(&self, message: String) -> bool {
-        match self.unread.keep(message) {
-            Ok(kept) => self.lines.send(kept).await.is_ok(),
-            Err(_) => false,
-        }
+        self.lines.send(kept).await.is_ok() && goes_on
     }
 }
 
@@ -177,11 +175,11 @@ async fn answer(receiver: &Receiver, owner: &Owner, line: &[u8], out: &Out) {
     let Ok(Message::Request(request)) = jsonrpc::parse(line) else { return };
     match receiver.receive(owner, &request, None).await {
         Reply::Message { text, .. } => {
-            out.answer(&request.id, text).await;
+            out.say(Some(&request.id), text).await;
         }
         Reply::Stream(mut messages) => {
             while let Some(message) = messages.next().await {
-                if !out.say(message).await {
+                if !out.say(Some(&request.id), message).await {
                     break;
                 }
             }

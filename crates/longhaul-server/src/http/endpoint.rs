@@ -56,7 +56,7 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
                 }
                 Reply::Stream(messages) => {
                     endpoint.metrics.request(&request.method, true);
-                    stream::respond(&endpoint, messages)
+                    stream::respond(&endpoint, request.id.clone(), messages)
                 }
             }
         }
