@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use crate::say::tell;
 use longhaul_store::StoreError;
 use longhaul_store_sqlite::{BackupError, OpenError};
+
+use crate::say::tell;
 
 /// The exit codes, as the help shows them.
 pub const HELP: &str = "\

@@ -37,6 +37,11 @@ pub(crate) fn read(path: &Path) -> Result<Tokens, Failed> {
 
 /// Adds a new token for an owner, in a new file if there is none, and says which. Only its hash is kept.
 pub(crate) fn add(path: &Path, owner: &Owner) -> Result<String, Failed> {
+    let name = owner.as_str();
+    // Its line would be a comment, or another owner's.
+    if name.starts_with('#') || name.trim() != name {
+        return Err(Failed::Usage(format!("{name:?} cannot be the name of an owner in a token file")));
+    }
     let token = format!("{:032x}{:032x}", rand::rng().random::<u128>(), rand::rng().random::<u128>());
     let before = match std::fs::read_to_string(path) {
         Ok(text) => text,

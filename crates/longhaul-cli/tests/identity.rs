@@ -69,6 +69,24 @@ async fn a_token_can_be_made_for_everybody_who_needs_one() {
 }
 
 #[tokio::test]
+async fn a_token_that_nobody_could_use_is_not_made_in_silence() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    let make = |owner: &str| {
+        let mut command = tokio::process::Command::new(longhaul());
+        command.args(["token", "new", "--token-file"]).arg(&file).args(["--", owner]);
+        command
+    };
+    for owner in ["#ada", " ada", "ada "] {
+        assert_eq!(make(owner).output().await.unwrap().status.code(), Some(2), "{owner:?}");
+        assert!(!file.exists(), "{owner:?}");
+    }
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let unseen = make("ada").stdout(full).stderr(std::process::Stdio::null()).status().await.unwrap();
+    assert_eq!(unseen.code(), Some(1));
+}
+
+#[tokio::test]
 async fn a_token_file_that_others_can_read_is_used_with_a_warning() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens");

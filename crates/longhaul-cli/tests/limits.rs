@@ -377,8 +377,9 @@ const LARGE: usize = 15_000_000;
 
 /// A server whose tool answers with so many bytes, and a settled task of it.
 async fn with_large_result(limits: Limits) -> (Local, Client, String) {
-    let tool = Tool::new("large", |_: Ctx, Size { bytes }| async move { Ok("x".repeat(bytes)) });
-    let server = Local::start(Server::new("test").tool(tool).limits(limits)).await;
+    let large = |name: &str| Tool::new(name, |_: Ctx, Size { bytes }| async move { Ok("x".repeat(bytes)) });
+    let tools = [large("large"), large("call").task_support(TaskSupport::Forbidden)];
+    let server = Local::start(Server::new("test").tools(tools).limits(limits)).await;
     let mut client = server.client().await;
     let id = client.create("large", json!({ "bytes": LARGE })).await.unwrap();
     client.settled(&id).await;
@@ -421,6 +422,15 @@ async fn answers_that_nobody_reads_have_so_much_room_together() {
         }
         refused => panic!("{refused:?}"),
     }
+    // A call that streams is told so, too: silence would look like work that goes on.
+    let (mut message, headers) =
+        client.message("tools/call", json!({ "name": "call", "arguments": { "bytes": LARGE } }));
+    message["params"]["_meta"]["progressToken"] = json!("how far");
+    let streamed = client.exchange(message.to_string(), &headers).await.unwrap();
+    let last = std::str::from_utf8(&streamed.body).unwrap().lines().rfind(|line| line.starts_with("data:")).unwrap();
+    let last: Value = serde_json::from_str(last.trim_start_matches("data:")).unwrap();
+    assert_eq!(last["id"], message["id"]);
+    is_refused(&last["error"], -32603, "TOO_MUCH_UNREAD");
     // Small answers are not held up, and the room comes back with the connection's end.
     client.request("tools/list", json!({})).await.unwrap();
     drop((held, other));

@@ -94,7 +94,7 @@ impl Client {
                 Line::End => return Ok(()),
                 Line::TooLong => {
                     let error = RpcError::invalid_request(&format!("a message has at most {bytes_max} bytes"));
-                    self.out.say(jsonrpc::error(None, &error)).await;
+                    self.out.say(None, jsonrpc::error(None, &error)).await;
                 }
                 Line::Whole if line.trim_ascii().is_empty() => {}
                 Line::Whole => self.take(std::mem::take(&mut line)).await,
@@ -125,10 +125,11 @@ impl Client {
             Ok(Message::Notification(told)) => self.heed(&told),
             Ok(Message::Response(_)) => {
                 let error = RpcError::invalid_request("a client must not send responses");
-                self.out.say(jsonrpc::error(None, &error)).await;
+                self.out.say(None, jsonrpc::error(None, &error)).await;
             }
             Err(rejected) => {
-                self.out.say(jsonrpc::error(rejected.id.as_ref(), &rejected.error)).await;
+                let id = rejected.id.as_ref();
+                self.out.say(id, jsonrpc::error(id, &rejected.error)).await;
             }
         }
     }
@@ -149,7 +150,7 @@ impl Client {
         let caller = Caller { owner: self.owner.clone(), is_known: true };
         match self.receiver.handshake(request, &caller) {
             Ok((peer, answer)) => {
-                self.out.answer(&request.id, answer).await;
+                self.out.say(Some(&request.id), answer).await;
                 let session = self.receiver.session(caller, peer, self.session_limits.clone());
                 if let Some(reader) = session.listen() {
                     self.tracker.spawn(pump(reader, self.out.clone()));
@@ -157,7 +158,9 @@ impl Client {
                 // Only one line at a time is taken, so nobody was quicker.
                 let _ = self.session.set(session);
             }
-            Err(error) => self.out.answer(&request.id, jsonrpc::error(Some(&request.id), &error)).await,
+            Err(error) => {
+                self.out.say(Some(&request.id), jsonrpc::error(Some(&request.id), &error)).await;
+            }
         }
     }
 
@@ -166,7 +169,7 @@ impl Client {
         match session.take(line).await {
             Taken::Noted => {}
             Taken::Rejected { text, .. } | Taken::Answered { text, .. } => {
-                self.out.say(text).await;
+                self.out.pass(text).await;
             }
             Taken::Works { method: Some(_), reader } => {
                 self.tracker.spawn(pump(reader, self.out.clone()));
@@ -183,12 +186,14 @@ impl Client {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             let error = RpcError::internal("too many requests are under way; wait for one of them or cancel it")
                 .with_data(Json::from_text(r#"{"code":"TOO_MANY_IN_FLIGHT"}"#));
-            return self.out.answer(&id, jsonrpc::error(Some(&id), &error)).await;
+            self.out.say(Some(&id), jsonrpc::error(Some(&id), &error)).await;
+            return;
         };
         let cancel = CancellationToken::new();
         if !self.register(&id, &cancel) {
             let error = RpcError::invalid_request("a request of this ID is still under way");
-            return self.out.answer(&id, jsonrpc::error(Some(&id), &error)).await;
+            self.out.say(Some(&id), jsonrpc::error(Some(&id), &error)).await;
+            return;
         }
         let (receiver, owner, out) = (self.receiver.clone(), self.owner.clone(), self.out.clone());
         let in_flight = Arc::clone(&self.in_flight);
@@ -225,27 +230,35 @@ struct Out {
 }
 
 impl Out {
-    /// Says the answer to a request, or that there is no room for it.
-    async fn answer(&self, id: &RequestId, message: String) {
-        let kept = self.unread.keep(message);
-        let kept = kept.unwrap_or_else(|full| Kept::uncounted(jsonrpc::error(Some(id), &full.into())));
+    /// Says a message that belongs to a request, or that there is no room for it, which ends the request; says whether
+    /// it goes on.
+    async fn say(&self, id: Option<&RequestId>, message: String) -> bool {
+        let (kept, goes_on) = match self.unread.keep(message) {
+            Ok(kept) => (kept, true),
+            Err(full) => (Kept::uncounted(jsonrpc::error(id, &full.into())), false),
+        };
         // A writer that has ended has said why.
-        let _ = self.lines.send(kept).await;
+        self.lines.send(kept).await.is_ok() && goes_on
     }
 
-    /// Says one message of many; says whether the next one is wanted.
-    async fn say(&self, message: String) -> bool {
-        match self.unread.keep(message) {
-            Ok(kept) => self.lines.send(kept).await.is_ok(),
-            Err(_) => false,
-        }
+    /// Says a message of the session; says whether anybody is there. Without room for an answer that is the answer,
+    /// and everything else waits, for the client cannot ask for it again.
+    async fn pass(&self, message: String) -> bool {
+        let kept = match self.unread.keep(message) {
+            Ok(kept) => kept,
+            Err(full) => match full.answered() {
+                Some(id) => Kept::uncounted(jsonrpc::error(Some(&id), &full.into())),
+                None => self.unread.keep_later(full.text).await,
+            },
+        };
+        self.lines.send(kept).await.is_ok()
     }
 }
 
 /// Carries the messages of a stream to the client.
 async fn pump(mut reader: Reader, out: Out) {
     while let Some((_, message)) = reader.next().await {
-        if !out.say(message.to_string()).await {
+        if !out.pass(message.to_string()).await {
             break;
         }
     }
@@ -256,7 +269,7 @@ async fn pump_batch(reader: Reader, out: Out) {
     match reader.delivery(Duration::MAX).await {
         Delivery::Answers(answers) if answers.is_empty() => {}
         Delivery::Answers(answers) => {
-            out.say(format!("[{}]", answers.join(","))).await;
+            out.pass(format!("[{}]", answers.join(","))).await;
         }
         Delivery::Stream(reader) => pump(reader, out).await,
     }
@@ -266,11 +279,11 @@ async fn answer(receiver: &Receiver, owner: &Owner, line: &[u8], out: &Out) {
     let Ok(Message::Request(request)) = jsonrpc::parse(line) else { return };
     match receiver.receive(owner, &request, None).await {
         Reply::Message { text, .. } => {
-            out.answer(&request.id, text).await;
+            out.say(Some(&request.id), text).await;
         }
         Reply::Stream(mut messages) => {
             while let Some(message) = messages.next().await {
-                if !out.say(message).await {
+                if !out.say(Some(&request.id), message).await {
                     break;
                 }
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use longhaul_task::Json;
-use longhaul_wire::jsonrpc::RpcError;
+use longhaul_wire::jsonrpc::{self, Message, RequestId, RpcError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Answers up to this size are not counted: there are at most as many as connections.
@@ -28,12 +28,22 @@ impl Unread {
         if text.len() <= SMALL_BYTES_MAX {
             return Ok(Kept::uncounted(text));
         }
-        // One that is larger than everything goes out alone.
-        let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX).min(self.bytes_max);
-        match Arc::clone(&self.room).try_acquire_many_owned(bytes) {
+        match Arc::clone(&self.room).try_acquire_many_owned(self.bytes(&text)) {
             Ok(room) => Ok(Kept { text, _room: Some(room) }),
-            Err(_) => Err(TooMuchUnread),
+            Err(_) => Err(TooMuchUnread { text }),
         }
+    }
+
+    /// Keeps something that is kept elsewhere until then, when there is room.
+    pub(crate) async fn keep_later(&self, text: String) -> Kept {
+        let room = Arc::clone(&self.room).acquire_many_owned(self.bytes(&text)).await;
+        // It fails when the room is closed, which it never is.
+        Kept { text, _room: room.ok() }
+    }
+
+    /// What a text takes of the room. One that is larger than everything goes out alone.
+    fn bytes(&self, text: &str) -> u32 {
+        u32::try_from(text.len()).unwrap_or(u32::MAX).min(self.bytes_max)
     }
 }
 
@@ -70,12 +80,25 @@ impl From<Kept> for Bytes {
     }
 }
 
-/// Other clients leave too many answers unread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooMuchUnread;
+/// Clients leave too many answers unread.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooMuchUnread {
+    /// What there is no room for.
+    pub(crate) text: String,
+}
+
+impl TooMuchUnread {
+    /// The ID of the request whose answer that is; none if it is something else.
+    pub(crate) fn answered(&self) -> Option<RequestId> {
+        match jsonrpc::parse(self.text.as_bytes()) {
+            Ok(Message::Response(response)) => response.id,
+            _ => None,
+        }
+    }
+}
 
 impl From<TooMuchUnread> for RpcError {
-    fn from(TooMuchUnread: TooMuchUnread) -> Self {
+    fn from(_: TooMuchUnread) -> Self {
         Self::internal("too many answers wait for clients that do not read them; try again in a moment")
             .with_data(Json::from_text(r#"{"code":"TOO_MUCH_UNREAD"}"#))
     }
@@ -93,7 +116,7 @@ mod tests {
     fn large_answers_share_their_room_and_give_it_back_when_the_bytes_are_gone() {
         let unread = Unread::new(100_000);
         let first = Bytes::from(unread.keep(text(60_000)).unwrap());
-        assert_eq!(unread.keep(text(40_001)).unwrap_err(), TooMuchUnread);
+        assert!(unread.keep(text(40_001)).is_err());
         let second = unread.keep(text(40_000)).unwrap();
         // What is cut off still keeps the whole.
         let rest = first.slice(59_999..);

@@ -1,12 +1,13 @@
 //! `longhaul token new`
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use longhaul::Owner;
 
 use crate::exit::{self, Failed};
-use crate::say::{say, tell};
+use crate::say::tell;
 use crate::token;
 
 /// What can be done with tokens.
@@ -32,7 +33,9 @@ impl Token {
     pub(super) fn run(self) -> Result<(), Failed> {
         let Self::New(New { owner, token_file }) = self;
         let owner = Owner::parse(&owner).map_err(|error| Failed::Usage(error.to_string()))?;
-        say!("{}", token::add(&token_file, &owner)?);
+        let token = token::add(&token_file, &owner)?;
+        // Whoever does not see it now never will, so this must be said or fail.
+        writeln!(std::io::stdout(), "{token}").map_err(|error| Failed::System("cannot show the token", error))?;
         tell!("This token of {owner} is shown once. A server knows it from its next start on.");
         Ok(())
     }

@@ -75,7 +75,7 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
             }
             Reply::Stream(messages) => {
                 endpoint.metrics.request(&request.method, true);
-                stream::respond(&endpoint, messages)
+                stream::respond(&endpoint, request.id.clone(), messages)
             }
         },
         // Nothing that a client can notify us of means anything on this transport: closing the stream cancels.

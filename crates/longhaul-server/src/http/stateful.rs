@@ -172,7 +172,7 @@ fn gone(endpoint: &Endpoint) -> Response {
 fn answer(endpoint: &Endpoint, code: StatusCode, text: String) -> Response {
     match endpoint.unread.keep(text) {
         Ok(text) => json(code, Body::from(Bytes::from(text))),
-        Err(full) => busy(None, &full.into()),
+        Err(full) => busy(full.answered().as_ref(), &full.into()),
     }
 }
 

@@ -9,6 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use longhaul_receiver::Messages;
+use longhaul_wire::jsonrpc::{self, RequestId};
 use longhaul_wire::sse;
 use tokio::sync::mpsc;
 
@@ -16,9 +17,9 @@ use super::Endpoint;
 use crate::unread::Kept;
 
 /// The response that streams these messages. When the client goes away, so does the request.
-pub(super) fn respond(endpoint: &Arc<Endpoint>, messages: Box<dyn Messages>) -> Response {
+pub(super) fn respond(endpoint: &Arc<Endpoint>, id: RequestId, messages: Box<dyn Messages>) -> Response {
     let (sender, receiver) = mpsc::channel(endpoint.limits.stream_messages_max);
-    tokio::spawn(pump(Arc::clone(endpoint), messages, sender));
+    tokio::spawn(pump(Arc::clone(endpoint), id, messages, sender));
     let keep_alive = endpoint.limits.keep_alive;
     let events = stream::unfold(receiver, move |mut receiver| async move {
         let event = match tokio::time::timeout(keep_alive, receiver.recv()).await {
@@ -42,16 +43,18 @@ pub(super) fn set_headers(headers: &mut HeaderMap) {
 }
 
 /// Carries messages to the response until one side has had enough.
-async fn pump(endpoint: Arc<Endpoint>, mut messages: Box<dyn Messages>, sender: mpsc::Sender<Kept>) {
+async fn pump(endpoint: Arc<Endpoint>, id: RequestId, mut messages: Box<dyn Messages>, sender: mpsc::Sender<Kept>) {
     endpoint.metrics.stream_opened();
     loop {
         tokio::select! {
             () = sender.closed() => break,
             message = messages.next() => {
                 let Some(message) = message else { break };
-                // A stream carries state: whoever comes back finds the newest, so it can end here.
-                let Ok(event) = endpoint.unread.keep(sse::event(&message)) else { break };
-                if sender.send(event).await.is_err() {
+                let (event, goes_on) = match endpoint.unread.keep(sse::event(&message)) {
+                    Ok(event) => (event, true),
+                    Err(full) => (Kept::uncounted(sse::event(&jsonrpc::error(Some(&id), &full.into()))), false),
+                };
+                if sender.send(event).await.is_err() || !goes_on {
                     break;
                 }
             }
