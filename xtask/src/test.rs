@@ -14,27 +14,18 @@ const STEPS: &[Step] = &[
     ("simulator", simulator::run),
     ("mutations", simulator::mutations),
     ("conformance", conformance::run),
-    ("ext-tasks", ext_tasks::run),
-    ("readme", readme::run),
-];
-
-/// Whether the server speaks the stateful era. Until it does, the parts of `STATEFUL` run only where `--only` has their name.
-const ERA_2025: bool = false;
-
-/// Parts that need the stateful era, or that test both.
-const STATEFUL: &[Step] = &[
     ("conformance-2025", conformance::stateful),
-    ("sdk", peers::sdk),
+    ("ext-tasks", ext_tasks::run),
     ("ext-tasks-2025", peers::ext_tasks_stateful),
+    ("sdk", peers::sdk),
     ("mcpdo", peers::mcpdo),
     ("python", peers::python),
     ("rmcp", peers::rmcp),
+    ("readme", readme::run),
 ];
 
 pub(crate) fn run(shell: &Shell, only: Option<&str>) -> anyhow::Result<()> {
-    let stateful = STATEFUL.iter().filter(|(name, _)| ERA_2025 || only == Some(name));
-    let steps: Vec<Step> = STEPS.iter().chain(stateful).copied().collect();
-    step::run(shell, &steps, only)?;
+    step::run(shell, STEPS, only)?;
     println!("\nEverything passed.");
     Ok(())
 }

@@ -21,7 +21,7 @@ const UNTOLD_MAX: usize = 100;
 
 /// How long a client is given to take in that there is a task before it is asked what the task wants to know. A published
 /// client dismisses by itself what belongs to a task that it does not know yet, even if it has just been told of it.
-const QUESTION_GRACE: Duration = Duration::from_secs(1);
+const QUESTION_GRACE_MAX: Duration = Duration::from_secs(1);
 
 /// One task that a session follows.
 pub(super) struct Follow {
@@ -81,7 +81,7 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
     let shared = Arc::clone(&session.shared);
     let mut watch = shared.engine.watch(&key);
     let mut open = Open::default();
-    let grace = tokio::time::sleep(QUESTION_GRACE);
+    let grace = tokio::time::sleep(QUESTION_GRACE_MAX);
     tokio::pin!(grace);
     // A task that is gone has nothing more to say.
     while let Ok(shown) = Shown::read(&shared, &key).await {

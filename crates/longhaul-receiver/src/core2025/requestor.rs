@@ -15,8 +15,11 @@ use super::channel::Channel;
 use super::questions::{Outcome, Place, Unanswered};
 use super::session::Session;
 
-/// The shortest and the longest wait before a client is asked again about its task, whatever it says.
-const POLL_MS: std::ops::RangeInclusive<u64> = 100..=60_000;
+/// The shortest wait before a client is asked again about its task, whatever it says.
+const POLL_MS_MIN: u64 = 100;
+
+/// The longest.
+const POLL_MS_MAX: u64 = 60_000;
 
 /// How often it is asked when it does not say.
 const POLL_MS_USUAL: u64 = 1_000;
@@ -28,7 +31,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 pub(super) async fn result(session: &Arc<Session>, place: &Place, mut task: RemoteTask) -> Result<Outcome, Unanswered> {
     let mut following = Following::new(session, &task.id);
     while !task.status.is_terminal() {
-        let wait_ms = task.poll_interval_ms.unwrap_or(POLL_MS_USUAL).clamp(*POLL_MS.start(), *POLL_MS.end());
+        let wait_ms = task.poll_interval_ms.unwrap_or(POLL_MS_USUAL).clamp(POLL_MS_MIN, POLL_MS_MAX);
         // Word of a change comes sooner, if it comes.
         let _ = timeout(Duration::from_millis(wait_ms), following.changed.notified()).await;
         match request(session, place, |id| wire::get(id, &task.id)).await? {

@@ -17,7 +17,7 @@ use crate::seal::bound;
 use crate::shown::Shown;
 
 /// How many tasks a page of the list has.
-const PAGE_TASKS: usize = 50;
+const PAGE_TASKS_MAX: usize = 50;
 
 pub(super) async fn get(session: &Arc<Session>, id: &RequestId, task: TaskId) -> Result<String, RpcError> {
     let key = session.key(task);
@@ -76,7 +76,7 @@ pub(super) async fn list(session: &Session, id: &RequestId, cursor: Option<&str>
             Some(session.key(last))
         }
     };
-    let listing = Listing { owner: Some(session.owner.clone()), after, limit: PAGE_TASKS };
+    let listing = Listing { owner: Some(session.owner.clone()), after, limit: PAGE_TASKS_MAX };
     let failed = |error: EngineError| refusal::of_engine(&error);
     let page = shared.engine.store().list(&listing).await.map_err(|error| failed(error.into()))?;
     let now = shared.engine.now().await.map_err(failed)?;

@@ -24,7 +24,7 @@ static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 static LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// How long an answer may take before it is streamed: proxies and clients give up on a silent connection.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_PATIENCE_MAX: Duration = Duration::from_secs(5);
 
 /// How long a client should wait before it connects again.
 const RETRY_MS: u64 = 1_000;
@@ -92,7 +92,7 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &He
         }
         Taken::Works { method, reader } => {
             endpoint.metrics.request(method.unwrap_or_default(), true);
-            match reader.delivery(ANSWER_PATIENCE).await {
+            match reader.delivery(ANSWER_PATIENCE_MAX).await {
                 // A cancelled request has no answer, and yet HTTP wants one.
                 Delivery::Answers(answers) if answers.is_empty() => respond(stream::empty()),
                 Delivery::Answers(answers) => {
