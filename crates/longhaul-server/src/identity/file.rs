@@ -70,6 +70,17 @@ struct Seen {
     trouble: Option<String>,
 }
 
+/// What a look at the file came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Nothing new.
+    Same,
+    /// Other tokens, or the same after some trouble.
+    Taken,
+    /// Trouble that was not there before.
+    Complained,
+}
+
 impl TokenFile {
     /// Reads a file, which must be in good order now.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, TokenFileError> {
@@ -86,17 +97,17 @@ impl TokenFile {
     }
 
     /// Looks whether the file has changed, and reads it if so.
-    fn look(&self) {
+    fn look(&self) -> Look {
         let mut seen = self.seen.lock();
         let before = stamp(&self.path).ok();
         if seen.is_sure && before.is_some() && before == seen.stamp {
-            return;
+            return Look::Same;
         }
         std::thread::sleep(UNTOUCHED);
         let (bytes, now) = match read(&self.path) {
             Ok((bytes, now)) if before == Some(now) => (bytes, now),
             // Somebody is at it: the next look will tell.
-            Ok(_) | Err(TokenFileError::InMotion) => return,
+            Ok(_) | Err(TokenFileError::InMotion) => return Look::Same,
             Err(error) => {
                 seen.stamp = None;
                 return self.complain(&mut seen, &error);
@@ -110,17 +121,19 @@ impl TokenFile {
         }
     }
 
-    fn take(&self, seen: &mut Seen, others: Tokens) {
+    fn take(&self, seen: &mut Seen, others: Tokens) -> Look {
         let (tokens, (new, ended)) = {
             let mut tokens = self.tokens.write();
             let replaced = tokens.replace(others);
             (tokens.len(), replaced)
         };
         let file = self.path.display();
-        if seen.trouble.take().is_some() {
+        let was_in_trouble = seen.trouble.take().is_some();
+        if was_in_trouble {
             tracing::warn!(%file, tokens, "the token file is in order again and was read");
         }
-        if new > 0 || !ended.is_empty() {
+        let has_changed = new > 0 || !ended.is_empty();
+        if has_changed {
             tracing::info!(%file, tokens, new, ended = ended.len(), "the token file has changed and was read");
             if tokens == 0 {
                 tracing::warn!(%file, "the token file has no tokens, so nobody is let in");
@@ -130,16 +143,19 @@ impl TokenFile {
         for caller in ended {
             caller.revoked.cancel();
         }
+        if was_in_trouble || has_changed { Look::Taken } else { Look::Same }
     }
 
     /// Says what is wrong, unless that was said.
-    fn complain(&self, seen: &mut Seen, error: &TokenFileError) {
+    fn complain(&self, seen: &mut Seen, error: &TokenFileError) -> Look {
         let cause = error.to_string();
-        if seen.trouble.as_ref() != Some(&cause) {
-            let file = self.path.display();
-            tracing::error!(%file, %cause, "the token file cannot be used; the tokens that it had still hold");
-            seen.trouble = Some(cause);
+        if seen.trouble.as_ref() == Some(&cause) {
+            return Look::Same;
         }
+        let file = self.path.display();
+        tracing::error!(%file, %cause, "the token file cannot be used; the tokens that it had still hold");
+        seen.trouble = Some(cause);
+        Look::Complained
     }
 }
 
@@ -209,4 +225,78 @@ fn read(path: &Path) -> Result<(Vec<u8>, Stamp), TokenFileError> {
     }
     let after = Stamp::of(&file.metadata()?)?;
     if before == after { Ok((bytes, after)) } else { Err(TokenFileError::InMotion) }
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::Owner;
+
+    use super::*;
+
+    fn line(owner: &str, token: &str) -> String {
+        Tokens::line(&Owner::parse(owner).unwrap(), token)
+    }
+
+    fn owner(file: &TokenFile, token: &str) -> Option<String> {
+        file.tokens.read().find(&hash(token.as_bytes())).ok().map(|caller| caller.owner.to_string())
+    }
+
+    /// A file that has Ada's token, and the directory around it.
+    fn adas() -> (tempfile::TempDir, TokenFile) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        std::fs::write(&path, line("ada", "a")).unwrap();
+        (directory, TokenFile::open(path).unwrap())
+    }
+
+    #[test]
+    fn trouble_is_said_once_and_so_is_its_end() {
+        let (_directory, file) = adas();
+        let good = std::fs::read(&file.path).unwrap();
+        for (bad, again) in [(Some("nonsense"), 3), (None, 3), (Some("ada 12"), 1)] {
+            match bad {
+                Some(text) => std::fs::write(&file.path, text).unwrap(),
+                None => std::fs::remove_file(&file.path).unwrap(),
+            }
+            assert_eq!(file.look(), Look::Complained, "{bad:?}");
+            for _ in 0..again {
+                assert_eq!(file.look(), Look::Same, "{bad:?}");
+            }
+            assert_eq!(owner(&file, "a").as_deref(), Some("ada"));
+        }
+        std::fs::write(&file.path, good).unwrap();
+        assert_eq!([file.look(), file.look()], [Look::Taken, Look::Same]);
+    }
+
+    #[test]
+    fn a_change_that_leaves_the_files_times_and_size_as_they_were_is_noticed_all_the_same() {
+        let (_directory, file) = adas();
+        let at = SystemTime::now();
+        for (name, token) in [("bob", "a"), ("ada", "b"), ("ada", "a")] {
+            std::fs::write(&file.path, line(name, token)).unwrap();
+            File::options().write(true).open(&file.path).unwrap().set_modified(at).unwrap();
+            assert_eq!(file.look(), Look::Taken, "{name} {token}");
+            assert_eq!(owner(&file, token).as_deref(), Some(name));
+        }
+        assert_eq!(owner(&file, "b"), None);
+    }
+
+    #[test]
+    fn a_file_without_tokens_lets_nobody_in() {
+        let (_directory, file) = adas();
+        let ada = file.tokens.read().find(&hash(b"a")).unwrap();
+        std::fs::write(&file.path, "").unwrap();
+        assert_eq!(file.look(), Look::Taken);
+        assert!(file.is_empty() && ada.revoked.is_cancelled());
+        assert_eq!(owner(&file, "a"), None);
+    }
+
+    #[test]
+    fn what_is_no_file_or_too_large_is_refused() {
+        let (directory, _) = adas();
+        assert!(matches!(TokenFile::open(directory.path()), Err(TokenFileError::NotAFile)));
+        let large = directory.path().join("large");
+        File::create(&large).unwrap().set_len(TOKEN_FILE_BYTES_MAX + 1).unwrap();
+        assert!(matches!(TokenFile::open(large), Err(TokenFileError::TooLarge)));
+    }
 }
