@@ -123,10 +123,10 @@ async fn a_token_that_is_taken_out_is_refused_from_then_on_its_streams_end_and_t
         async move { plain.send("tools/call", slow).await }
     });
     let in_session = session(&server, "lost").await;
-    let mut listening = in_session.listen(None).await;
-    listening.begun().await;
     let mut result = in_session.send("tasks/result", json!({ "taskId": asks })).await;
     let question = result.next_of("elicitation/create").await;
+    let mut listening = in_session.listen(None).await;
+    listening.begun().await;
     let blocked = tokio::spawn({
         let (session, id) = (in_session.clone(), id.clone());
         async move { session.send("tasks/result", json!({ "taskId": id })).await.status }
