@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use longhaul::{Owner, Tokens};
+use longhaul::{Owner, TokenFile, Tokens};
 use rand::RngExt;
 
 use crate::exit::Failed;
@@ -15,17 +15,13 @@ use crate::say::tell;
 const FIRST_OWNER: &str = "owner";
 
 /// The tokens of a file. A file that is not there yet is made, with one token that is shown once.
-pub(crate) fn read(path: &Path) -> Result<Tokens, Failed> {
-    let text = match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let owner = Owner::parse(FIRST_OWNER).map_err(|error| failed(path, &error))?;
-            let token = add(path, &owner)?;
-            tell!("{} is new. Its token is shown this once; only its hash is kept:\n  {token}", path.display());
-            std::fs::read_to_string(path)
-        }
-        read => read,
-    };
-    let tokens = Tokens::parse(&text.map_err(|error| failed(path, &error))?).map_err(|error| failed(path, &error))?;
+pub(crate) fn open(path: &Path) -> Result<TokenFile, Failed> {
+    if std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        let owner = Owner::parse(FIRST_OWNER).map_err(|error| failed(path, &error))?;
+        let token = add(path, &owner)?;
+        tell!("{} is new. Its token is shown this once; only its hash is kept:\n  {token}", path.display());
+    }
+    let tokens = TokenFile::open(path).map_err(|error| failed(path, &error))?;
     if tokens.is_empty() {
         return Err(failed(path, &"it has no tokens; remove it to have one made"));
     }
@@ -41,6 +37,10 @@ pub(crate) fn add(path: &Path, owner: &Owner) -> Result<String, Failed> {
     // Its line would be a comment, or another owner's.
     if name.starts_with('#') || name.trim() != name {
         return Err(Failed::Usage(format!("{name:?} cannot be the name of an owner in a token file")));
+    }
+    if Tokens::is_reserved(owner) {
+        let why = "the server's own name for callers without a token; choose another for this owner";
+        return Err(Failed::Usage(format!("{name:?} is {why}")));
     }
     let token = format!("{:032x}{:032x}", rand::rng().random::<u128>(), rand::rng().random::<u128>());
     let before = match std::fs::read_to_string(path) {

@@ -303,8 +303,10 @@ async fn what_has_been_kept_long_enough_is_gone() {
         Tool::new("creation", quick).retention(Retention::FromCreation(20)),
         Tool::new("kept", quick).retention(Retention::Unlimited),
     ];
-    let server = Local::start(Server::new("test").tools(tools)).await;
+    let tokens = Tokens::parse(&Tokens::line(&Owner::parse("ada").unwrap(), "adas")).unwrap();
+    let server = Local::start(Server::new("test").tools(tools).tokens(tokens)).await;
     let mut client = server.client().await;
+    client.token = Some("adas".into());
     let kept = client.create("kept", json!({})).await.unwrap();
     for tool in ["end", "creation"] {
         let id = client.create(tool, json!({})).await.unwrap();
@@ -478,9 +480,9 @@ async fn a_stdio_client_has_so_many_requests_under_way_and_lines_so_long() {
     let limits = Limits { in_flight_max: 2, message_bytes_max: 1_000, ..Limits::default() };
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (input, output) = tokio::io::split(theirs);
-    let owner = Owner::parse("local").unwrap();
     let stop = CancellationToken::new();
-    let serving = stdio::serve(started.receiver().clone(), owner, BufReader::new(input), output, limits, stop);
+    let serving =
+        stdio::serve(started.receiver().clone(), longhaul_server::local(), BufReader::new(input), output, limits, stop);
     let serving = tokio::spawn(serving);
     let (read, mut write) = tokio::io::split(ours);
     let mut lines = BufReader::new(read).lines();

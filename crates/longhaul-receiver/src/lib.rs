@@ -9,6 +9,7 @@
 //! one, or a stream of them. One module per wire generation, one file per operation. [`is_stateless`] tells the eras
 //! apart; [`core2025`] has the sessions of the stateful one.
 
+mod caller;
 mod catalogue;
 pub mod core2025;
 mod era;
@@ -19,6 +20,7 @@ mod reply;
 mod seal;
 mod shown;
 
+pub use caller::Caller;
 pub use catalogue::{Catalogue, CatalogueError, Offered};
 pub use era::is_stateless;
 pub use receiver::{Options, Receiver};

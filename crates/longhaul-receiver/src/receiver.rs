@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use longhaul_engine::{Engine, EngineError, secret};
-use longhaul_task::{Owner, TaskKey};
+use longhaul_task::{Retention, TaskKey};
 use longhaul_wire::ext2026::{Headers, ServerInfo};
 use longhaul_wire::jsonrpc::Request;
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::seal::Seal;
-use crate::{Catalogue, Reply, ext2026};
+use crate::{Caller, Catalogue, Reply, ext2026};
 
 /// How a receiver presents itself.
 #[derive(Debug, Clone)]
@@ -30,6 +30,9 @@ pub struct Options {
     pub list_ttl_ms: u64,
     /// How long a requestor may have a task kept for whose tool sets no limit from its creation.
     pub ttl_ms_max: u64,
+    /// How long a task of somebody who could be anybody is kept after its end, whatever its tool says or its requestor
+    /// wants: nobody can list such tasks, and nobody but whoever knows an ID will ever come for one.
+    pub anonymous_kept_ms_max: u64,
 }
 
 impl Default for Options {
@@ -41,6 +44,7 @@ impl Default for Options {
             poll_interval_ms: 1_000,
             list_ttl_ms: 60_000,
             ttl_ms_max: 30 * 24 * 60 * 60 * 1_000,
+            anonymous_kept_ms_max: 60 * 60 * 1_000,
         }
     }
 }
@@ -89,8 +93,13 @@ impl Receiver {
     }
 
     /// Answers one request of the stateless era. `headers` are those of HTTP; other transports have none.
-    pub async fn receive(&self, owner: &Owner, request: &Request<'_>, headers: Option<&(dyn Headers + Sync)>) -> Reply {
-        ext2026::receive(&self.shared, owner, request, headers).await
+    pub async fn receive(
+        &self,
+        caller: &Caller,
+        request: &Request<'_>,
+        headers: Option<&(dyn Headers + Sync)>,
+    ) -> Reply {
+        ext2026::receive(&self.shared, caller, request, headers).await
     }
 
     /// The engine behind it.
@@ -107,6 +116,13 @@ impl Receiver {
     pub async fn finished(&self) {
         self.shared.tracker.close();
         self.shared.tracker.wait().await;
+    }
+}
+
+impl Shared {
+    /// How long a task is kept that is to be kept so long, for a caller that is known or could be anybody.
+    pub(crate) fn retention(&self, wanted: Retention, is_known: bool) -> Retention {
+        if is_known { wanted } else { wanted.at_most_after_end(self.options.anonymous_kept_ms_max) }
     }
 }
 

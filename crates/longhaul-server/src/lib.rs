@@ -3,7 +3,7 @@
 //!
 //! - [`http`]: Streamable HTTP at `/mcp`, beside it `/healthz` and `/metrics`.
 //! - [`stdio`]: the same over standard input and output, one message a line.
-//! - [`Identity`]: who is calling. It comes from the transport and becomes the task's owner.
+//! - [`Identify`]: who is calling. It comes from the transport and becomes the task's owner.
 //! - [`Limits`]: what a client may use.
 //! - [`Metrics`]: what an operator watches.
 
@@ -15,7 +15,11 @@ mod sessions;
 pub mod stdio;
 mod unread;
 
-pub use identity::{Identity, NotIdentified, TokenError, Tokens};
+pub use identity::{
+    ANONYMOUS, Anonymous, Identify, LOCAL, NotIdentified, Presented, TokenError, TokenFile, TokenFileError, Tokens,
+    local,
+};
 pub use limits::Limits;
+pub use longhaul_receiver::Caller;
 pub use longhaul_receiver::core2025::SessionLimits;
 pub use metrics::Metrics;

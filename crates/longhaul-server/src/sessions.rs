@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul_receiver::Receiver;
-use longhaul_receiver::core2025::{Caller, Pass, Session, SessionId};
+use longhaul_receiver::core2025::{Pass, Session, SessionId};
 use longhaul_task::{Json, Owner, Timestamp};
 use longhaul_wire::jsonrpc::RpcError;
 use parking_lot::Mutex;
 
-use crate::Limits;
+use crate::{Caller, Limits};
 
 /// The sessions of an endpoint.
 pub(crate) struct Sessions {
@@ -58,7 +58,7 @@ impl Sessions {
             return Ok(None);
         }
         let evicted = known.make_room(&caller.owner, &self.limits)?;
-        let session = receiver.session(caller.clone(), pass.peer, self.limits.session.clone());
+        let session = receiver.session(caller, pass.peer, self.limits.session.clone());
         *known.by_owner.entry(caller.owner.clone()).or_default() += 1;
         known.live.insert(pass.id, Live { session: Arc::clone(&session), expires_at: pass.expires_at });
         drop(known);

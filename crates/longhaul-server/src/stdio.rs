@@ -6,9 +6,9 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use longhaul_receiver::core2025::{Caller, Delivery, Reader, Session, SessionLimits, Taken};
+use longhaul_receiver::core2025::{Delivery, Reader, Session, SessionLimits, Taken};
 use longhaul_receiver::{Receiver, Reply};
-use longhaul_task::{Json, Owner};
+use longhaul_task::Json;
 use longhaul_wire::ext2026::Cancelled;
 use longhaul_wire::jsonrpc::{self, Message, Notification, RequestId, RpcError};
 use parking_lot::Mutex;
@@ -18,13 +18,13 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::Limits;
 use crate::unread::{Kept, Unread};
+use crate::{Caller, Limits};
 
 /// Serves one client until its end of file, or until told to stop.
 pub async fn serve(
     receiver: Receiver,
-    owner: Owner,
+    caller: Caller,
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
     limits: Limits,
@@ -41,7 +41,7 @@ pub async fn serve(
             ..limits.session.clone()
         },
         receiver,
-        owner,
+        caller: Arc::new(caller),
         out: Out { lines, unread: Unread::new(limits.unread_bytes_max) },
         in_flight: Arc::default(),
         places: Arc::new(Semaphore::new(limits.in_flight_max)),
@@ -79,7 +79,7 @@ struct Client {
     session: OnceLock<Arc<Session>>,
     session_limits: SessionLimits,
     receiver: Receiver,
-    owner: Owner,
+    caller: Arc<Caller>,
     out: Out,
     in_flight: Arc<Mutex<HashMap<RequestId, CancellationToken>>>,
     places: Arc<Semaphore>,
@@ -146,12 +146,10 @@ impl Client {
 
     /// Opens the session.
     async fn initialize(&self, request: &jsonrpc::Request<'_>) {
-        // Whoever is at the other end of the pipe has started this process.
-        let caller = Caller { owner: self.owner.clone(), is_known: true };
-        match self.receiver.handshake(request, &caller) {
+        match self.receiver.handshake(request, &self.caller) {
             Ok((peer, answer)) => {
                 self.out.say(Some(&request.id), answer).await;
-                let session = self.receiver.session(caller, peer, self.session_limits.clone());
+                let session = self.receiver.session(&self.caller, peer, self.session_limits.clone());
                 if let Some(reader) = session.listen() {
                     self.tracker.spawn(pump(reader, self.out.clone()));
                 }
@@ -195,14 +193,14 @@ impl Client {
             self.out.say(Some(&id), jsonrpc::error(Some(&id), &error)).await;
             return;
         }
-        let (receiver, owner, out) = (self.receiver.clone(), self.owner.clone(), self.out.clone());
+        let (receiver, caller, out) = (self.receiver.clone(), Arc::clone(&self.caller), self.out.clone());
         let in_flight = Arc::clone(&self.in_flight);
         self.tracker.spawn(async move {
             tokio::select! {
                 // Cancelled first: not a word more, and whoever cancelled it has freed its ID.
                 biased;
                 () = cancel.cancelled() => {}
-                () = answer(&receiver, &owner, &line, &out) => {
+                () = answer(&receiver, &caller, &line, &out) => {
                     in_flight.lock().remove(&id);
                 }
             }
@@ -275,9 +273,9 @@ async fn pump_batch(reader: Reader, out: Out) {
     }
 }
 
-async fn answer(receiver: &Receiver, owner: &Owner, line: &[u8], out: &Out) {
+async fn answer(receiver: &Receiver, caller: &Caller, line: &[u8], out: &Out) {
     let Ok(Message::Request(request)) = jsonrpc::parse(line) else { return };
-    match receiver.receive(owner, &request, None).await {
+    match receiver.receive(caller, &request, None).await {
         Reply::Message { text, .. } => {
             out.say(Some(&request.id), text).await;
         }

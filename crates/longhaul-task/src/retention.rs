@@ -34,6 +34,16 @@ impl Retention {
         }
     }
 
+    /// The same, but for no longer than so many milliseconds after the end. A longer time from creation becomes this time
+    /// from the end: cut short where it is counted, it could be over when the work is.
+    pub fn at_most_after_end(self, ms_max: u64) -> Self {
+        match self {
+            Self::FromCreation(ms) if ms <= ms_max => self,
+            Self::FromEnd(ms) => Self::FromEnd(ms.min(ms_max)),
+            Self::FromCreation(_) | Self::Unlimited => Self::FromEnd(ms_max),
+        }
+    }
+
     /// Until when a requestor may count on a family made at `created_at` that has not settled by `now`. It moves on
     /// while the work does and never comes back, because the end can only come later than `now`. Counted from the end,
     /// it is the latest that it can be: nobody knows the end before it has come, only that it comes by `life`.
@@ -58,6 +68,24 @@ mod tests {
         assert_eq!(expires, late.plus_ms(COLLECT_MS_MIN));
         let short = Retention::FromCreation(2_000).expires_at(CREATED, late).unwrap();
         assert_eq!(short, late.plus_ms(2_000));
+    }
+
+    #[test]
+    fn nothing_is_kept_for_longer_after_its_end_than_it_may_be_and_what_is_to_be_kept_for_less_is() {
+        const HOUR: u64 = 3_600_000;
+        let wanted = [Retention::Unlimited, Retention::FromEnd(9 * HOUR), Retention::FromCreation(24 * HOUR)];
+        for took in [0, HOUR / 2, 24 * HOUR, 100 * HOUR] {
+            let end = CREATED.plus_ms(took);
+            for wanted in wanted {
+                let kept = wanted.at_most_after_end(HOUR).expires_at(CREATED, end).unwrap();
+                assert_eq!(kept, end.plus_ms(HOUR), "{wanted:?} after {took} ms");
+            }
+            for shorter in [Retention::FromEnd(5_000), Retention::FromCreation(HOUR), Retention::FromCreation(5_000)] {
+                let kept = shorter.at_most_after_end(HOUR);
+                assert_eq!(kept, shorter);
+                assert!(kept.expires_at(CREATED, end).unwrap() <= end.plus_ms(HOUR), "{shorter:?} after {took} ms");
+            }
+        }
     }
 
     #[test]

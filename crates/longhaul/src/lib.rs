@@ -36,6 +36,7 @@
 //!   [`Failure`]: what it returns.
 //! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
+//! - [`TokenFile`]: who may call. [`Identify`]: the same in another way.
 
 mod answer;
 mod error;
@@ -50,7 +51,9 @@ pub use answer::{Answer, Structured};
 pub use error::Error;
 pub use failure::Failure;
 pub use longhaul_engine::{Ask, Ctx, EngineLimits, Stop, ToolLimits};
-pub use longhaul_server::{Limits, SessionLimits, TokenError, Tokens};
+pub use longhaul_server::{
+    Caller, Identify, Limits, NotIdentified, Presented, SessionLimits, TokenError, TokenFile, TokenFileError, Tokens,
+};
 pub use longhaul_task::{Fault, OnCrash, Owner, Retention};
 pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use longhaul_engine::{Engine, EngineLimits, SystemChance};
 use longhaul_receiver::{Catalogue, Options, Receiver};
 use longhaul_server::http::{self, Endpoint, Guard};
-use longhaul_server::{Identity, Limits, Tokens, stdio};
+use longhaul_server::{Anonymous, Identify, Limits, Tokens, local, stdio};
 use longhaul_store::Store;
-use longhaul_task::Owner;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +21,7 @@ pub struct Server {
     options: Options,
     limits: Limits,
     engine_limits: EngineLimits,
-    tokens: Option<Tokens>,
+    identity: Option<Arc<dyn Identify>>,
     origins: Vec<String>,
 }
 
@@ -63,9 +62,31 @@ impl Server {
         self
     }
 
-    /// Who may call, and as whom. Without tokens only this machine can, and everybody is the same owner.
-    pub fn tokens(mut self, tokens: Tokens) -> Self {
-        self.tokens = Some(tokens);
+    /// Who may call over HTTP, and as whom: a [`TokenFile`](crate::TokenFile), or something of your own. Without it only
+    /// this machine can, and everybody is the same owner, `anonymous`: a task's ID is the only key to it, tasks are not
+    /// listed, and not kept for long.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use longhaul::{Server, TokenFile};
+    ///
+    /// let server = Server::new("library").identity(TokenFile::open("tokens")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn identity(mut self, identity: impl Identify) -> Self {
+        self.identity = Some(Arc::new(identity));
+        self
+    }
+
+    /// Who may call, by tokens that stay as they are while the server runs.
+    pub fn tokens(self, tokens: Tokens) -> Self {
+        self.identity(tokens)
+    }
+
+    /// How long a task of an anonymous caller is kept after its end, whatever its tool says: an hour, unless this is set.
+    pub fn anonymous_kept_ms_max(mut self, ms: u64) -> Self {
+        self.options.anonymous_kept_ms_max = ms;
         self
     }
 
@@ -108,9 +129,9 @@ impl Server {
         }
         let engine = Engine::start(store, tools, self.engine_limits, Arc::new(SystemChance)).await?;
         let receiver = Receiver::new(engine, catalogue, self.options).await?;
-        let (limits, tokens, origins) = (self.limits, self.tokens, self.origins);
+        let (limits, identity, origins) = (self.limits, self.identity, self.origins);
         let stop = CancellationToken::new();
-        Ok(Started { receiver, limits, tokens, origins, stop, before_close: BeforeClose::default() })
+        Ok(Started { receiver, limits, identity, origins, stop, before_close: BeforeClose::default() })
     }
 }
 
@@ -119,7 +140,7 @@ impl Server {
 pub struct Started {
     receiver: Receiver,
     limits: Limits,
-    tokens: Option<Tokens>,
+    identity: Option<Arc<dyn Identify>>,
     origins: Vec<String>,
     stop: CancellationToken,
     before_close: BeforeClose,
@@ -135,13 +156,8 @@ impl fmt::Debug for BeforeClose {
     }
 }
 
-/// A name that is known to be one.
-fn owner(name: &str) -> Owner {
-    Owner::parse(name).unwrap_or_else(|_| unreachable!("{name} is a name"))
-}
-
 impl Started {
-    /// Listens for HTTP. Without tokens only on an address of this machine alone.
+    /// Listens for HTTP. Without an identity only on an address of this machine alone.
     pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
         match self.bind(address).await {
             Ok((listener, address)) => Ok(Listening { started: self, listener, address }),
@@ -153,7 +169,7 @@ impl Started {
     }
 
     async fn bind(&self, address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
-        if self.tokens.is_none() && !address.ip().is_loopback() {
+        if self.identity.is_none() && !address.ip().is_loopback() {
             return Err(Error::Open(address));
         }
         let failed = |error| Error::Listen(address, error);
@@ -162,12 +178,13 @@ impl Started {
         Ok((listener, address))
     }
 
-    /// Serves one client over the standard streams until its end of file.
+    /// Serves one client over the standard streams until its end of file. It is the local user, the owner `local`: whoever
+    /// is at the other end of the pipe has started this process.
     pub async fn serve_stdio(self) -> Result<(), Error> {
         let input = tokio::io::BufReader::new(tokio::io::stdin());
         let client = stdio::serve(
             self.receiver.clone(),
-            owner("local"),
+            local(),
             input,
             tokio::io::stdout(),
             self.limits.clone(),
@@ -235,12 +252,10 @@ impl Listening {
 
     /// Serves until it is stopped, then lets what is under way finish and closes the store.
     pub async fn serve(self) -> Result<(), Error> {
-        let Started { receiver, limits, tokens, origins, stop, before_close } = self.started;
-        let guard = Guard { loopback_only: tokens.is_none(), origins };
-        let identity = match tokens {
-            Some(tokens) => Identity::Tokens(tokens),
-            None => Identity::Everyone(owner("anonymous")),
-        };
+        let Started { receiver, limits, identity, origins, stop, before_close } = self.started;
+        let guard = Guard { loopback_only: identity.is_none(), origins };
+        let identity = identity.unwrap_or_else(|| Arc::new(Anonymous::default()));
+        let keeping_up = tokio::spawn(Arc::clone(&identity).keep_up());
         let endpoint = Endpoint::new(receiver.clone(), identity, guard, limits.clone());
         let endpoint = Arc::new(endpoint);
         tokio::spawn(Arc::clone(&endpoint).tidy(stop.clone()));
@@ -257,6 +272,7 @@ impl Listening {
             () = http::serve(self.listener, router, limits, stop) => Ok(()),
             stopped = stopped(&receiver) => Err(stopped),
         };
+        keeping_up.abort();
         endpoint.end_sessions().await;
         end(&receiver, before_close).await;
         ended

@@ -54,8 +54,8 @@ pub struct Serve {
     #[command(flatten)]
     store: StoreArgument,
 
-    /// Let in only who has a token; made with a first token if it does not exist. Without it, only this machine can
-    /// connect
+    /// Let in only who has a token of this file, which is followed while the server runs; made with a first token if it
+    /// does not exist. Without it, only this machine can connect
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
@@ -103,7 +103,7 @@ impl Serve {
             server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);
         }
         if let Some(path) = &self.token_file {
-            server = server.tokens(token::read(path)?);
+            server = server.identity(token::open(path)?);
         }
         for origin in self.allow_origin {
             server = server.origin(origin);

@@ -36,7 +36,7 @@ impl Token {
         let token = token::add(&token_file, &owner)?;
         // Whoever does not see it now never will, so this must be said or fail.
         writeln!(std::io::stdout(), "{token}").map_err(|error| Failed::System("cannot show the token", error))?;
-        tell!("This token of {owner} is shown once. A server knows it from its next start on.");
+        tell!("This token of {owner} is shown once. A server that runs with this file knows it in a moment.");
         Ok(())
     }
 }

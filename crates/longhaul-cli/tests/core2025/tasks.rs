@@ -4,7 +4,7 @@ use longhaul_store::{ManualClock, memory};
 use longhaul_task::Timestamp;
 use serde_json::{Value, json};
 
-use crate::kit::{Door, forms, known, server, start, with_tokens};
+use crate::kit::{Door, forms, known, start, with_tokens};
 use crate::support::Local;
 use crate::support::stateful::Stateful;
 
@@ -193,8 +193,8 @@ async fn a_list_has_every_task_of_its_owner_once_and_its_cursors_are_nobody_else
 async fn a_requested_ttl_is_kept_within_the_tools_limits() {
     let clock = ManualClock::at(Timestamp::from_ms(1_000_000));
     let store = Arc::new(memory::open(clock.clone()).unwrap());
-    let server = Local::start_on(server(&Door::closed()), store).await;
-    let client = Stateful::open(server.address, forms()).await;
+    let server = Local::start_on(with_tokens(&Door::closed()), store).await;
+    let client = known(&server, "ada").initialize("2025-11-25", forms()).await;
     let day = 24 * 60 * 60 * 1_000;
     for (task, ttl) in [
         (json!({}), day),

@@ -32,9 +32,9 @@ use longhaul_wire::refusal as words;
 pub use channel::{Delivery, Reader};
 pub use limits::SessionLimits;
 pub use pass::{Pass, SESSION_MS_MAX, SessionId};
-pub use session::{Caller, Session};
+pub use session::Session;
 
-use crate::{Receiver, refusal};
+use crate::{Caller, Receiver, refusal};
 use channel::Channel;
 use tools_call::{Begun, Done};
 
@@ -101,7 +101,7 @@ impl Receiver {
     }
 
     /// A session, new or taken up again.
-    pub fn session(&self, caller: Caller, peer: Peer, limits: SessionLimits) -> Arc<Session> {
+    pub fn session(&self, caller: &Caller, peer: Peer, limits: SessionLimits) -> Arc<Session> {
         Session::new(Arc::clone(&self.shared), caller, peer, limits)
     }
 }

@@ -19,6 +19,7 @@ use super::SessionLimits;
 use super::channel::{Channel, Reader};
 use super::follow::Follow;
 use super::questions::Answered;
+use crate::Caller;
 use crate::receiver::Shared;
 
 /// A session with one client.
@@ -26,7 +27,8 @@ pub struct Session {
     pub(super) shared: Arc<Shared>,
     pub(super) owner: Owner,
     pub(super) peer: Peer,
-    pub(super) lists_tasks: bool,
+    /// Whether the owner can be told from others.
+    pub(super) is_known: bool,
     pub(super) limits: SessionLimits,
     /// Tells this session from every other one, before and after any restart: our request IDs begin with it.
     pub(super) nonce: u64,
@@ -58,24 +60,15 @@ struct Streams {
     results: HashMap<TaskId, Vec<Arc<Channel>>>,
 }
 
-/// Who is at the other end.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    /// The owner of what it makes.
-    pub owner: Owner,
-    /// Whether it can be told from others: only then are its tasks listed.
-    pub is_known: bool,
-}
-
 impl Session {
-    pub(crate) fn new(shared: Arc<Shared>, caller: Caller, peer: Peer, limits: SessionLimits) -> Arc<Self> {
+    pub(crate) fn new(shared: Arc<Shared>, caller: &Caller, peer: Peer, limits: SessionLimits) -> Arc<Self> {
         let bits = shared.engine.chance().bits();
         let nonce = u64::from_be_bytes(bits[..8].try_into().unwrap_or_default());
         Arc::new(Self {
             shared,
-            owner: caller.owner,
+            owner: caller.owner.clone(),
             peer,
-            lists_tasks: caller.is_known,
+            is_known: caller.is_known,
             limits,
             nonce,
             count: AtomicU64::new(0),

@@ -63,7 +63,7 @@ pub(super) async fn result(session: &Arc<Session>, id: &RequestId, key: &TaskKey
 }
 
 pub(super) async fn list(session: &Session, id: &RequestId, cursor: Option<&str>) -> Result<String, RpcError> {
-    if !session.lists_tasks {
+    if !session.is_known {
         return Err(words::no_such_method("tasks/list"));
     }
     let shared = &session.shared;

@@ -111,7 +111,7 @@ impl Work {
             input,
             origin: Arc::clone(&SHARED_ORIGIN),
             id: None,
-            retention: self.retention(usual),
+            retention: Some(shared.retention(self.retention(usual), self.session.is_known)),
         };
         let task = shared.engine.create(new).await.map_err(failed)?;
         let view = View { poll_interval_ms: shared.options.poll_interval_ms, ..View::of(&task, task.created_at) };
@@ -123,14 +123,14 @@ impl Work {
     }
 
     /// What the requestor wants, as far as the tool and the server let it.
-    fn retention(&self, usual: Retention) -> Option<Retention> {
-        let Marker::Core2025 { ttl: Ttl::Ms(wanted) } = self.marker else { return None };
+    fn retention(&self, usual: Retention) -> Retention {
+        let Marker::Core2025 { ttl: Ttl::Ms(wanted) } = self.marker else { return usual };
         let wanted = wanted.max(TTL_MS_MIN);
         let most = match usual {
             Retention::FromCreation(ms) => ms,
             Retention::FromEnd(_) | Retention::Unlimited => self.session.shared.options.ttl_ms_max,
         };
-        Some(Retention::FromCreation(wanted.min(most)))
+        Retention::FromCreation(wanted.min(most))
     }
 
     fn end(&self, end: CallEnd) -> Result<Done, RpcError> {

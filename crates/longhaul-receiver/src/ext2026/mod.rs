@@ -6,14 +6,13 @@ mod tools_call;
 
 use std::sync::Arc;
 
-use longhaul_task::Owner;
 use longhaul_wire::ext2026::{
     Accepted, Cache, Capability, Headers, Method, VERSION, accept, discover, subscriptions_listen::Filter, tools_list,
 };
 use longhaul_wire::jsonrpc::{Request, RpcError};
 
-use crate::Reply;
 use crate::receiver::Shared;
+use crate::{Caller, Reply};
 
 /// The protocol versions that are spoken here.
 pub(crate) const VERSIONS: &[&str] = &[VERSION];
@@ -21,11 +20,11 @@ pub(crate) const VERSIONS: &[&str] = &[VERSION];
 /// Answers one request.
 pub(crate) async fn receive(
     shared: &Arc<Shared>,
-    owner: &Owner,
+    caller: &Caller,
     request: &Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Reply {
-    match dispatch(shared, owner, request, headers).await {
+    match dispatch(shared, caller, request, headers).await {
         Ok(reply) => reply,
         Err(error) => Reply::refusal(Some(&request.id), &error),
     }
@@ -33,7 +32,7 @@ pub(crate) async fn receive(
 
 async fn dispatch(
     shared: &Arc<Shared>,
-    owner: &Owner,
+    caller: &Caller,
     request: &Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<Reply, RpcError> {
@@ -42,10 +41,10 @@ async fn dispatch(
     if method.is_about_a_task() {
         meta.capabilities.require(Capability::Tasks)?;
     }
-    let id = &request.id;
+    let (id, owner) = (&request.id, &caller.owner);
     match method {
         Method::TasksGet => tasks::get(shared, owner, id, params).await,
-        Method::ToolsCall => tools_call::receive(shared, owner, id, &accepted, headers).await,
+        Method::ToolsCall => tools_call::receive(shared, caller, id, &accepted, headers).await,
         Method::TasksUpdate => tasks::update(shared, owner, id, params).await,
         Method::TasksCancel => tasks::cancel(shared, owner, id, params).await,
         Method::SubscriptionsListen => {

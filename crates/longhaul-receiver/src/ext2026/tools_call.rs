@@ -18,14 +18,14 @@ use tokio::sync::watch;
 
 use crate::receiver::Shared;
 use crate::seal::{CallOf, State};
-use crate::{Messages, Reply, refusal};
+use crate::{Caller, Messages, Reply, refusal};
 
 /// One text for all tasks that are made here.
 static SHARED_ORIGIN: LazyLock<Arc<str>> = LazyLock::new(|| ORIGIN.into());
 
 pub(super) async fn receive(
     shared: &Arc<Shared>,
-    owner: &Owner,
+    caller: &Caller,
     id: &RequestId,
     accepted: &Accepted<'_>,
     headers: Option<&(dyn Headers + Sync)>,
@@ -43,7 +43,8 @@ pub(super) async fn receive(
     }
     let mut round = Round {
         shared: Arc::clone(shared),
-        owner: owner.clone(),
+        owner: caller.owner.clone(),
+        is_known: caller.is_known,
         id: id.clone(),
         tool: Arc::clone(&offered.name),
         input: Json::from_text(call.arguments.get()),
@@ -72,6 +73,7 @@ pub(super) async fn receive(
 struct Round {
     shared: Arc<Shared>,
     owner: Owner,
+    is_known: bool,
     id: RequestId,
     tool: Arc<str>,
     input: Json,
@@ -116,13 +118,14 @@ impl Round {
             Ok(input) => input,
             Err(end) => return self.end(end).await,
         };
+        let usual = self.shared.engine.retention(&self.tool).map_err(|error| refusal::of_engine(&error))?;
         let new = NewCall {
             owner: self.owner.clone(),
             tool: Arc::clone(&self.tool),
             input,
             origin: Arc::clone(&SHARED_ORIGIN),
             id: self.task_id.clone(),
-            retention: None,
+            retention: Some(self.shared.retention(usual, self.is_known)),
         };
         let task = match (self.shared.engine.create(new).await, self.task_id) {
             // The answer to this very round was lost on its way.

@@ -9,14 +9,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use longhaul_receiver::Reply;
-use longhaul_receiver::core2025::Caller;
-use longhaul_task::Owner;
 use longhaul_wire::Headers as _;
 use longhaul_wire::ext2026::VERSION;
 use longhaul_wire::jsonrpc::{self, Message, Rejected, RequestId, RpcError};
 
 use super::headers::RequestHeaders;
 use super::{Endpoint, stateful, stream};
+use crate::{NotIdentified, Presented};
 
 pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
@@ -37,20 +36,13 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
         return response;
     }
-    let authorization = head.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    let owner = match endpoint.identity.owner(authorization) {
-        Ok(owner) => owner,
-        Err(why) => {
-            let error = RpcError::invalid_request(&why.to_string());
-            let mut response = refuse(&endpoint, StatusCode::UNAUTHORIZED, &error);
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            return response;
-        }
+    let caller = match endpoint.identity.identify(&Presented::by(&head.headers)) {
+        Ok(caller) => caller,
+        Err(why) => return unauthorized(&endpoint, why),
     };
-    let caller = |owner: Owner| Caller { owner, is_known: endpoint.identity.tells_apart() };
     match head.method {
-        Method::GET => return stateful::get(&endpoint, &caller(owner), &head.headers).await,
-        Method::DELETE => return stateful::delete(&endpoint, &caller(owner), &head.headers).await,
+        Method::GET => return stateful::get(&endpoint, &caller, &head.headers).await,
+        Method::DELETE => return stateful::delete(&endpoint, &caller, &head.headers).await,
         _ => {}
     }
     if !is_json(&head.headers) {
@@ -62,10 +54,15 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
         Err(response) => return response,
     };
     if !is_stateless && !longhaul_receiver::is_stateless(&body) {
-        return stateful::post(&endpoint, &caller(owner), &head.headers, &body).await;
+        return stateful::post(&endpoint, &caller, &head.headers, &body).await;
     }
     match jsonrpc::parse(&body) {
-        Ok(Message::Request(request)) => match endpoint.receiver.receive(&owner, &request, Some(&headers)).await {
+        Ok(Message::Request(request)) => match tokio::select! {
+            // Most are answered before anybody looks further.
+            biased;
+            reply = endpoint.receiver.receive(&caller, &request, Some(&headers)) => reply,
+            () = caller.revoked.cancelled() => return unauthorized(&endpoint, NotIdentified::Ended),
+        } {
             Reply::Message { text, status } => {
                 endpoint.metrics.request(&request.method, status == 200);
                 match endpoint.unread.keep(text) {
@@ -75,7 +72,7 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
             }
             Reply::Stream(messages) => {
                 endpoint.metrics.request(&request.method, true);
-                stream::respond(&endpoint, request.id.clone(), messages)
+                stream::respond(&endpoint, caller, request.id.clone(), messages)
             }
         },
         // Nothing that a client can notify us of means anything on this transport: closing the stream cancels.
@@ -92,6 +89,13 @@ const ONLY_POST: &str = "this endpoint takes POST only";
 const ONLY_THESE: &str = "this endpoint takes POST, GET and DELETE";
 
 pub(super) const NO_RESPONSES: &str = "a client must not send responses";
+
+/// The refusal of a caller that is not known, or not any more.
+pub(super) fn unauthorized(endpoint: &Endpoint, why: NotIdentified) -> Response {
+    let mut response = refuse(endpoint, StatusCode::UNAUTHORIZED, &RpcError::invalid_request(&why.to_string()));
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
 
 /// The refusal of what is no message.
 pub(super) fn reject(endpoint: &Endpoint, rejected: &Rejected) -> Response {

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sessions::Sessions;
 use crate::unread::Unread;
-use crate::{Identity, Limits, Metrics};
+use crate::{Identify, Limits, Metrics};
 
 /// Everything that a request meets on its way.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct Endpoint {
     /// Who answers.
     pub receiver: Receiver,
     /// Who is calling.
-    pub identity: Identity,
+    pub identity: Arc<dyn Identify>,
     /// From where it may be called.
     pub guard: Guard,
     /// What a client may use.
@@ -49,7 +49,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// An endpoint that has counted nothing.
-    pub fn new(receiver: Receiver, identity: Identity, guard: Guard, limits: Limits) -> Self {
+    pub fn new(receiver: Receiver, identity: Arc<dyn Identify>, guard: Guard, limits: Limits) -> Self {
         let unread = Unread::new(limits.unread_bytes_max);
         let sessions = Sessions::new(&limits);
         Self { receiver, identity, guard, limits, metrics: Metrics::default(), unread, sessions }

@@ -9,14 +9,15 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use longhaul_receiver::core2025::{Caller, Delivery, Pass, Reader, Session, Taken};
+use longhaul_receiver::core2025::{Delivery, Pass, Reader, Session, Taken};
 use longhaul_wire::core2025::{Peer, Revision};
 use longhaul_wire::jsonrpc::{self, Message, Request, RpcError};
 use longhaul_wire::{Headers, sse};
 
-use super::endpoint::{NO_RESPONSES, busy, code, json, refuse, reject, status};
+use super::endpoint::{NO_RESPONSES, busy, code, json, refuse, reject, status, unauthorized};
 use super::headers::RequestHeaders;
 use super::{Endpoint, stream as events};
+use crate::{Caller, NotIdentified};
 
 /// The header that names a session.
 static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -58,7 +59,7 @@ async fn initialize(endpoint: &Arc<Endpoint>, caller: &Caller, request: &Request
 }
 
 /// Takes what a client posted: in a session, or to open one.
-pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap, body: &[u8]) -> Response {
+pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers: &HeaderMap, body: &[u8]) -> Response {
     if !headers.contains_key(&SESSION) {
         return match jsonrpc::parse(body) {
             Ok(Message::Request(request)) if request.method == "initialize" => {
@@ -92,7 +93,12 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &He
         }
         Taken::Works { method, reader } => {
             endpoint.metrics.request(method.unwrap_or_default(), true);
-            match reader.delivery(ANSWER_PATIENCE_MAX).await {
+            let delivery = tokio::select! {
+                biased;
+                delivery = reader.delivery(ANSWER_PATIENCE_MAX) => delivery,
+                () = caller.revoked.cancelled() => return unauthorized(endpoint, NotIdentified::Ended),
+            };
+            match delivery {
                 // A cancelled request has no answer, and yet HTTP wants one.
                 Delivery::Answers(answers) if answers.is_empty() => respond(stream::empty()),
                 Delivery::Answers(answers) => {
@@ -102,14 +108,14 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &He
                     };
                     answer(endpoint, StatusCode::OK, text)
                 }
-                Delivery::Stream(reader) => streamed(endpoint, session.peer(), reader),
+                Delivery::Stream(reader) => streamed(endpoint, caller, session.peer(), reader),
             }
         }
     }
 }
 
 /// Opens a stream to listen on, or goes on with one that broke.
-pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Response {
+pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers: &HeaderMap) -> Response {
     let session = match find(endpoint, caller, headers).await {
         Ok(found) => found,
         Err(response) => return response,
@@ -119,7 +125,7 @@ pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &Hea
     let resumed = last.and_then(|(stream, number)| session.resume(stream, number));
     // What is not there any more cannot be gone on with: the client listens anew.
     match resumed.or_else(|| session.listen()) {
-        Some(reader) => streamed(endpoint, session.peer(), reader),
+        Some(reader) => streamed(endpoint, caller, session.peer(), reader),
         None => gone(endpoint),
     }
 }
@@ -176,10 +182,10 @@ fn answer(endpoint: &Endpoint, code: StatusCode, text: String) -> Response {
     }
 }
 
-/// A stream of messages as events that can be gone on with.
-fn streamed(endpoint: &Arc<Endpoint>, peer: Peer, reader: Reader) -> Response {
+/// A stream of messages as events that can be gone on with, also by another token of the same owner.
+fn streamed(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, peer: Peer, reader: Reader) -> Response {
     endpoint.metrics.stream_opened();
-    let state = Streaming { open: Open(Arc::clone(endpoint)), begins: Some(peer), reader };
+    let state = Streaming { open: Open(Arc::clone(endpoint)), caller: Arc::clone(caller), begins: Some(peer), reader };
     respond(stream::unfold(state, |mut state| async move {
         let bytes = state.next().await?;
         Some((Ok(bytes), state))
@@ -194,6 +200,7 @@ fn respond(body: impl stream::Stream<Item = Result<Bytes, Infallible>> + Send + 
 
 struct Streaming {
     open: Open,
+    caller: Arc<Caller>,
     /// Whom it is for, until it has begun.
     begins: Option<Peer>,
     reader: Reader,
@@ -211,7 +218,9 @@ impl Streaming {
             return Some(Bytes::from(first));
         }
         let id = self.reader.stream();
-        match tokio::time::timeout(endpoint.limits.keep_alive, self.reader.next()).await {
+        let next = tokio::time::timeout(endpoint.limits.keep_alive, self.reader.next());
+        // Nothing more, not even what is there already, once the caller may not listen any more.
+        match self.caller.revoked.run_until_cancelled(next).await? {
             Ok(Some((number, text))) => {
                 let event = sse::numbered_event(&event_id(id, number), &text);
                 // Without room the connection breaks; the client finds the message when it comes back.

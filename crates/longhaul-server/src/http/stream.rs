@@ -9,18 +9,34 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use longhaul_receiver::Messages;
-use longhaul_wire::jsonrpc::{self, RequestId};
+use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::sse;
 use tokio::sync::mpsc;
 
 use super::Endpoint;
 use crate::unread::Kept;
+use crate::{Caller, NotIdentified};
 
-/// The response that streams these messages. When the client goes away, so does the request.
-pub(super) fn respond(endpoint: &Arc<Endpoint>, id: RequestId, messages: Box<dyn Messages>) -> Response {
-    let (sender, receiver) = mpsc::channel(endpoint.limits.stream_messages_max);
-    tokio::spawn(pump(Arc::clone(endpoint), id, messages, sender));
+/// The response that streams these messages. When the client goes away, or may not listen any more, so does the request.
+pub(super) fn respond(
+    endpoint: &Arc<Endpoint>,
+    caller: Arc<Caller>,
+    id: RequestId,
+    messages: Box<dyn Messages>,
+) -> Response {
     let keep_alive = endpoint.limits.keep_alive;
+    let (sender, receiver) = mpsc::channel(endpoint.limits.stream_messages_max);
+    let endpoint = Arc::clone(endpoint);
+    tokio::spawn(async move {
+        endpoint.metrics.stream_opened();
+        let pump = pump(&endpoint, &id, messages, &sender);
+        if caller.revoked.run_until_cancelled(pump).await.is_none() {
+            let error = RpcError::invalid_request(&NotIdentified::Ended.to_string());
+            // A client that has not read what came before does not get this either.
+            let _ = sender.try_send(Kept::uncounted(sse::event(&jsonrpc::error(Some(&id), &error))));
+        }
+        endpoint.metrics.stream_closed();
+    });
     let events = stream::unfold(receiver, move |mut receiver| async move {
         let event = match tokio::time::timeout(keep_alive, receiver.recv()).await {
             Ok(Some(event)) => Bytes::from(event),
@@ -43,8 +59,7 @@ pub(super) fn set_headers(headers: &mut HeaderMap) {
 }
 
 /// Carries messages to the response until one side has had enough.
-async fn pump(endpoint: Arc<Endpoint>, id: RequestId, mut messages: Box<dyn Messages>, sender: mpsc::Sender<Kept>) {
-    endpoint.metrics.stream_opened();
+async fn pump(endpoint: &Endpoint, id: &RequestId, mut messages: Box<dyn Messages>, sender: &mpsc::Sender<Kept>) {
     loop {
         tokio::select! {
             () = sender.closed() => break,
@@ -52,7 +67,7 @@ async fn pump(endpoint: Arc<Endpoint>, id: RequestId, mut messages: Box<dyn Mess
                 let Some(message) = message else { break };
                 let (event, goes_on) = match endpoint.unread.keep(sse::event(&message)) {
                     Ok(event) => (event, true),
-                    Err(full) => (Kept::uncounted(sse::event(&jsonrpc::error(Some(&id), &full.into()))), false),
+                    Err(full) => (Kept::uncounted(sse::event(&jsonrpc::error(Some(id), &full.into()))), false),
                 };
                 if sender.send(event).await.is_err() || !goes_on {
                     break;
@@ -60,5 +75,4 @@ async fn pump(endpoint: Arc<Endpoint>, id: RequestId, mut messages: Box<dyn Mess
             }
         }
     }
-    endpoint.metrics.stream_closed();
 }

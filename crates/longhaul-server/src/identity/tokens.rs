@@ -1,0 +1,206 @@
+//! Bearer tokens, each an owner's.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use longhaul_receiver::Caller;
+use longhaul_task::{NameError, Owner};
+use sha2::{Digest, Sha256};
+
+use super::{ANONYMOUS, Identify, LOCAL, NotIdentified, Presented};
+
+/// Tokens by their hash: a file that somebody reads gives nobody away. An owner may have several.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    by_hash: HashMap<[u8; 32], Arc<Caller>>,
+}
+
+/// Why a token file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// A line is not `OWNER SHA256`.
+    #[error("line {0} must be an owner's name, a space, and the SHA-256 of a token in hex")]
+    Line(usize),
+    /// A line is not text.
+    #[error("line {0} is not UTF-8")]
+    NotText(usize),
+    /// A name cannot be one.
+    #[error("line {0}: {1}")]
+    Owner(usize, NameError),
+    /// A name is not to be had.
+    #[error("line {0}: {1:?} is the server's own name for callers without a token; give this owner another")]
+    Reserved(usize, Owner),
+    /// Two lines have the same token for different owners.
+    #[error("line {0}: this token is {1}'s already")]
+    Twice(usize, Owner),
+}
+
+impl Tokens {
+    /// Reads lines of `OWNER SHA256`. Empty ones and those that begin with `#` are passed over.
+    pub fn parse(text: &str) -> Result<Self, TokenError> {
+        let mut tokens = Self::default();
+        for (place, line) in text.lines().enumerate().map(|(place, line)| (place + 1, line.trim())) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (owner, hash) = line.rsplit_once(char::is_whitespace).ok_or(TokenError::Line(place))?;
+            let owner = Owner::parse(owner.trim()).map_err(|error| TokenError::Owner(place, error))?;
+            if Self::is_reserved(&owner) {
+                return Err(TokenError::Reserved(place, owner));
+            }
+            match tokens.by_hash.entry(from_hex(hash).ok_or(TokenError::Line(place))?) {
+                Entry::Vacant(free) => {
+                    free.insert(Arc::new(Caller::known(owner)));
+                }
+                Entry::Occupied(taken) if taken.get().owner == owner => {}
+                Entry::Occupied(taken) => return Err(TokenError::Twice(place, taken.get().owner.clone())),
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// The same for the bytes of a file.
+    pub(super) fn parse_bytes(bytes: &[u8]) -> Result<Self, TokenError> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let before = &bytes[..error.valid_up_to()];
+            TokenError::NotText(before.split(|byte| *byte == b'\n').count())
+        })?;
+        Self::parse(text)
+    }
+
+    /// The line that stands for a token.
+    pub fn line(owner: &Owner, token: &str) -> String {
+        let mut line = format!("{owner} ");
+        for byte in hash(token.as_bytes()) {
+            // Writing to a string does not fail.
+            let _ = write!(line, "{byte:02x}");
+        }
+        line
+    }
+
+    /// Whether a name is the server's own and can be no owner's in a token file: that of the local user, or that of
+    /// everybody.
+    pub fn is_reserved(owner: &Owner) -> bool {
+        [LOCAL, ANONYMOUS].contains(&owner.as_str())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_hash.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_hash.len()
+    }
+
+    /// Puts others in their place. A token that is the same owner's as before is the same caller; the rights of all others
+    /// end. Says how many are new, and whose rights are to end.
+    pub(super) fn replace(&mut self, mut others: Self) -> (usize, Vec<Arc<Caller>>) {
+        let mut new = 0;
+        for (hash, caller) in &mut others.by_hash {
+            match self.by_hash.get(hash) {
+                Some(before) if before.owner == caller.owner => *caller = Arc::clone(before),
+                _ => new += 1,
+            }
+        }
+        let before = std::mem::replace(self, others);
+        let stays =
+            |hash: &[u8; 32], caller: &Arc<Caller>| self.by_hash.get(hash).is_some_and(|now| Arc::ptr_eq(now, caller));
+        let ended = before.by_hash.iter().filter(|(hash, caller)| !stays(hash, caller));
+        (new, ended.map(|(_, caller)| Arc::clone(caller)).collect())
+    }
+
+    /// Whose a token is, by its hash.
+    pub(super) fn find(&self, hash: &[u8; 32]) -> Result<Arc<Caller>, NotIdentified> {
+        self.by_hash.get(hash).map(Arc::clone).ok_or(NotIdentified::Unknown)
+    }
+}
+
+impl Identify for Tokens {
+    fn identify(&self, shown: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
+        self.find(&hash(shown.bearer().ok_or(NotIdentified::Missing)?))
+    }
+}
+
+pub(super) fn hash(token: &[u8]) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+
+    use super::*;
+
+    fn owner(name: &str) -> Owner {
+        Owner::parse(name).unwrap()
+    }
+
+    fn line(name: &str, token: &str) -> String {
+        Tokens::line(&owner(name), token)
+    }
+
+    fn identified(tokens: &Tokens, values: &[&'static str]) -> Result<String, NotIdentified> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_static(value));
+        }
+        tokens.identify(&Presented::by(&headers)).map(|caller| caller.owner.to_string())
+    }
+
+    #[test]
+    fn a_token_names_its_owner_and_no_other_does() {
+        let file = format!("# the first one\n\n{}\n{}\n", line("ada", "secret"), line("ada", "her second"));
+        assert!(!file.contains("secret"));
+        let tokens = Tokens::parse(&file).unwrap();
+        assert_eq!(identified(&tokens, &["Bearer secret"]), Ok("ada".into()));
+        assert_eq!(identified(&tokens, &["bearer  her second"]), Ok("ada".into()));
+        assert_eq!(identified(&tokens, &["Bearer other"]), Err(NotIdentified::Unknown));
+        assert_eq!(identified(&tokens, &["Basic secret"]), Err(NotIdentified::Missing));
+        assert_eq!(identified(&tokens, &[]), Err(NotIdentified::Missing));
+        assert_eq!(identified(&tokens, &["Bearer other", "Bearer secret"]), Err(NotIdentified::Missing));
+    }
+
+    #[test]
+    fn a_line_that_is_none_is_named() {
+        let unfit = |text: &str| Tokens::parse(text).unwrap_err();
+        assert_eq!(unfit("ada"), TokenError::Line(1));
+        assert_eq!(unfit("\nada 12"), TokenError::Line(2));
+        assert_eq!(unfit(&format!("ada {}", "é".repeat(32))), TokenError::Line(1));
+        assert_eq!(unfit(&format!("ada {}", "+f".repeat(32))), TokenError::Line(1));
+        assert_eq!(Tokens::parse_bytes(b"# 1\n# 2\nada \xff\n").unwrap_err(), TokenError::NotText(3));
+        for name in ["local", "anonymous"] {
+            assert_eq!(unfit(&format!("#\n{}", line(name, "x"))), TokenError::Reserved(2, owner(name)));
+        }
+        let two = format!("{}\n{}\n{}", line("ada", "x"), line("ada", "x"), line("bob", "x"));
+        assert_eq!(unfit(&two), TokenError::Twice(3, owner("ada")));
+    }
+
+    #[test]
+    fn a_token_that_stays_is_the_same_caller_and_the_right_of_one_that_goes_or_changes_hands_ends() {
+        let mut tokens = Tokens::parse(&[line("ada", "a"), line("bob", "b"), line("eve", "e")].join("\n")).unwrap();
+        let [ada, bob, eve] = ["a", "b", "e"].map(|token| tokens.find(&hash(token.as_bytes())).unwrap());
+        let others = Tokens::parse(&[line("ada", "a"), line("ada", "b"), line("dan", "d")].join("\n")).unwrap();
+        let (new, mut ended) = tokens.replace(others);
+        ended.sort_by(|one, other| one.owner.cmp(&other.owner));
+        assert_eq!(new, 2);
+        assert!(Arc::ptr_eq(&tokens.find(&hash(b"a")).unwrap(), &ada));
+        assert!(ended.len() == 2 && Arc::ptr_eq(&ended[0], &bob) && Arc::ptr_eq(&ended[1], &eve));
+        assert_eq!(tokens.find(&hash(b"b")).unwrap().owner, owner("ada"));
+        assert_eq!(tokens.find(&hash(b"e")).unwrap_err(), NotIdentified::Unknown);
+    }
+}
