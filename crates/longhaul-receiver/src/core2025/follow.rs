@@ -1,13 +1,14 @@
-//! What a client hears of its tasks without asking: status, progress, questions. Pushes carry state, not a log: whoever
+//! What a client hears of its tasks without asking: status, progress, log lines, questions. Pushes carry state, not a log: whoever
 //! begins to listen gets the newest, and the end is always told.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use longhaul_engine::LogTail;
 use longhaul_store::Snapshot;
-use longhaul_task::TaskKey;
-use longhaul_wire::core2025::{Related, progress, tasks_status};
+use longhaul_task::{LogLine, Task, TaskKey};
+use longhaul_wire::core2025::{Related, logging, progress, tasks_status};
 use longhaul_wire::jsonrpc::RequestId;
 use tokio::sync::Notify;
 
@@ -38,13 +39,15 @@ impl Follow {
 }
 
 /// What a client knows of a task.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Told {
     revision: u64,
     /// How far it was when the client last heard of it: the protocol lets that only grow.
     done: Option<f64>,
     /// Under which name it wants to hear of progress.
     pub(super) token: Option<RequestId>,
+    /// What the task has logged, from when it was made; otherwise it is listened to from when it is followed.
+    pub(super) log: Option<LogTail>,
 }
 
 impl Told {
@@ -80,6 +83,7 @@ impl Session {
 async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told: Told) {
     let shared = Arc::clone(&session.shared);
     let mut watch = shared.engine.watch(&key);
+    let log = told.log.take().unwrap_or_else(|| shared.engine.listen(&key));
     let mut open = Open::default();
     let grace = tokio::time::sleep(QUESTION_GRACE_MAX);
     tokio::pin!(grace);
@@ -87,6 +91,10 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
     while let Ok(shown) = Shown::read(&shared, &key).await {
         let task = &shown.snapshot.task;
         let outlet = session.outlet(&key.id);
+        // What it said before its end is heard before its end.
+        while let Some(line) = log.try_next() {
+            hear(outlet.as_deref(), &session, task, &line);
+        }
         let is_heard = match &outlet {
             Some(outlet) => tell(outlet, &session, &shown, &mut told).await,
             None => false,
@@ -107,6 +115,7 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
         tokio::select! {
             () = watch.changed() => {}
             () = follow.look_again.notified() => {}
+            line = log.next() => hear(session.outlet(&key.id).as_deref(), &session, task, &line),
             () = &mut grace, if !is_known => follow.is_known.store(true, Ordering::Relaxed),
             () = session.ended.cancelled() => break,
         }
@@ -136,6 +145,13 @@ async fn tell(outlet: &Channel, session: &Session, shown: &Shown, told: &mut Tol
         told.revision = task.revision;
     }
     true
+}
+
+/// Lets the client hear a log line, if it wants to and listens.
+fn hear(outlet: Option<&Channel>, session: &Session, task: &Task, line: &LogLine) {
+    if let Some(outlet) = outlet.filter(|_| logging::is_wanted(line, session.log_level())) {
+        outlet.offer(&logging::notification(line, Some(Related::to(task))));
+    }
 }
 
 /// Tells on a new stream how those tasks ended that ended while nobody listened.

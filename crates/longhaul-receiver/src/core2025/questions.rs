@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::future::BoxFuture;
 use longhaul_engine::{EngineError, OpenQuestion, Requestor, Stop, not_answered};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
+use longhaul_task::{Json, LogLine, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
 use longhaul_wire::Cancelled;
 use longhaul_wire::core2025::question::{self, Asking, Reply};
-use longhaul_wire::core2025::{Related, requestor as wire};
+use longhaul_wire::core2025::{Related, logging, requestor as wire};
 use longhaul_wire::jsonrpc::{RequestId, Response, RpcError};
 use longhaul_wire::question::check_parts;
 use serde_json::value::RawValue;
@@ -224,6 +224,12 @@ impl Requestor for Client {
     fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String> {
         let answer: &RawValue = serde_json::from_str(answer.as_str()).map_err(|error| error.to_string())?;
         check_parts("", kind, params, answer).map_err(|wrong| wrong.to_string())
+    }
+
+    fn log(&self, line: &LogLine) {
+        if logging::is_wanted(line, self.session.log_level()) {
+            self.channel.offer(&logging::notification(line, None));
+        }
     }
 
     fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, Stop>>> {
