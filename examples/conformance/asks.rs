@@ -10,7 +10,6 @@ use serde_json::Value;
 
 pub(crate) fn tools() -> Vec<Tool> {
     vec![
-        Tool::new("test_tool_with_logging", logging).description("Logs three lines."),
         Tool::new("test_logging_tool", logging).description("Logs three lines, for whoever asked for them."),
         Tool::new("test_reconnection", logging).description("Says something long before its answer."),
         Tool::new("test_sampling", sampling).description("Asks the client's model."),
@@ -20,6 +19,8 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
     .into_iter()
     .map(|tool| tool.task_support(TaskSupport::Forbidden))
+    // What it logs as a task is heard, too.
+    .chain([Tool::new("test_tool_with_logging", logging).description("Logs three lines.")])
     .collect()
 }
 

@@ -112,10 +112,10 @@ impl Ctx {
     }
 
     fn say(&self, level: LogLevel, logger: Option<&str>, data: &Value) {
-        let line = LogLine::new(level, logger, Json::from_text(data.to_string()));
+        let said = LogLine::new(level, logger, Json::from_text(data.to_string()));
         match &self.link {
-            Link::Task(link) => link.log(&line),
-            Link::Call(link) => link.log(&line),
+            Link::Task(link) => link.log(&said),
+            Link::Call(link) => link.log(&said),
         }
     }
 

@@ -54,19 +54,14 @@ pub struct LogTail {
 }
 
 impl LogTail {
-    /// The next line, once there is one.
-    pub async fn next(&self) -> LogLine {
-        loop {
-            if let Some(line) = self.try_next() {
-                return line;
-            }
-            self.unheard.news.notified().await;
-        }
+    /// Resolves when something was said since the last time, for one that waits.
+    pub async fn changed(&self) {
+        self.unheard.news.notified().await;
     }
 
-    /// The next line, if it was said already.
-    pub fn try_next(&self) -> Option<LogLine> {
-        self.unheard.lines.lock().pop_front()
+    /// Passes on what was said and not passed on yet. Whoever does this at the same time waits, so that the order stays.
+    pub fn pass_on(&self, to: impl FnMut(LogLine)) {
+        self.unheard.lines.lock().drain(..).for_each(to);
     }
 }
 
@@ -99,7 +94,9 @@ mod tests {
     }
 
     fn heard(tail: &LogTail) -> Vec<LogLine> {
-        std::iter::from_fn(|| tail.try_next()).collect()
+        let mut lines = Vec::new();
+        tail.pass_on(|line| lines.push(line));
+        lines
     }
 
     #[test]
@@ -110,7 +107,7 @@ mod tests {
         let (slow, quick) = (listeners.listen(&key), listeners.listen(&key));
         for number in 1..=UNHEARD_MAX + 3 {
             listeners.tell(&key, &line(number));
-            assert_eq!(quick.try_next(), Some(line(number)), "a line said before is not heard, one said since is");
+            assert_eq!(heard(&quick), [line(number)], "a line said before is not heard, one said since is");
         }
         assert_eq!(heard(&slow), (4..=UNHEARD_MAX + 3).map(line).collect::<Vec<_>>());
         drop((slow, quick));

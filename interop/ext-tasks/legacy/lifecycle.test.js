@@ -63,6 +63,17 @@ for (const transport of ["http", "stdio"]) {
         assert.deepEqual((await task.snapshot()).raw, first.raw);
       }));
 
+    test("its tasks are in the list, page by page", STUCK, ({ signal }) =>
+      withSession(server, { signal }, async (session) => {
+        const call = await startTask(session, "echo", { text: "listed" });
+        await call.settle();
+        const tasks = [];
+        let page = await session.listTasks();
+        for (tasks.push(...page.tasks); page.nextCursor; tasks.push(...page.tasks)) page = await session.listTasks(page.nextCursor);
+        const listed = tasks.filter(({ taskId }) => taskId === call.handle.taskId);
+        assert.deepEqual(listed.map(({ status }) => status), ["completed"]);
+      }));
+
     test("a cancelled task is cancelled for good, and cannot be cancelled again", STUCK, ({ signal }) =>
       withSession(server, { signal }, async (session) => {
         const call = await startTask(session, "slow_compute", { seconds: 3600, label: "cancelled" });

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use longhaul_engine::LogTail;
 use longhaul_store::Snapshot;
-use longhaul_task::{LogLine, Task, TaskKey};
+use longhaul_task::{Task, TaskKey};
 use longhaul_wire::core2025::{Related, logging, progress, tasks_status};
 use longhaul_wire::jsonrpc::RequestId;
 use tokio::sync::Notify;
@@ -29,12 +29,23 @@ pub(super) struct Follow {
     look_again: Notify,
     /// The client has shown that it knows the task: it came back to it.
     is_known: AtomicBool,
+    log: LogTail,
 }
 
 impl Follow {
     /// Has it look where the client listens now.
     pub(super) fn nudge(&self) {
         self.look_again.notify_one();
+    }
+
+    /// Lets the client hear what the task has logged, as far as it wants to, if it listens.
+    fn pass_on_log(&self, session: &Session, task: &Task, outlet: Option<&Channel>) {
+        let level = session.log_level();
+        self.log.pass_on(|line| {
+            if let Some(outlet) = outlet.filter(|_| logging::is_wanted(&line, level)) {
+                outlet.offer(&logging::notification(&line, Some(Related::to(task))));
+            }
+        });
     }
 }
 
@@ -60,7 +71,7 @@ impl Told {
 impl Session {
     /// The client has made a task or looked at one that goes on: from now on it hears of it, and is the one to be asked.
     /// `is_known` says that it waits for questions of it already.
-    pub(super) fn attend(self: &Arc<Self>, key: &TaskKey, told: Told, is_known: bool) {
+    pub(super) fn attend(self: &Arc<Self>, key: &TaskKey, mut told: Told, is_known: bool) {
         let mut follows = self.follows.lock();
         if let Some(follow) = follows.get(&key.id) {
             let was_asked = self.shared.asked.lock().insert(key.clone(), self.nonce) == Some(self.nonce);
@@ -73,9 +84,18 @@ impl Session {
             return;
         }
         self.shared.asked.lock().insert(key.clone(), self.nonce);
-        let follow = Arc::new(Follow { look_again: Notify::new(), is_known: AtomicBool::new(is_known) });
+        let log = told.log.take().unwrap_or_else(|| self.shared.engine.listen(key));
+        let follow = Arc::new(Follow { look_again: Notify::new(), is_known: AtomicBool::new(is_known), log });
         follows.insert(key.id.clone(), Arc::clone(&follow));
         self.shared.tracker.spawn(run(Arc::clone(self), key.clone(), follow, told));
+    }
+
+    /// Has a client that waits for a task's result hear before it what the task has logged.
+    pub(super) fn pass_on_log(&self, task: &Task, channel: &Channel) {
+        let follow = self.follows.lock().get(&task.key.id).cloned();
+        if let Some(follow) = follow {
+            follow.pass_on_log(self, task, Some(channel));
+        }
     }
 }
 
@@ -83,7 +103,6 @@ impl Session {
 async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told: Told) {
     let shared = Arc::clone(&session.shared);
     let mut watch = shared.engine.watch(&key);
-    let log = told.log.take().unwrap_or_else(|| shared.engine.listen(&key));
     let mut open = Open::default();
     let grace = tokio::time::sleep(QUESTION_GRACE_MAX);
     tokio::pin!(grace);
@@ -92,9 +111,7 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
         let task = &shown.snapshot.task;
         let outlet = session.outlet(&key.id);
         // What it said before its end is heard before its end.
-        while let Some(line) = log.try_next() {
-            hear(outlet.as_deref(), &session, task, &line);
-        }
+        follow.pass_on_log(&session, task, outlet.as_deref());
         let is_heard = match &outlet {
             Some(outlet) => tell(outlet, &session, &shown, &mut told).await,
             None => false,
@@ -115,7 +132,7 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
         tokio::select! {
             () = watch.changed() => {}
             () = follow.look_again.notified() => {}
-            line = log.next() => hear(session.outlet(&key.id).as_deref(), &session, task, &line),
+            () = follow.log.changed() => {}
             () = &mut grace, if !is_known => follow.is_known.store(true, Ordering::Relaxed),
             () = session.ended.cancelled() => break,
         }
@@ -145,13 +162,6 @@ async fn tell(outlet: &Channel, session: &Session, shown: &Shown, told: &mut Tol
         told.revision = task.revision;
     }
     true
-}
-
-/// Lets the client hear a log line, if it wants to and listens.
-fn hear(outlet: Option<&Channel>, session: &Session, task: &Task, line: &LogLine) {
-    if let Some(outlet) = outlet.filter(|_| logging::is_wanted(line, session.log_level())) {
-        outlet.offer(&logging::notification(line, Some(Related::to(task))));
-    }
 }
 
 /// Tells on a new stream how those tasks ended that ended while nobody listened.
