@@ -185,13 +185,14 @@ pub(super) async fn put(
     let as_task_ms = session.peer.can_run_as_task(put.kind).then_some(REMOTE_TASK_MS);
     for _ in 0..ASKED_MAX {
         let asking = put.asking(as_task_ms);
+        let told = session.remote_told.subscribe();
         let sent = session.send(&channel, as_task_ms.is_none(), |id| question::request(id, &asking, session.peer));
         let outcome = sent.await?.response().await?;
         let mut reply = question::reply(&asking, as_ref(&outcome));
         let result;
         if let Reply::Task(task) = reply {
             taken.store(true, Ordering::Relaxed);
-            result = requestor::result(session, &put.place, task).await?;
+            result = requestor::result(session, &put.place, task, &told).await?;
             taken.store(false, Ordering::Relaxed);
             reply = question::reply(&put.asking(None), as_ref(&result));
         }
