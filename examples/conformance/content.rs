@@ -33,7 +33,6 @@ pub(crate) fn tools() -> Vec<Tool> {
                 .with(Content::embedded_text("test://mixed-content-resource", json, Some("application/json")))
         }),
         ordinary("test_error_handling", || ToolResult::error("This tool intentionally returns an error for testing")),
-        ordinary("test_logging_tool", || ToolResult::text("Nothing was logged: nobody asked for logs.")),
         Tool::new("test_tool_with_progress", progress)
             .description("Reports its progress.")
             .task_support(TaskSupport::Forbidden),

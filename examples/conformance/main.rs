@@ -3,6 +3,7 @@
 //! `cargo run --release --example conformance -- --listen 127.0.0.1:8377 --store memory:`, and the other flags of
 //! `longhaul serve`.
 
+mod asks;
 mod content;
 mod files;
 mod input_required;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         .chain(jobs::tools())
         .chain(files::tools())
         .chain(content::tools())
+        .chain(asks::tools())
         .chain(input_required::tools())
         .chain(protocol::tools());
     let server = Server::new("longhaul-conformance").tools(tools).poll_interval_ms(100);

@@ -270,6 +270,17 @@ for (const transport of ["http", "stdio"]) {
         assert.ok(lines.length >= 3 && lines.every(({ level }) => level === "info"), JSON.stringify(lines));
       }));
 
+    test("the log lines of a task name it, and come without being fetched", STUCK, () =>
+      withClient(server, {}, async (client) => {
+        const lines = [];
+        const { promise: all, arrived } = arrival();
+        client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void (lines.push(params) === 3 && arrived()));
+        const { last, taskId } = await callAsTask(client, "test_tool_with_logging");
+        assert.equal(last.type, "result", String(last.error));
+        await all;
+        for (const { _meta } of lines) assert.deepEqual(_meta[RELATED_TASK], { taskId });
+      }));
+
     test("an abandoned ordinary call ends, and the session goes on", STUCK, () =>
       withClient(server, {}, async (client) => {
         const abandon = new AbortController();

@@ -14,6 +14,7 @@ use longhaul::{
 };
 use longhaul_server::stdio;
 use serde_json::{Value, json};
+use support::schema::Asked;
 use support::{Client, Local, Trouble, VERSION, in_time};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -468,9 +469,11 @@ async fn a_quiet_stream_is_kept_alive_by_comments() {
     server.stop().await;
 }
 
-async fn next_line(lines: &mut Lines<impl AsyncBufRead + Unpin>) -> Value {
+async fn next_line(lines: &mut Lines<impl AsyncBufRead + Unpin>, asked: &Asked) -> Value {
     let line = in_time("a line from the server", lines.next_line()).await.unwrap().expect("a line");
-    serde_json::from_str(&line).unwrap()
+    let message = serde_json::from_str(&line).unwrap();
+    asked.hears(None, &message);
+    message
 }
 
 #[tokio::test]
@@ -486,6 +489,7 @@ async fn a_stdio_client_has_so_many_requests_under_way_and_lines_so_long() {
     let serving = tokio::spawn(serving);
     let (read, mut write) = tokio::io::split(ours);
     let mut lines = BufReader::new(read).lines();
+    let asked = Asked::default();
 
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": VERSION,
@@ -493,15 +497,17 @@ async fn a_stdio_client_has_so_many_requests_under_way_and_lines_so_long() {
     });
     let message = |id: &str, method: &str| {
         let params = json!({ "_meta": meta, "notifications": {} });
-        format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+        let line = format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        asked.sends(line.as_bytes());
+        line
     };
     for id in ["one", "two"] {
         write.write_all(message(id, "subscriptions/listen").as_bytes()).await.unwrap();
-        let first = next_line(&mut lines).await;
+        let first = next_line(&mut lines, &asked).await;
         assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
     }
     write.write_all(message("three", "tools/list").as_bytes()).await.unwrap();
-    let refused = next_line(&mut lines).await;
+    let refused = next_line(&mut lines, &asked).await;
     assert_eq!(refused["id"], "three");
     is_refused(&refused["error"], -32603, "TOO_MANY_IN_FLIGHT");
 
@@ -511,7 +517,7 @@ async fn a_stdio_client_has_so_many_requests_under_way_and_lines_so_long() {
     in_time("room for one more", async {
         loop {
             write.write_all(message("three", "tools/list").as_bytes()).await.unwrap();
-            let answer = next_line(&mut lines).await;
+            let answer = next_line(&mut lines, &asked).await;
             assert_eq!(answer["id"], "three");
             if answer.get("result").is_some() {
                 break;
@@ -525,11 +531,11 @@ async fn a_stdio_client_has_so_many_requests_under_way_and_lines_so_long() {
     for (bytes, is_taken) in [(1_000, true), (1_001, false)] {
         let line = format!("{}{}\n", good.trim_end(), " ".repeat(bytes - good.trim_end().len()));
         write.write_all(line.as_bytes()).await.unwrap();
-        let answer = next_line(&mut lines).await;
+        let answer = next_line(&mut lines, &asked).await;
         assert_eq!(answer.get("result").is_some(), is_taken, "{bytes} bytes: {answer}");
     }
     write.shutdown().await.unwrap();
-    let last = next_line(&mut lines).await;
+    let last = next_line(&mut lines, &asked).await;
     assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!("two"), &json!("complete")));
     in_time("the end of the session", serving).await.unwrap().unwrap();
 }

@@ -233,6 +233,32 @@ async fn without_the_capability_nobody_follows_tasks_but_other_kinds_are_left_ou
 }
 
 #[tokio::test]
+async fn log_lines_come_to_a_call_that_asked_for_them_and_to_no_other() {
+    let (_server, mut client) = server().await;
+    let declared = client.request("server/discover", json!({})).await.unwrap();
+    assert!(declared.get().contains(r#""logging":{}"#), "{declared}");
+    let mut lines_at = async |level: Option<&str>| {
+        let (mut message, headers) = client.message("tools/call", json!({ "name": "test_logging_tool" }));
+        if let Some(level) = level {
+            message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!(level);
+        }
+        let answer = client.exchange(message.to_string(), &headers).await.unwrap();
+        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+        assert!(text.contains("Three lines were logged."), "{text}");
+        (answer.status, text.matches("notifications/message").count())
+    };
+    for (level, lines) in
+        [(None, 0), (Some("debug"), 3), (Some("info"), 3), (Some("notice"), 0), (Some("emergency"), 0)]
+    {
+        assert_eq!(lines_at(level).await, (200, lines), "{level:?}");
+    }
+    let (mut message, headers) = client.message("tools/call", json!({ "name": "test_logging_tool" }));
+    message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("loud");
+    let refused = client.exchange(message.to_string(), &headers).await.unwrap();
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(-32602)));
+}
+
+#[tokio::test]
 async fn a_client_that_hangs_up_leaves_nothing_behind_and_its_tasks_go_on() {
     let (_server, mut client) = server().await;
     let id = client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();

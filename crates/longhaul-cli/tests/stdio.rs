@@ -7,6 +7,7 @@ use std::process::Stdio;
 use longhaul::Limits;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use support::schema::Asked;
 use support::{VERSION, in_time, longhaul, names};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -18,6 +19,7 @@ struct Pipe {
     child: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
+    asked: Asked,
 }
 
 impl Pipe {
@@ -29,10 +31,11 @@ impl Pipe {
         let mut child = command.spawn().expect("the example is built");
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, input, output }
+        Self { child, input, output, asked: Asked::default() }
     }
 
     async fn write(&mut self, bytes: &[u8]) {
+        self.asked.sends(bytes);
         self.input.as_mut().expect("an open input").write_all(bytes).await.expect("a server that reads");
     }
 
@@ -40,11 +43,12 @@ impl Pipe {
         self.write(format!("{message}\n").as_bytes()).await;
     }
 
-    /// The next line, which must be a message.
+    /// The next line, which must be a message that fits.
     async fn next(&mut self) -> Option<Value> {
         let line = in_time("a line from the server", self.output.next_line()).await.expect("UTF-8")?;
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}"));
         assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        self.asked.hears(None, &message);
         Some(message)
     }
 

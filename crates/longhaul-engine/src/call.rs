@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::future::BoxFuture;
-use longhaul_task::{Json, Outcome, Progress, QuestionKind, Timestamp};
+use longhaul_task::{Json, LogLine, Outcome, Progress, QuestionKind, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -42,6 +42,11 @@ pub trait Requestor: Send + Sync + 'static {
     fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, Stop>>> {
         let _ = question;
         None
+    }
+
+    /// Lets the client hear a log line, if it wants to and there is room for it: nobody waits.
+    fn log(&self, line: &LogLine) {
+        let _ = line;
     }
 }
 
@@ -137,6 +142,10 @@ impl CallLink {
         if let Some(progress) = &self.call.progress {
             progress.send_replace(Some(Progress { done, total, message, at: Timestamp::ZERO }));
         }
+    }
+
+    pub(crate) fn log(&self, line: &LogLine) {
+        self.call.requestor.log(line);
     }
 
     pub(crate) fn chance(&self) -> &dyn Chance {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_task::{Json, Place, Progress};
+use longhaul_task::{Json, LogLevel, LogLine, Place, Progress};
+use serde_json::Value;
 
 use crate::Stop;
 use crate::ask::{Ask, digest};
@@ -95,6 +96,26 @@ impl Ctx {
         match &self.link {
             Link::Task(link) => link.report(message).await,
             Link::Call(_) => Ok(()),
+        }
+    }
+
+    /// Says something to whoever follows the work just now and wants to hear lines of this severity. Nothing is kept,
+    /// nobody waits, and a client that is slow misses some: for what must not be lost there is
+    /// [`report`](Ctx::report).
+    pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
+        self.say(level, None, &data.into());
+    }
+
+    /// The same, in the name of one part of the work.
+    pub fn log_as(&self, logger: &str, level: LogLevel, data: impl Into<Value>) {
+        self.say(level, Some(logger), &data.into());
+    }
+
+    fn say(&self, level: LogLevel, logger: Option<&str>, data: &Value) {
+        let said = LogLine::new(level, logger, Json::from_text(data.to_string()));
+        match &self.link {
+            Link::Task(link) => link.log(&said),
+            Link::Call(link) => link.log(&said),
         }
     }
 

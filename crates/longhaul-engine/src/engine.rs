@@ -11,7 +11,7 @@ use crate::call::{self, Call, CallEnd, CallLink};
 use crate::core::{Admission, Input, within};
 use crate::service;
 use crate::shell::{Registered, Shared, run_to_end};
-use crate::{Chance, EngineError, EngineLimits, Tool};
+use crate::{Chance, EngineError, EngineLimits, LogTail, Tool};
 
 /// The engine: takes tasks, runs them, ends them. Clones are handles on the same one.
 #[derive(Clone)]
@@ -53,6 +53,19 @@ impl Engine {
 
     /// Makes a task. When this returns it is on stable storage.
     pub async fn create(&self, call: NewCall) -> Result<Arc<Task>, EngineError> {
+        self.create_and(call, |_| ()).await.map(|(task, ())| task)
+    }
+
+    /// The same, for somebody who listens to it from its first word on.
+    pub async fn create_and_listen(&self, call: NewCall) -> Result<(Arc<Task>, LogTail), EngineError> {
+        self.create_and(call, |key| self.listen(key)).await
+    }
+
+    async fn create_and<T>(
+        &self,
+        call: NewCall,
+        before_it_starts: impl FnOnce(&TaskKey) -> T,
+    ) -> Result<(Arc<Task>, T), EngineError> {
         let shared = &self.shared;
         let admission = shared.core.lock().admit(&call.owner, &call.tool, call.input.bytes())?;
         // From here to the commit the caller may go away; the admission must not be lost with it.
@@ -73,11 +86,13 @@ impl Engine {
             fences_from,
         };
         let commit = admission.commit;
+        let done_before = before_it_starts(&key);
         undo.armed = false;
         let tracker = &shared.tracker;
         let shared = Arc::clone(shared);
-        run_to_end(tracker, async move { shared.commit_creation(NewTask { create, input: call.input }, commit).await })
-            .await
+        let new = NewTask { create, input: call.input };
+        let task = run_to_end(tracker, async move { shared.commit_creation(new, commit).await }).await?;
+        Ok((task, done_before))
     }
 
     /// Runs a tool while its client waits.
@@ -152,6 +167,11 @@ impl Engine {
     /// Follows a task: subscribe, then read.
     pub fn watch(&self, key: &TaskKey) -> Watch {
         self.shared.store.watch(key)
+    }
+
+    /// Hears what a task logs from now on, while it runs on this node.
+    pub fn listen(&self, key: &TaskKey) -> LogTail {
+        self.shared.listeners.listen(key)
     }
 
     /// How long the results of a tool are kept, unless its requestor wants something else.

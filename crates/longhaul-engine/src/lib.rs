@@ -13,6 +13,7 @@
 //! - [`Ctx`]: what a handler gets; [`Ask`]: what it can ask; [`Stop`]: why it cannot go on.
 //! - [`Tool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
 //! - [`Call`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
+//! - [`LogTail`]: what a task logs, for whoever listens.
 
 mod ask;
 mod attempt;
@@ -25,6 +26,7 @@ mod engine;
 mod error;
 mod gate;
 mod limits;
+mod log;
 mod service;
 mod shell;
 mod task_link;
@@ -38,5 +40,6 @@ pub use ctx::Ctx;
 pub use engine::{Engine, NewCall};
 pub use error::{EngineError, Stop};
 pub use limits::{EngineLimits, ToolLimits};
+pub use log::LogTail;
 pub use tool::{Handler, Tool};
 pub use unanswered::not_answered;

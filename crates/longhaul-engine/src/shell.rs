@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::core::{Action, Commit, Core, Input};
+use crate::log::Listeners;
 use crate::service;
 use crate::task_link::TaskLink;
 use crate::{Chance, EngineError, EngineLimits, Stop, Tool, attempt};
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) core: Mutex<Core>,
     tools: HashMap<Arc<str>, Registered>,
     running: Mutex<HashMap<TaskKey, Running>>,
+    pub(crate) listeners: Arc<Listeners>,
     /// Wakes the service that waits for the next due task.
     pub(crate) due: service::Alarm,
     /// Wakes the service that waits for the next queued task.
@@ -95,6 +97,7 @@ impl Shared {
             core: Mutex::new(core),
             tools: registered,
             running: Mutex::default(),
+            listeners: Arc::default(),
             due: service::Alarm::default(),
             queue: Notify::new(),
             doubt: Notify::new(),

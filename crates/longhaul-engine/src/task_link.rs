@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longhaul_store::{Applied, StoreError};
 use longhaul_task::transition::{Ask, Report};
-use longhaul_task::{Event, Json, Phase, Progress, QuestionKey, Refused, TaskId, TaskKey};
+use longhaul_task::{Event, Json, LogLine, Phase, Progress, QuestionKey, Refused, TaskId, TaskKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::ctx::Asked;
@@ -88,6 +88,12 @@ impl TaskLink {
         let at = self.engine.store.now().await?;
         let progress = Progress { done, total, message, at };
         Ok(self.engine.store.progress(&self.key, self.fence, progress).await?)
+    }
+
+    pub(crate) fn log(&self, line: &LogLine) {
+        if self.go_on().is_ok() {
+            self.engine.listeners.tell(&self.key, line);
+        }
     }
 
     pub(crate) async fn report(&self, message: &str) -> Result<(), Stop> {

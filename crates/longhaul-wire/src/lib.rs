@@ -52,7 +52,7 @@
 mod cancelled;
 mod capability;
 mod headers;
-mod log_level;
+mod logging;
 mod params;
 mod progress;
 mod project;
@@ -73,5 +73,5 @@ pub mod tool;
 pub use cancelled::Cancelled;
 pub use capability::{Capabilities, Capability};
 pub use headers::{HeaderValue, Headers};
-pub use log_level::LogLevel;
+pub use longhaul_task::LogLevel;
 pub use view::View;

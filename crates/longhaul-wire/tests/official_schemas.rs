@@ -3,12 +3,13 @@
 mod common;
 
 use common::*;
-use longhaul_task::{Progress, QuestionKind, TaskId};
+use longhaul_task::{LogLine, Progress, QuestionKind, TaskId};
 use longhaul_wire::content::{Content, ToolResult};
 use longhaul_wire::ext2026::subscriptions_listen::Filter;
 use longhaul_wire::ext2026::tools_call::InputRequest;
 use longhaul_wire::ext2026::{
-    Cache, Capability, acknowledge, discover, progress, subscriptions_listen, tasks_get, tools_call, tools_list,
+    Cache, Capability, LogLevel, acknowledge, discover, logging, progress, subscriptions_listen, tasks_get, tools_call,
+    tools_list,
 };
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::tool::{Annotations, ToolDeclaration};
@@ -36,7 +37,7 @@ fn discovery_fits() {
     let capabilities = &value(&message)["result"]["capabilities"];
     assert_eq!(
         *capabilities,
-        value(r#"{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
+        value(r#"{"logging":{},"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
     );
 }
 
@@ -159,6 +160,12 @@ fn acknowledgements_and_streams_fit() {
     for (done, total) in [(0.5, Some(1.0)), (3.0, None), (f64::NAN, Some(f64::INFINITY)), (1e300, None)] {
         let said = Progress { done, total, message: Some("…".into()), at: CREATED };
         must_fit(CORE, "ProgressNotification", &progress::notification(&id(), &said), "");
+    }
+    for (logger, data) in [(None, "\"line\""), (Some("database \"a\""), r#"{"error":[1]}"#), (None, "null")] {
+        let line = LogLine::new(LogLevel::Warning, logger, json(data));
+        let message = logging::notification(&line);
+        must_fit(CORE, "LoggingMessageNotification", &message, "");
+        must_fit(CORE, "ServerNotification", &message, "");
     }
 }
 

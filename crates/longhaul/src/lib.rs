@@ -54,7 +54,7 @@ pub use longhaul_engine::{Ask, Ctx, EngineLimits, Stop, ToolLimits};
 pub use longhaul_server::{
     Caller, Identify, Limits, NotIdentified, Presented, SessionLimits, TokenError, TokenFile, TokenFileError, Tokens,
 };
-pub use longhaul_task::{Fault, OnCrash, Owner, Retention};
+pub use longhaul_task::{Fault, LogLevel, OnCrash, Owner, Retention};
 pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};
 pub use question::{Filled, Form, Root, Roots, Sampled, Sampling};

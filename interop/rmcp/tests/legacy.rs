@@ -94,6 +94,54 @@ async fn a_task_by_hand_asks_its_question_and_gives_its_result() -> anyhow::Resu
     Ok(())
 }
 
+#[tokio::test]
+async fn a_task_by_hand_is_listed_and_cancelled_for_good() -> anyhow::Result<()> {
+    for over in TRANSPORTS {
+        let client = session(over, Answering::default()).await?;
+        let params = json!({"name": "slow_compute", "arguments": {"seconds": 3600}, "task": {}});
+        let id = by_hand(&client, "tools/call", params).await?["task"]["taskId"].clone();
+        let list = by_hand(&client, "tasks/list", json!({})).await?;
+        assert!(list["tasks"].as_array().unwrap().iter().any(|task| task["taskId"] == id), "{list}");
+        let cancelled = by_hand(&client, "tasks/cancel", json!({"taskId": id})).await?;
+        assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+        let again = by_hand(&client, "tasks/cancel", json!({"taskId": id})).await;
+        assert_eq!(refusal(again).code.0, -32602);
+        let unknown = by_hand(&client, "tasks/get", json!({"taskId": "no-such-task"})).await;
+        assert_eq!(refusal(unknown).code.0, -32602);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_failed_task_by_hand_has_its_words_and_its_error() -> anyhow::Result<()> {
+    for over in TRANSPORTS {
+        let client = session(over, Answering::default()).await?;
+        let mut ids = Vec::new();
+        for tool in ["failing_job", "protocol_error_job"] {
+            let created = by_hand(&client, "tools/call", json!({"name": tool, "arguments": {}, "task": {}})).await?;
+            ids.push(created["task"]["taskId"].clone());
+        }
+        let result = by_hand(&client, "tasks/result", json!({"taskId": ids[0]})).await?;
+        assert_eq!(result["isError"], true, "{result}");
+        let error = refusal(by_hand(&client, "tasks/result", json!({"taskId": ids[1]})).await);
+        assert!(error.code.0 == -32603 && error.message.contains("as it should"), "{error:?}");
+        for id in ids {
+            let task = by_hand(&client, "tasks/get", json!({"taskId": id})).await?;
+            assert_eq!(task["status"], "failed", "{task}");
+            assert!(task["statusMessage"].as_str().unwrap().contains("as it should"), "{task}");
+        }
+    }
+    Ok(())
+}
+
+/// The error that a request must have ended in.
+fn refusal(answer: anyhow::Result<Value>) -> rmcp::ErrorData {
+    match answer.expect_err("a refusal").downcast() {
+        Ok(ServiceError::McpError(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
 async fn session(over: Over, handler: Answering) -> anyhow::Result<impl std::ops::Deref<Target = Client>> {
     connect(over, ClientLifecycleMode::Initialize, handler).await
 }

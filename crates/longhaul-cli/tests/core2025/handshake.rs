@@ -70,7 +70,7 @@ async fn the_stateless_era_is_served_at_the_same_endpoint_whatever_the_session()
     let (message, headers) = newest.message("tasks/get", json!({ "taskId": id }));
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let mut answer = client.http("POST", &headers, message.to_string()).await;
-    assert_eq!(answer.next_raw().await.unwrap()["result"]["resultType"], "complete");
+    assert_eq!(answer.must_next().await["result"]["resultType"], "complete");
     // And what the newest client makes, this one can follow.
     let id = newest.create("fail", json!({ "text": "no luck" })).await.unwrap();
     let failed = client.until(&id, "failed").await;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::{
-    Content, Ctx, Failure, Filled, Form, JsonSchema, Limits, NoArgs, Sampling, Server, SessionLimits, TaskSupport,
-    Tokens, Tool, ToolResult,
+    Content, Ctx, Failure, Filled, Form, JsonSchema, Limits, LogLevel, NoArgs, Sampling, Server, SessionLimits,
+    TaskSupport, Tokens, Tool, ToolResult,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ impl Door {
         self.0.add_permits(times);
     }
 
-    async fn pass(&self) {
+    pub(crate) async fn pass(&self) {
         self.0.acquire().await.expect("an open semaphore").forget();
     }
 }
@@ -64,9 +64,12 @@ async fn ask_model(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     Ok(ctx.ask("model", Sampling::new("Say something.").tokens_max(10)).await?.text())
 }
 
-/// The tools, and the door at which `wait` and `steps` wait.
+/// How many lines `chatter` logs: more than any connection holds.
+pub(crate) const CHATTER: usize = 3_000;
+
+/// The tools, and the door at which `wait`, `steps` and `talk` wait.
 pub(crate) fn tools(door: &Door) -> Vec<Tool> {
-    let (at_wait, at_steps) = (door.clone(), door.clone());
+    let (at_wait, at_steps, at_talk, at_chatter) = (door.clone(), door.clone(), door.clone(), door.clone());
     vec![
         Tool::new("echo", |_: Ctx, Text { text }| async move { Ok(text) }).immediate_response("It is being echoed."),
         Tool::new("fail", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::tool(text)) }),
@@ -89,6 +92,28 @@ pub(crate) fn tools(door: &Door) -> Vec<Tool> {
                     door.pass().await;
                 }
                 Ok("three steps")
+            }
+        }),
+        // Logs its first lines, and the last one behind the door.
+        Tool::new("talk", move |ctx: Ctx, _: NoArgs| {
+            let door = at_talk.clone();
+            async move {
+                ctx.log(LogLevel::Debug, "tiny");
+                ctx.log(LogLevel::Info, "first");
+                door.pass().await;
+                ctx.log_as("database", LogLevel::Error, json!({ "error": 7 }));
+                Ok("talked")
+            }
+        }),
+        // Logs, and then opens the door.
+        Tool::new("chatter", move |ctx: Ctx, _: NoArgs| {
+            let door = at_chatter.clone();
+            async move {
+                for _ in 0..CHATTER {
+                    ctx.log(LogLevel::Info, "x".repeat(10_000));
+                }
+                door.open(1);
+                Ok("chattered")
             }
         }),
         Tool::new("greet", greet),

@@ -5,6 +5,7 @@ mod batches;
 mod calls;
 mod handshake;
 mod kit;
+mod logging;
 mod questions;
 mod requestor;
 mod sessions;

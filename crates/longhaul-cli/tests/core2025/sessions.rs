@@ -16,7 +16,7 @@ async fn refused(client: &Stateful, method: &str, headers: &[(&str, &str)]) -> (
     let message = client.message("ping", json!({}));
     let body = if method == "POST" { message.to_string() } else { String::new() };
     let mut answer = client.http(method, headers, body).await;
-    let text = answer.next_raw().await.map(|message| message.to_string()).unwrap_or_default();
+    let text = answer.next().await.map(|message| message.to_string()).unwrap_or_default();
     (answer.status, text)
 }
 

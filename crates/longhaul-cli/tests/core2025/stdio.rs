@@ -1,6 +1,5 @@
 //! A session on the standard streams.
 
-use std::collections::HashMap;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -8,14 +7,15 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::kit::{forms, named};
-use crate::support::{VERSION, in_time, longhaul, schema};
+use crate::support::schema::Asked;
+use crate::support::{VERSION, in_time, longhaul};
 
 struct Pipe {
     child: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     revision: String,
-    asked: HashMap<String, String>,
+    asked: Asked,
 }
 
 impl Pipe {
@@ -27,7 +27,7 @@ impl Pipe {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the example is built");
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()).lines());
-        let mut pipe = Self { child, input, output, revision: revision.to_owned(), asked: HashMap::new() };
+        let mut pipe = Self { child, input, output, revision: revision.to_owned(), asked: Asked::default() };
         let info = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": info });
         assert_eq!(pipe.result("initialize", params).await["protocolVersion"], revision);
@@ -37,25 +37,23 @@ impl Pipe {
 
     async fn send(&mut self, message: &Value) {
         let line = format!("{message}\n");
+        self.asked.sends(line.as_bytes());
         self.input.as_mut().unwrap().write_all(line.as_bytes()).await.expect("a server that reads");
     }
 
     async fn ask(&mut self, id: &str, method: &str, params: Value) {
-        self.asked.insert(json!(id).to_string(), method.to_owned());
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
     }
 
-    /// The next line, whatever it is.
+    /// The next line, a message or several, which are checked.
     async fn line(&mut self) -> Option<Value> {
         let line = in_time("a line from the server", self.output.next_line()).await.expect("UTF-8")?;
-        Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}")))
+        self.asked.hears_body(Some(&self.revision), Some("application/json"), line.as_bytes());
+        Some(serde_json::from_str(&line).expect("it was parsed before"))
     }
 
-    /// The next message, which is checked.
     async fn next(&mut self) -> Value {
-        let message = self.line().await.expect("a message");
-        schema::check(&self.revision, &message, |id| self.asked.get(&id.to_string()).cloned());
-        message
+        self.line().await.expect("a message")
     }
 
     async fn next_of(&mut self, method: &str) -> Value {

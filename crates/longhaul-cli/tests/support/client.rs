@@ -1,4 +1,5 @@
-//! A small client of protocol version 2026-07-28 with the tasks extension: one connection, one request at a time.
+//! A small client of protocol version 2026-07-28 with the tasks extension: one connection, one request at a time. Whatever
+//! it reads is checked against the official schema.
 
 use std::net::SocketAddr;
 
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use super::in_time;
+use super::schema::Asked;
 
 pub(crate) const VERSION: &str = "2026-07-28";
 
@@ -154,8 +156,11 @@ impl Client {
         body: impl Into<Bytes>,
         headers: &[(String, String)],
     ) -> Result<Answer, Trouble> {
-        let (head, body) = self.post(body, headers).await?.into_parts();
+        let sent = body.into();
+        let (head, body) = self.post(sent.clone(), headers).await?.into_parts();
         let body = in_time("the body of an answer", body.collect()).await.map_err(Trouble::lost)?.to_bytes();
+        let kind = head.headers.get("content-type").and_then(|kind| kind.to_str().ok());
+        Asked::of(&sent).hears_body(None, kind, &body);
         Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
     }
 

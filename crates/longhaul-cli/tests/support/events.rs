@@ -4,23 +4,27 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use super::schema::Asked;
 use super::{Answer, Client, TaskView, Trouble, in_time};
 
 /// The messages of a response stream. Dropping it hangs up.
 pub(crate) struct Events {
+    asked: Asked,
     body: Incoming,
     waiting: Vec<u8>,
 }
 
 impl Events {
-    /// The next message; none when the stream is over.
+    /// The next message, which is checked; none when the stream is over.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.waiting.windows(2).position(|pair| pair == b"\n\n") {
                 let event: Vec<u8> = self.waiting.drain(..end + 2).collect();
                 let event = String::from_utf8(event).expect("UTF-8");
                 if let Some(data) = event.strip_prefix("data: ") {
-                    return Some(serde_json::from_str(data).expect("JSON"));
+                    let message = serde_json::from_str(data).expect("JSON");
+                    self.asked.hears(None, &message);
+                    return Some(message);
                 }
                 assert!(event.starts_with(':'), "neither a message nor a comment: {event:?}");
                 continue;
@@ -58,11 +62,12 @@ impl Client {
 
     /// Posts exactly this, which must be answered with a stream.
     pub(crate) async fn post_stream(&mut self, body: String, headers: &[(String, String)]) -> Events {
+        let asked = Asked::of(body.as_bytes());
         let response = self.post(body, headers).await.expect("an answer");
         let kind = response.headers().get("content-type").cloned();
         let body = response.into_body();
         if kind.as_ref().is_some_and(|kind| kind == "text/event-stream") {
-            return Events { body, waiting: Vec::new() };
+            return Events { asked, body, waiting: Vec::new() };
         }
         panic!("not a stream, but {kind:?}: {:?}", body.collect().await.map(http_body_util::Collected::to_bytes))
     }

@@ -6,6 +6,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use longhaul_wire::ext2026::encode_value;
 use serde_json::Value;
 
+use super::schema::Asked;
 use super::{PATIENCE, VERSION};
 
 /// A request, as it is written.
@@ -123,6 +124,8 @@ fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
 /// One connection.
 pub(crate) struct Connection {
     socket: BufReader<TcpStream>,
+    /// Everything that was sent.
+    sent: Vec<u8>,
 }
 
 impl Connection {
@@ -130,11 +133,12 @@ impl Connection {
         let socket = TcpStream::connect(address).expect("a server that listens");
         socket.set_nodelay(true).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self { socket: BufReader::new(socket) }
+        Self { socket: BufReader::new(socket), sent: Vec::new() }
     }
 
     /// Writes these bytes. A server that has hung up is found out when its answer is read.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.sent.extend(bytes);
         let _ = self.socket.get_mut().write_all(bytes);
     }
 
@@ -143,7 +147,7 @@ impl Connection {
         let _ = self.socket.get_mut().shutdown(Shutdown::Write);
     }
 
-    /// The next response; none when the server closed the connection instead.
+    /// The next response, which is checked; none when the server closed the connection instead.
     pub(crate) fn answer(&mut self) -> Option<Answer> {
         let (status, headers) = self.head()?;
         let mut body = Vec::new();
@@ -151,6 +155,15 @@ impl Connection {
             body = vec![0; length.parse().expect("a length")];
             self.socket.read_exact(&mut body).expect("the whole body");
         }
+        // A body begins after an empty line, and another request may follow it.
+        let asked = Asked::default();
+        for after in self.sent.windows(4).enumerate().filter(|(_, bytes)| bytes == b"\r\n\r\n").map(|(at, _)| at + 4) {
+            let mut values = serde_json::Deserializer::from_slice(&self.sent[after..]).into_iter::<Value>();
+            if let Some(Ok(message)) = values.next() {
+                asked.sends(message.to_string().as_bytes());
+            }
+        }
+        asked.hears_body(None, find(&headers, "content-type"), &body);
         Some(Answer { status, headers, body })
     }
 

@@ -1,7 +1,7 @@
 //! A small client of the stateful era over HTTP: a session, each request on a connection of its own. Whatever it gets is
 //! checked against the official schema.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use super::{in_time, schema};
+use super::in_time;
+use super::schema::Asked;
 
 pub(crate) const LATEST: &str = "2025-11-25";
 
@@ -28,7 +29,7 @@ pub(crate) struct Stateful {
     pub(crate) revision: String,
     /// What the server said in the handshake.
     pub(crate) server: Value,
-    asked: Arc<Mutex<HashMap<String, String>>>,
+    asked: Asked,
     count: Arc<Mutex<u64>>,
 }
 
@@ -55,7 +56,7 @@ impl Stateful {
             session: None,
             revision: LATEST.to_owned(),
             server: Value::Null,
-            asked: Arc::default(),
+            asked: Asked::default(),
             count: Arc::default(),
         }
     }
@@ -75,11 +76,10 @@ impl Stateful {
         assert_eq!(answer.status, 200);
         let session = answer.headers.get("mcp-session-id").expect("a session").to_str().unwrap().to_owned();
         assert!(session.bytes().all(|byte| byte.is_ascii_graphic()));
-        let message = answer.next_raw().await.expect("an answer");
+        let message = answer.must_next().await;
         assert!(message.get("result").is_some(), "{message}");
         self.server = message["result"].clone();
         self.revision = self.server["protocolVersion"].as_str().unwrap().to_owned();
-        schema::check(&self.revision, &message, |_| Some("initialize".into()));
         self.session = Some(session);
         assert_eq!(self.notify("notifications/initialized", json!({})).await, 202);
         self
@@ -91,7 +91,6 @@ impl Stateful {
         let mut count = self.count.lock().unwrap();
         *count += 1;
         let id = json!(*count);
-        self.asked.lock().unwrap().insert(id.to_string(), method.to_owned());
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
     }
 
@@ -126,7 +125,9 @@ impl Stateful {
         headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
         headers.retain(|(name, _)| !more.iter().any(|(other, _)| other == name));
         headers.extend(more.iter().filter(|(_, value)| !value.is_empty()));
-        let response = self.exchange(method, &headers, body.into()).await;
+        let body = body.into();
+        self.asked.sends(&body);
+        let response = self.exchange(method, &headers, body).await;
         let (head, body) = response.into_parts();
         let is_stream = head.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
         Exchange {
@@ -228,9 +229,8 @@ impl Exchange {
 
     /// The next message, which is checked; none when there are no more.
     pub(crate) async fn next(&mut self) -> Option<Value> {
-        let message = self.next_raw().await?;
-        let asked = self.client.asked.lock().unwrap();
-        schema::check(&self.client.revision, &message, |id| asked.get(&id.to_string()).cloned());
+        let message = self.read().await?;
+        self.client.asked.hears(Some(&self.client.revision), &message);
         Some(message)
     }
 
@@ -248,8 +248,7 @@ impl Exchange {
         }
     }
 
-    /// The next message, as it is.
-    pub(crate) async fn next_raw(&mut self) -> Option<Value> {
+    async fn read(&mut self) -> Option<Value> {
         if let Some(message) = self.ready.pop_front() {
             return Some(message);
         }

@@ -148,6 +148,17 @@ impl Channel {
         }
     }
 
+    /// Says something that may be lost, unless its reader is behind.
+    pub(super) fn offer(&self, text: &str) {
+        let mut state = self.state.lock();
+        let unread = state.end().saturating_sub(state.next);
+        if !state.is_over() && state.alone_since.is_none() && unread < self.limits.unread_messages_max as u64 {
+            state.push(text, false, &self.limits);
+            drop(state);
+            self.news.notify_waiters();
+        }
+    }
+
     /// Answers one of the requests that it carries; with nothing, when that was cancelled.
     pub(super) fn respond(&self, text: Option<&str>) {
         let mut state = self.state.lock();

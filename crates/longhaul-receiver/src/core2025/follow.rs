@@ -1,13 +1,14 @@
-//! What a client hears of its tasks without asking: status, progress, questions. Pushes carry state, not a log: whoever
+//! What a client hears of its tasks without asking: status, progress, log lines, questions. Pushes carry state, not a log: whoever
 //! begins to listen gets the newest, and the end is always told.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use longhaul_engine::LogTail;
 use longhaul_store::Snapshot;
-use longhaul_task::TaskKey;
-use longhaul_wire::core2025::{Related, progress, tasks_status};
+use longhaul_task::{Task, TaskKey};
+use longhaul_wire::core2025::{Related, logging, progress, tasks_status};
 use longhaul_wire::jsonrpc::RequestId;
 use tokio::sync::Notify;
 
@@ -28,6 +29,7 @@ pub(super) struct Follow {
     look_again: Notify,
     /// The client has shown that it knows the task: it came back to it.
     is_known: AtomicBool,
+    log: LogTail,
 }
 
 impl Follow {
@@ -35,16 +37,28 @@ impl Follow {
     pub(super) fn nudge(&self) {
         self.look_again.notify_one();
     }
+
+    /// Lets the client hear what the task has logged, as far as it wants to, if it listens.
+    fn pass_on_log(&self, session: &Session, task: &Task, outlet: Option<&Channel>) {
+        let level = session.log_level();
+        self.log.pass_on(|line| {
+            if let Some(outlet) = outlet.filter(|_| logging::is_wanted(&line, level)) {
+                outlet.offer(&logging::notification(&line, Some(Related::to(task))));
+            }
+        });
+    }
 }
 
 /// What a client knows of a task.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Told {
     revision: u64,
     /// How far it was when the client last heard of it: the protocol lets that only grow.
     done: Option<f64>,
     /// Under which name it wants to hear of progress.
     pub(super) token: Option<RequestId>,
+    /// What the task has logged, from when it was made; otherwise it is listened to from when it is followed.
+    pub(super) log: Option<LogTail>,
 }
 
 impl Told {
@@ -57,7 +71,7 @@ impl Told {
 impl Session {
     /// The client has made a task or looked at one that goes on: from now on it hears of it, and is the one to be asked.
     /// `is_known` says that it waits for questions of it already.
-    pub(super) fn attend(self: &Arc<Self>, key: &TaskKey, told: Told, is_known: bool) {
+    pub(super) fn attend(self: &Arc<Self>, key: &TaskKey, mut told: Told, is_known: bool) {
         let mut follows = self.follows.lock();
         if let Some(follow) = follows.get(&key.id) {
             let was_asked = self.shared.asked.lock().insert(key.clone(), self.nonce) == Some(self.nonce);
@@ -70,9 +84,18 @@ impl Session {
             return;
         }
         self.shared.asked.lock().insert(key.clone(), self.nonce);
-        let follow = Arc::new(Follow { look_again: Notify::new(), is_known: AtomicBool::new(is_known) });
+        let log = told.log.take().unwrap_or_else(|| self.shared.engine.listen(key));
+        let follow = Arc::new(Follow { look_again: Notify::new(), is_known: AtomicBool::new(is_known), log });
         follows.insert(key.id.clone(), Arc::clone(&follow));
         self.shared.tracker.spawn(run(Arc::clone(self), key.clone(), follow, told));
+    }
+
+    /// Has a client that waits for a task's result hear before it what the task has logged.
+    pub(super) fn pass_on_log(&self, task: &Task, channel: &Channel) {
+        let follow = self.follows.lock().get(&task.key.id).cloned();
+        if let Some(follow) = follow {
+            follow.pass_on_log(self, task, Some(channel));
+        }
     }
 }
 
@@ -87,6 +110,8 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
     while let Ok(shown) = Shown::read(&shared, &key).await {
         let task = &shown.snapshot.task;
         let outlet = session.outlet(&key.id);
+        // What it said before its end is heard before its end.
+        follow.pass_on_log(&session, task, outlet.as_deref());
         let is_heard = match &outlet {
             Some(outlet) => tell(outlet, &session, &shown, &mut told).await,
             None => false,
@@ -107,6 +132,7 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
         tokio::select! {
             () = watch.changed() => {}
             () = follow.look_again.notified() => {}
+            () = follow.log.changed() => {}
             () = &mut grace, if !is_known => follow.is_known.store(true, Ordering::Relaxed),
             () = session.ended.cancelled() => break,
         }

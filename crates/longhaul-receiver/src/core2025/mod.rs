@@ -174,6 +174,8 @@ impl Session {
                 }
             }
             Incoming::Notice(Notice::TaskStatus(task)) => {
+                // Counted first: whoever is about to wait for this task looks there after it has made itself known.
+                self.remote_told.send_modify(|count| *count += 1);
                 if let Some(changed) = self.remote.lock().get(&task.id) {
                     changed.notify_one();
                 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use longhaul_engine::{EngineError, OpenQuestion, Requestor, Stop, not_answered};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
+use longhaul_task::{Json, LogLine, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
 use longhaul_wire::Cancelled;
 use longhaul_wire::core2025::question::{self, Asking, Reply};
-use longhaul_wire::core2025::{Related, requestor as wire};
+use longhaul_wire::core2025::{Related, logging, requestor as wire};
 use longhaul_wire::jsonrpc::{RequestId, Response, RpcError};
 use longhaul_wire::question::check_parts;
 use serde_json::value::RawValue;
@@ -192,13 +192,14 @@ pub(super) async fn put(
     let as_task_ms = session.peer.can_run_as_task(put.kind).then_some(REMOTE_TASK_MS);
     for _ in 0..ASKED_MAX {
         let asking = put.asking(as_task_ms);
+        let told = session.remote_told.subscribe();
         let sent = session.send(&channel, as_task_ms.is_none(), |id| question::request(id, &asking, session.peer));
         let outcome = sent.await?.response().await?;
         let mut reply = question::reply(&asking, as_ref(&outcome));
         let result;
         if let Reply::Task(task) = reply {
             taken.store(true, Ordering::Relaxed);
-            result = requestor::result(session, &put.place, task).await?;
+            result = requestor::result(session, &put.place, task, &told).await?;
             taken.store(false, Ordering::Relaxed);
             reply = question::reply(&put.asking(None), as_ref(&result));
         }
@@ -231,6 +232,12 @@ impl Requestor for Client {
     fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String> {
         let answer: &RawValue = serde_json::from_str(answer.as_str()).map_err(|error| error.to_string())?;
         check_parts(None, kind, params, answer).map_err(|wrong| wrong.to_string())
+    }
+
+    fn log(&self, line: &LogLine) {
+        if logging::is_wanted(line, self.session.log_level()) {
+            self.channel.offer(&logging::notification(line, None));
+        }
     }
 
     fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, Stop>>> {

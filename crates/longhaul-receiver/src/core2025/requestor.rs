@@ -8,7 +8,7 @@ use longhaul_wire::core2025::requestor::{self as wire, RemoteTask};
 use longhaul_wire::jsonrpc::RequestId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
 
 use super::channel::Channel;
@@ -28,12 +28,22 @@ const POLL_MS_USUAL: u64 = 1_000;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The result of a client's task, once it has ended. Whoever drops this cancels the task, if the client can do that.
-pub(super) async fn result(session: &Arc<Session>, place: &Place, mut task: RemoteTask) -> Result<Outcome, Unanswered> {
+/// `told` counts what the client has told of its tasks since before it could make this one.
+pub(super) async fn result(
+    session: &Arc<Session>,
+    place: &Place,
+    mut task: RemoteTask,
+    told: &watch::Receiver<u64>,
+) -> Result<Outcome, Unanswered> {
     let mut following = Following::new(session, &task.id);
+    // Its word of a change may have come together with the task, before anybody waited for it.
+    let mut was_told = told.has_changed().unwrap_or(false);
     while !task.status.is_terminal() {
         let wait_ms = task.poll_interval_ms.unwrap_or(POLL_MS_USUAL).clamp(POLL_MS_MIN, POLL_MS_MAX);
-        // Word of a change comes sooner, if it comes.
-        let _ = timeout(Duration::from_millis(wait_ms), following.changed.notified()).await;
+        if !std::mem::take(&mut was_told) {
+            // Word of a change comes sooner, if it comes.
+            let _ = timeout(Duration::from_millis(wait_ms), following.changed.notified()).await;
+        }
         match request(session, place, |id| wire::get(id, &task.id)).await? {
             Err(error) => return Ok(Err(error)),
             Ok(shown) => match RemoteTask::parse(&shown) {

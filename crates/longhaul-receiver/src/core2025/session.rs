@@ -46,6 +46,8 @@ pub struct Session {
     pub(super) untold: Mutex<VecDeque<TaskKey>>,
     /// Tasks of the client's that we wait for.
     pub(super) remote: Mutex<HashMap<Box<str>, Arc<Notify>>>,
+    /// How often the client has told of a task of its own.
+    pub(super) remote_told: watch::Sender<u64>,
 }
 
 #[derive(Default)]
@@ -82,6 +84,7 @@ impl Session {
             follows: Mutex::default(),
             untold: Mutex::default(),
             remote: Mutex::default(),
+            remote_told: watch::channel(0).0,
         })
     }
 

@@ -34,12 +34,20 @@ pub(super) async fn result_now(
     id: &RequestId,
     key: &TaskKey,
 ) -> Result<Option<String>, RpcError> {
+    read_result(session, id, key).await.map(|(_, answer)| answer)
+}
+
+async fn read_result(
+    session: &Arc<Session>,
+    id: &RequestId,
+    key: &TaskKey,
+) -> Result<(Shown, Option<String>), RpcError> {
     let shown = read(session, key).await?;
     let answer = tasks_result::answer(id, &shown.view(&session.shared), session.peer.revision);
     if answer.is_none() {
         session.attend(key, Told::of(&shown.snapshot), true);
     }
-    Ok(answer)
+    Ok((shown, answer))
 }
 
 /// The result, once it is there. Meanwhile the client hears of the task on this stream.
@@ -48,9 +56,12 @@ pub(super) async fn result(session: &Arc<Session>, id: &RequestId, key: &TaskKey
     let mut watch = shared.engine.watch(key);
     let _waits = session.awaits_result(&key.id, channel);
     loop {
-        match result_now(session, id, key).await {
-            Ok(Some(answer)) => return answer,
-            Ok(None) => {}
+        match read_result(session, id, key).await {
+            Ok((shown, Some(answer))) => {
+                session.pass_on_log(&shown.snapshot.task, channel);
+                return answer;
+            }
+            Ok((_, None)) => {}
             Err(error) => return jsonrpc::error(Some(id), &error),
         }
         tokio::select! {

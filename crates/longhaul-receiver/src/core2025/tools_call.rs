@@ -113,12 +113,13 @@ impl Work {
             id: None,
             retention: Some(shared.retention(self.retention(usual), self.session.is_known)),
         };
-        let task = shared.engine.create(new).await.map_err(failed)?;
+        let (task, log) = shared.engine.create_and_listen(new).await.map_err(failed)?;
         let view = View { poll_interval_ms: shared.options.poll_interval_ms, ..View::of(&task, task.created_at) };
         let sentence = shared.catalogue.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
         let answer = tools_call::created(&self.id, &view, sentence);
         let mut told = Told::of(&Snapshot { task: Arc::clone(&task), progress: None });
         told.token = self.token;
+        told.log = Some(log);
         Ok(Done { answer, task: Some((task.key.clone(), told)) })
     }
 

@@ -7,14 +7,15 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use longhaul_engine::{Call, CallEnd, EngineError, NewCall, OpenQuestion, Requestor};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, Outcome, Owner, Progress, QuestionKind, Refused, TaskId, TaskKey};
+use longhaul_task::{Json, LogLevel, LogLine, Outcome, Owner, Progress, QuestionKind, Refused, TaskId, TaskKey};
 use longhaul_wire::View;
 use longhaul_wire::ext2026::tools_call::{self, InputRequest};
-use longhaul_wire::ext2026::{Accepted, Capabilities, Capability, Headers, ORIGIN, check_mirrored, progress};
+use longhaul_wire::ext2026::{Accepted, Capabilities, Capability, Headers, ORIGIN, check_mirrored, logging, progress};
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::question;
 use serde_json::value::RawValue;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::receiver::Shared;
 use crate::seal::{CallOf, State};
@@ -22,6 +23,9 @@ use crate::{Caller, Messages, Reply, refusal};
 
 /// One text for all tasks that are made here.
 static SHARED_ORIGIN: LazyLock<Arc<str>> = LazyLock::new(|| ORIGIN.into());
+
+/// Log lines that wait for a client; more are lost.
+const UNHEARD_LINES_MAX: usize = 64;
 
 pub(super) async fn receive(
     shared: &Arc<Shared>,
@@ -51,22 +55,28 @@ pub(super) async fn receive(
         capabilities,
         answers: HashMap::new(),
         task_id: None,
+        log: None,
     };
     round.bring_answers(&call).await?;
     if as_task {
         return round.create_task().await.map(Reply::ok);
     }
-    Ok(match accepted.meta.progress_token.clone() {
-        None => Reply::ok(round.run(None).await?),
-        Some(token) => {
-            let (sender, progress) = watch::channel(None);
-            let call = Box::pin(async move {
-                let id = round.id.clone();
-                round.run(Some(sender)).await.unwrap_or_else(|error| jsonrpc::error(Some(&id), &error))
-            });
-            Reply::Stream(Box::new(CallStream { token, progress, call: Some(call), said: f64::NEG_INFINITY }))
-        }
-    })
+    let (token, log_level) = (accepted.meta.progress_token.clone(), accepted.meta.log_level);
+    if token.is_none() && log_level.is_none() {
+        return Ok(Reply::ok(round.run(None).await?));
+    }
+    let (sender, progress) = watch::channel(None);
+    let (log, lines) = mpsc::channel(UNHEARD_LINES_MAX);
+    round.log = log_level.map(|level| (level, log));
+    let progresses = token.is_some().then_some(sender);
+    let id = id.clone();
+    // Beside its stream: a client that is slow to read does not hold it up. One that hangs up ends it.
+    let call = AbortOnDropHandle::new(shared.tracker.spawn(round.run(progresses)));
+    let call = Box::pin(async move {
+        let end = call.await.unwrap_or_else(|_| Err(RpcError::internal("The call was given up.")));
+        end.unwrap_or_else(|error| jsonrpc::error(Some(&id), &error))
+    });
+    Ok(Reply::Stream(Box::new(CallStream { token, progress, lines, call: Some(call), said: f64::NEG_INFINITY })))
 }
 
 /// One round of a call: the call itself, or the client calling again with answers.
@@ -81,6 +91,8 @@ struct Round {
     answers: HashMap<String, Json>,
     /// What the task is called that this becomes, once a round before this one has settled that.
     task_id: Option<TaskId>,
+    /// From which severity on its client hears log lines, and where they go.
+    log: Option<(LogLevel, mpsc::Sender<String>)>,
 }
 
 impl Round {
@@ -106,7 +118,7 @@ impl Round {
     }
 
     fn call(&mut self, progress: Option<watch::Sender<Option<Progress>>>) -> Call {
-        let requestor = Arc::new(Client { capabilities: self.capabilities });
+        let requestor = Arc::new(Client { capabilities: self.capabilities, log: self.log.take() });
         Call { answers: std::mem::take(&mut self.answers), requestor, progress }
     }
 
@@ -174,6 +186,7 @@ fn asked(question: OpenQuestion) -> InputRequest {
 /// The client of one call, as it described itself.
 struct Client {
     capabilities: Capabilities,
+    log: Option<(LogLevel, mpsc::Sender<String>)>,
 }
 
 impl Requestor for Client {
@@ -185,24 +198,38 @@ impl Requestor for Client {
         let answer: &RawValue = serde_json::from_str(answer.as_str()).map_err(|error| error.to_string())?;
         question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.to_string())
     }
+
+    fn log(&self, line: &LogLine) {
+        if let Some((level, log)) = &self.log
+            && logging::is_wanted(line, Some(*level))
+        {
+            // A client that is too slow misses it.
+            let _ = log.try_send(logging::notification(line));
+        }
+    }
 }
 
-/// A call whose client wants to hear of its progress.
+/// A call whose client wants to hear of its progress, or what it logs.
 struct CallStream {
-    token: RequestId,
+    token: Option<RequestId>,
     progress: watch::Receiver<Option<Progress>>,
+    lines: mpsc::Receiver<String>,
     call: Option<BoxFuture<'static, String>>,
     /// How far the client was last told the call is: the protocol lets it only grow.
     said: f64,
 }
 
 impl CallStream {
-    /// What the client has not heard yet of how far the call is.
+    /// What the client has not heard yet.
     fn unsaid(&mut self) -> Option<String> {
+        self.lines.try_recv().ok().or_else(|| self.unsaid_progress())
+    }
+
+    fn unsaid_progress(&mut self) -> Option<String> {
         let progress = self.progress.borrow_and_update();
         let progress = progress.as_ref().filter(|progress| progress.done > self.said)?;
         self.said = progress.done;
-        Some(progress::notification(&self.token, progress))
+        Some(progress::notification(self.token.as_ref()?, progress))
     }
 }
 
@@ -213,6 +240,7 @@ impl Messages for CallStream {
             let call = self.call.as_mut()?;
             let ended = tokio::select! {
                 biased;
+                Some(line) = self.lines.recv() => return Some(line),
                 Ok(()) = self.progress.changed() => None,
                 response = call => Some(response),
             };

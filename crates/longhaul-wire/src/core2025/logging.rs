@@ -1,37 +1,20 @@
-//! `notifications/message`: a log message for the client.
+//! `notifications/message`: a log line for the client, on the stream of what it is about.
 
-use longhaul_task::Json;
+use longhaul_task::{LogLevel, LogLine};
 
 use super::Related;
 use super::related::write_meta;
-use crate::LogLevel;
-use crate::jsonrpc;
-use crate::text;
 
-/// One log message.
-#[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
-    /// How bad it is. Whether the client wants to hear of that is asked before.
-    pub level: LogLevel,
-    /// Who says it.
-    pub logger: Option<&'a str>,
-    /// What is said: any JSON.
-    pub data: &'a Json,
-    /// The task that it is about.
-    pub related: Option<Related<'a>>,
+/// From which severity on a client hears log lines that has not said what it wants: all that is not only for whoever
+/// looks for a fault.
+pub const LEVEL_USUAL: LogLevel = LogLevel::Info;
+
+/// Whether a client hears of a line, `set` being what it asked for by `logging/setLevel`.
+pub fn is_wanted(line: &LogLine, set: Option<LogLevel>) -> bool {
+    line.level >= set.unwrap_or(LEVEL_USUAL)
 }
 
-/// The notification.
-pub fn notification(entry: &Entry<'_>) -> String {
-    jsonrpc::notification("notifications/message", 192 + entry.data.bytes(), |out| {
-        out.push_str("{\"level\":\"");
-        out.push_str(entry.level.as_str());
-        out.push('"');
-        if let Some(logger) = entry.logger {
-            text::push_str_member(out, "logger", logger);
-        }
-        text::push_raw_member(out, "data", entry.data.as_str());
-        write_meta(out, None, entry.related);
-        out.push('}');
-    })
+/// The notification. For a task, `related` is the task.
+pub fn notification(line: &LogLine, related: Option<Related<'_>>) -> String {
+    crate::logging::notification(line, |out| write_meta(out, None, related))
 }

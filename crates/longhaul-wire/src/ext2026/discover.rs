@@ -28,7 +28,7 @@ pub fn answer(id: &RequestId, discovered: &Discovered<'_>, server: &ServerInfo) 
             }
             text::push_str(out, version);
         }
-        out.push_str("],\"capabilities\":{\"tools\":{");
+        out.push_str("],\"capabilities\":{\"logging\":{},\"tools\":{");
         if discovered.tells_tool_changes {
             out.push_str("\"listChanged\":true");
         }

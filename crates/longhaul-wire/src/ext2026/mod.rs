@@ -14,6 +14,7 @@ mod server_info;
 mod task;
 
 pub mod discover;
+pub mod logging;
 pub mod progress;
 pub mod subscriptions_listen;
 pub mod tasks_cancel;

@@ -1,6 +1,6 @@
 //! Everything that is sent in the stateful era fits the official schema of its revision.
 
-use longhaul_task::{Progress, QuestionKind, TaskId};
+use longhaul_task::{LogLine, Progress, QuestionKind, TaskId};
 use longhaul_wire::content::{Content, ToolResult};
 use longhaul_wire::core2025::question::{Asking, request};
 use longhaul_wire::core2025::tools_list::{self, Page};
@@ -169,8 +169,8 @@ fn notifications_fit() {
             }
             for level in LogLevel::ALL {
                 let data = json(r#"{"error":"Connection failed","details":{"port":5432}}"#);
-                let entry = logging::Entry { level, logger: Some("database"), data: &data, related };
-                let message = logging::notification(&entry);
+                let entry = LogLine::new(level, Some("database"), data);
+                let message = logging::notification(&entry, related);
                 must_fit(&file(revision), "LoggingMessageNotification", &message, "");
                 must_fit(&file(revision), "ServerNotification", &message, "");
             }
