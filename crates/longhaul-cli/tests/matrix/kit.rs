@@ -9,16 +9,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::support::Local;
+use crate::support::{Local, in_time};
 
 /// How long a task of `work` is kept, and how long one of `brief`.
 pub(crate) const KEPT_MS: u64 = 90_000;
 pub(crate) const BRIEF_MS: u64 = 2_000;
 
-/// A server that knows two people, and what a test steers it with.
+/// A server that knows two people (and one who only lets time pass), and what a test steers it with.
 pub(crate) struct Stage {
     pub(crate) server: Local,
-    pub(crate) clock: ManualClock,
+    clock: ManualClock,
     door: Arc<Semaphore>,
 }
 
@@ -28,13 +28,24 @@ impl Stage {
         let store = Arc::new(memory::open(clock.clone()).expect("a store in memory"));
         let door = Arc::new(Semaphore::new(0));
         let line = |name: &&str| Tokens::line(&Owner::parse(name).expect("a name"), &token(name));
-        let lines: Vec<String> = ["ada", "bob"].iter().map(line).collect();
-        let tokens = Tokens::parse(&lines.join("\n")).expect("two tokens");
+        let lines: Vec<String> = ["ada", "bob", "tick"].iter().map(line).collect();
+        let tokens = Tokens::parse(&lines.join("\n")).expect("three tokens");
         let server = Server::new("matrix").tools(tools(&door)).poll_interval_ms(50).tokens(tokens);
         Self { server: Local::start_on(server, store).await, clock, door }
     }
 
-    /// Lets so many tasks end.
+    /// Lets time pass, and has the server notice: it sleeps by the machine's clock until something is due, and is woken
+    /// by what is due earlier.
+    pub(crate) async fn pass(&self, ms: u64) {
+        self.clock.advance_ms(ms);
+        let mut client = self.server.client().await;
+        client.token = Some(token("tick"));
+        let id = client.create("fleeting", json!({})).await.expect("a task");
+        let gone = async { while client.get(&id).await.is_ok_and(|task| !task.is_settled()) {} };
+        in_time("a task that ends at once", gone).await;
+    }
+
+    /// Lets so many tasks end, the oldest first.
     pub(crate) fn open_door(&self, times: usize) {
         self.door.add_permits(times);
     }
@@ -73,7 +84,8 @@ fn tools(door: &Arc<Semaphore>) -> Vec<Tool> {
         kept("work", KEPT_MS),
         kept("brief", BRIEF_MS),
         Tool::new("greet", greet).retention(Retention::FromCreation(KEPT_MS)),
-        // The same as an ordinary call.
+        Tool::new("fleeting", |_: Ctx, _: NoArgs| async { Ok("gone") }).retention(Retention::FromCreation(1)),
+        // As an ordinary call.
         Tool::new("confirm", greet).task_support(TaskSupport::Forbidden),
     ]
 }

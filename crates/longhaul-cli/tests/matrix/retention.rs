@@ -24,12 +24,13 @@ async fn a_task_is_there_to_the_last_moment_of_its_retention_and_then_for_nobody
         let id = client.create("work", json!({ "end": "answer" })).await;
         stage.open_door(1);
         until("its end", &mut *client, &id, |task| task["result"]["status"] == "completed").await;
-        stage.clock.advance_ms(KEPT_MS - 1);
+        stage.pass(KEPT_MS - 2).await;
+        stage.pass(1).await;
         for viewer in GENERATIONS {
             let seen = viewer.client(&stage, "ada").await.get(&id).await;
             assert_eq!(bare(seen, &id), table::seen(*viewer, table::Ending::Answer).get, "{maker:?}, {viewer:?}");
         }
-        stage.clock.advance_ms(1);
+        stage.pass(1).await;
         gone_for_everybody(&stage, &id).await;
     }
 }
@@ -42,7 +43,7 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
             let stage = Stage::set().await;
             let mut client = maker.client(&stage, "ada").await;
             let id = client.create(tool, json!({ "end": "answer" })).await;
-            stage.clock.advance_ms(10 * retention_ms);
+            stage.pass(10 * retention_ms).await;
             for viewer in GENERATIONS {
                 let seen = viewer.client(&stage, "ada").await.get(&id).await;
                 assert_eq!(seen["result"]["status"], "working", "{maker:?}, {viewer:?}: {seen}");
@@ -51,12 +52,12 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
             }
             stage.open_door(1);
             until("its end", &mut *client, &id, |task| task["result"]["status"] == "completed").await;
-            stage.clock.advance_ms(collect_ms - 1);
+            stage.pass(collect_ms - 1).await;
             for viewer in GENERATIONS {
                 let seen = viewer.client(&stage, "ada").await.get(&id).await;
                 assert_eq!(seen["result"]["status"], "completed", "{maker:?}, {viewer:?}: {seen}");
             }
-            stage.clock.advance_ms(1);
+            stage.pass(1).await;
             gone_for_everybody(&stage, &id).await;
         }
     }
