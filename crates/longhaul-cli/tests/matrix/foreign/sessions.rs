@@ -19,7 +19,9 @@ async fn somebody_elses_session_is_byte_for_byte_an_unknown_one() {
     let (mut bob, _) = Prober::of(&stage, "bob").await;
     let adas = ada.session.clone().unwrap();
     let mut answers = Vec::new();
-    for session in [&unknown(&adas), &adas, ended.session.as_ref().unwrap(), of_another_server.session.as_ref().unwrap()] {
+    for session in
+        [&unknown(&adas), &adas, ended.session.as_ref().unwrap(), of_another_server.session.as_ref().unwrap()]
+    {
         assert_eq!(session.len(), adas.len());
         bob.session.clone_from(session);
         answers.push(in_each_method(&bob).iter().map(|request| bob.send(request, session)).collect::<Vec<_>>());
