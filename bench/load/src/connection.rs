@@ -22,6 +22,8 @@ pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
     filled: usize,
+    /// How much of the buffer is the head of the last answer.
+    head: usize,
 }
 
 struct Head {
@@ -38,7 +40,7 @@ impl Connection {
     pub async fn open(server: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(server).await.with_context(|| format!("cannot connect to {server}"))?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: vec![0; READ_BYTES], filled: 0 })
+        Ok(Self { stream, buffer: vec![0; READ_BYTES], filled: 0, head: 0 })
     }
 
     /// Sends the bytes of one request and returns the body of its answer.
@@ -53,6 +55,7 @@ impl Connection {
             if let Some(head) = &head {
                 let end = head.length + head.body_length;
                 if self.filled >= end {
+                    self.head = head.length;
                     let body = &self.buffer[head.length..end];
                     if head.status != 200 {
                         bail!("HTTP {}: {}", head.status, String::from_utf8_lossy(body));
@@ -77,6 +80,21 @@ impl Connection {
                 head = parse_head(&self.buffer[..self.filled])?;
             }
         }
+    }
+}
+
+impl Connection {
+    /// A header of the last answer.
+    ///
+    /// # Errors
+    /// When it has none of that name.
+    pub fn header(&self, name: &str) -> anyhow::Result<String> {
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut response = httparse::Response::new(&mut headers);
+        response.parse(&self.buffer[..self.head])?;
+        let header = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+        let value = header.with_context(|| format!("an answer has no {name}"))?.value;
+        Ok(std::str::from_utf8(value)?.to_owned())
     }
 }
 

@@ -8,6 +8,7 @@
 //! - [`request`]: the bytes of `tools/call` and `tasks/get`, headers and `_meta` included.
 //! - [`answer`]: what counts as an answer. Anything that is no task fails the run.
 //! - [`session`]: one connection and its requests: create, get, wait until completed.
+//! - [`stateful`]: the same for the era before: a session, and the list of tasks.
 //! - [`window`]: the measured stretch of time: rate, latencies, processor time of both sides.
 //! - [`scenario`]: one file per subcommand.
 
@@ -16,4 +17,5 @@ pub mod connection;
 pub mod request;
 pub mod scenario;
 pub mod session;
+pub mod stateful;
 pub mod window;

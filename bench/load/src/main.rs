@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use load::scenario::{complete, create, fill, fsync, get, rss};
+use load::scenario::{complete, create, fill, fsync, get, list, rss, walk};
 use serde_json::{Value, json};
 
 #[derive(Parser)]
@@ -23,6 +23,10 @@ enum Scenario {
     Complete(complete::Args),
     /// Create a given number of tasks, for runs with many retained ones.
     Fill(fill::Args),
+    /// Read pages of the list of tasks.
+    List(list::Args),
+    /// Read the whole list once, and keep its cursors.
+    Walk(walk::Args),
     /// Measure what a durable write costs on a directory's disk.
     Fsync(fsync::Args),
     /// Print the resident memory of a process.
@@ -36,6 +40,8 @@ impl Scenario {
             Self::Get(args) => ("get", get::run(args)),
             Self::Complete(args) => ("complete", complete::run(args)),
             Self::Fill(args) => ("fill", fill::run(args)),
+            Self::List(args) => ("list", list::run(args)),
+            Self::Walk(args) => ("walk", walk::run(args)),
             Self::Fsync(args) => ("fsync", fsync::run(args)),
             Self::Rss(args) => ("rss", rss::run(args)),
         }

@@ -7,6 +7,7 @@
 
 pub mod command;
 pub mod demo;
+mod descriptors;
 pub mod exit;
 mod log;
 pub mod operator;

@@ -112,6 +112,11 @@ impl Receiver {
         self.shared.closing.cancel();
     }
 
+    /// How much goes on for sessions: requests that are under way, tasks that are followed.
+    pub fn session_jobs(&self) -> usize {
+        self.shared.tracker.len()
+    }
+
     /// Waits until nothing goes on any more for sessions, all of which have ended.
     pub async fn finished(&self) {
         self.shared.tracker.close();

@@ -22,6 +22,7 @@ pub struct Metrics {
     refused: Counter,
     streams: Gauge,
     sessions: Gauge,
+    session_jobs: Gauge,
     running: Family<ToolLabels, Gauge<u64, AtomicU64>>,
     queued: Family<ToolLabels, Gauge<u64, AtomicU64>>,
 }
@@ -48,6 +49,9 @@ impl Default for Metrics {
         registry.register("streams_open", "Open response streams", streams.clone());
         let sessions = Gauge::default();
         registry.register("sessions", "Sessions of the stateful era that are kept at hand", sessions.clone());
+        let session_jobs = Gauge::default();
+        let help = "Requests of sessions that are under way, and tasks that sessions follow";
+        registry.register("session_jobs", help, session_jobs.clone());
         let running = Family::default();
         registry.register("tasks_running", "Attempts that hold a worker, by tool", running.clone());
         let queued = Family::default();
@@ -64,7 +68,7 @@ impl Default for Metrics {
                 (method, counter("ok"), counter("refused"))
             })
             .collect();
-        Self { registry, by_method, refused, streams, sessions, running, queued }
+        Self { registry, by_method, refused, streams, sessions, session_jobs, running, queued }
     }
 }
 
@@ -93,7 +97,9 @@ impl Metrics {
 
     /// Everything, in the Prometheus text format.
     pub fn render(&self, receiver: &Receiver, sessions: usize) -> String {
-        self.sessions.set(i64::try_from(sessions).unwrap_or(i64::MAX));
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.sessions.set(count(sessions));
+        self.session_jobs.set(count(receiver.session_jobs()));
         for (tool, running, queued) in receiver.engine().load() {
             let labels = ToolLabels { tool: tool.name.to_string() };
             self.running.get_or_create(&labels).set(running as u64);

@@ -14,6 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Error, Tool};
 
+/// Files that are left for the store and for whatever else is not a connection.
+const SPARE_FILES_MIN: usize = 128;
+
 /// Everything that a server is made of.
 #[derive(Debug, Default)]
 pub struct Server {
@@ -99,6 +102,17 @@ impl Server {
     /// What clients may use.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// How many files and sockets this process may have open. Connections past what that leaves for them wait to be
+    /// accepted, so that the store never finds none left.
+    pub fn open_files(mut self, open_files: u64) -> Self {
+        let connections = usize::try_from(open_files).unwrap_or(usize::MAX).saturating_sub(SPARE_FILES_MIN).max(1);
+        if connections < self.limits.connections_max {
+            tracing::warn!(open_files, connections, "the limit of open files allows fewer connections than ours");
+            self.limits.connections_max = connections;
+        }
         self
     }
 

@@ -28,12 +28,24 @@ pub(crate) struct Running<'a> {
     process: Child,
     address: String,
     ids: PathBuf,
+    cursors: PathBuf,
+    /// What its callers show, if they must.
+    token: Option<String>,
 }
 
 static FILES: AtomicU32 = AtomicU32::new(0);
 
 impl Contestant {
     pub(crate) fn start(self, machine: &Machine) -> anyhow::Result<Running<'_>> {
+        self.start_with(machine, false)
+    }
+
+    /// Ours, with a token: only for owners that it can tell apart has it lists.
+    pub(crate) fn start_for_one_owner(self, machine: &Machine) -> anyhow::Result<Running<'_>> {
+        self.start_with(machine, true)
+    }
+
+    fn start_with(self, machine: &Machine, has_token: bool) -> anyhow::Result<Running<'_>> {
         let number = FILES.fetch_add(1, Ordering::Relaxed);
         let file = machine.scratch.path().join(format!("{number}.db"));
         let file = text(&file);
@@ -49,6 +61,9 @@ impl Contestant {
             Self::Sqlite => command.args(["sqlite", "--path", file]),
             Self::Rmcp => &mut command,
         };
+        if has_token {
+            command.arg("--token-file").arg(machine.scratch.path().join(format!("{number}.tokens")));
+        }
         let mut process = command
             .args(listen)
             .stdout(Stdio::piped())
@@ -60,22 +75,38 @@ impl Contestant {
         // The ceilings say it on standard output, we on standard error.
         let said: Box<dyn Read + Send> = if self == Self::Ours { Box::new(err) } else { Box::new(out) };
         let mut lines = BufReader::new(said).lines();
+        let mut token = None;
         let address = loop {
             let line = lines.next().with_context(|| format!("{self:?} ended before it listened"))??;
             if let Some((_, address)) = line.split_once("listening on ") {
                 break address.trim_start_matches("http://").trim_end_matches("/mcp").trim().to_owned();
             }
+            // A token file that is made has its first token shown, on a line of its own.
+            token = token.or_else(|| is_token(line.trim()).then(|| line.trim().to_owned()));
         };
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let ids = machine.scratch.path().join(format!("{number}.ids"));
-        Ok(Running { machine, process, address, ids })
+        let cursors = machine.scratch.path().join(format!("{number}.cursors"));
+        Ok(Running { machine, process, address, ids, cursors, token })
     }
+}
+
+fn is_token(line: &str) -> bool {
+    line.len() == 64 && line.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 impl Running<'_> {
     fn load(&self, scenario: &str, arguments: &[&str]) -> anyhow::Result<Measured> {
         let pid = self.process.id().to_string();
-        let mut all = vec![scenario, "--server", &self.address, "--pid", &pid];
+        let mut all = vec!["--pid", &pid];
+        all.extend(arguments);
+        self.load_plain(scenario, &all)
+    }
+
+    /// A scenario that measures no processor time.
+    fn load_plain(&self, scenario: &str, arguments: &[&str]) -> anyhow::Result<Measured> {
+        let mut all = vec![scenario, "--server", &self.address];
+        all.extend(self.token.iter().flat_map(|token| ["--token", token.as_str()]));
         all.extend(arguments);
         self.machine.load(&all)
     }
@@ -106,9 +137,23 @@ impl Running<'_> {
     pub(crate) fn fill_with(&self, tasks: usize, connections: u32, live: u32) -> anyhow::Result<()> {
         let (tasks, connections, live) = (tasks.to_string(), connections.to_string(), live.to_string());
         let ids = text(&self.ids);
-        let to = ["fill", "--server", &self.address, "--settle", "--ids-out", ids];
-        self.machine.load(&[&to[..], &["--count", &tasks, "--connections", &connections, "--live", &live]].concat())?;
-        Ok(())
+        let to = ["--settle", "--ids-out", ids, "--count", &tasks, "--connections", &connections, "--live", &live];
+        self.load_plain("fill", &to).map(drop)
+    }
+
+    /// Reads the whole list, which must have so many tasks, and keeps its cursors.
+    pub(crate) fn walk(&self, tasks: usize) -> anyhow::Result<()> {
+        self.load_plain("walk", &["--count", &tasks.to_string(), "--cursors-out", text(&self.cursors)]).map(drop)
+    }
+
+    /// Pages of the list: the first, or any other.
+    pub(crate) fn list(&self, connections: u32, seconds: u32, is_deep: bool) -> anyhow::Result<Measured> {
+        let (connections, seconds) = (connections.to_string(), seconds.to_string());
+        let mut arguments = vec!["--connections", &connections, "--seconds", &seconds];
+        if is_deep {
+            arguments.extend(["--cursors", text(&self.cursors)]);
+        }
+        self.load("list", &arguments)
     }
 
     pub(crate) fn resident_bytes(&self) -> anyhow::Result<f64> {

@@ -28,12 +28,14 @@ pub(crate) struct Measured {
 }
 
 impl Machine {
-    pub(super) fn prepare(shell: &Shell) -> anyhow::Result<Self> {
+    /// Builds what takes part: everybody, or only us.
+    pub(super) fn prepare(shell: &Shell, with_others: bool) -> anyhow::Result<Self> {
         // Both sides get the same profile, and by their `.cargo/config.toml` the same SQLite.
         cmd!(shell, "cargo build --profile dist --example conformance").run()?;
         {
             let _bench = shell.push_dir("bench");
-            cmd!(shell, "cargo build --release").run()?;
+            let only_load: &[&str] = if with_others { &[] } else { &["-p", "load"] };
+            cmd!(shell, "cargo build --release {only_load...}").run()?;
         }
         let root = crate::root();
         let bench = root.join("bench/target/release");

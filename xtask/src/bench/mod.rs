@@ -3,9 +3,11 @@
 //! - `machine`: what is measured with, and what it is measured on.
 //! - `contestant`: a server that takes part.
 //! - `round`: one turn of everybody, with everything that is measured.
+//! - `list`: pages of the list, with few tasks and with many.
 //! - `report`: medians, ratios, targets.
 
 mod contestant;
+mod list;
 mod machine;
 mod report;
 mod round;
@@ -26,21 +28,45 @@ pub(crate) struct Bench {
     /// Retained tasks in the large half of the retention comparison; 0 leaves it out
     #[arg(long, default_value_t = 1_000_000)]
     retained: usize,
+
+    /// Tasks in the large half of the comparison of lists; 0 leaves it out
+    #[arg(long, default_value_t = 1_000_000)]
+    listed: usize,
+
+    /// Only this part
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
+}
+
+/// A part that can be run alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// The rounds in which everybody takes turns
+    Rounds,
+    /// Rates with few and with many retained tasks
+    Retained,
+    /// Pages of the list with few and with many tasks
+    List,
 }
 
 impl Bench {
     pub(crate) fn run(&self, shell: &Shell) -> anyhow::Result<()> {
-        let machine = machine::Machine::prepare(shell)?;
+        let has = |part| self.only.is_none_or(|only| only == part);
+        let machine = machine::Machine::prepare(shell, self.only != Some(Part::List))?;
         let mut rounds = Vec::new();
-        for number in 1..=self.rounds {
+        for number in 1..=if has(Part::Rounds) { self.rounds } else { 0 } {
             eprintln!("=== round {number} of {}", self.rounds);
             rounds.push(round::run(&machine, self.seconds)?);
         }
         let retained = match self.retained {
-            0 => None,
-            tasks => Some(round::retained(&machine, self.seconds, tasks)?),
+            tasks if tasks > 0 && has(Part::Retained) => Some(round::retained(&machine, self.seconds, tasks)?),
+            _ => None,
         };
-        report::print(&rounds, retained.as_ref());
+        let lists = match self.listed {
+            tasks if tasks > 0 && has(Part::List) => Some(list::run(&machine, self.rounds, self.seconds, tasks)?),
+            _ => None,
+        };
+        report::print(&rounds, retained.as_ref(), lists.as_ref());
         Ok(())
     }
 }

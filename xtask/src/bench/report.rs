@@ -1,13 +1,28 @@
 //! Medians, ratios, targets.
 
 use super::contestant::Contestant::{self, Bare, Ours, Rmcp, Sqlite};
+use super::list::{FEW, Lists, Turn};
 use super::machine::Measured;
 use super::round::{MEMORY_TASKS, Retained, Round};
 
 /// A run in which others used more of the machine than this says little.
 const OTHER_CORES_MAX: f64 = 0.1;
 
-pub(crate) fn print(rounds: &[Round], retained: Option<&Retained>) {
+pub(crate) fn print(rounds: &[Round], retained: Option<&Retained>, lists: Option<&Lists>) {
+    if !rounds.is_empty() {
+        print_rounds(rounds);
+    }
+    println!();
+    let of_rounds = if rounds.is_empty() { Vec::new() } else { targets(rounds) };
+    let retained = retained.map(retained_targets).into_iter().flatten();
+    let lists = lists.map(list_targets).into_iter().flatten();
+    for target in of_rounds.into_iter().chain(retained).chain(lists) {
+        let verdict = if target.is_met() { "reached" } else { "MISSED " };
+        println!("{verdict}  {:60} {:8.2}  (target {})", target.what, target.value, target.bound());
+    }
+}
+
+fn print_rounds(rounds: &[Round]) {
     println!(
         "\n{:14} {:8} {:>10} {:>10} {:>10} {:>14}",
         "measured", "who", "per s", "p50 µs", "p99 µs", "CPU µs/request"
@@ -25,11 +40,6 @@ pub(crate) fn print(rounds: &[Round], retained: Option<&Retained>) {
     let disturbed = disturbed.count();
     if disturbed > 0 {
         println!("\n{disturbed} measurements shared the machine with somebody else: run this again when it is idle.");
-    }
-    println!();
-    for target in targets(rounds).into_iter().chain(retained.map(retained_targets).into_iter().flatten()) {
-        let verdict = if target.is_met() { "reached" } else { "MISSED " };
-        println!("{verdict}  {:60} {:8.2}  (target {})", target.what, target.value, target.bound());
     }
 }
 
@@ -106,8 +116,26 @@ fn retained_targets(retained: &Retained) -> Vec<Target> {
     ]
 }
 
+/// A page's processor time with many tasks over that with few.
+fn list_targets(lists: &Lists) -> Vec<Target> {
+    let cpu = |of: fn(&Turn) -> &Measured| middle(lists.turns.iter().map(|turn| of(turn).server_cpu_us_per_request));
+    let tasks = lists.tasks;
+    let target = |what: &str, few: f64, many: f64| {
+        let what = format!("list: {what} page with {tasks} tasks over {FEW} ({many:.0} and {few:.0} µs)");
+        Target::at_most(&what, many / few, 1.25)
+    };
+    vec![
+        target("first", cpu(|turn| &turn.first.0), cpu(|turn| &turn.first.1)),
+        target("deep", cpu(|turn| &turn.deep.0), cpu(|turn| &turn.deep.1)),
+    ]
+}
+
 fn median(rounds: &[Round], key: (&'static str, Contestant), of: impl Fn(&Measured) -> f64) -> f64 {
-    let mut values: Vec<f64> = rounds.iter().filter_map(|round| round.get(&key)).map(of).collect();
+    middle(rounds.iter().filter_map(|round| round.get(&key)).map(of))
+}
+
+fn middle(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -6,4 +6,6 @@ pub mod fill;
 pub mod fsync;
 pub mod get;
 pub mod ids;
+pub mod list;
 pub mod rss;
+pub mod walk;

@@ -16,7 +16,7 @@ use crate::exit::{self, Failed};
 use crate::log::{self, LogFormat};
 use crate::say::tell;
 use crate::store::StoreArgument;
-use crate::{demo, operator, token};
+use crate::{demo, descriptors, operator, token};
 
 /// How long threads may take to end once everything is stored and said.
 const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
@@ -107,6 +107,9 @@ impl Serve {
         }
         for origin in self.allow_origin {
             server = server.origin(origin);
+        }
+        if let Some(open_files) = descriptors::raise() {
+            server = server.open_files(open_files);
         }
         let mut started = server.start(open(&url)?).await?;
         if let StoreUrl::Sqlite(path) = &url

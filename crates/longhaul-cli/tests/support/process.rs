@@ -193,6 +193,11 @@ impl Server {
         self.address
     }
 
+    /// Its process; that of its wrapper, if it has one.
+    pub(crate) fn pid(&self) -> i32 {
+        self.process.group.as_raw_nonzero().get()
+    }
+
     /// What it has written to standard error.
     pub(crate) fn log(&self) -> String {
         self.log.text()

@@ -1,0 +1,259 @@
+//! Thousands at once: a session each, a stream to listen on, and a call that waits for the result of a task. Everybody
+//! is answered when the tasks end, and nothing is left behind when they leave.
+//!
+//! `LONGHAUL_CROWD` says how many; a run prints what they cost.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::{Value, json};
+use support::{Client, Launch, Server};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+/// How many come, unless it is said otherwise.
+const CROWD: usize = 5_000;
+
+/// How many come through the door at once.
+const ARRIVING: usize = 64;
+
+/// How long all of it may take: it is given up then. Nothing is measured by it.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// One connection.
+struct Line {
+    send: SendRequest<Full<Bytes>>,
+    address: SocketAddr,
+}
+
+impl Line {
+    async fn open(address: SocketAddr) -> Self {
+        let socket = TcpStream::connect(address).await.expect("a server that listens");
+        let (send, driver) = http1::handshake(TokioIo::new(socket)).await.expect("HTTP");
+        tokio::spawn(driver);
+        Self { send, address }
+    }
+
+    async fn ask(&mut self, method: &str, session: Option<&str>, body: String) -> Response<Incoming> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header("host", self.address.to_string())
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        self.send.ready().await.expect("an open connection");
+        let request = request.body(Full::new(body.into())).expect("a request");
+        self.send.send_request(request).await.expect("an answer")
+    }
+}
+
+fn request(method: &str, params: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
+}
+
+/// The last message of an answer, whether it came as one or as a stream of events.
+async fn last_message(response: Response<Incoming>) -> Value {
+    let body = response.into_body().collect().await.expect("a whole answer").to_bytes();
+    let text = std::str::from_utf8(&body).expect("UTF-8");
+    let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).rfind(|data| !data.is_empty());
+    serde_json::from_str(last.unwrap_or(text)).unwrap_or_else(|error| panic!("{error}: {text:?}"))
+}
+
+/// One of the crowd: a session, its stream, a task.
+struct Member {
+    number: usize,
+    session: String,
+    task: String,
+    hears: Incoming,
+    /// Kept, or the connection would end with it.
+    _line: Line,
+}
+
+async fn arrive(address: SocketAddr, number: usize) -> Member {
+    let mut line = Line::open(address).await;
+    let hello = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "crowd", "version": "1" },
+    });
+    let answer = line.ask("POST", None, request("initialize", &hello)).await;
+    let session = answer.headers()["mcp-session-id"].to_str().expect("a session").to_owned();
+    answer.into_body().collect().await.expect("a whole answer");
+    let call = json!({ "name": "confirm_delete", "arguments": { "filename": number.to_string() }, "task": {} });
+    let made = last_message(line.ask("POST", Some(&session), request("tools/call", &call)).await).await;
+    let task = made["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
+    let stream = line.ask("GET", Some(&session), String::new()).await;
+    assert_eq!(stream.status(), 200);
+    let mut hears = stream.into_body();
+    hears.frame().await.expect("a first event").expect("a stream that begins");
+    Member { number, session, task, hears, _line: line }
+}
+
+/// One end of every connection is this process's.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).expect("its own maximum");
+}
+
+fn resident_kb(server: &Server) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+fn descriptors(server: &Server) -> usize {
+    support::names(std::path::Path::new(&format!("/proc/{}/fd", server.pid()))).len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_is_answered_when_its_tasks_end_and_leaves_nothing_behind() {
+    let crowd = std::env::var("LONGHAUL_CROWD").map_or(CROWD, |crowd| crowd.parse().expect("a number"));
+    raise_descriptors();
+    tokio::time::timeout(PATIENCE, come_and_go(crowd)).await.expect("all of it, at some time");
+}
+
+/// The server under a shell that sets its limit of open files first.
+fn with_open_files(limit: &str) -> Launch {
+    Launch::conformance().under(["sh", "-c", &format!(r#"ulimit {limit} && exec "$0" "$@""#)])
+}
+
+/// So many connections at once, each of which was answered.
+async fn connected(server: &Server, count: usize) -> Vec<Client> {
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        let mut client = Client::connect(server.address()).await.unwrap();
+        client.request("tools/list", json!({})).await.unwrap();
+        clients.push(client);
+    }
+    clients
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_usual_limit_of_open_files_is_not_the_servers() {
+    let server = with_open_files("-Sn 64").start().await;
+    let clients = connected(&server, 200).await;
+    assert_eq!(clients.len(), 200);
+    assert!(!server.log().contains("could not accept"), "{}", server.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_open_files_are_few_connections_are_fewer_and_the_store_still_has_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = with_open_files("-n 136").store(&directory.path().join("tasks.db")).start().await;
+    server.says("allows fewer connections").await;
+    let mut clients = connected(&server, 8).await;
+    let mut late = Client::connect(server.address()).await.unwrap();
+    let waiting = tokio::spawn(async move { late.request("tools/list", json!({})).await.map(drop) });
+    for count in 0..50 {
+        let id = clients[count % 8].create("echo", json!({ "text": "kept" })).await.unwrap();
+        assert_eq!(clients[0].settled(&id).await.result_text(), "kept");
+        assert!(!waiting.is_finished(), "one more was served");
+    }
+    clients.pop();
+    support::in_time("the one that waited", waiting).await.unwrap().unwrap();
+    assert!(!server.log().contains("could not accept"), "{}", server.log());
+}
+
+async fn come_and_go(crowd: usize) {
+    let server = Launch::conformance().start().await;
+    let address = server.address();
+    let mut host = Client::connect(address).await.unwrap();
+    let before = (resident_kb(&server), descriptors(&server));
+
+    let door = Arc::new(Semaphore::new(ARRIVING));
+    let mut arriving = JoinSet::new();
+    for number in 0..crowd {
+        let door = Arc::clone(&door);
+        arriving.spawn(async move {
+            let _place = door.acquire_owned().await;
+            arrive(address, number).await
+        });
+    }
+    let members = arriving.join_all().await;
+    #[allow(clippy::cast_precision_loss, reason = "a crowd is small")]
+    let count = crowd as f64;
+    assert_eq!(host.metric("longhaul_sessions").await, count);
+    host.until_metric("longhaul_streams_open", count).await;
+    let listening = resident_kb(&server);
+
+    let (begins, mut begun) = mpsc::unbounded_channel();
+    let mut waiting = JoinSet::new();
+    for member in &members {
+        let (number, session, task) = (member.number, member.session.clone(), member.task.clone());
+        let begins = begins.clone();
+        waiting.spawn(async move {
+            let mut line = Line::open(address).await;
+            let answer = line.ask("POST", Some(&session), request("tasks/result", &json!({ "taskId": task }))).await;
+            begins.send(()).expect("somebody who counts");
+            (number, last_message(answer).await)
+        });
+    }
+    // A call that waits for long is answered as a stream, and its head comes before its end.
+    for _ in 0..crowd {
+        begun.recv().await.expect("a call that waits");
+    }
+    host.until_metric("longhaul_streams_open", 2.0 * count).await;
+    let blocked = resident_kb(&server);
+
+    // One connection more, and it is heard.
+    let key = host.asked(&members[0].task, 1).await.remove(0);
+    for member in &members {
+        let yes = json!({ &key: { "action": "accept", "content": { "confirm": true } } });
+        host.update(&member.task, yes).await.unwrap();
+    }
+    let mut answered = 0;
+    while let Some(ended) = waiting.join_next().await {
+        let (number, answer) = ended.expect("an answer");
+        assert_eq!(answer["result"]["content"][0]["text"], json!(format!("{number} is deleted.")), "{answer}");
+        answered += 1;
+    }
+    assert_eq!(answered, crowd);
+    host.until_metric("longhaul_streams_open", count).await;
+
+    // Half of them say goodbye; the others hang up first, and are gone when their sessions are.
+    let mut leaving = JoinSet::new();
+    for member in members {
+        let door = Arc::clone(&door);
+        leaving.spawn(async move {
+            let _place = door.acquire_owned().await;
+            let Member { number, session, hears, .. } = member;
+            let hears = (number % 2 == 0).then_some(hears);
+            let goodbye = Line::open(address).await.ask("DELETE", Some(&session), String::new()).await;
+            assert_eq!(goodbye.status(), 204);
+            if let Some(hears) = hears {
+                hears.collect().await.expect("a stream that ends");
+            }
+        });
+    }
+    leaving.join_all().await;
+    for gauge in ["longhaul_sessions", "longhaul_session_jobs", "longhaul_streams_open"] {
+        host.until_metric(gauge, 0.0).await;
+    }
+    support::in_time("as many descriptors as before", async {
+        while descriptors(&server) > before.1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let after = resident_kb(&server);
+    let each = |more: usize, less: usize| more.saturating_sub(less) * 1_024 / crowd;
+    println!(
+        "{crowd} sessions: {} kB at first, {listening} kB with their streams and tasks ({} bytes each), {blocked} kB with \
+         their blocked calls ({} bytes each), {after} kB when they had left",
+        before.0,
+        each(listening, before.0),
+        each(blocked, listening),
+    );
+    assert!(server.stop().await);
+}
