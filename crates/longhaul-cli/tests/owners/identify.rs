@@ -52,5 +52,9 @@ async fn an_identity_of_ones_own_names_owners_and_ends_their_rights() {
     ada.revoked.cancel();
     assert!(events.next().await.unwrap().get("error").is_some());
     assert_eq!(events.next().await, None);
+    // A request that came in just before, whose body is here only now, is not carried out either.
+    let call = json!({ "name": "quick", "arguments": {} });
+    let (status, refusal) = posted(&mut client, "ada", "tools/call", call).await;
+    assert_eq!((status, refusal["error"]["message"].as_str().unwrap().ends_with("is no longer good")), (401, true));
     server.stop().await;
 }

@@ -141,10 +141,10 @@ async fn a_token_that_is_taken_out_is_refused_from_then_on_its_streams_end_and_t
     still_listening.begun().await;
 
     file.write(&[("ada", "kept"), ("bob", "bobs")]);
-    let last = |mut messages: Vec<Value>| messages.pop().expect("a last word")["error"]["message"].clone();
+    let last_word = |mut messages: Vec<Value>| messages.pop().expect("a message")["error"]["message"].clone();
     let ended = json!("Invalid request: this bearer token is no longer good");
-    assert_eq!(last(subscription.rest().await), ended);
-    assert_eq!(last(call.rest().await), ended);
+    assert_eq!(last_word(subscription.rest().await), ended);
+    assert_eq!(last_word(call.rest().await), ended);
     assert_eq!(in_time("the end of a call", waits).await.unwrap().status, 401);
     assert_eq!(listening.rest().await, Vec::<Value>::new());
     let rest = result.rest().await;

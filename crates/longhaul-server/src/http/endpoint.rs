@@ -53,6 +53,10 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
         Ok(body) => body,
         Err(response) => return response,
     };
+    // The body may have taken its time.
+    if caller.revoked.is_cancelled() {
+        return unauthorized(&endpoint, NotIdentified::Ended);
+    }
     if !is_stateless && !longhaul_receiver::is_stateless(&body) {
         return stateful::post(&endpoint, &caller, &head.headers, &body).await;
     }
