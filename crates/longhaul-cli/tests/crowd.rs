@@ -27,6 +27,9 @@ const CROWD: usize = 5_000;
 /// How many come through the door at once.
 const ARRIVING: usize = 64;
 
+/// How many answer what the tasks ask.
+const HOSTS: usize = 8;
+
 /// How long all of it may take: it is given up then. Nothing is measured by it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -39,6 +42,7 @@ struct Line {
 impl Line {
     async fn open(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).await.expect("a server that listens");
+        socket.set_nodelay(true).unwrap();
         let (send, driver) = http1::handshake(TokioIo::new(socket)).await.expect("HTTP");
         tokio::spawn(driver);
         Self { send, address }
@@ -169,6 +173,8 @@ async fn come_and_go(crowd: usize) {
     let server = Launch::conformance().start().await;
     let address = server.address();
     let mut host = Client::connect(address).await.unwrap();
+    // Asked something, so that its own connection is among those that were there before.
+    assert_eq!(host.metric("longhaul_sessions").await, 0.0);
     let before = (resident_kb(&server), descriptors(&server));
 
     let door = Arc::new(Semaphore::new(ARRIVING));
@@ -206,12 +212,20 @@ async fn come_and_go(crowd: usize) {
     host.until_metric("longhaul_streams_open", 2.0 * count).await;
     let blocked = resident_kb(&server);
 
-    // One connection more, and it is heard.
+    // A few connections more, and they are heard.
     let key = host.asked(&members[0].task, 1).await.remove(0);
-    for member in &members {
-        let yes = json!({ &key: { "action": "accept", "content": { "confirm": true } } });
-        host.update(&member.task, yes).await.unwrap();
+    let yes = json!({ key: { "action": "accept", "content": { "confirm": true } } });
+    let mut ending = JoinSet::new();
+    for part in members.chunks(crowd.div_ceil(HOSTS)) {
+        let tasks: Vec<String> = part.iter().map(|member| member.task.clone()).collect();
+        let (mut host, yes) = (host.again().await, yes.clone());
+        ending.spawn(async move {
+            for task in tasks {
+                host.update(&task, yes.clone()).await.unwrap();
+            }
+        });
     }
+    ending.join_all().await;
     let mut answered = 0;
     while let Some(ended) = waiting.join_next().await {
         let (number, answer) = ended.expect("an answer");
