@@ -30,8 +30,7 @@ pub struct Options {
     pub list_ttl_ms: u64,
     /// How long a requestor may have a task kept for whose tool sets no limit from its creation.
     pub ttl_ms_max: u64,
-    /// How long a task of somebody who could be anybody is kept after its end, whatever its tool says or its requestor
-    /// wants: nobody can list such tasks, and nobody but whoever knows an ID will ever come for one.
+    /// How long a task of somebody who could be anybody is kept, whatever its tool says or its requestor wants: nobody can list such tasks, and nobody but whoever knows an ID will ever come for one.
     pub anonymous_kept_ms_max: u64,
 }
 
@@ -127,7 +126,7 @@ impl Receiver {
 impl Shared {
     /// How long a task is kept that is to be kept so long, for a caller that is known or could be anybody.
     pub(crate) fn retention(&self, wanted: Retention, is_known: bool) -> Retention {
-        if is_known { wanted } else { wanted.at_most_after_end(self.options.anonymous_kept_ms_max) }
+        if is_known { wanted } else { wanted.at_most(self.options.anonymous_kept_ms_max) }
     }
 }
 

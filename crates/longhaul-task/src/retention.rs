@@ -7,7 +7,7 @@ use crate::Timestamp;
 /// A result stays readable for at least this long after the end (or as long as its whole retention, if that is
 /// shorter), however long the work took: a retention counted from creation may have run out by then, and nobody
 /// would ever see what was done.
-pub const COLLECT_MS_MIN: u64 = 60_000;
+pub const COLLECT_MS_MIN: u64 = 10 * 60 * 1_000;
 
 /// How long a family is kept. Only settled families expire; `ttl`, `ttlMs` and `keepAlive` are views of this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,13 +34,13 @@ impl Retention {
         }
     }
 
-    /// The same, but for no longer than so many milliseconds after the end. A longer time from creation becomes this time
-    /// from the end: cut short where it is counted, it could be over when the work is.
-    pub fn at_most_after_end(self, ms_max: u64) -> Self {
+    /// The same, but for no longer than so many milliseconds. What is counted from creation stays so: the time that a
+    /// requestor is shown may not shrink, as one from an end that has not come yet would.
+    pub fn at_most(self, ms_max: u64) -> Self {
         match self {
-            Self::FromCreation(ms) if ms <= ms_max => self,
+            Self::FromCreation(ms) => Self::FromCreation(ms.min(ms_max)),
             Self::FromEnd(ms) => Self::FromEnd(ms.min(ms_max)),
-            Self::FromCreation(_) | Self::Unlimited => Self::FromEnd(ms_max),
+            Self::Unlimited => Self::FromCreation(ms_max),
         }
     }
 
@@ -64,26 +64,25 @@ mod tests {
     #[test]
     fn a_result_can_be_collected_even_when_the_work_outlasted_its_retention() {
         let late = CREATED.plus_ms(10_000_000);
-        let expires = Retention::FromCreation(300_000).expires_at(CREATED, late).unwrap();
+        let expires = Retention::FromCreation(3_000_000).expires_at(CREATED, late).unwrap();
         assert_eq!(expires, late.plus_ms(COLLECT_MS_MIN));
         let short = Retention::FromCreation(2_000).expires_at(CREATED, late).unwrap();
         assert_eq!(short, late.plus_ms(2_000));
     }
 
     #[test]
-    fn nothing_is_kept_for_longer_after_its_end_than_it_may_be_and_what_is_to_be_kept_for_less_is() {
+    fn at_most_an_hour_is_an_hour_and_long_work_can_still_be_collected() {
         const HOUR: u64 = 3_600_000;
         let wanted = [Retention::Unlimited, Retention::FromEnd(9 * HOUR), Retention::FromCreation(24 * HOUR)];
         for took in [0, HOUR / 2, 24 * HOUR, 100 * HOUR] {
             let end = CREATED.plus_ms(took);
             for wanted in wanted {
-                let kept = wanted.at_most_after_end(HOUR).expires_at(CREATED, end).unwrap();
-                assert_eq!(kept, end.plus_ms(HOUR), "{wanted:?} after {took} ms");
+                let kept = wanted.at_most(HOUR).expires_at(CREATED, end).unwrap();
+                assert!(kept <= end.plus_ms(HOUR), "{wanted:?} after {took} ms");
+                assert!(kept >= end.plus_ms(COLLECT_MS_MIN), "{wanted:?} after {took} ms");
             }
             for shorter in [Retention::FromEnd(5_000), Retention::FromCreation(HOUR), Retention::FromCreation(5_000)] {
-                let kept = shorter.at_most_after_end(HOUR);
-                assert_eq!(kept, shorter);
-                assert!(kept.expires_at(CREATED, end).unwrap() <= end.plus_ms(HOUR), "{shorter:?} after {took} ms");
+                assert_eq!(shorter.at_most(HOUR), shorter);
             }
         }
     }

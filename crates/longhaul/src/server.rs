@@ -87,7 +87,7 @@ impl Server {
         self.identity(tokens)
     }
 
-    /// How long a task of an anonymous caller is kept after its end, whatever its tool says: an hour, unless this is set.
+    /// How long a task of an anonymous caller is kept, whatever its tool says: an hour, unless this is set.
     pub fn anonymous_kept_ms_max(mut self, ms: u64) -> Self {
         self.options.anonymous_kept_ms_max = ms;
         self
