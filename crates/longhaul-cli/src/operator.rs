@@ -2,6 +2,7 @@
 //! the server can open.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use longhaul_engine::{Engine, EngineError};
 use longhaul_task::{Owner, TaskId, TaskKey};
@@ -25,6 +26,9 @@ struct Answer {
     error: Option<String>,
     code: Option<String>,
 }
+
+/// How long a server may take to carry out an order.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The longest line that is read.
 const LINE_BYTES_MAX: u64 = 4_096;
@@ -104,7 +108,9 @@ async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static 
 pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), Failed>> {
     let stream = UnixStream::connect(socket(store)).await.ok()?;
     let order = Order::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
-    Some(match give(stream, &order).await {
+    // One that was stopped takes connections and says nothing.
+    let given = tokio::time::timeout(ANSWER_TIME_MAX, give(stream, &order)).await;
+    Some(match given.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
         Ok(Answer { error: None, .. }) => Ok(()),
         Ok(Answer { error: Some(message), code }) => Err(Failed::Operator { message, code: code.unwrap_or_default() }),
         Err(error) => Err(Failed::System("the server did not answer", error)),

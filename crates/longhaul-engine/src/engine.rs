@@ -179,6 +179,12 @@ impl Engine {
         self.shared.drain();
     }
 
+    /// Says that nobody can answer any more, as when the last client is gone before a [shutdown](Self::shut_down): tasks
+    /// that do nothing but wait for an answer end as they would after a crash, or go back to the queue.
+    pub async fn hang_up(&self) {
+        service::shutdown::hang_up(&self.shared).await;
+    }
+
     /// Takes nothing new, waits for handlers to end by themselves, and hands back or fails what is left.
     pub async fn shut_down(&self) {
         service::shutdown::run(&self.shared).await;

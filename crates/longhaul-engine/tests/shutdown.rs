@@ -160,6 +160,33 @@ async fn a_task_that_is_given_up_while_it_waits_for_an_answer_says_so() {
     assert!(message.contains("waiting for an answer"), "it was not running: {message}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn where_nobody_can_answer_any_more_a_shutdown_waits_for_work_and_not_for_answers() {
+    let (door, log) = (Door::shut(), Log::new());
+    let asks = || {
+        handler(|mut ctx: Ctx, _input| async move {
+            let said = ctx.ask("approve", Approve).await?;
+            answer(&said)
+        })
+    };
+    let tools = vec![tool("ask", asks()), retries(tool("again", asks())), tool("work", waits_at(&door, &log))];
+    let lab = Lab::start(tools).await;
+    let (fails, again) = (lab.create("ask").await, lab.create("again").await);
+    let works = lab.create_on("work", "1").await;
+    log.hears("start 1").await;
+    lab.counts("ask", (0, 0)).await;
+    lab.counts("again", (0, 0)).await;
+    let before = lab.engine.now().await.unwrap();
+    lab.engine.hang_up().await;
+    assert_eq!(code(lab.read(&fails).await.phase.outcome().unwrap()), "CRASH_RECOVERY");
+    assert_eq!(phase(&*lab.read(&again).await), PhaseName::Queued);
+    let down = shutting_down(&lab);
+    door.open();
+    must_come("the end of the shutdown", down).await.unwrap();
+    assert_eq!(lab.read(&works).await.phase.outcome(), Some(&text_of("done")));
+    assert_eq!(lab.engine.now().await.unwrap(), before, "it waited for answers");
+}
+
 #[test]
 fn what_is_queued_is_left_for_the_next_process() {
     let mut machine = Machine::new();

@@ -19,9 +19,10 @@ pub const fn method(kind: QuestionKind) -> &'static str {
 
 /// Why an answer does not fit its question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("The answer to `{key}` does not fit: {why}")]
+#[error("The answer{} does not fit: {why}", key.as_ref().map(|key| format!(" to `{key}`")).unwrap_or_default())]
 pub struct WrongAnswer {
-    key: String,
+    /// None where only one question can be meant.
+    key: Option<String>,
     why: String,
 }
 
@@ -32,17 +33,17 @@ pub struct WrongQuestion(String);
 
 /// Whether an answer fits an open question of a task.
 pub fn check(question: &Question, answer: &RawValue) -> Result<(), WrongAnswer> {
-    check_parts(question.key.as_str(), question.kind, &question.params, answer)
+    check_parts(Some(question.key.as_str()), question.kind, &question.params, answer)
 }
 
 /// Whether an answer fits a question that is no task's, as in a multi-round-trip call.
-pub fn check_parts(key: &str, kind: QuestionKind, params: &Json, answer: &RawValue) -> Result<(), WrongAnswer> {
+pub fn check_parts(key: Option<&str>, kind: QuestionKind, params: &Json, answer: &RawValue) -> Result<(), WrongAnswer> {
     let fits = match kind {
         QuestionKind::Elicitation => elicited(params, answer),
         QuestionKind::Sampling => sampled(answer),
         QuestionKind::Roots => rooted(answer),
     };
-    fits.map_err(|why| WrongAnswer { key: key.to_owned(), why })
+    fits.map_err(|why| WrongAnswer { key: key.map(str::to_owned), why })
 }
 
 /// Whether a question can be put to anybody: better told to its author when it is asked than to whoever answers.

@@ -53,7 +53,7 @@ fn an_answer_fits_or_it_does_not() {
         (Roots, "{}", "{}", false),
     ];
     for (kind, params, answer, fits) in table {
-        let checked = question::check_parts("key", *kind, &json(params), &raw(answer));
+        let checked = question::check_parts(Some("key"), *kind, &json(params), &raw(answer));
         assert_eq!(checked.is_ok(), *fits, "{kind:?} {answer}: {checked:?}");
         if let Err(wrong) = checked {
             assert!(wrong.to_string().starts_with("The answer to `key` does not fit: "));

@@ -278,6 +278,8 @@ impl Listening {
 }
 
 async fn end(receiver: &Receiver, before_close: BeforeClose) {
+    // Every connection is closed, so waiting for an answer would be in vain.
+    receiver.engine().hang_up().await;
     receiver.engine().shut_down().await;
     for work in before_close.0 {
         work();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::exit::{self, Failed};
 use crate::operator;
-use crate::say::say;
+use crate::say::{harmless, say};
 use crate::store::FileArgument;
 
 /// What the operator sees, against what clients see, as the help shows it.
@@ -144,14 +144,14 @@ impl One {
         say!("tool      {}", task.tool);
         say!("status    {}", status(&task.phase));
         if let Some(message) = message(&snapshot) {
-            say!("message   {message}");
+            say!("message   {}", harmless(message));
         }
         say!("attempt   {}", task.attempt);
         say!("created   {}", when(task.created_at));
         say!("updated   {}", when(task.updated_at));
         match task.phase.outcome() {
-            Some(Outcome::Answer { body, .. }) => say!("result    {}", body.as_str()),
-            Some(Outcome::Refusal(fault)) => say!("error     {} ({})", fault.message, fault.code),
+            Some(Outcome::Answer { body, .. }) => say!("result    {}", harmless(body.as_str())),
+            Some(Outcome::Refusal(fault)) => say!("error     {} ({})", harmless(&fault.message), fault.code),
             Some(Outcome::Cancelled) | None => {}
         }
         Ok(())

@@ -59,6 +59,11 @@ impl Core {
         vec![Action::Start { key, fence }]
     }
 
+    /// Whether an attempt of this node does nothing but wait.
+    pub(crate) fn is_idle(&self, key: &TaskKey, fence: u64) -> bool {
+        self.attempts.get(key).is_some_and(|attempt| attempt.fence == fence && attempt.doing == Doing::Idle)
+    }
+
     pub(super) fn idle(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
         let Some(attempt) = self.attempts.get_mut(key).filter(|attempt| attempt.fence == fence) else {
             return Vec::new();

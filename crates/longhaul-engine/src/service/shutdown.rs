@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_task::Event;
 use longhaul_task::transition::Lose;
+use longhaul_task::{Event, TaskKey};
 
 use crate::shell::Shared;
 
@@ -16,9 +16,29 @@ pub(crate) async fn run(shared: &Arc<Shared>) {
     if tokio::time::timeout(drain, shared.tracker.wait()).await.is_ok() {
         return;
     }
-    // What is left ends as it would after a crash, but at once: failed, or back in the queue for the next process.
     let held = shared.held();
     tracing::info!(tasks = held.len(), "handlers are still running; giving their tasks up");
+    give_up(shared, held).await;
+}
+
+/// Nobody can answer any more: gives up what does nothing but wait for an answer.
+pub(crate) async fn hang_up(shared: &Arc<Shared>) {
+    shared.drain();
+    let mut waiting = Vec::new();
+    for (key, fence) in shared.held() {
+        let is_idle = shared.core.lock().is_idle(&key, fence);
+        if is_idle && shared.store.read(&key).await.is_ok_and(|found| found.task.phase.questions().is_some()) {
+            waiting.push((key, fence));
+        }
+    }
+    if !waiting.is_empty() {
+        tracing::info!(tasks = waiting.len(), "giving up tasks that wait for an answer");
+        give_up(shared, waiting).await;
+    }
+}
+
+/// Ends attempts as a crash would, but at once: failed, or back in the queue for the next process.
+async fn give_up(shared: &Arc<Shared>, held: Vec<(TaskKey, u64)>) {
     let lose = |(key, fence)| async move {
         if let Err(error) = shared.store.apply(&key, Event::Lose(Lose { node: shared.node, fence })).await {
             tracing::debug!(task = %key.id, %error, "a task ended by itself during the shutdown");

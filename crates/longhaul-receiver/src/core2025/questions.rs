@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use longhaul_engine::{EngineError, OpenQuestion, Requestor, Stop, not_answered};
@@ -23,6 +24,12 @@ use super::session::Session;
 
 /// How often a question is asked again because the answer did not fit.
 pub(super) const ASKED_MAX: usize = 3;
+
+/// The first pause before an answer is stored again that could not be.
+const STORE_PAUSE_MIN: Duration = Duration::from_millis(50);
+
+/// The longest.
+const STORE_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// For how long a client is asked to keep a task that it makes of a question.
 const REMOTE_TASK_MS: u64 = 60 * 60 * 1_000;
@@ -223,7 +230,7 @@ impl Requestor for Client {
 
     fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String> {
         let answer: &RawValue = serde_json::from_str(answer.as_str()).map_err(|error| error.to_string())?;
-        check_parts("", kind, params, answer).map_err(|wrong| wrong.to_string())
+        check_parts(None, kind, params, answer).map_err(|wrong| wrong.to_string())
     }
 
     fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, Stop>>> {
@@ -324,11 +331,28 @@ async fn ask(session: Arc<Session>, key: TaskKey, question: Put, outlet: Arc<Cha
         }
         Err(Unanswered::TooMany | Unanswered::Gone) => return,
     };
-    match session.shared.engine.answer(&key, QuestionKey::from_text(&question.key), body).await {
-        // Somebody else was quicker, or the task is over.
-        Ok(_) | Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => {}
-        Err(error) => {
-            tracing::error!(task = %key.id, %error, "an answer could not be stored");
+    let question = QuestionKey::from_text(&question.key);
+    let stored = store(&session, &key, &question, body);
+    tokio::select! {
+        () = closed.cancelled() => {}
+        () = session.shared.closing.cancelled() => {}
+        () = stored => {}
+    }
+}
+
+/// Brings a task its answer. The client has given it and will not be asked again, so a store that is in trouble is waited
+/// for.
+async fn store(session: &Session, key: &TaskKey, question: &QuestionKey, body: Json) {
+    let mut pause = STORE_PAUSE_MIN;
+    loop {
+        match session.shared.engine.answer(key, question.clone(), body.clone()).await {
+            // Done; or somebody else was quicker, or the task is over.
+            Ok(_) | Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => return,
+            Err(error) => {
+                tracing::warn!(task = %key.id, %error, "an answer could not be stored; trying again");
+                tokio::time::sleep(pause).await;
+                pause = STORE_PAUSE_MAX.min(pause * 2);
+            }
         }
     }
 }

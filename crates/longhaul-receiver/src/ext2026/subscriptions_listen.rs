@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use longhaul_store::Watch;
-use longhaul_task::{Owner, TaskKey, Timestamp};
+use longhaul_task::{Owner, Progress, TaskKey};
 use longhaul_wire::ext2026::subscriptions_listen::{Filter, acknowledged, closed, task_changed};
 use longhaul_wire::jsonrpc::RequestId;
 
@@ -53,8 +53,8 @@ struct Listening {
 struct Followed {
     key: TaskKey,
     watch: Watch,
-    /// What the client knows: the revision, and when the progress it saw was said.
-    told: Option<(u64, Option<Timestamp>)>,
+    /// What the client knows: the revision, and how far it was.
+    told: Option<(u64, Option<Arc<Progress>>)>,
 }
 
 impl Followed {
@@ -98,10 +98,10 @@ impl Listening {
         // A task that is gone has nothing more to say.
         let Ok(shown) = Shown::read(&self.shared, &followed.key).await else { return };
         let task = &shown.snapshot.task;
-        let now_told = (task.revision, shown.snapshot.progress.as_ref().map(|progress| progress.at));
-        if followed.told != Some(now_told) {
+        let now_told = Some((task.revision, shown.snapshot.progress.clone()));
+        if followed.told != now_told {
             self.ready.push_back(task_changed(&self.id, &shown.view(&self.shared)));
-            followed.told = Some(now_told);
+            followed.told = now_told;
         }
         if !task.is_settled() {
             self.following.push(Box::pin(followed.changed()));

@@ -180,7 +180,7 @@ impl Requestor for Client {
 
     fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String> {
         let answer: &RawValue = serde_json::from_str(answer.as_str()).map_err(|error| error.to_string())?;
-        question::check_parts("", kind, params, answer).map_err(|wrong| wrong.to_string())
+        question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.to_string())
     }
 }
 

@@ -127,7 +127,7 @@ pub fn reply(asking: &Asking<'_>, outcome: Result<&RawValue, RpcError>) -> Reply
     {
         return Reply::Task(task);
     }
-    match question::check_parts(asking.key, asking.kind, asking.params, result) {
+    match question::check_parts(Some(asking.key), asking.kind, asking.params, result) {
         Ok(()) => Reply::Answer(neutral(result)),
         Err(wrong) => Reply::Unfit(wrong),
     }

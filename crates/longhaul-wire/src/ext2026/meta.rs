@@ -39,7 +39,7 @@ impl<'a> Meta<'a> {
             progress_token: Option<&'a RawValue>,
         }
         let wrong = |what: &str| RpcError::malformed_params(format!("`_meta` is not valid: {what}"));
-        let meta = params.meta.ok_or_else(|| wrong("it is missing"))?;
+        let meta = params.meta.ok_or_else(|| wrong("it is missing; every request of this revision needs it"))?;
         if !text::is_object(meta) {
             return Err(wrong("it must be an object"));
         }

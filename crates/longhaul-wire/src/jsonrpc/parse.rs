@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use super::{RequestId, RpcError};
+use super::{ID_BYTES_MAX, RequestId, RpcError};
 use crate::text;
 
 /// How deep a message may nest. Readers commonly stop at 128; what we build around a caller's value must still pass.
@@ -89,9 +89,12 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Rejected> {
             Err(error) => RpcError::parse(&error.to_string()),
         }));
     }
+    let is_object = json.trim_start().starts_with('{');
     let envelope: Envelope<'_> = serde_json::from_str(json).map_err(|error| {
         nobody(match error.classify() {
-            Category::Data => RpcError::invalid_request(&error.to_string()),
+            // Twice the same member; or no object at all, which the reader would say in its own words.
+            Category::Data if is_object => RpcError::invalid_request(&error.to_string()),
+            Category::Data => RpcError::invalid_request("a message is a JSON object"),
             Category::Syntax | Category::Eof | Category::Io => RpcError::parse(&error.to_string()),
         })
     })?;
@@ -120,7 +123,9 @@ impl<'a> Envelope<'a> {
             return Err(RpcError::invalid_request("a message has a `method` or a `result` or an `error`"));
         }
         if self.id.is_some() && id.is_none() {
-            return Err(RpcError::invalid_request("`id` must be a string or an integer"));
+            return Err(RpcError::invalid_request(&format!(
+                "`id` must be a string or an integer of at most {ID_BYTES_MAX} bytes"
+            )));
         }
         if self.params.is_some_and(|params| !text::is_object(params)) {
             return Err(RpcError::malformed_params("`params` must be an object"));
