@@ -141,7 +141,7 @@ impl Running<'_> {
         self.load_plain("fill", &to).map(drop)
     }
 
-    /// Reads the whole list, which must have so many tasks, and keeps its cursors.
+    /// Reads the whole list, which must have so many tasks at least, and keeps its cursors.
     pub(crate) fn walk(&self, tasks: usize) -> anyhow::Result<()> {
         self.load_plain("walk", &["--count", &tasks.to_string(), "--cursors-out", text(&self.cursors)]).map(drop)
     }
