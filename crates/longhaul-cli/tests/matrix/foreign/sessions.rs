@@ -96,7 +96,7 @@ async fn what_a_call_left_with_one_client_is_of_no_use_to_another() {
     let mut client = stage.server.client().await;
     client.token = Some(ada.token.clone());
     let asked = client.call("confirm", json!({})).await.unwrap();
-    let sealed = asked["requestState"].as_str().expect("a sealed").to_owned();
+    let sealed = asked["requestState"].as_str().expect("a state").to_owned();
     let again = |who: &Prober, sealed: &str| {
         let answers = json!({ "name": named("Eve") });
         let params = json!({ "name": "confirm", "arguments": {}, "inputResponses": answers, "requestState": sealed });
