@@ -13,6 +13,7 @@ mod catalogue;
 pub mod core2025;
 mod era;
 mod ext2026;
+mod rates;
 mod receiver;
 mod refusal;
 mod reply;
@@ -21,5 +22,7 @@ mod shown;
 
 pub use catalogue::{Catalogue, CatalogueError, Offered};
 pub use era::is_stateless;
+pub use rates::{Kind, RateLimits};
 pub use receiver::{Options, Receiver};
-pub use reply::{Messages, Reply};
+pub use refusal::{SOON_MS, too_many_in_flight};
+pub use reply::{Http, Messages, Reply};

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use longhaul_engine::{Engine, EngineError, secret};
 use longhaul_task::{Owner, TaskKey};
 use longhaul_wire::ext2026::{Headers, ServerInfo};
-use longhaul_wire::jsonrpc::Request;
+use longhaul_wire::jsonrpc::{Request, RpcError};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::rates::Rates;
 use crate::seal::Seal;
-use crate::{Catalogue, Reply, ext2026};
+use crate::{Catalogue, Kind, RateLimits, Reply, ext2026};
 
 /// How a receiver presents itself.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub struct Options {
     pub list_ttl_ms: u64,
     /// How long a requestor may have a task kept for whose tool sets no limit from its creation.
     pub ttl_ms_max: u64,
+    /// How often one owner may ask.
+    pub rates: RateLimits,
 }
 
 impl Default for Options {
@@ -41,6 +44,7 @@ impl Default for Options {
             poll_interval_ms: 1_000,
             list_ttl_ms: 60_000,
             ttl_ms_max: 30 * 24 * 60 * 60 * 1_000,
+            rates: RateLimits::default(),
         }
     }
 }
@@ -55,6 +59,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) catalogue: Catalogue,
     pub(crate) options: Options,
+    pub(crate) rates: Rates,
     pub(crate) server: ServerInfo,
     pub(crate) seal: Seal,
     /// For the tokens of sessions and the cursors of lists.
@@ -77,6 +82,7 @@ impl Receiver {
         let shared = Shared {
             engine,
             catalogue,
+            rates: Rates::new(&options.rates),
             options,
             server,
             seal,
@@ -91,6 +97,16 @@ impl Receiver {
     /// Answers one request of the stateless era. `headers` are those of HTTP; other transports have none.
     pub async fn receive(&self, owner: &Owner, request: &Request<'_>, headers: Option<&(dyn Headers + Sync)>) -> Reply {
         ext2026::receive(&self.shared, owner, request, headers).await
+    }
+
+    /// Counts a request that has no message; says when to try again if it is one too many.
+    pub fn admit(&self, owner: &Owner, kind: Kind) -> Result<(), RpcError> {
+        self.shared.rates.admit(owner, kind)
+    }
+
+    /// Forgets what need not be known any more. To be called now and then.
+    pub fn tidy(&self) {
+        self.shared.rates.tidy();
     }
 
     /// The engine behind it.

@@ -17,5 +17,6 @@ mod unread;
 
 pub use identity::{Identity, NotIdentified, TokenError, Tokens};
 pub use limits::Limits;
+pub use longhaul_receiver::RateLimits;
 pub use longhaul_receiver::core2025::SessionLimits;
 pub use metrics::Metrics;

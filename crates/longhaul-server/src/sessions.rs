@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_receiver::Receiver;
 use longhaul_receiver::core2025::{Caller, Pass, Session, SessionId};
-use longhaul_task::{Json, Owner, Timestamp};
+use longhaul_receiver::{Receiver, SOON_MS};
+use longhaul_task::{Owner, Timestamp};
 use longhaul_wire::jsonrpc::RpcError;
 use parking_lot::Mutex;
 
@@ -38,8 +38,8 @@ pub(crate) struct Full;
 
 impl From<Full> for RpcError {
     fn from(Full: Full) -> Self {
-        Self::internal("too many sessions are open; end one, or try again in a moment")
-            .with_data(Json::from_text(r#"{"code":"TOO_MANY_SESSIONS"}"#))
+        let why = "too many sessions are open; end one, or try again in a moment";
+        Self::try_later("TOO_MANY_SESSIONS", why, SOON_MS).with_status(503)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use longhaul_receiver::core2025::{Caller, Delivery, Reader, Session, SessionLimits, Taken};
 use longhaul_receiver::{Receiver, Reply};
-use longhaul_task::{Json, Owner};
+use longhaul_task::Owner;
 use longhaul_wire::ext2026::Cancelled;
 use longhaul_wire::jsonrpc::{self, Message, Notification, RequestId, RpcError};
 use parking_lot::Mutex;
@@ -184,9 +184,8 @@ impl Client {
     async fn start(&self, id: RequestId, line: Vec<u8>) {
         // Refused and not made to wait: behind it may come the word that cancels one of those under way.
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            let error = RpcError::internal("too many requests are under way; wait for one of them or cancel it")
-                .with_data(Json::from_text(r#"{"code":"TOO_MANY_IN_FLIGHT"}"#));
-            self.out.say(Some(&id), jsonrpc::error(Some(&id), &error)).await;
+            let error = jsonrpc::error(Some(&id), &longhaul_receiver::too_many_in_flight());
+            self.out.say(Some(&id), error).await;
             return;
         };
         let cancel = CancellationToken::new();

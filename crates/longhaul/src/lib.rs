@@ -50,7 +50,7 @@ pub use answer::{Answer, Structured};
 pub use error::Error;
 pub use failure::Failure;
 pub use longhaul_engine::{Ask, Ctx, EngineLimits, Stop, ToolLimits};
-pub use longhaul_server::{Limits, SessionLimits, TokenError, Tokens};
+pub use longhaul_server::{Limits, RateLimits, SessionLimits, TokenError, Tokens};
 pub use longhaul_task::{Fault, OnCrash, Owner, Retention};
 pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use longhaul_engine::{Engine, EngineLimits, SystemChance};
 use longhaul_receiver::{Catalogue, Options, Receiver};
 use longhaul_server::http::{self, Endpoint, Guard};
-use longhaul_server::{Identity, Limits, Tokens, stdio};
+use longhaul_server::{Identity, Limits, RateLimits, Tokens, stdio};
 use longhaul_store::Store;
 use longhaul_task::Owner;
 use tokio::net::TcpListener;
@@ -78,6 +78,12 @@ impl Server {
     /// What clients may use.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// How often one owner may ask.
+    pub fn rate_limits(mut self, limits: RateLimits) -> Self {
+        self.options.rates = limits;
         self
     }
 

@@ -21,7 +21,7 @@ const PAGE_TASKS_MAX: usize = 50;
 
 pub(super) async fn get(session: &Arc<Session>, id: &RequestId, task: TaskId) -> Result<String, RpcError> {
     let key = session.key(task);
-    let shown = read(session, &key).await?;
+    let shown = look_up(session, &key).await?;
     if !shown.snapshot.task.is_settled() {
         session.attend(&key, Told::of(&shown.snapshot), false);
     }
@@ -34,12 +34,15 @@ pub(super) async fn result_now(
     id: &RequestId,
     key: &TaskKey,
 ) -> Result<Option<String>, RpcError> {
-    let shown = read(session, key).await?;
+    Ok(result_of(session, id, key, &look_up(session, key).await?))
+}
+
+fn result_of(session: &Arc<Session>, id: &RequestId, key: &TaskKey, shown: &Shown) -> Option<String> {
     let answer = tasks_result::answer(id, &shown.view(&session.shared), session.peer.revision);
     if answer.is_none() {
         session.attend(key, Told::of(&shown.snapshot), true);
     }
-    Ok(answer)
+    answer
 }
 
 /// The result, once it is there. Meanwhile the client hears of the task on this stream.
@@ -48,9 +51,12 @@ pub(super) async fn result(session: &Arc<Session>, id: &RequestId, key: &TaskKey
     let mut watch = shared.engine.watch(key);
     let _waits = session.awaits_result(&key.id, channel);
     loop {
-        match result_now(session, id, key).await {
-            Ok(Some(answer)) => return answer,
-            Ok(None) => {}
+        match read(session, key).await {
+            Ok(shown) => {
+                if let Some(answer) = result_of(session, id, key, &shown) {
+                    return answer;
+                }
+            }
             Err(error) => return jsonrpc::error(Some(id), &error),
         }
         tokio::select! {
@@ -93,13 +99,21 @@ pub(super) async fn list(session: &Session, id: &RequestId, cursor: Option<&str>
 
 pub(super) async fn cancel(session: &Session, id: &RequestId, task: TaskId) -> Result<String, RpcError> {
     let key = session.key(task);
-    match session.shared.engine.cancel(&key, None).await {
+    let shared = &session.shared;
+    match shared.rates.look_up(&session.owner, shared.engine.cancel(&key, None)).await? {
         Ok(_) => Ok(tasks_cancel::answer(id, &read(session, &key).await?.view(&session.shared))),
         Err(EngineError::Store(StoreError::Refused(Refused::Settled))) => {
             Err(tasks_cancel::already_ended(&read(session, &key).await?.view(&session.shared)))
         }
         Err(error) => Err(refusal::of_engine(&error)),
     }
+}
+
+/// Reads a task by the name that the client gave.
+async fn look_up(session: &Session, key: &TaskKey) -> Result<Shown, RpcError> {
+    let shared = &session.shared;
+    let found = shared.rates.look_up(&session.owner, Shown::read(shared, key)).await?;
+    found.map_err(|error| refusal::of_engine(&error))
 }
 
 async fn read(session: &Session, key: &TaskKey) -> Result<Shown, RpcError> {

@@ -12,8 +12,8 @@ use longhaul_wire::ext2026::{
 };
 use longhaul_wire::jsonrpc::{Request, RpcError};
 
-use crate::Reply;
 use crate::receiver::Shared;
+use crate::{Kind, Reply};
 
 /// The protocol versions that are spoken here.
 pub(crate) const VERSIONS: &[&str] = &[VERSION];
@@ -37,6 +37,7 @@ async fn dispatch(
     request: &Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<Reply, RpcError> {
+    shared.rates.admit(owner, Kind::of(&request.method))?;
     let accepted = accept(request, headers.map(|headers| headers as &dyn Headers), VERSIONS)?;
     let Accepted { method, params, meta } = &accepted;
     if method.is_about_a_task() {
@@ -50,7 +51,7 @@ async fn dispatch(
         Method::TasksCancel => tasks::cancel(shared, owner, id, params).await,
         Method::SubscriptionsListen => {
             let filter = Filter::parse(params, meta.capabilities)?;
-            Ok(subscriptions_listen::receive(shared, owner, id, filter).await)
+            subscriptions_listen::receive(shared, owner, id, filter).await
         }
         Method::Discover => {
             let instructions = shared.options.instructions.as_deref();

@@ -17,7 +17,8 @@ pub(super) async fn get(
     params: &Params<'_>,
 ) -> Result<Reply, RpcError> {
     let key = TaskKey { owner: owner.clone(), id: required_task_id(params)? };
-    let shown = Shown::read(shared, &key).await.map_err(|error| refusal::of_engine(&error))?;
+    let shown = shared.rates.look_up(owner, Shown::read(shared, &key)).await?;
+    let shown = shown.map_err(|error| refusal::of_engine(&error))?;
     Ok(Reply::ok(tasks_get::answer(id, &shown.view(shared), &shared.server)))
 }
 
@@ -29,7 +30,8 @@ pub(super) async fn update(
 ) -> Result<Reply, RpcError> {
     let update = tasks_update::Update::parse(params)?;
     let key = TaskKey { owner: owner.clone(), id: update.task_id };
-    let task = shared.engine.read(&key).await.map_err(|error| refusal::of_engine(&error))?.task;
+    let found = shared.rates.look_up(owner, shared.engine.read(&key)).await?;
+    let task = found.map_err(|error| refusal::of_engine(&error))?.task;
     let mut answers = Vec::new();
     for (name, body) in update.input_responses.iter() {
         let question = QuestionKey::from_text(name);
@@ -56,7 +58,7 @@ pub(super) async fn cancel(
     params: &Params<'_>,
 ) -> Result<Reply, RpcError> {
     let key = TaskKey { owner: owner.clone(), id: tasks_cancel::task_id(params)? };
-    match shared.engine.cancel(&key, None).await {
+    match shared.rates.look_up(owner, shared.engine.cancel(&key, None)).await? {
         Ok(_) | Err(EngineError::Store(StoreError::Refused(Refused::Settled))) => {
             Ok(Reply::ok(tasks_cancel::answer(id, &shared.server)))
         }

@@ -8,8 +8,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use longhaul_receiver::Reply;
 use longhaul_receiver::core2025::Caller;
+use longhaul_receiver::{Http, Reply};
 use longhaul_task::Owner;
 use longhaul_wire::Headers as _;
 use longhaul_wire::ext2026::VERSION;
@@ -66,11 +66,11 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
     }
     match jsonrpc::parse(&body) {
         Ok(Message::Request(request)) => match endpoint.receiver.receive(&owner, &request, Some(&headers)).await {
-            Reply::Message { text, status } => {
-                endpoint.metrics.request(&request.method, status == 200);
+            Reply::Message { text, http } => {
+                endpoint.metrics.request(&request.method, http.status == 200);
                 match endpoint.unread.keep(text) {
-                    Ok(text) => json(code(status), Body::from(Bytes::from(text))),
-                    Err(full) => busy(Some(&request.id), &full.into()),
+                    Ok(text) => answer(http, text.into()),
+                    Err(full) => error(Some(&request.id), &full.into()),
                 }
             }
             Reply::Stream(messages) => {
@@ -96,11 +96,11 @@ pub(super) const NO_RESPONSES: &str = "a client must not send responses";
 /// The refusal of what is no message.
 pub(super) fn reject(endpoint: &Endpoint, rejected: &Rejected) -> Response {
     endpoint.metrics.refused();
-    json(code(rejected.error.http_status()), Body::from(jsonrpc::error(rejected.id.as_ref(), &rejected.error)))
+    error(rejected.id.as_ref(), &rejected.error)
 }
 
 /// The status that goes with an answer.
-pub(super) fn code(status: u16) -> StatusCode {
+fn code(status: u16) -> StatusCode {
     StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
@@ -153,10 +153,17 @@ pub(super) fn refuse(endpoint: &Endpoint, code: StatusCode, error: &RpcError) ->
     json(code, Body::from(jsonrpc::error(None, error)))
 }
 
-/// A refusal of a request that may be made again in a moment.
-pub(super) fn busy(id: Option<&RequestId>, error: &RpcError) -> Response {
-    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, Body::from(jsonrpc::error(id, error)));
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+/// An error as the answer to a request.
+pub(super) fn error(id: Option<&RequestId>, error: &RpcError) -> Response {
+    answer(error.into(), jsonrpc::error(id, error).into())
+}
+
+/// An answer. If it says when to try again, so does its head, in whole seconds.
+pub(super) fn answer(http: Http, text: Bytes) -> Response {
+    let mut response = json(code(http.status), Body::from(text));
+    if let Some(ms) = http.retry_after_ms {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1_000)));
+    }
     response
 }
 

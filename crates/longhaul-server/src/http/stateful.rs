@@ -10,11 +10,12 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use longhaul_receiver::core2025::{Caller, Delivery, Pass, Reader, Session, Taken};
+use longhaul_receiver::{Http, Kind};
 use longhaul_wire::core2025::{Peer, Revision};
 use longhaul_wire::jsonrpc::{self, Message, Request, RpcError};
 use longhaul_wire::{Headers, sse};
 
-use super::endpoint::{NO_RESPONSES, busy, code, json, refuse, reject, status};
+use super::endpoint::{NO_RESPONSES, answer, error, json, refuse, reject, status};
 use super::headers::RequestHeaders;
 use super::{Endpoint, stream as events};
 
@@ -38,15 +39,14 @@ async fn initialize(endpoint: &Arc<Endpoint>, caller: &Caller, request: &Request
     };
     let refused = |error: &RpcError| {
         endpoint.metrics.request("initialize", false);
-        json(code(error.http_status()), Body::from(jsonrpc::error(Some(&request.id), error)))
+        self::error(Some(&request.id), error)
     };
     let (pass, token, answer) = match opened.await {
         Ok(opened) => opened,
         Err(error) => return refused(&error),
     };
     if let Err(full) = endpoint.sessions.find(&endpoint.receiver, caller, &pass) {
-        endpoint.metrics.request("initialize", false);
-        return busy(Some(&request.id), &full.into());
+        return refused(&full.into());
     }
     let Ok(token) = HeaderValue::from_str(&token) else {
         return refused(&RpcError::internal("The session could not be named."));
@@ -82,13 +82,13 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &He
     };
     match session.take(body).await {
         Taken::Noted => status(StatusCode::ACCEPTED),
-        Taken::Rejected { text, status } => {
+        Taken::Rejected { text, http } => {
             endpoint.metrics.refused();
-            json(code(status), Body::from(text))
+            answer(http, text.into())
         }
-        Taken::Answered { method, text, status } => {
-            endpoint.metrics.request(method, status == 200);
-            answer(endpoint, code(status), text)
+        Taken::Answered { method, text, http } => {
+            endpoint.metrics.request(method, http.status == 200);
+            keep(endpoint, http, text)
         }
         Taken::Works { method, reader } => {
             endpoint.metrics.request(method.unwrap_or_default(), true);
@@ -100,7 +100,7 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &He
                         (Some(_), [answer]) => answer.to_string(),
                         _ => format!("[{}]", answers.join(",")),
                     };
-                    answer(endpoint, StatusCode::OK, text)
+                    keep(endpoint, Http::OK, text)
                 }
                 Delivery::Stream(reader) => streamed(endpoint, session.peer(), reader),
             }
@@ -110,6 +110,9 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &He
 
 /// Opens a stream to listen on, or goes on with one that broke.
 pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Response {
+    if let Err(response) = admit(endpoint, caller, Kind::Read) {
+        return response;
+    }
     let session = match find(endpoint, caller, headers).await {
         Ok(found) => found,
         Err(response) => return response,
@@ -120,17 +123,28 @@ pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &Hea
     // What is not there any more cannot be gone on with: the client listens anew.
     match resumed.or_else(|| session.listen()) {
         Some(reader) => streamed(endpoint, session.peer(), reader),
-        None => gone(endpoint),
+        None => gone(endpoint, caller),
     }
 }
 
 /// Ends a session.
 pub(super) async fn delete(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Response {
+    if let Err(response) = admit(endpoint, caller, Kind::Other) {
+        return response;
+    }
     match pass(endpoint, caller, headers).await {
         Ok(pass) if endpoint.sessions.end(&pass) => status(StatusCode::NO_CONTENT),
-        Ok(_) => gone(endpoint),
+        Ok(_) => gone(endpoint, caller),
         Err(response) => response,
     }
+}
+
+/// Counts a request whose message is not looked at.
+fn admit(endpoint: &Endpoint, caller: &Caller, kind: Kind) -> Result<(), Response> {
+    endpoint.receiver.admit(&caller.owner, kind).map_err(|too_many| {
+        endpoint.metrics.refused();
+        error(None, &too_many)
+    })
 }
 
 /// The pass that a request shows, and whether it says a version that is spoken.
@@ -141,7 +155,7 @@ async fn pass(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) ->
         return Err(malformed(&no_session()));
     };
     let pass = endpoint.receiver.open_pass(&caller.owner, token.as_bytes()).await;
-    let pass = pass.ok_or_else(|| gone(endpoint))?;
+    let pass = pass.ok_or_else(|| gone(endpoint, caller))?;
     let headers = RequestHeaders(headers);
     let version = headers.value("mcp-protocol-version");
     Revision::of_request(version, Some(pass.peer.revision)).map_err(|error| malformed(&error))?;
@@ -151,8 +165,8 @@ async fn pass(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) ->
 async fn find(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Result<Arc<Session>, Response> {
     let pass = pass(endpoint, caller, headers).await?;
     match endpoint.sessions.find(&endpoint.receiver, caller, &pass) {
-        Ok(session) => session.ok_or_else(|| gone(endpoint)),
-        Err(full) => Err(busy(None, &full.into())),
+        Ok(session) => session.ok_or_else(|| gone(endpoint, caller)),
+        Err(full) => Err(error(None, &full.into())),
     }
 }
 
@@ -163,16 +177,21 @@ fn no_session() -> RpcError {
     )
 }
 
-/// The answer for a session that is unknown, over, or somebody else's: nobody can tell which.
-fn gone(endpoint: &Endpoint) -> Response {
+/// The answer for a session that is unknown, over, or somebody else's: nobody can tell which. What is in it was not
+/// looked at, so it is counted here.
+fn gone(endpoint: &Endpoint, caller: &Caller) -> Response {
+    if let Err(response) = admit(endpoint, caller, Kind::Other) {
+        return response;
+    }
     let error = RpcError::invalid_request("there is no such session; begin a new one with `initialize`");
     refuse(endpoint, StatusCode::NOT_FOUND, &error)
 }
 
-fn answer(endpoint: &Endpoint, code: StatusCode, text: String) -> Response {
+/// An answer, if there is room for it until it is read.
+fn keep(endpoint: &Endpoint, http: Http, text: String) -> Response {
     match endpoint.unread.keep(text) {
-        Ok(text) => json(code, Body::from(Bytes::from(text))),
-        Err(full) => busy(full.answered().as_ref(), &full.into()),
+        Ok(text) => answer(http, text.into()),
+        Err(full) => error(full.answered().as_ref(), &full.into()),
     }
 }
 
