@@ -9,6 +9,7 @@
 //! one, or a stream of them. One module per wire generation, one file per operation. [`is_stateless`] tells the eras
 //! apart; [`core2025`] has the sessions of the stateful one.
 
+pub mod audit;
 mod catalogue;
 pub mod core2025;
 mod era;

@@ -50,6 +50,7 @@ pub use answer::{Answer, Structured};
 pub use error::Error;
 pub use failure::Failure;
 pub use longhaul_engine::{Ask, Ctx, EngineLimits, Stop, ToolLimits};
+pub use longhaul_receiver::audit::TARGET as AUDIT_TARGET;
 pub use longhaul_server::{Limits, RateLimits, SessionLimits, TokenError, Tokens};
 pub use longhaul_task::{Fault, OnCrash, Owner, Retention};
 pub use longhaul_wire::content::{Content, ToolResult};

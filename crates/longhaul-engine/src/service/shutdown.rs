@@ -6,6 +6,7 @@ use std::time::Duration;
 use longhaul_task::Event;
 use longhaul_task::transition::Lose;
 
+use crate::audit;
 use crate::shell::Shared;
 
 pub(crate) async fn run(shared: &Arc<Shared>) {
@@ -20,8 +21,9 @@ pub(crate) async fn run(shared: &Arc<Shared>) {
     let held = shared.held();
     tracing::info!(tasks = held.len(), "handlers are still running; giving their tasks up");
     let lose = |(key, fence)| async move {
-        if let Err(error) = shared.store.apply(&key, Event::Lose(Lose { node: shared.node, fence })).await {
-            tracing::debug!(task = %key.id, %error, "a task ended by itself during the shutdown");
+        match shared.store.apply(&key, Event::Lose(Lose { node: shared.node, fence })).await {
+            Ok(applied) => audit::applied(&applied),
+            Err(error) => tracing::debug!(task = %key.id, %error, "a task ended by itself during the shutdown"),
         }
         shared.drop_attempt(&key, fence);
     };

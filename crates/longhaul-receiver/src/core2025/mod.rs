@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use longhaul_task::Owner;
 use longhaul_wire::core2025::{
-    Incoming, Notice, Operation, Peer, Read, Request, acknowledge, initialize, read, tools_list,
+    Incoming, Notice, ORIGIN, Operation, Peer, Read, Request, acknowledge, initialize, read, tools_list,
 };
 use longhaul_wire::jsonrpc::{self, Rejected, RequestId, RpcError};
 use longhaul_wire::refusal as words;
@@ -34,7 +34,7 @@ pub use limits::SessionLimits;
 pub use pass::{Pass, SESSION_MS_MAX, SessionId};
 pub use session::{Caller, Session};
 
-use crate::{Http, Kind, Receiver, refusal};
+use crate::{Http, Kind, Receiver, audit, refusal};
 use channel::Channel;
 use tools_call::{Begun, Done};
 
@@ -164,7 +164,10 @@ impl Session {
 
     /// Why something is no message; or that there were too many.
     fn rejection(&self, rejected: &Rejected) -> RpcError {
-        self.shared.rates.admit(&self.owner, Kind::Other).err().unwrap_or_else(|| rejected.error.clone())
+        let too_many = self.shared.rates.admit(&self.owner, Kind::Other).err();
+        let error = too_many.unwrap_or_else(|| rejected.error.clone());
+        audit::refused_in_session(&self.owner, None, &error);
+        error
     }
 
     /// Takes what wants no answer.
@@ -190,7 +193,10 @@ impl Session {
     async fn start(self: &Arc<Self>, request: &Request<'_>, shared: Option<&Arc<Channel>>) -> Started {
         match self.operate(request, shared).await {
             Ok(started) => started,
-            Err(error) => Started::Answered(jsonrpc::error(Some(&request.id), &error), (&error).into()),
+            Err(error) => {
+                audit::refused_in_session(&self.owner, Some(&request.operation), &error);
+                Started::Answered(jsonrpc::error(Some(&request.id), &error), (&error).into())
+            }
         }
     }
 
@@ -236,10 +242,12 @@ impl Session {
                 match tools_call::begin(self, id, call, token)? {
                     Begun::Answered(answer) => answer,
                     Begun::Work(work) => {
-                        let request = id.clone();
+                        let (request, owner, tool) = (id.clone(), self.owner.clone(), call.name.to_string());
                         return self.work(id, shared, move |channel| async move {
-                            let failed = |error| Done { answer: jsonrpc::error(Some(&request), &error), task: None };
-                            work.run(&channel).await.unwrap_or_else(failed)
+                            work.run(&channel).await.unwrap_or_else(|error| {
+                                audit::call_failed(ORIGIN, &owner, &tool, &error);
+                                Done { answer: jsonrpc::error(Some(&request), &error), task: None }
+                            })
                         });
                     }
                 }

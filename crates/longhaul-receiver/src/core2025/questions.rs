@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
+use longhaul_engine::audit::answered;
 use longhaul_engine::{EngineError, OpenQuestion, Requestor, Stop, not_answered};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
@@ -20,6 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::channel::Channel;
 use super::requestor;
 use super::session::Session;
+use crate::audit;
 
 /// How often a question is asked again because the answer did not fit.
 pub(super) const ASKED_MAX: usize = 3;
@@ -324,9 +326,13 @@ async fn ask(session: Arc<Session>, key: TaskKey, question: Put, outlet: Arc<Cha
         }
         Err(Unanswered::TooMany | Unanswered::Gone) => return,
     };
-    match session.shared.engine.answer(&key, QuestionKey::from_text(&question.key), body).await {
+    let asked = QuestionKey::from_text(&question.key);
+    match session.shared.engine.answer(&key, asked.clone(), body).await {
+        Ok(_) => {
+            answered(audit::stateful(&session.owner, longhaul_wire::question::method(question.kind)), &key.id, &asked)
+        }
         // Somebody else was quicker, or the task is over.
-        Ok(_) | Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => {}
+        Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => {}
         Err(error) => {
             tracing::error!(task = %key.id, %error, "an answer could not be stored");
         }

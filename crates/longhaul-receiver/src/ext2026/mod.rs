@@ -13,7 +13,7 @@ use longhaul_wire::ext2026::{
 use longhaul_wire::jsonrpc::{Request, RpcError};
 
 use crate::receiver::Shared;
-use crate::{Kind, Reply};
+use crate::{Kind, Reply, audit};
 
 /// The protocol versions that are spoken here.
 pub(crate) const VERSIONS: &[&str] = &[VERSION];
@@ -27,7 +27,10 @@ pub(crate) async fn receive(
 ) -> Reply {
     match dispatch(shared, owner, request, headers).await {
         Ok(reply) => reply,
-        Err(error) => Reply::refusal(Some(&request.id), &error),
+        Err(error) => {
+            audit::refused(owner, request, &error);
+            Reply::refusal(Some(&request.id), &error)
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::receiver::Shared;
 use crate::seal::{CallOf, State};
-use crate::{Messages, Reply, refusal};
+use crate::{Messages, Reply, audit, refusal};
 
 /// One text for all tasks that are made here.
 static SHARED_ORIGIN: LazyLock<Arc<str>> = LazyLock::new(|| ORIGIN.into());
@@ -60,8 +60,11 @@ pub(super) async fn receive(
         Some(token) => {
             let (sender, progress) = watch::channel(None);
             let call = Box::pin(async move {
-                let id = round.id.clone();
-                round.run(Some(sender)).await.unwrap_or_else(|error| jsonrpc::error(Some(&id), &error))
+                let (id, owner, tool) = (round.id.clone(), round.owner.clone(), Arc::clone(&round.tool));
+                round.run(Some(sender)).await.unwrap_or_else(|error| {
+                    audit::call_failed(ORIGIN, &owner, &tool, &error);
+                    jsonrpc::error(Some(&id), &error)
+                })
             });
             Reply::Stream(Box::new(CallStream { token, progress, call: Some(call), said: f64::NEG_INFINITY }))
         }

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use longhaul_receiver::core2025::Caller;
-use longhaul_receiver::{Http, Reply};
+use longhaul_receiver::{Http, Reply, audit};
 use longhaul_task::Owner;
 use longhaul_wire::Headers as _;
 use longhaul_wire::ext2026::VERSION;
@@ -70,7 +70,7 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
                 endpoint.metrics.request(&request.method, http.status == 200);
                 match endpoint.unread.keep(text) {
                     Ok(text) => answer(http, text.into()),
-                    Err(full) => error(Some(&request.id), &full.into()),
+                    Err(full) => error(Some(&owner), Some(&request.id), &full.into()),
                 }
             }
             Reply::Stream(messages) => {
@@ -83,7 +83,7 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
         Ok(Message::Response(_)) => {
             refuse(&endpoint, StatusCode::BAD_REQUEST, &RpcError::invalid_request(NO_RESPONSES))
         }
-        Err(rejected) => reject(&endpoint, &rejected),
+        Err(rejected) => reject(&endpoint, Some(&owner), &rejected),
     }
 }
 
@@ -94,9 +94,9 @@ const ONLY_THESE: &str = "this endpoint takes POST, GET and DELETE";
 pub(super) const NO_RESPONSES: &str = "a client must not send responses";
 
 /// The refusal of what is no message.
-pub(super) fn reject(endpoint: &Endpoint, rejected: &Rejected) -> Response {
+pub(super) fn reject(endpoint: &Endpoint, owner: Option<&Owner>, rejected: &Rejected) -> Response {
     endpoint.metrics.refused();
-    error(rejected.id.as_ref(), &rejected.error)
+    error(owner, rejected.id.as_ref(), &rejected.error)
 }
 
 /// The status that goes with an answer.
@@ -150,11 +150,12 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// A refusal of something that is not known to be a request.
 pub(super) fn refuse(endpoint: &Endpoint, code: StatusCode, error: &RpcError) -> Response {
     endpoint.metrics.refused();
-    json(code, Body::from(jsonrpc::error(None, error)))
+    self::error(None, None, &error.clone().with_status(code.as_u16()))
 }
 
-/// An error as the answer to a request.
-pub(super) fn error(id: Option<&RequestId>, error: &RpcError) -> Response {
+/// An error as the answer to a request that the receiver did not get, or could not answer.
+pub(super) fn error(owner: Option<&Owner>, id: Option<&RequestId>, error: &RpcError) -> Response {
+    audit::turned_away(owner, error);
     answer(error.into(), jsonrpc::error(id, error).into())
 }
 

@@ -39,7 +39,7 @@ async fn initialize(endpoint: &Arc<Endpoint>, caller: &Caller, request: &Request
     };
     let refused = |error: &RpcError| {
         endpoint.metrics.request("initialize", false);
-        self::error(Some(&request.id), error)
+        self::error(Some(&caller.owner), Some(&request.id), error)
     };
     let (pass, token, answer) = match opened.await {
         Ok(opened) => opened,
@@ -66,14 +66,14 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &He
             }
             Ok(Message::Request(request)) => {
                 endpoint.metrics.refused();
-                json(StatusCode::BAD_REQUEST, Body::from(jsonrpc::error(Some(&request.id), &no_session())))
+                error(Some(&caller.owner), Some(&request.id), &no_session())
             }
             // Outside of a session it means nothing, and nobody waits for an answer.
             Ok(Message::Notification(_)) => status(StatusCode::ACCEPTED),
             Ok(Message::Response(_)) => {
                 refuse(endpoint, StatusCode::BAD_REQUEST, &RpcError::invalid_request(NO_RESPONSES))
             }
-            Err(rejected) => reject(endpoint, &rejected),
+            Err(rejected) => reject(endpoint, Some(&caller.owner), &rejected),
         };
     }
     let session = match find(endpoint, caller, headers).await {
@@ -88,7 +88,7 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &He
         }
         Taken::Answered { method, text, http } => {
             endpoint.metrics.request(method, http.status == 200);
-            keep(endpoint, http, text)
+            keep(endpoint, caller, http, text)
         }
         Taken::Works { method, reader } => {
             endpoint.metrics.request(method.unwrap_or_default(), true);
@@ -100,7 +100,7 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &He
                         (Some(_), [answer]) => answer.to_string(),
                         _ => format!("[{}]", answers.join(",")),
                     };
-                    keep(endpoint, Http::OK, text)
+                    keep(endpoint, caller, Http::OK, text)
                 }
                 Delivery::Stream(reader) => streamed(endpoint, session.peer(), reader),
             }
@@ -143,13 +143,19 @@ pub(super) async fn delete(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &
 fn admit(endpoint: &Endpoint, caller: &Caller, kind: Kind) -> Result<(), Response> {
     endpoint.receiver.admit(&caller.owner, kind).map_err(|too_many| {
         endpoint.metrics.refused();
-        error(None, &too_many)
+        error(Some(&caller.owner), None, &too_many)
     })
+}
+
+/// A refusal of something that is not known to be a request, of somebody who is known.
+fn refuse_of(endpoint: &Endpoint, caller: &Caller, code: StatusCode, why: &RpcError) -> Response {
+    endpoint.metrics.refused();
+    error(Some(&caller.owner), None, &why.clone().with_status(code.as_u16()))
 }
 
 /// The pass that a request shows, and whether it says a version that is spoken.
 async fn pass(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Result<Pass, Response> {
-    let malformed = |error: &RpcError| refuse(endpoint, StatusCode::BAD_REQUEST, error);
+    let malformed = |error: &RpcError| refuse_of(endpoint, caller, StatusCode::BAD_REQUEST, error);
     let mut tokens = headers.get_all(&SESSION).iter();
     let (Some(token), None) = (tokens.next(), tokens.next()) else {
         return Err(malformed(&no_session()));
@@ -166,7 +172,7 @@ async fn find(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) ->
     let pass = pass(endpoint, caller, headers).await?;
     match endpoint.sessions.find(&endpoint.receiver, caller, &pass) {
         Ok(session) => session.ok_or_else(|| gone(endpoint, caller)),
-        Err(full) => Err(error(None, &full.into())),
+        Err(full) => Err(error(Some(&caller.owner), None, &full.into())),
     }
 }
 
@@ -183,15 +189,15 @@ fn gone(endpoint: &Endpoint, caller: &Caller) -> Response {
     if let Err(response) = admit(endpoint, caller, Kind::Other) {
         return response;
     }
-    let error = RpcError::invalid_request("there is no such session; begin a new one with `initialize`");
-    refuse(endpoint, StatusCode::NOT_FOUND, &error)
+    let gone = RpcError::invalid_request("there is no such session; begin a new one with `initialize`");
+    refuse_of(endpoint, caller, StatusCode::NOT_FOUND, &gone)
 }
 
 /// An answer, if there is room for it until it is read.
-fn keep(endpoint: &Endpoint, http: Http, text: String) -> Response {
+fn keep(endpoint: &Endpoint, caller: &Caller, http: Http, text: String) -> Response {
     match endpoint.unread.keep(text) {
         Ok(text) => answer(http, text.into()),
-        Err(full) => error(full.answered().as_ref(), &full.into()),
+        Err(full) => error(Some(&caller.owner), full.answered().as_ref(), &full.into()),
     }
 }
 
