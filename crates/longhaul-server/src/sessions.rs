@@ -184,3 +184,23 @@ impl fmt::Debug for Sessions {
         f.debug_struct("Sessions").field("count", &self.count()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_wire::Capabilities;
+    use longhaul_wire::core2025::{Peer, Revision};
+
+    use super::*;
+
+    #[test]
+    fn of_too_many_ended_sessions_the_one_is_forgotten_that_would_expire_first() {
+        let sessions = Sessions::new(&Limits { sessions_ended_max: 2, ..Limits::default() });
+        let peer = Peer { revision: Revision::ALL[0], capabilities: Capabilities::from_bits(0) };
+        let pass = |number: u8| Pass { id: [number; 16], peer, expires_at: Timestamp::from_ms(number.into()) };
+        assert!(sessions.end(&pass(1)) && sessions.end(&pass(2)));
+        assert!(!sessions.end(&pass(1)) && !sessions.end(&pass(2)), "both are known to be over");
+        assert!(sessions.end(&pass(3)));
+        assert!(!sessions.end(&pass(3)) && !sessions.end(&pass(2)));
+        assert!(sessions.end(&pass(1)), "as if it had not been ended");
+    }
+}
