@@ -375,6 +375,17 @@ async fn a_message_far_too_large_is_refused_with_a_word_and_not_with_a_broken_co
     server.stop().await;
 }
 
+#[tokio::test]
+async fn an_id_that_is_longer_than_any_is_no_task_of_anybody() {
+    let server = Local::start(Server::new("test")).await;
+    let mut client = server.client().await;
+    let unknown = client.error("tasks/get", json!({ "taskId": "never was" })).await;
+    for bytes in [256, 257, 10_000] {
+        assert_eq!(client.error("tasks/get", json!({ "taskId": "x".repeat(bytes) })).await, unknown, "{bytes} bytes");
+    }
+    server.stop().await;
+}
+
 /// More than the system keeps for a connection whose client does not read.
 const LARGE: usize = 15_000_000;
 

@@ -79,9 +79,10 @@ async fn stateful(client: &Stateful, method: &str, params: &Value) -> Seen {
         _ => client.send(method, params.clone()).await,
     };
     let (status, headers) = (answer.status, answer.headers.clone());
-    let error = match answer.is_stream() {
-        true => Value::Null,
-        false => answer.next_raw().await.map_or(Value::Null, |mut message| message["error"].take()),
+    let error = if answer.is_stream() {
+        Value::Null
+    } else {
+        answer.next_raw().await.map_or(Value::Null, |mut message| message["error"].take())
     };
     Seen { status, headers, error }
 }

@@ -54,3 +54,31 @@ pub(crate) fn of_stop(stop: &Stop) -> RpcError {
         other => RpcError::internal(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_with_time_says_when_and_nothing_else_does() {
+        let why = String::new;
+        for (error, retry_after_ms) in [
+            (EngineError::NoSuchTool("x".into()), None),
+            (EngineError::InputTooLarge { bytes: 2, bytes_max: 1 }, None),
+            (EngineError::QueueFull { queued_max: 1 }, Some(SOON_MS)),
+            (EngineError::TooManyOpen { open_max: 1 }, Some(SOON_MS)),
+            (EngineError::Draining, Some(SOON_MS)),
+            (StoreError::Unavailable(why()).into(), Some(SOON_MS)),
+            (StoreError::Full(why()).into(), Some(LATER_MS)),
+            (StoreError::InDoubt(why()).into(), None),
+            (StoreError::Lapsed.into(), None),
+            (StoreError::Stopped(why()).into(), None),
+        ] {
+            let refusal = of_engine(&error);
+            let data = refusal.data.as_ref().unwrap().as_str();
+            assert!(data.contains(&format!("\"code\":\"{}\"", error.code())), "{data}");
+            let told = retry_after_ms.is_none_or(|ms| data.contains(&format!("\"retryAfterMs\":{ms}")));
+            assert!(told && refusal.retry_after_ms() == retry_after_ms, "{data}");
+        }
+    }
+}

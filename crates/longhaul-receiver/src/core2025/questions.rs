@@ -329,7 +329,8 @@ async fn ask(session: Arc<Session>, key: TaskKey, question: Put, outlet: Arc<Cha
     let asked = QuestionKey::from_text(&question.key);
     match session.shared.engine.answer(&key, asked.clone(), body).await {
         Ok(_) => {
-            answered(audit::stateful(&session.owner, longhaul_wire::question::method(question.kind)), &key.id, &asked)
+            let by = audit::stateful(&session.owner, longhaul_wire::question::method(question.kind));
+            answered(by, &key.id, &asked);
         }
         // Somebody else was quicker, or the task is over.
         Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => {}

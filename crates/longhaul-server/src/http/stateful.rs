@@ -110,8 +110,8 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &He
 
 /// Opens a stream to listen on, or goes on with one that broke.
 pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Response {
-    if let Err(response) = admit(endpoint, caller, Kind::Read) {
-        return response;
+    if let Some(too_many) = too_many(endpoint, caller, Kind::Read) {
+        return too_many;
     }
     let session = match find(endpoint, caller, headers).await {
         Ok(found) => found,
@@ -129,8 +129,8 @@ pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &Hea
 
 /// Ends a session.
 pub(super) async fn delete(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Response {
-    if let Err(response) = admit(endpoint, caller, Kind::Other) {
-        return response;
+    if let Some(too_many) = too_many(endpoint, caller, Kind::Other) {
+        return too_many;
     }
     match pass(endpoint, caller, headers).await {
         Ok(pass) if endpoint.sessions.end(&pass) => status(StatusCode::NO_CONTENT),
@@ -139,12 +139,11 @@ pub(super) async fn delete(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &
     }
 }
 
-/// Counts a request whose message is not looked at.
-fn admit(endpoint: &Endpoint, caller: &Caller, kind: Kind) -> Result<(), Response> {
-    endpoint.receiver.admit(&caller.owner, kind).map_err(|too_many| {
-        endpoint.metrics.refused();
-        error(Some(&caller.owner), None, &too_many)
-    })
+/// Counts a request whose message is not looked at; the answer, if it is one too many.
+fn too_many(endpoint: &Endpoint, caller: &Caller, kind: Kind) -> Option<Response> {
+    let refused = endpoint.receiver.admit(&caller.owner, kind).err()?;
+    endpoint.metrics.refused();
+    Some(error(Some(&caller.owner), None, &refused))
 }
 
 /// A refusal of something that is not known to be a request, of somebody who is known.
@@ -186,8 +185,8 @@ fn no_session() -> RpcError {
 /// The answer for a session that is unknown, over, or somebody else's: nobody can tell which. What is in it was not
 /// looked at, so it is counted here.
 fn gone(endpoint: &Endpoint, caller: &Caller) -> Response {
-    if let Err(response) = admit(endpoint, caller, Kind::Other) {
-        return response;
+    if let Some(too_many) = too_many(endpoint, caller, Kind::Other) {
+        return too_many;
     }
     let gone = RpcError::invalid_request("there is no such session; begin a new one with `initialize`");
     refuse_of(endpoint, caller, StatusCode::NOT_FOUND, &gone)
