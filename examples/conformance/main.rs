@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use longhaul::{Server, StoreUrl};
+use longhaul::{RateLimits, Server, StoreUrl};
 use longhaul_cli::command::serve::{OpenedStore, Serve};
 use longhaul_cli::exit;
 use longhaul_store::SystemClock;
@@ -31,6 +31,9 @@ struct Arguments {
     /// Acknowledge what is not on the disk, so that a test can show that it would notice
     #[arg(long, hide = true)]
     unsafe_no_fsync: bool,
+    /// Let one owner ask so often in a second, so that a benchmark measures something else than the limit
+    #[arg(long, hide = true, value_name = "REQUESTS")]
+    rate_limit: Option<u32>,
 }
 
 fn main() -> ExitCode {
@@ -43,8 +46,12 @@ fn main() -> ExitCode {
         .chain(asks::tools())
         .chain(input_required::tools())
         .chain(protocol::tools());
-    let server = Server::new("longhaul-conformance").tools(tools).poll_interval_ms(100);
-    let Arguments { serve, unsafe_no_fsync } = Arguments::parse();
+    let mut server = Server::new("longhaul-conformance").tools(tools).poll_interval_ms(100);
+    let Arguments { serve, unsafe_no_fsync, rate_limit } = Arguments::parse();
+    if let Some(requests) = rate_limit {
+        eprintln!("One owner may make {requests} requests of each kind in a second: far more than by default.");
+        server = server.rate_limits(RateLimits::all(requests));
+    }
     exit::report(if unsafe_no_fsync { serve.run_on(server, open_without_fsync) } else { serve.run(server) })
 }
 

@@ -49,6 +49,14 @@ pub enum Failed {
         /// Why.
         cause: String,
     },
+    /// The audit log cannot be written to.
+    #[error("the audit log {path} cannot be written to: {cause}")]
+    Audit {
+        /// Which one.
+        path: String,
+        /// Why.
+        cause: std::io::Error,
+    },
     /// Other machines could connect, and nobody would ask them who they are.
     #[error(
         "{0} can be reached from other machines, so callers need tokens: add --token-file FILE (made if it does not \
@@ -72,6 +80,7 @@ impl Failed {
             Self::Store(error) => error.code(),
             Self::Operator { code, .. } => code,
             Self::Tokens { .. } => "BAD_TOKEN_FILE",
+            Self::Audit { .. } => "BAD_AUDIT_FILE",
             Self::TokenNeeded(_) => "TOKEN_NEEDED",
             Self::Usage(_) => "USAGE",
             Self::System(..) => "SYSTEM",

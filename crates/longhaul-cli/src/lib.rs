@@ -5,6 +5,7 @@
 //! - [`exit`]: what the exit codes mean.
 //! - [`operator`]: how an operator's command reaches a running server.
 
+mod audit;
 pub mod command;
 pub mod demo;
 mod descriptors;

@@ -1,9 +1,16 @@
 //! Logs: for people by default, JSON on request. They go to standard error, because standard output may be a protocol.
+//! The audit log goes where the user wants it, as JSON, and nowhere otherwise.
 
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
+use longhaul::AUDIT_TARGET;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt};
+
+use crate::audit::Audit;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -16,16 +23,24 @@ pub(crate) enum LogFormat {
 }
 
 /// Starts logging. `RUST_LOG` chooses what is shown; by default warnings, and what the server does.
-pub(crate) fn start(format: LogFormat) {
+pub(crate) fn start(format: LogFormat, audit: Option<Audit>) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,longhaul=info"));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
     // A line that cannot be written is lost; to complain about it in the same place would end whoever logged.
     let lines = lines.log_internal_errors(false);
     // Colours are for a terminal, not for a file.
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
-    // Logging that was started before (by a test, say) stays as it is.
-    let _ = match format {
-        LogFormat::Text => lines.try_init(),
-        LogFormat::Json => lines.json().try_init(),
+    let lines = match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().boxed(),
     };
+    let ordinary = Targets::new().with_default(LevelFilter::TRACE).with_target(AUDIT_TARGET, LevelFilter::OFF);
+    let audit = audit.map(|audit| {
+        let objects = fmt::layer().json().flatten_event(true).with_level(false).with_target(false);
+        let objects = objects.log_internal_errors(false).with_writer(audit);
+        objects.with_filter(Targets::new().with_target(AUDIT_TARGET, LevelFilter::INFO))
+    });
+    let all = tracing_subscriber::registry().with(lines.with_filter(filter).with_filter(ordinary)).with(audit);
+    // Logging that was started before (by a test, say) stays as it is.
+    let _ = all.try_init();
 }

@@ -32,7 +32,7 @@ async fn a_full_store_is_not_healthy_until_there_is_room_again() {
             Err(lost) => panic!("{lost:?}"),
         }
     };
-    assert!(refused.contains("STORE_FULL"), "{refused}");
+    assert!(refused.contains(r#""code":"STORE_FULL","retryAfterMs":10000"#), "{refused}");
     for _ in 0..2 {
         let (status, sentence) = health(&mut client).await;
         assert_eq!(status, 503);

@@ -61,6 +61,9 @@ async fn answer(client: &mut Client, id: &str) {
 fn is_refused(error: &Value, code: i64, word: &str) {
     assert_eq!((&error["code"], &error["data"]["code"]), (&json!(code), &json!(word)), "{error}");
     assert!(!error["message"].as_str().unwrap().is_empty());
+    // What passes with time says so; a failed task does not.
+    let passes = ["QUEUE_FULL", "TOO_MANY_OPEN", "TOO_MUCH_UNREAD", "TOO_MANY_IN_FLIGHT"].contains(&word);
+    assert_eq!(error["data"]["retryAfterMs"].as_u64().is_some_and(|ms| ms > 0), passes, "{error}");
 }
 
 #[tokio::test]
@@ -372,6 +375,17 @@ async fn a_message_far_too_large_is_refused_with_a_word_and_not_with_a_broken_co
     let (_, headers) = client.message("tools/list", json!({}));
     let answer = client.exchange(" ".repeat(50_000_000), &headers).await.unwrap();
     assert_eq!(answer.status, 413);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_id_that_is_longer_than_any_is_no_task_of_anybody() {
+    let server = Local::start(Server::new("test")).await;
+    let mut client = server.client().await;
+    let unknown = client.error("tasks/get", json!({ "taskId": "never was" })).await;
+    for bytes in [256, 257, 10_000] {
+        assert_eq!(client.error("tasks/get", json!({ "taskId": "x".repeat(bytes) })).await, unknown, "{bytes} bytes");
+    }
     server.stop().await;
 }
 

@@ -316,3 +316,22 @@ async fn what_is_wrong_with_a_store_or_an_address_is_said_with_the_way_out() {
     assert_eq!(std::fs::read(&world.file).unwrap(), b"", "the store was not touched");
     assert_eq!(names(world.directory.path()), ["tasks.db"]);
 }
+
+#[tokio::test]
+async fn an_order_is_taken_up_to_its_last_byte() {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    let world = World::new();
+    let server = Launch::longhaul().store(&world.file).start().await;
+    for (bytes, word) in [(4 << 10, "NOT_FOUND"), ((4 << 10) + 1, "BAD_ORDER")] {
+        let mut stream = tokio::net::UnixStream::connect(format!("{}.sock", world.file.display())).await.unwrap();
+        let order = json!({ "cancel": { "owner": "ada", "id": "never was" } }).to_string();
+        // What is cut off at the end is a bracket.
+        let padded = format!("{}{}", " ".repeat(bytes - order.len()), order);
+        stream.write_all(padded.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        support::in_time("an answer", BufReader::new(stream).read_line(&mut answer)).await.unwrap();
+        assert!(answer.contains(word), "{bytes} bytes: {answer}");
+    }
+    server.kill().await;
+}

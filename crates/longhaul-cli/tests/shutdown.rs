@@ -74,6 +74,7 @@ async fn a_server_that_is_stopping_takes_nothing_new_and_says_so() {
     let answer = answer.expect("a request that had begun is answered");
     let error = &answer.json()["error"];
     assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32603), &json!("DRAINING")), "{error}");
+    assert_eq!(error["data"]["retryAfterMs"], 1_000, "{error}");
     assert!(error["message"].as_str().unwrap().contains("shutting down"), "{error}");
     assert_eq!(server.exit_code().await, Some(0));
 }

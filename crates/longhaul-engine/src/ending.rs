@@ -6,6 +6,7 @@ use std::time::Duration;
 use longhaul_store::StoreError;
 use longhaul_task::{Effect, Event, Refused, TaskKey};
 
+use crate::audit;
 use crate::core::Input;
 use crate::shell::Shared;
 
@@ -23,6 +24,7 @@ impl Shared {
         let won = loop {
             match self.store.apply(&key, event.clone()).await {
                 Ok(applied) => {
+                    audit::applied(&applied);
                     self.due.at_latest(applied.task.due_at());
                     self.woken(applied.effects);
                     break true;

@@ -12,11 +12,13 @@
 //! - [`Engine`]: the face of the thin async shell around it.
 //! - [`Ctx`]: what a handler gets; [`Ask`]: what it can ask; [`Stop`]: why it cannot go on.
 //! - [`Tool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
+//! - [`audit`]: the events of the audit log.
 //! - [`Call`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
 //! - [`LogTail`]: what a task logs, for whoever listens.
 
 mod ask;
 mod attempt;
+pub mod audit;
 mod call;
 mod chance;
 pub mod core;

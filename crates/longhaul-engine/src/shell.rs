@@ -22,7 +22,7 @@ use crate::core::{Action, Commit, Core, Input};
 use crate::log::Listeners;
 use crate::service;
 use crate::task_link::TaskLink;
-use crate::{Chance, EngineError, EngineLimits, Stop, Tool, attempt};
+use crate::{Chance, EngineError, EngineLimits, Stop, Tool, attempt, audit};
 
 /// What all handles on an engine share, and all of its attempts and services.
 pub(crate) struct Shared {
@@ -113,6 +113,7 @@ impl Shared {
     /// Lets something happen to a task, and does what follows from it.
     pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
         let applied = self.store.apply(key, event).await?;
+        audit::applied(&applied);
         self.due.at_latest(applied.task.due_at());
         if !applied.effects.is_empty() {
             self.step(Input::Applied { effects: applied.effects.clone() });
@@ -183,6 +184,7 @@ impl Shared {
         };
         match created {
             Ok(task) => {
+                audit::created(&task);
                 self.due.at_latest(task.due_at());
                 let claimed = claimed_by.map(|_| fences_from.saturating_add(1));
                 let is_ours = claimed == Some(task.fence);

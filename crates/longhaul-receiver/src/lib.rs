@@ -9,11 +9,13 @@
 //! one, or a stream of them. One module per wire generation, one file per operation. [`is_stateless`] tells the eras
 //! apart; [`core2025`] has the sessions of the stateful one.
 
+pub mod audit;
 mod caller;
 mod catalogue;
 pub mod core2025;
 mod era;
 mod ext2026;
+mod rates;
 mod receiver;
 mod refusal;
 mod reply;
@@ -23,5 +25,7 @@ mod shown;
 pub use caller::Caller;
 pub use catalogue::{Catalogue, CatalogueError, Offered};
 pub use era::is_stateless;
+pub use rates::{Kind, RateLimits};
 pub use receiver::{Options, Receiver};
-pub use reply::{Messages, Reply};
+pub use refusal::{SOON_MS, too_many_in_flight};
+pub use reply::{Http, Messages, Reply};

@@ -5,15 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use longhaul_engine::{Engine, EngineError, secret};
-use longhaul_task::{Retention, TaskKey};
+use longhaul_task::{Owner, Retention, TaskKey};
 use longhaul_wire::ext2026::{Headers, ServerInfo};
-use longhaul_wire::jsonrpc::Request;
+use longhaul_wire::jsonrpc::{Request, RpcError};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::rates::Rates;
 use crate::seal::Seal;
-use crate::{Caller, Catalogue, Reply, ext2026};
+use crate::{Caller, Catalogue, Kind, RateLimits, Reply, ext2026};
 
 /// How a receiver presents itself.
 #[derive(Debug, Clone)]
@@ -30,8 +31,11 @@ pub struct Options {
     pub list_ttl_ms: u64,
     /// How long a requestor may have a task kept for whose tool sets no limit from its creation.
     pub ttl_ms_max: u64,
-    /// How long a task of somebody who could be anybody is kept, whatever its tool says or its requestor wants: nobody can list such tasks, and nobody but whoever knows an ID will ever come for one.
+    /// How long a task of somebody who could be anybody is kept, whatever its tool says or its requestor wants: nobody can
+    /// list such tasks, and nobody but whoever knows an ID will ever come for one.
     pub anonymous_kept_ms_max: u64,
+    /// How often one owner may ask.
+    pub rates: RateLimits,
 }
 
 impl Default for Options {
@@ -44,6 +48,7 @@ impl Default for Options {
             list_ttl_ms: 60_000,
             ttl_ms_max: 30 * 24 * 60 * 60 * 1_000,
             anonymous_kept_ms_max: 60 * 60 * 1_000,
+            rates: RateLimits::default(),
         }
     }
 }
@@ -58,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) catalogue: Catalogue,
     pub(crate) options: Options,
+    pub(crate) rates: Rates,
     pub(crate) server: ServerInfo,
     pub(crate) seal: Seal,
     /// For the tokens of sessions and the cursors of lists.
@@ -80,6 +86,7 @@ impl Receiver {
         let shared = Shared {
             engine,
             catalogue,
+            rates: Rates::new(&options.rates),
             options,
             server,
             seal,
@@ -99,6 +106,16 @@ impl Receiver {
         headers: Option<&(dyn Headers + Sync)>,
     ) -> Reply {
         ext2026::receive(&self.shared, caller, request, headers).await
+    }
+
+    /// Counts a request that has no message; says when to try again if it is one too many.
+    pub fn admit(&self, owner: &Owner, kind: Kind) -> Result<(), RpcError> {
+        self.shared.rates.admit(owner, kind)
+    }
+
+    /// Forgets what need not be known any more. To be called now and then.
+    pub fn tidy(&self) {
+        self.shared.rates.tidy();
     }
 
     /// The engine behind it.

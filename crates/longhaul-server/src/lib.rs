@@ -20,6 +20,6 @@ pub use identity::{
     local,
 };
 pub use limits::Limits;
-pub use longhaul_receiver::Caller;
 pub use longhaul_receiver::core2025::SessionLimits;
+pub use longhaul_receiver::{Caller, RateLimits};
 pub use metrics::Metrics;

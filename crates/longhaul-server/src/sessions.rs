@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_receiver::Receiver;
 use longhaul_receiver::core2025::{Pass, Session, SessionId};
-use longhaul_task::{Json, Owner, Timestamp};
+use longhaul_receiver::{Receiver, SOON_MS};
+use longhaul_task::{Owner, Timestamp};
 use longhaul_wire::jsonrpc::RpcError;
 use parking_lot::Mutex;
 
@@ -38,8 +38,8 @@ pub(crate) struct Full;
 
 impl From<Full> for RpcError {
     fn from(Full: Full) -> Self {
-        Self::internal("too many sessions are open; end one, or try again in a moment")
-            .with_data(Json::from_text(r#"{"code":"TOO_MANY_SESSIONS"}"#))
+        let why = "too many sessions are open; end one, or try again in a moment";
+        Self::try_later("TOO_MANY_SESSIONS", why, SOON_MS).with_status(503)
     }
 }
 
@@ -182,5 +182,25 @@ impl Known {
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sessions").field("count", &self.count()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_wire::Capabilities;
+    use longhaul_wire::core2025::{Peer, Revision};
+
+    use super::*;
+
+    #[test]
+    fn of_too_many_ended_sessions_the_one_is_forgotten_that_would_expire_first() {
+        let sessions = Sessions::new(&Limits { sessions_ended_max: 2, ..Limits::default() });
+        let peer = Peer { revision: Revision::ALL[0], capabilities: Capabilities::from_bits(0) };
+        let pass = |number: u8| Pass { id: [number; 16], peer, expires_at: Timestamp::from_ms(number.into()) };
+        assert!(sessions.end(&pass(1)) && sessions.end(&pass(2)));
+        assert!(!sessions.end(&pass(1)) && !sessions.end(&pass(2)), "both are known to be over");
+        assert!(sessions.end(&pass(3)));
+        assert!(!sessions.end(&pass(3)) && !sessions.end(&pass(2)));
+        assert!(sessions.end(&pass(1)), "as if it had not been ended");
     }
 }

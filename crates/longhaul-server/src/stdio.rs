@@ -7,8 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use longhaul_receiver::core2025::{Delivery, Reader, Session, SessionLimits, Taken};
-use longhaul_receiver::{Receiver, Reply};
-use longhaul_task::Json;
+use longhaul_receiver::{Receiver, Reply, audit};
 use longhaul_wire::ext2026::Cancelled;
 use longhaul_wire::jsonrpc::{self, Message, Notification, RequestId, RpcError};
 use parking_lot::Mutex;
@@ -94,7 +93,7 @@ impl Client {
                 Line::End => return Ok(()),
                 Line::TooLong => {
                     let error = RpcError::invalid_request(&format!("a message has at most {bytes_max} bytes"));
-                    self.out.say(None, jsonrpc::error(None, &error)).await;
+                    self.refuse(None, &error).await;
                 }
                 Line::Whole if line.trim_ascii().is_empty() => {}
                 Line::Whole => self.take(std::mem::take(&mut line)).await,
@@ -125,13 +124,16 @@ impl Client {
             Ok(Message::Notification(told)) => self.heed(&told),
             Ok(Message::Response(_)) => {
                 let error = RpcError::invalid_request("a client must not send responses");
-                self.out.say(None, jsonrpc::error(None, &error)).await;
+                self.refuse(None, &error).await;
             }
-            Err(rejected) => {
-                let id = rejected.id.as_ref();
-                self.out.say(id, jsonrpc::error(id, &rejected.error)).await;
-            }
+            Err(rejected) => self.refuse(rejected.id.as_ref(), &rejected.error).await,
         }
+    }
+
+    /// Refuses what does not get to the receiver.
+    async fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
+        audit::turned_away(Some(&self.caller.owner), error);
+        self.out.say(id, jsonrpc::error(id, error)).await;
     }
 
     /// Cancels a request of the stateless era, if that is what is told.
@@ -156,9 +158,7 @@ impl Client {
                 // Only one line at a time is taken, so nobody was quicker.
                 let _ = self.session.set(session);
             }
-            Err(error) => {
-                self.out.say(Some(&request.id), jsonrpc::error(Some(&request.id), &error)).await;
-            }
+            Err(error) => self.refuse(Some(&request.id), &error).await,
         }
     }
 
@@ -182,16 +182,12 @@ impl Client {
     async fn start(&self, id: RequestId, line: Vec<u8>) {
         // Refused and not made to wait: behind it may come the word that cancels one of those under way.
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            let error = RpcError::internal("too many requests are under way; wait for one of them or cancel it")
-                .with_data(Json::from_text(r#"{"code":"TOO_MANY_IN_FLIGHT"}"#));
-            self.out.say(Some(&id), jsonrpc::error(Some(&id), &error)).await;
-            return;
+            return self.refuse(Some(&id), &longhaul_receiver::too_many_in_flight()).await;
         };
         let cancel = CancellationToken::new();
         if !self.register(&id, &cancel) {
             let error = RpcError::invalid_request("a request of this ID is still under way");
-            self.out.say(Some(&id), jsonrpc::error(Some(&id), &error)).await;
-            return;
+            return self.refuse(Some(&id), &error).await;
         }
         let (receiver, caller, out) = (self.receiver.clone(), Arc::clone(&self.caller), self.out.clone());
         let in_flight = Arc::clone(&self.in_flight);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longhaul_task::Json;
+use longhaul_receiver::SOON_MS;
 use longhaul_wire::jsonrpc::{self, Message, RequestId, RpcError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -99,8 +99,8 @@ impl TooMuchUnread {
 
 impl From<TooMuchUnread> for RpcError {
     fn from(_: TooMuchUnread) -> Self {
-        Self::internal("too many answers wait for clients that do not read them; try again in a moment")
-            .with_data(Json::from_text(r#"{"code":"TOO_MUCH_UNREAD"}"#))
+        let why = "too many answers wait for clients that do not read them; try again in a moment";
+        Self::try_later("TOO_MUCH_UNREAD", why, SOON_MS).with_status(503)
     }
 }
 

@@ -51,8 +51,10 @@ pub use answer::{Answer, Structured};
 pub use error::Error;
 pub use failure::Failure;
 pub use longhaul_engine::{Ask, Ctx, EngineLimits, Stop, ToolLimits};
+pub use longhaul_receiver::audit::TARGET as AUDIT_TARGET;
 pub use longhaul_server::{
-    Caller, Identify, Limits, NotIdentified, Presented, SessionLimits, TokenError, TokenFile, TokenFileError, Tokens,
+    Caller, Identify, Limits, NotIdentified, Presented, RateLimits, SessionLimits, TokenError, TokenFile,
+    TokenFileError, Tokens,
 };
 pub use longhaul_task::{Fault, LogLevel, OnCrash, Owner, Retention};
 pub use longhaul_wire::content::{Content, ToolResult};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use longhaul_engine::{Engine, EngineLimits, SystemChance};
 use longhaul_receiver::{Catalogue, Options, Receiver};
 use longhaul_server::http::{self, Endpoint, Guard};
-use longhaul_server::{Anonymous, Identify, Limits, Tokens, local, stdio};
+use longhaul_server::{Anonymous, Identify, Limits, RateLimits, Tokens, local, stdio};
 use longhaul_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -113,6 +113,12 @@ impl Server {
             tracing::warn!(open_files, connections, "the limit of open files allows fewer connections than ours");
             self.limits.connections_max = connections;
         }
+        self
+    }
+
+    /// How often one owner may ask.
+    pub fn rate_limits(mut self, limits: RateLimits) -> Self {
+        self.options.rates = limits;
         self
     }
 

@@ -1,6 +1,7 @@
 //! Medians, ratios, targets.
 
 use super::contestant::Contestant::{self, Bare, Ours, Rmcp, Sqlite};
+use super::contestant::RATE_LIMIT;
 use super::list::{FEW, Lists, Turn};
 use super::machine::Measured;
 use super::round::{MEMORY_TASKS, Retained, Round};
@@ -36,6 +37,9 @@ fn print_rounds(rounds: &[Round]) {
         ];
         println!("{:14} {:8} {rate:>10.0} {p50:>10.0} {p99:>10.0} {cpu:>14.1}", key.0, format!("{:?}", key.1));
     }
+    println!(
+        "\nOurs ran with its rate limits raised to {RATE_LIMIT} requests per second: all of the load is one owner's."
+    );
     let disturbed = rounds.iter().flat_map(Round::values).filter(|measured| measured.other_cores > OTHER_CORES_MAX);
     let disturbed = disturbed.count();
     if disturbed > 0 {

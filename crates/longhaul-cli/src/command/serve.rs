@@ -12,6 +12,7 @@ use tokio::net::TcpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::Audit;
 use crate::exit::{self, Failed};
 use crate::log::{self, LogFormat};
 use crate::say::tell;
@@ -67,6 +68,10 @@ pub struct Serve {
     #[arg(long)]
     demo: bool,
 
+    /// Append what is done with tasks, by whom, and what is refused to this file, as lines of JSON; `-` is standard error
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+
     /// How log lines look
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
@@ -80,7 +85,11 @@ impl Serve {
 
     /// The same, on a store that is opened in the caller's own way.
     pub fn run_on(self, server: Server, open: impl FnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
-        log::start(self.log_format);
+        let audit = self
+            .audit
+            .as_deref()
+            .map(|path| Audit::open(path).map_err(|cause| Failed::Audit { path: path.display().to_string(), cause }));
+        log::start(self.log_format, audit.transpose()?);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failed::System("cannot start the runtime", error))?;
         let ended = runtime.block_on(self.serve(server, open));

@@ -130,7 +130,8 @@ async fn one_session_too_many_is_refused_unless_an_idle_one_makes_way() {
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let mut answer = Stateful::new(server.address).send("initialize", params).await;
     assert_eq!((answer.status, answer.headers["retry-after"].to_str().unwrap()), (503, "1"));
-    assert_eq!(answer.must_next().await["error"]["data"]["code"], "TOO_MANY_SESSIONS");
+    let full = json!({ "code": "TOO_MANY_SESSIONS", "retryAfterMs": 1_000 });
+    assert_eq!(answer.must_next().await["error"]["data"], full);
     assert_eq!(refused(&second, "POST", &[]).await.0, 503);
     assert_eq!(third.http("DELETE", &[], "").await.status, 204);
     assert_eq!(second.result("ping", json!({})).await, json!({}), "taken up again from its token");

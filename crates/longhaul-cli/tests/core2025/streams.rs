@@ -172,3 +172,61 @@ async fn a_server_that_stops_ends_its_streams() {
     assert_eq!(waiting.last().await["error"]["data"]["code"], "DRAINING");
     server.stop().await;
 }
+
+/// Makes a call whose answer is streamed, and reads all of it; says by which event it is resumed from its beginning.
+async fn streamed_call(client: &Stateful) -> String {
+    let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+    let begun = call.begun().await;
+    let question = call.next_of("elicitation/create").await;
+    client.respond(&question, named("Ada")).await;
+    assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
+    begun
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_streams_that_ended_are_kept_and_older_ones_are_not() {
+    let session = SessionLimits { ended_streams_max: 1, ..SessionLimits::default() };
+    let server = Local::start(server(&Door::closed()).limits(limits(session))).await;
+    let client = Stateful::open(server.address, forms()).await;
+    let first = streamed_call(&client).await;
+    let again = client.listen(Some(&first)).await.last().await;
+    assert_eq!(again["result"]["content"][0]["text"], "Hello, Ada!", "it is still there");
+    let second = streamed_call(&client).await;
+    crate::support::in_time("the first to go", async {
+        while client.listen(Some(&first)).await.begun().await == first {}
+    })
+    .await;
+    let again = client.listen(Some(&second)).await.last().await;
+    assert_eq!(again["result"]["content"][0]["text"], "Hello, Ada!");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_hears_of_so_many_tasks_and_has_to_ask_for_others() {
+    for followed_max in [1, 2] {
+        let door = Door::closed();
+        let session = SessionLimits { followed_max, ..SessionLimits::default() };
+        let server = Local::start(server(&door).limits(limits(session))).await;
+        let client = Stateful::open(server.address, forms()).await;
+        let mut listening = client.listen(None).await;
+        listening.begun().await;
+        let mut tasks = Vec::new();
+        for _ in 0..2 {
+            let id = client.create("wait", json!({})).await;
+            // Whoever has looked at a task follows it, if there is room.
+            client.get(&id).await;
+            tasks.push(id);
+        }
+        // The other one ends first, so what would be said of it would be said first.
+        let other = Stateful::open(server.address, forms()).await;
+        other.result("tasks/cancel", json!({ "taskId": tasks[1] })).await;
+        if followed_max == 2 {
+            let told = listening.next_of("notifications/tasks/status").await;
+            assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(tasks[1]), &json!("cancelled")));
+        }
+        door.open(1);
+        let told = listening.next_of("notifications/tasks/status").await;
+        assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(tasks[0]), &json!("completed")));
+        assert_eq!(client.get(&tasks[1]).await["status"], "cancelled");
+        server.stop().await;
+    }
+}

@@ -6,6 +6,7 @@ use longhaul_store::{Orphan, StoreError};
 use longhaul_task::transition::Lose;
 use longhaul_task::{Event, Outcome, Phase};
 
+use crate::audit;
 use crate::shell::Shared;
 
 /// How many orphans are fetched at once.
@@ -49,7 +50,10 @@ pub(crate) async fn run(shared: &Arc<Shared>) -> Result<(), StoreError> {
 /// Says whether the task ended with it.
 async fn lose(shared: &Shared, orphan: &Orphan) -> Result<Option<bool>, StoreError> {
     match shared.store.apply(&orphan.key, Event::Lose(Lose { node: orphan.node, fence: orphan.fence })).await {
-        Ok(applied) => Ok(Some(matches!(applied.task.phase, Phase::Settled { outcome: Outcome::Refusal(_), .. }))),
+        Ok(applied) => {
+            audit::applied(&applied);
+            Ok(Some(matches!(applied.task.phase, Phase::Settled { outcome: Outcome::Refusal(_), .. })))
+        }
         // Its family ended with another member, or another node was quicker.
         Err(StoreError::NotFound | StoreError::Refused(_)) => Ok(None),
         Err(error) => Err(error),

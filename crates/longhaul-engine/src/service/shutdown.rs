@@ -6,6 +6,7 @@ use std::time::Duration;
 use longhaul_task::transition::Lose;
 use longhaul_task::{Event, TaskKey};
 
+use crate::audit;
 use crate::shell::Shared;
 
 pub(crate) async fn run(shared: &Arc<Shared>) {
@@ -40,8 +41,9 @@ pub(crate) async fn hang_up(shared: &Arc<Shared>) {
 /// Ends attempts as a crash would, but at once: failed, or back in the queue for the next process.
 async fn give_up(shared: &Arc<Shared>, held: Vec<(TaskKey, u64)>) {
     let lose = |(key, fence)| async move {
-        if let Err(error) = shared.store.apply(&key, Event::Lose(Lose { node: shared.node, fence })).await {
-            tracing::debug!(task = %key.id, %error, "a task ended by itself during the shutdown");
+        match shared.store.apply(&key, Event::Lose(Lose { node: shared.node, fence })).await {
+            Ok(applied) => audit::applied(&applied),
+            Err(error) => tracing::debug!(task = %key.id, %error, "a task ended by itself during the shutdown"),
         }
         shared.drop_attempt(&key, fence);
     };

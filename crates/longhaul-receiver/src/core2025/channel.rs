@@ -355,3 +355,75 @@ impl std::fmt::Debug for Reader {
         f.debug_struct("Reader").field("stream", &self.channel.id).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn listening(limits: &SessionLimits) -> (Arc<Channel>, Reader) {
+        let channel = Arc::new(Channel::new(1, None, limits));
+        let reader = channel.read_after(0).unwrap();
+        (channel, reader)
+    }
+
+    async fn read(reader: &mut Reader, count: usize) -> Vec<String> {
+        let mut texts = Vec::new();
+        for _ in 0..count {
+            texts.push(reader.next().await.unwrap().1.to_string());
+        }
+        texts
+    }
+
+    /// Says something, has it read, and loses the connection.
+    async fn say_all(limits: &SessionLimits, texts: &[&str]) -> Arc<Channel> {
+        let (channel, mut reader) = listening(limits);
+        for text in texts {
+            assert!(channel.say((*text).to_owned()).await);
+            assert_eq!(read(&mut reader, 1).await, [*text]);
+        }
+        channel
+    }
+
+    #[tokio::test]
+    async fn so_many_messages_are_kept_and_the_oldest_goes() {
+        let limits = SessionLimits { kept_messages_max: 2, ..SessionLimits::default() };
+        let channel = say_all(&limits, &["a", "b"]).await;
+        assert_eq!(read(&mut channel.read_after(0).unwrap(), 2).await, ["a", "b"]);
+        let channel = say_all(&limits, &["a", "b", "c"]).await;
+        assert!(channel.read_after(0).is_none(), "what comes next is not kept");
+        assert_eq!(read(&mut channel.read_after(1).unwrap(), 2).await, ["b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn so_many_bytes_are_kept_and_the_oldest_go() {
+        let limits = SessionLimits { kept_bytes_max: 10, ..SessionLimits::default() };
+        let channel = say_all(&limits, &["aaaaa", "bbbbb"]).await;
+        assert_eq!(read(&mut channel.read_after(0).unwrap(), 2).await, ["aaaaa", "bbbbb"]);
+        let channel = say_all(&limits, &["aaaaa", "bbbbb", "c"]).await;
+        assert!(channel.read_after(0).is_none(), "what comes next is not kept");
+        assert_eq!(read(&mut channel.read_after(1).unwrap(), 2).await, ["bbbbb", "c"]);
+    }
+
+    #[tokio::test]
+    async fn what_a_present_reader_has_not_had_is_kept_whatever_its_size() {
+        let limits = SessionLimits { kept_bytes_max: 1, kept_messages_max: 0, ..SessionLimits::default() };
+        let (channel, mut reader) = listening(&limits);
+        assert!(channel.say("long".to_owned()).await && channel.say("longer".to_owned()).await);
+        assert_eq!(read(&mut reader, 2).await, ["long", "longer"]);
+    }
+
+    #[tokio::test]
+    async fn whoever_says_more_than_a_reader_takes_waits_for_it() {
+        let limits = SessionLimits { unread_messages_max: 2, ..SessionLimits::default() };
+        let (channel, mut reader) = listening(&limits);
+        assert!(channel.say("a".to_owned()).await && channel.say("b".to_owned()).await);
+        let mut third = pin!(channel.say("c".to_owned()));
+        assert!(third.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(read(&mut reader, 1).await, ["a"]);
+        assert!(third.await);
+        assert_eq!(read(&mut reader, 2).await, ["b", "c"]);
+    }
+}

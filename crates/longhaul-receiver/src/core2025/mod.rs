@@ -22,9 +22,9 @@ mod tools_call;
 
 use std::sync::Arc;
 
-use longhaul_task::{Json, Owner};
+use longhaul_task::Owner;
 use longhaul_wire::core2025::{
-    Incoming, Notice, Operation, Peer, Read, Request, acknowledge, initialize, read, tools_list,
+    Incoming, Notice, ORIGIN, Operation, Peer, Read, Request, acknowledge, initialize, read, tools_list,
 };
 use longhaul_wire::jsonrpc::{self, Rejected, RequestId, RpcError};
 use longhaul_wire::refusal as words;
@@ -34,7 +34,7 @@ pub use limits::SessionLimits;
 pub use pass::{Pass, SESSION_MS_MAX, SessionId};
 pub use session::Session;
 
-use crate::{Caller, Receiver, refusal};
+use crate::{Caller, Http, Kind, Receiver, audit, refusal};
 use channel::Channel;
 use tools_call::{Begun, Done};
 
@@ -47,8 +47,8 @@ pub enum Taken {
     Rejected {
         /// The refusal.
         text: String,
-        /// The status, for transports that have one.
-        status: u16,
+        /// What goes with it.
+        http: Http,
     },
     /// It is answered.
     Answered {
@@ -56,8 +56,8 @@ pub enum Taken {
         method: &'static str,
         /// The response.
         text: String,
-        /// The status, for transports that have one.
-        status: u16,
+        /// What goes with it.
+        http: Http,
     },
     /// It is being worked on.
     Works {
@@ -71,6 +71,7 @@ pub enum Taken {
 impl Receiver {
     /// Reads a handshake: with whom there will be a session, and what to answer.
     pub fn handshake(&self, request: &jsonrpc::Request<'_>, caller: &Caller) -> Result<(Peer, String), RpcError> {
+        self.admit(&caller.owner, Kind::Other)?;
         let asked = initialize::Initialize::parse(request.params)?;
         tracing::debug!(client = %asked.client_name, version = %asked.client_version, "a client says hello");
         let options = &self.shared.options;
@@ -106,12 +107,6 @@ impl Receiver {
     }
 }
 
-/// The refusal of a request that is one too many.
-fn too_many_under_way() -> RpcError {
-    RpcError::internal("too many requests are under way; wait for one of them or cancel it")
-        .with_data(Json::from_text(r#"{"code":"TOO_MANY_IN_FLIGHT"}"#))
-}
-
 impl Session {
     /// Takes what the client sent in one piece.
     pub async fn take(self: &Arc<Self>, bytes: &[u8]) -> Taken {
@@ -119,7 +114,10 @@ impl Session {
         match read(bytes, self.peer.revision) {
             Ok(Read::One(incoming)) => self.take_one(incoming).await,
             Ok(Read::Batch(messages)) => self.take_batch(messages).await,
-            Err(rejected) => refused(&rejected),
+            Err(rejected) => {
+                let error = self.rejection(&rejected);
+                Taken::Rejected { text: jsonrpc::error(rejected.id.as_ref(), &error), http: (&error).into() }
+            }
         }
     }
 
@@ -133,7 +131,7 @@ impl Session {
         };
         let method = request.operation.method();
         match self.start(&request, None).await {
-            Started::Answered(text, status) => Taken::Answered { method, text, status },
+            Started::Answered(text, http) => Taken::Answered { method, text, http },
             Started::Works(channel) => reading(&channel, Some(method)),
         }
     }
@@ -152,7 +150,7 @@ impl Session {
                     }
                 }
                 (Err(rejected), Some(channel)) => {
-                    channel.respond(Some(&jsonrpc::error(rejected.id.as_ref(), &rejected.error)));
+                    channel.respond(Some(&jsonrpc::error(rejected.id.as_ref(), &self.rejection(&rejected))));
                 }
                 (Ok(other), _) => self.note(&other),
                 (Err(_), None) => {}
@@ -162,6 +160,14 @@ impl Session {
             self.forget_when_done(channel);
         }
         reader.unwrap_or(Taken::Noted)
+    }
+
+    /// Why something is no message; or that there were too many.
+    fn rejection(&self, rejected: &Rejected) -> RpcError {
+        let too_many = self.shared.rates.admit(&self.owner, Kind::Other).err();
+        let error = too_many.unwrap_or_else(|| rejected.error.clone());
+        audit::refused_in_session(&self.owner, None, &error);
+        error
     }
 
     /// Takes what wants no answer.
@@ -189,7 +195,10 @@ impl Session {
     async fn start(self: &Arc<Self>, request: &Request<'_>, shared: Option<&Arc<Channel>>) -> Started {
         match self.operate(request, shared).await {
             Ok(started) => started,
-            Err(error) => Started::Answered(jsonrpc::error(Some(&request.id), &error), error.http_status()),
+            Err(error) => {
+                audit::refused_in_session(&self.owner, Some(&request.operation), &error);
+                Started::Answered(jsonrpc::error(Some(&request.id), &error), (&error).into())
+            }
         }
     }
 
@@ -198,6 +207,7 @@ impl Session {
         request: &Request<'_>,
         shared: Option<&Arc<Channel>>,
     ) -> Result<Started, RpcError> {
+        self.shared.rates.admit(&self.owner, Kind::of(request.operation.method()))?;
         let id = &request.id;
         let answer = match &request.operation {
             Operation::Ping => acknowledge(id),
@@ -234,16 +244,18 @@ impl Session {
                 match tools_call::begin(self, id, call, token)? {
                     Begun::Answered(answer) => answer,
                     Begun::Work(work) => {
-                        let request = id.clone();
+                        let (request, owner, tool) = (id.clone(), self.owner.clone(), call.name.to_string());
                         return self.work(id, shared, move |channel| async move {
-                            let failed = |error| Done { answer: jsonrpc::error(Some(&request), &error), task: None };
-                            work.run(&channel).await.unwrap_or_else(failed)
+                            work.run(&channel).await.unwrap_or_else(|error| {
+                                audit::call_failed(ORIGIN, &owner, &tool, &error);
+                                Done { answer: jsonrpc::error(Some(&request), &error), task: None }
+                            })
                         });
                     }
                 }
             }
         };
-        Ok(Started::Answered(answer, 200))
+        Ok(Started::Answered(answer, Http::OK))
     }
 
     /// Works on a request beside others. A client that goes away does not end the work: it may come back for the answer.
@@ -301,7 +313,7 @@ impl Session {
 
 /// What became of a request.
 enum Started {
-    Answered(String, u16),
+    Answered(String, Http),
     Works(Arc<Channel>),
 }
 
@@ -311,9 +323,4 @@ fn reading(channel: &Arc<Channel>, method: Option<&'static str>) -> Taken {
         // The session ended just now.
         None => Taken::Noted,
     }
-}
-
-fn refused(rejected: &Rejected) -> Taken {
-    let text = jsonrpc::error(rejected.id.as_ref(), &rejected.error);
-    Taken::Rejected { text, status: rejected.error.http_status() }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use longhaul_engine::audit::answered;
 use longhaul_engine::{EngineError, OpenQuestion, Requestor, Stop, not_answered};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, LogLine, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
@@ -21,6 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::channel::Channel;
 use super::requestor;
 use super::session::Session;
+use crate::audit;
 
 /// How often a question is asked again because the answer did not fit.
 pub(super) const ASKED_MAX: usize = 3;
@@ -338,8 +340,9 @@ async fn ask(session: Arc<Session>, key: TaskKey, question: Put, outlet: Arc<Cha
         }
         Err(Unanswered::TooMany | Unanswered::Gone) => return,
     };
+    let method = longhaul_wire::question::method(question.kind);
     let question = QuestionKey::from_text(&question.key);
-    let stored = store(&session, &key, &question, body);
+    let stored = store(&session, &key, &question, body, method);
     tokio::select! {
         () = closed.cancelled() => {}
         () = session.shared.closing.cancelled() => {}
@@ -349,12 +352,13 @@ async fn ask(session: Arc<Session>, key: TaskKey, question: Put, outlet: Arc<Cha
 
 /// Brings a task its answer. The client has given it and will not be asked again, so a store that is in trouble is waited
 /// for.
-async fn store(session: &Session, key: &TaskKey, question: &QuestionKey, body: Json) {
+async fn store(session: &Session, key: &TaskKey, question: &QuestionKey, body: Json, method: &'static str) {
     let mut pause = STORE_PAUSE_MIN;
     loop {
         match session.shared.engine.answer(key, question.clone(), body.clone()).await {
-            // Done; or somebody else was quicker, or the task is over.
-            Ok(_) | Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => return,
+            Ok(_) => return answered(audit::stateful(&session.owner, method), &key.id, question),
+            // Somebody else was quicker, or the task is over.
+            Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => return,
             Err(error) => {
                 tracing::warn!(task = %key.id, %error, "an answer could not be stored; trying again");
                 tokio::time::sleep(pause).await;

@@ -210,7 +210,7 @@ impl Session {
             return Err(RpcError::invalid_request("a request of this ID is still under way"));
         }
         if under_way.len() >= self.limits.under_way_max {
-            return Err(super::too_many_under_way());
+            return Err(crate::too_many_in_flight());
         }
         let cancel = CancellationToken::new();
         under_way.insert(id.clone(), cancel.clone());

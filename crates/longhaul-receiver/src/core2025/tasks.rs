@@ -2,26 +2,28 @@
 
 use std::sync::Arc;
 
-use longhaul_engine::EngineError;
+use longhaul_engine::{EngineError, audit as events};
 use longhaul_store::{Listing, StoreError};
 use longhaul_task::{Refused, TaskId, TaskKey};
-use longhaul_wire::core2025::{tasks_cancel, tasks_get, tasks_list, tasks_result};
+use longhaul_wire::core2025::{Operation, tasks_cancel, tasks_get, tasks_list, tasks_result};
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::{View, refusal as words};
 
 use super::channel::Channel;
 use super::follow::Told;
 use super::session::Session;
-use crate::refusal;
 use crate::seal::bound;
 use crate::shown::Shown;
+use crate::{audit, refusal};
+
+const RESULT: &str = "tasks/result";
 
 /// How many tasks a page of the list has.
 const PAGE_TASKS_MAX: usize = 50;
 
 pub(super) async fn get(session: &Arc<Session>, id: &RequestId, task: TaskId) -> Result<String, RpcError> {
     let key = session.key(task);
-    let shown = read(session, &key).await?;
+    let shown = look_up(session, &key, "tasks/get").await?;
     if !shown.snapshot.task.is_settled() {
         session.attend(&key, Told::of(&shown.snapshot), false);
     }
@@ -34,40 +36,42 @@ pub(super) async fn result_now(
     id: &RequestId,
     key: &TaskKey,
 ) -> Result<Option<String>, RpcError> {
-    read_result(session, id, key).await.map(|(_, answer)| answer)
+    Ok(result_of(session, id, key, &look_up(session, key, RESULT).await?))
 }
 
-async fn read_result(
-    session: &Arc<Session>,
-    id: &RequestId,
-    key: &TaskKey,
-) -> Result<(Shown, Option<String>), RpcError> {
-    let shown = read(session, key).await?;
+fn result_of(session: &Arc<Session>, id: &RequestId, key: &TaskKey, shown: &Shown) -> Option<String> {
     let answer = tasks_result::answer(id, &shown.view(&session.shared), session.peer.revision);
     if answer.is_none() {
         session.attend(key, Told::of(&shown.snapshot), true);
     }
-    Ok((shown, answer))
+    answer
 }
 
 /// The result, once it is there. Meanwhile the client hears of the task on this stream.
 pub(super) async fn result(session: &Arc<Session>, id: &RequestId, key: &TaskKey, channel: &Arc<Channel>) -> String {
     let shared = &session.shared;
     let mut watch = shared.engine.watch(key);
+    let refused = |error| {
+        let operation = Operation::TasksResult(key.id.clone());
+        audit::refused_in_session(&session.owner, Some(&operation), &error);
+        jsonrpc::error(Some(id), &error)
+    };
     let _waits = session.awaits_result(&key.id, channel);
     loop {
-        match read_result(session, id, key).await {
-            Ok((shown, Some(answer))) => {
-                session.pass_on_log(&shown.snapshot.task, channel);
-                return answer;
+        match read(session, key).await {
+            Ok(shown) => {
+                if let Some(answer) = result_of(session, id, key, &shown) {
+                    session.pass_on_log(&shown.snapshot.task, channel);
+                    events::read(audit::stateful(&session.owner, RESULT), &shown.snapshot.task);
+                    return answer;
+                }
             }
-            Ok((_, None)) => {}
-            Err(error) => return jsonrpc::error(Some(id), &error),
+            Err(error) => return refused(error),
         }
         tokio::select! {
             () = watch.changed() => {}
             () = shared.closing.cancelled() => {
-                return jsonrpc::error(Some(id), &refusal::of_engine(&EngineError::Draining));
+                return refused(refusal::of_engine(&EngineError::Draining));
             }
         }
     }
@@ -96,6 +100,7 @@ pub(super) async fn list(session: &Session, id: &RequestId, cursor: Option<&str>
     for snapshot in page.tasks {
         shown.push(Shown::of(shared, snapshot, now).await.map_err(failed)?);
     }
+    events::listed(audit::stateful(&session.owner, "tasks/list"), shown.len());
     let views: Vec<View<'_>> = shown.iter().map(|shown| shown.view(shared)).collect();
     let chance = &**shared.engine.chance();
     let next = last.and_then(|last| shared.session_seal.close(&place, last.as_str().as_bytes(), chance));
@@ -104,13 +109,26 @@ pub(super) async fn list(session: &Session, id: &RequestId, cursor: Option<&str>
 
 pub(super) async fn cancel(session: &Session, id: &RequestId, task: TaskId) -> Result<String, RpcError> {
     let key = session.key(task);
-    match session.shared.engine.cancel(&key, None).await {
-        Ok(_) => Ok(tasks_cancel::answer(id, &read(session, &key).await?.view(&session.shared))),
+    let shared = &session.shared;
+    match shared.rates.look_up(&session.owner, shared.engine.cancel(&key, None)).await? {
+        Ok(_) => {
+            events::cancelled(audit::stateful(&session.owner, "tasks/cancel"), &key.id, true);
+            Ok(tasks_cancel::answer(id, &read(session, &key).await?.view(&session.shared)))
+        }
         Err(EngineError::Store(StoreError::Refused(Refused::Settled))) => {
             Err(tasks_cancel::already_ended(&read(session, &key).await?.view(&session.shared)))
         }
         Err(error) => Err(refusal::of_engine(&error)),
     }
+}
+
+/// Reads a task by the name that the client gave.
+async fn look_up(session: &Session, key: &TaskKey, method: &str) -> Result<Shown, RpcError> {
+    let shared = &session.shared;
+    let found = shared.rates.look_up(&session.owner, Shown::read(shared, key)).await?;
+    let shown = found.map_err(|error| refusal::of_engine(&error))?;
+    events::read(audit::stateful(&session.owner, method), &shown.snapshot.task);
+    Ok(shown)
 }
 
 async fn read(session: &Session, key: &TaskKey) -> Result<Shown, RpcError> {

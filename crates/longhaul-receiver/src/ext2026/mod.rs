@@ -12,7 +12,7 @@ use longhaul_wire::ext2026::{
 use longhaul_wire::jsonrpc::{Request, RpcError};
 
 use crate::receiver::Shared;
-use crate::{Caller, Reply};
+use crate::{Caller, Kind, Reply, audit};
 
 /// The protocol versions that are spoken here.
 pub(crate) const VERSIONS: &[&str] = &[VERSION];
@@ -26,7 +26,10 @@ pub(crate) async fn receive(
 ) -> Reply {
     match dispatch(shared, caller, request, headers).await {
         Ok(reply) => reply,
-        Err(error) => Reply::refusal(Some(&request.id), &error),
+        Err(error) => {
+            audit::refused(&caller.owner, request, &error);
+            Reply::refusal(Some(&request.id), &error)
+        }
     }
 }
 
@@ -36,6 +39,7 @@ async fn dispatch(
     request: &Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<Reply, RpcError> {
+    shared.rates.admit(&caller.owner, Kind::of(&request.method))?;
     let accepted = accept(request, headers.map(|headers| headers as &dyn Headers), VERSIONS)?;
     let Accepted { method, params, meta } = &accepted;
     if method.is_about_a_task() {
@@ -49,7 +53,7 @@ async fn dispatch(
         Method::TasksCancel => tasks::cancel(shared, owner, id, params).await,
         Method::SubscriptionsListen => {
             let filter = Filter::parse(params, meta.capabilities)?;
-            Ok(subscriptions_listen::receive(shared, owner, id, filter).await)
+            subscriptions_listen::receive(shared, owner, id, filter).await
         }
         Method::Discover => {
             let instructions = shared.options.instructions.as_deref();

@@ -7,16 +7,22 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use longhaul_engine::audit::read;
 use longhaul_store::Watch;
 use longhaul_task::{Owner, Progress, TaskKey};
 use longhaul_wire::ext2026::subscriptions_listen::{Filter, acknowledged, closed, task_changed};
-use longhaul_wire::jsonrpc::RequestId;
+use longhaul_wire::jsonrpc::{RequestId, RpcError};
 
 use crate::receiver::Shared;
 use crate::shown::Shown;
-use crate::{Messages, Reply};
+use crate::{Messages, Reply, audit};
 
-pub(super) async fn receive(shared: &Arc<Shared>, owner: &Owner, id: &RequestId, asked: Filter) -> Reply {
+pub(super) async fn receive(
+    shared: &Arc<Shared>,
+    owner: &Owner,
+    id: &RequestId,
+    asked: Filter,
+) -> Result<Reply, RpcError> {
     let mut listening = Listening {
         shared: Arc::clone(shared),
         id: id.clone(),
@@ -30,7 +36,8 @@ pub(super) async fn receive(shared: &Arc<Shared>, owner: &Owner, id: &RequestId,
     for task_id in asked.task_ids.iter().flatten().filter(|id| named.insert(*id)) {
         let key = TaskKey { owner: owner.clone(), id: task_id.clone() };
         let watch = shared.engine.watch(&key);
-        if shared.engine.read(&key).await.is_ok() {
+        if let Ok(found) = shared.rates.look_up(owner, shared.engine.read(&key)).await? {
+            read(audit::stateless(owner, "subscriptions/listen"), &found.task);
             honoured.push(task_id.clone());
             let followed = Followed { key, watch, told: None };
             listening.following.push(Box::pin(std::future::ready(followed)));
@@ -38,7 +45,7 @@ pub(super) async fn receive(shared: &Arc<Shared>, owner: &Owner, id: &RequestId,
     }
     let filter = Filter { task_ids: asked.task_ids.is_some().then_some(honoured), tools_list_changed: false };
     listening.ready.push_back(acknowledged(id, &filter));
-    Reply::Stream(Box::new(listening))
+    Ok(Reply::Stream(Box::new(listening)))
 }
 
 struct Listening {

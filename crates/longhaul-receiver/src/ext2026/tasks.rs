@@ -1,6 +1,6 @@
 //! `tasks/get`, `tasks/update`, `tasks/cancel`.
 
-use longhaul_engine::EngineError;
+use longhaul_engine::{EngineError, audit as events};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, Owner, QuestionKey, Refused, TaskKey};
 use longhaul_wire::ext2026::{Params, required_task_id, tasks_cancel, tasks_get, tasks_update};
@@ -8,7 +8,7 @@ use longhaul_wire::jsonrpc::{RequestId, RpcError};
 
 use crate::receiver::Shared;
 use crate::shown::Shown;
-use crate::{Reply, refusal};
+use crate::{Reply, audit, refusal};
 
 pub(super) async fn get(
     shared: &Shared,
@@ -17,7 +17,9 @@ pub(super) async fn get(
     params: &Params<'_>,
 ) -> Result<Reply, RpcError> {
     let key = TaskKey { owner: owner.clone(), id: required_task_id(params)? };
-    let shown = Shown::read(shared, &key).await.map_err(|error| refusal::of_engine(&error))?;
+    let shown = shared.rates.look_up(owner, Shown::read(shared, &key)).await?;
+    let shown = shown.map_err(|error| refusal::of_engine(&error))?;
+    events::read(audit::stateless(owner, "tasks/get"), &shown.snapshot.task);
     Ok(Reply::ok(tasks_get::answer(id, &shown.view(shared), &shared.server)))
 }
 
@@ -29,7 +31,8 @@ pub(super) async fn update(
 ) -> Result<Reply, RpcError> {
     let update = tasks_update::Update::parse(params)?;
     let key = TaskKey { owner: owner.clone(), id: update.task_id };
-    let task = shared.engine.read(&key).await.map_err(|error| refusal::of_engine(&error))?.task;
+    let found = shared.rates.look_up(owner, shared.engine.read(&key)).await?;
+    let task = found.map_err(|error| refusal::of_engine(&error))?.task;
     let mut answers = Vec::new();
     for (name, body) in update.input_responses.iter() {
         let question = QuestionKey::from_text(name);
@@ -40,9 +43,10 @@ pub(super) async fn update(
         }
     }
     for (question, body) in answers {
-        match shared.engine.answer(&key, question, body).await {
+        match shared.engine.answer(&key, question.clone(), body).await {
+            Ok(_) => events::answered(audit::stateless(owner, "tasks/update"), &key.id, &question),
             // Somebody else was quicker, or the task is over: this answer is one to a spent key.
-            Ok(_) | Err(EngineError::Store(StoreError::Refused(_))) => {}
+            Err(EngineError::Store(StoreError::Refused(_))) => {}
             Err(error) => return Err(refusal::of_engine(&error)),
         }
     }
@@ -56,10 +60,11 @@ pub(super) async fn cancel(
     params: &Params<'_>,
 ) -> Result<Reply, RpcError> {
     let key = TaskKey { owner: owner.clone(), id: tasks_cancel::task_id(params)? };
-    match shared.engine.cancel(&key, None).await {
-        Ok(_) | Err(EngineError::Store(StoreError::Refused(Refused::Settled))) => {
-            Ok(Reply::ok(tasks_cancel::answer(id, &shared.server)))
-        }
-        Err(error) => Err(refusal::of_engine(&error)),
-    }
+    let changed = match shared.rates.look_up(owner, shared.engine.cancel(&key, None)).await? {
+        Ok(_) => true,
+        Err(EngineError::Store(StoreError::Refused(Refused::Settled))) => false,
+        Err(error) => return Err(refusal::of_engine(&error)),
+    };
+    events::cancelled(audit::stateless(owner, "tasks/cancel"), &key.id, changed);
+    Ok(Reply::ok(tasks_cancel::answer(id, &shared.server)))
 }

@@ -19,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::receiver::Shared;
 use crate::seal::{CallOf, State};
-use crate::{Caller, Messages, Reply, refusal};
+use crate::{Caller, Messages, Reply, audit, refusal};
 
 /// One text for all tasks that are made here.
 static SHARED_ORIGIN: LazyLock<Arc<str>> = LazyLock::new(|| ORIGIN.into());
@@ -69,12 +69,15 @@ pub(super) async fn receive(
     let (log, lines) = mpsc::channel(UNHEARD_LINES_MAX);
     round.log = log_level.map(|level| (level, log));
     let progresses = token.is_some().then_some(sender);
-    let id = id.clone();
+    let (id, owner, tool) = (id.clone(), round.owner.clone(), Arc::clone(&round.tool));
     // Beside its stream: a client that is slow to read does not hold it up. One that hangs up ends it.
     let call = AbortOnDropHandle::new(shared.tracker.spawn(round.run(progresses)));
     let call = Box::pin(async move {
         let end = call.await.unwrap_or_else(|_| Err(RpcError::internal("The call was given up.")));
-        end.unwrap_or_else(|error| jsonrpc::error(Some(&id), &error))
+        end.unwrap_or_else(|error| {
+            audit::call_failed(ORIGIN, &owner, &tool, &error);
+            jsonrpc::error(Some(&id), &error)
+        })
     });
     Ok(Reply::Stream(Box::new(CallStream { token, progress, lines, call: Some(call), said: f64::NEG_INFINITY })))
 }

@@ -8,7 +8,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use longhaul_receiver::Reply;
+use longhaul_receiver::{Http, Reply, audit};
+use longhaul_task::Owner;
 use longhaul_wire::Headers as _;
 use longhaul_wire::ext2026::VERSION;
 use longhaul_wire::jsonrpc::{self, Message, Rejected, RequestId, RpcError};
@@ -67,11 +68,11 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
             reply = endpoint.receiver.receive(&caller, &request, Some(&headers)) => reply,
             () = caller.revoked.cancelled() => return unauthorized(&endpoint, NotIdentified::Ended),
         } {
-            Reply::Message { text, status } => {
-                endpoint.metrics.request(&request.method, status == 200);
+            Reply::Message { text, http } => {
+                endpoint.metrics.request(&request.method, http.status == 200);
                 match endpoint.unread.keep(text) {
-                    Ok(text) => json(code(status), Body::from(Bytes::from(text))),
-                    Err(full) => busy(Some(&request.id), &full.into()),
+                    Ok(text) => answer(http, text.into()),
+                    Err(full) => error(Some(&caller.owner), Some(&request.id), &full.into()),
                 }
             }
             Reply::Stream(messages) => {
@@ -84,7 +85,7 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
         Ok(Message::Response(_)) => {
             refuse(&endpoint, StatusCode::BAD_REQUEST, &RpcError::invalid_request(NO_RESPONSES))
         }
-        Err(rejected) => reject(&endpoint, &rejected),
+        Err(rejected) => reject(&endpoint, Some(&caller.owner), &rejected),
     }
 }
 
@@ -102,13 +103,13 @@ pub(super) fn unauthorized(endpoint: &Endpoint, why: NotIdentified) -> Response 
 }
 
 /// The refusal of what is no message.
-pub(super) fn reject(endpoint: &Endpoint, rejected: &Rejected) -> Response {
+pub(super) fn reject(endpoint: &Endpoint, owner: Option<&Owner>, rejected: &Rejected) -> Response {
     endpoint.metrics.refused();
-    json(code(rejected.error.http_status()), Body::from(jsonrpc::error(rejected.id.as_ref(), &rejected.error)))
+    error(owner, rejected.id.as_ref(), &rejected.error)
 }
 
 /// The status that goes with an answer.
-pub(super) fn code(status: u16) -> StatusCode {
+fn code(status: u16) -> StatusCode {
     StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
@@ -158,13 +159,21 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// A refusal of something that is not known to be a request.
 pub(super) fn refuse(endpoint: &Endpoint, code: StatusCode, error: &RpcError) -> Response {
     endpoint.metrics.refused();
-    json(code, Body::from(jsonrpc::error(None, error)))
+    self::error(None, None, &error.clone().with_status(code.as_u16()))
 }
 
-/// A refusal of a request that may be made again in a moment.
-pub(super) fn busy(id: Option<&RequestId>, error: &RpcError) -> Response {
-    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, Body::from(jsonrpc::error(id, error)));
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+/// An error as the answer to a request that the receiver did not get, or could not answer.
+pub(super) fn error(owner: Option<&Owner>, id: Option<&RequestId>, error: &RpcError) -> Response {
+    audit::turned_away(owner, error);
+    answer(error.into(), jsonrpc::error(id, error).into())
+}
+
+/// An answer. If it says when to try again, so does its head, in whole seconds.
+pub(super) fn answer(http: Http, text: Bytes) -> Response {
+    let mut response = json(code(http.status), Body::from(text));
+    if let Some(ms) = http.retry_after_ms {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1_000)));
+    }
     response
 }
 

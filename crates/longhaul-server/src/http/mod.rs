@@ -60,6 +60,7 @@ impl Endpoint {
     pub async fn tidy(self: Arc<Self>, stop: CancellationToken) {
         let interval = self.sessions.tidy_interval();
         while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
+            self.receiver.tidy();
             // A store that cannot tell the time is somebody else's trouble.
             if let Ok(now) = self.receiver.engine().now().await {
                 self.sessions.tidy(now);

@@ -10,11 +10,12 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use longhaul_receiver::core2025::{Delivery, Pass, Reader, Session, Taken};
+use longhaul_receiver::{Http, Kind};
 use longhaul_wire::core2025::{Peer, Revision};
 use longhaul_wire::jsonrpc::{self, Message, Request, RpcError};
 use longhaul_wire::{Headers, sse};
 
-use super::endpoint::{NO_RESPONSES, busy, code, json, refuse, reject, status, unauthorized};
+use super::endpoint::{NO_RESPONSES, answer, error, json, refuse, reject, status, unauthorized};
 use super::headers::RequestHeaders;
 use super::{Endpoint, stream as events};
 use crate::{Caller, NotIdentified};
@@ -39,15 +40,14 @@ async fn initialize(endpoint: &Arc<Endpoint>, caller: &Caller, request: &Request
     };
     let refused = |error: &RpcError| {
         endpoint.metrics.request("initialize", false);
-        json(code(error.http_status()), Body::from(jsonrpc::error(Some(&request.id), error)))
+        self::error(Some(&caller.owner), Some(&request.id), error)
     };
     let (pass, token, answer) = match opened.await {
         Ok(opened) => opened,
         Err(error) => return refused(&error),
     };
     if let Err(full) = endpoint.sessions.find(&endpoint.receiver, caller, &pass) {
-        endpoint.metrics.request("initialize", false);
-        return busy(Some(&request.id), &full.into());
+        return refused(&full.into());
     }
     let Ok(token) = HeaderValue::from_str(&token) else {
         return refused(&RpcError::internal("The session could not be named."));
@@ -67,14 +67,14 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers
             }
             Ok(Message::Request(request)) => {
                 endpoint.metrics.refused();
-                json(StatusCode::BAD_REQUEST, Body::from(jsonrpc::error(Some(&request.id), &no_session())))
+                error(Some(&caller.owner), Some(&request.id), &no_session())
             }
             // Outside of a session it means nothing, and nobody waits for an answer.
             Ok(Message::Notification(_)) => status(StatusCode::ACCEPTED),
             Ok(Message::Response(_)) => {
                 refuse(endpoint, StatusCode::BAD_REQUEST, &RpcError::invalid_request(NO_RESPONSES))
             }
-            Err(rejected) => reject(endpoint, &rejected),
+            Err(rejected) => reject(endpoint, Some(&caller.owner), &rejected),
         };
     }
     let session = match find(endpoint, caller, headers).await {
@@ -83,13 +83,13 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers
     };
     match session.take(body).await {
         Taken::Noted => status(StatusCode::ACCEPTED),
-        Taken::Rejected { text, status } => {
+        Taken::Rejected { text, http } => {
             endpoint.metrics.refused();
-            json(code(status), Body::from(text))
+            answer(http, text.into())
         }
-        Taken::Answered { method, text, status } => {
-            endpoint.metrics.request(method, status == 200);
-            answer(endpoint, code(status), text)
+        Taken::Answered { method, text, http } => {
+            endpoint.metrics.request(method, http.status == 200);
+            keep(endpoint, caller, http, text)
         }
         Taken::Works { method, reader } => {
             endpoint.metrics.request(method.unwrap_or_default(), true);
@@ -106,7 +106,7 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers
                         (Some(_), [answer]) => answer.to_string(),
                         _ => format!("[{}]", answers.join(",")),
                     };
-                    answer(endpoint, StatusCode::OK, text)
+                    keep(endpoint, caller, Http::OK, text)
                 }
                 Delivery::Stream(reader) => streamed(endpoint, caller, session.peer(), reader),
             }
@@ -116,6 +116,9 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers
 
 /// Opens a stream to listen on, or goes on with one that broke.
 pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers: &HeaderMap) -> Response {
+    if let Some(too_many) = too_many(endpoint, caller, Kind::Read) {
+        return too_many;
+    }
     let session = match find(endpoint, caller, headers).await {
         Ok(found) => found,
         Err(response) => return response,
@@ -126,28 +129,44 @@ pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers:
     // What is not there any more cannot be gone on with: the client listens anew.
     match resumed.or_else(|| session.listen()) {
         Some(reader) => streamed(endpoint, caller, session.peer(), reader),
-        None => gone(endpoint),
+        None => gone(endpoint, caller),
     }
 }
 
 /// Ends a session.
 pub(super) async fn delete(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Response {
+    if let Some(too_many) = too_many(endpoint, caller, Kind::Other) {
+        return too_many;
+    }
     match pass(endpoint, caller, headers).await {
         Ok(pass) if endpoint.sessions.end(&pass) => status(StatusCode::NO_CONTENT),
-        Ok(_) => gone(endpoint),
+        Ok(_) => gone(endpoint, caller),
         Err(response) => response,
     }
 }
 
+/// Counts a request whose message is not looked at; the answer, if it is one too many.
+fn too_many(endpoint: &Endpoint, caller: &Caller, kind: Kind) -> Option<Response> {
+    let refused = endpoint.receiver.admit(&caller.owner, kind).err()?;
+    endpoint.metrics.refused();
+    Some(error(Some(&caller.owner), None, &refused))
+}
+
+/// A refusal of something that is not known to be a request, of somebody who is known.
+fn refuse_of(endpoint: &Endpoint, caller: &Caller, code: StatusCode, why: &RpcError) -> Response {
+    endpoint.metrics.refused();
+    error(Some(&caller.owner), None, &why.clone().with_status(code.as_u16()))
+}
+
 /// The pass that a request shows, and whether it says a version that is spoken.
 async fn pass(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Result<Pass, Response> {
-    let malformed = |error: &RpcError| refuse(endpoint, StatusCode::BAD_REQUEST, error);
+    let malformed = |error: &RpcError| refuse_of(endpoint, caller, StatusCode::BAD_REQUEST, error);
     let mut tokens = headers.get_all(&SESSION).iter();
     let (Some(token), None) = (tokens.next(), tokens.next()) else {
         return Err(malformed(&no_session()));
     };
     let pass = endpoint.receiver.open_pass(&caller.owner, token.as_bytes()).await;
-    let pass = pass.ok_or_else(|| gone(endpoint))?;
+    let pass = pass.ok_or_else(|| gone(endpoint, caller))?;
     let headers = RequestHeaders(headers);
     let version = headers.value("mcp-protocol-version");
     Revision::of_request(version, Some(pass.peer.revision)).map_err(|error| malformed(&error))?;
@@ -157,8 +176,8 @@ async fn pass(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) ->
 async fn find(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &HeaderMap) -> Result<Arc<Session>, Response> {
     let pass = pass(endpoint, caller, headers).await?;
     match endpoint.sessions.find(&endpoint.receiver, caller, &pass) {
-        Ok(session) => session.ok_or_else(|| gone(endpoint)),
-        Err(full) => Err(busy(None, &full.into())),
+        Ok(session) => session.ok_or_else(|| gone(endpoint, caller)),
+        Err(full) => Err(error(Some(&caller.owner), None, &full.into())),
     }
 }
 
@@ -169,16 +188,21 @@ fn no_session() -> RpcError {
     )
 }
 
-/// The answer for a session that is unknown, over, or somebody else's: nobody can tell which.
-fn gone(endpoint: &Endpoint) -> Response {
-    let error = RpcError::invalid_request("there is no such session; begin a new one with `initialize`");
-    refuse(endpoint, StatusCode::NOT_FOUND, &error)
+/// The answer for a session that is unknown, over, or somebody else's: nobody can tell which. What is in it was not
+/// looked at, so it is counted here.
+fn gone(endpoint: &Endpoint, caller: &Caller) -> Response {
+    if let Some(too_many) = too_many(endpoint, caller, Kind::Other) {
+        return too_many;
+    }
+    let gone = RpcError::invalid_request("there is no such session; begin a new one with `initialize`");
+    refuse_of(endpoint, caller, StatusCode::NOT_FOUND, &gone)
 }
 
-fn answer(endpoint: &Endpoint, code: StatusCode, text: String) -> Response {
+/// An answer, if there is room for it until it is read.
+fn keep(endpoint: &Endpoint, caller: &Caller, http: Http, text: String) -> Response {
     match endpoint.unread.keep(text) {
-        Ok(text) => json(code, Body::from(Bytes::from(text))),
-        Err(full) => busy(full.answered().as_ref(), &full.into()),
+        Ok(text) => answer(http, text.into()),
+        Err(full) => error(Some(&caller.owner), full.answered().as_ref(), &full.into()),
     }
 }
 

@@ -17,6 +17,7 @@ pub struct RpcError {
     /// Details.
     pub data: Option<Json>,
     http_status: u16,
+    retry_after_ms: Option<u64>,
 }
 
 /// The codes that the protocol defines.
@@ -42,7 +43,7 @@ pub mod code {
 impl RpcError {
     /// Any error inside a well-formed request. HTTP carries it with status 200.
     pub fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), data: None, http_status: 200 }
+        Self { code, message: message.into(), data: None, http_status: 200, retry_after_ms: None }
     }
 
     /// The same error with details.
@@ -51,7 +52,8 @@ impl RpcError {
         self
     }
 
-    fn with_status(mut self, http_status: u16) -> Self {
+    /// The same error with another status of its HTTP response.
+    pub fn with_status(mut self, http_status: u16) -> Self {
         self.http_status = http_status;
         self
     }
@@ -86,6 +88,13 @@ impl RpcError {
         Self::new(code::INTERNAL, why)
     }
 
+    /// A refusal that passes with time: our own word for it, and after how long the client may try again. Both stand in
+    /// the details.
+    pub fn try_later(word: &str, why: impl Into<Cow<'static, str>>, retry_after_ms: u64) -> Self {
+        let data = Json::from_text(format!("{{\"code\":\"{word}\",\"retryAfterMs\":{retry_after_ms}}}"));
+        Self { retry_after_ms: Some(retry_after_ms), ..Self::internal(why).with_data(data) }
+    }
+
     /// The HTTP headers say something else than the body.
     pub fn header_mismatch(why: &str) -> Self {
         Self::new(code::HEADER_MISMATCH, format!("Header mismatch: {why}")).with_status(400)
@@ -116,6 +125,11 @@ impl RpcError {
     /// The status of the HTTP response that carries this error.
     pub fn http_status(&self) -> u16 {
         self.http_status
+    }
+
+    /// After how long it is worth trying again, if that is known.
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        self.retry_after_ms
     }
 
     /// Appends the error object.

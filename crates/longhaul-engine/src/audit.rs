@@ -1,0 +1,183 @@
+//! The audit log: what was done with tasks, by whom, and what was refused. This file has every event and all of their
+//! fields; `docs/audit.md` has them for readers, and a test compares the two.
+//!
+//! They are `tracing` events with the target [`TARGET`], so that a host sends them wherever it likes, and cost next to
+//! nothing where nobody wants them. Arguments, results, answers and tokens are never in them.
+
+use longhaul_store::Applied;
+use longhaul_task::{Effect, Json, Outcome, Owner, Phase, QuestionKey, Task, TaskId};
+use serde::Deserialize;
+use tracing::Level;
+
+/// The target of all events.
+pub const TARGET: &str = "longhaul::audit";
+
+/// Whether anybody wants to know.
+pub fn is_wanted() -> bool {
+    tracing::enabled!(target: TARGET, Level::INFO)
+}
+
+macro_rules! record {
+    ($event:literal, $($field:ident = $value:expr),+ $(,)?) => {
+        tracing::event!(name: $event, target: TARGET, Level::INFO, event = $event, $($field = $value),+)
+    };
+}
+
+/// Who asked for something, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct By<'a> {
+    /// The owner.
+    pub owner: &'a Owner,
+    /// The wire generation.
+    pub generation: &'static str,
+    /// The method.
+    pub method: &'a str,
+}
+
+/// A task is there.
+pub(crate) fn created(task: &Task) {
+    record!(
+        "task.created",
+        owner = task.key.owner.as_str(),
+        task = task.key.id.as_str(),
+        tool = &*task.tool.name,
+        generation = &*task.origin,
+    );
+}
+
+/// Tasks may have ended.
+pub(crate) fn applied(applied: &Applied) {
+    let task = &*applied.task;
+    for effect in &applied.effects {
+        let Effect::Settled { key, tool, .. } = effect else { continue };
+        // Whatever ends below a task ends because it is called off.
+        let (status, fault) = match &task.phase {
+            Phase::Settled { outcome, .. } if *key == task.key => (status(&task.phase), outcome),
+            _ => ("cancelled", &Outcome::Cancelled),
+        };
+        let fault = match fault {
+            Outcome::Refusal(fault) => Some(fault),
+            _ => None,
+        };
+        record!(
+            "task.settled",
+            owner = key.owner.as_str(),
+            task = key.id.as_str(),
+            tool = &*tool.name,
+            generation = &*task.origin,
+            status = status,
+            error = fault.map(|fault| fault.code),
+            code = fault.and_then(|fault| word(fault.data.as_ref())),
+        );
+    }
+}
+
+/// Somebody has looked at a task.
+pub fn read(by: By<'_>, task: &Task) {
+    record!(
+        "task.read",
+        owner = by.owner.as_str(),
+        task = task.key.id.as_str(),
+        tool = &*task.tool.name,
+        generation = by.generation,
+        method = by.method,
+        status = status(&task.phase),
+    );
+}
+
+/// Somebody has looked at a page of the list.
+pub fn listed(by: By<'_>, tasks: usize) {
+    record!("task.listed", owner = by.owner.as_str(), generation = by.generation, method = by.method, tasks = tasks,);
+}
+
+/// Somebody has called a task off; or tried to, after its end.
+pub fn cancelled(by: By<'_>, task: &TaskId, changed: bool) {
+    record!(
+        "task.cancelled",
+        owner = by.owner.as_str(),
+        task = task.as_str(),
+        generation = by.generation,
+        method = by.method,
+        changed = changed,
+    );
+}
+
+/// Somebody has answered a question.
+pub fn answered(by: By<'_>, task: &TaskId, question: &QuestionKey) {
+    record!(
+        "task.answered",
+        owner = by.owner.as_str(),
+        task = task.as_str(),
+        generation = by.generation,
+        method = by.method,
+        question = question.as_str(),
+    );
+}
+
+/// A refusal. What is not known is left out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Refusal<'a> {
+    /// Whose request it was.
+    pub owner: Option<&'a Owner>,
+    /// In which generation.
+    pub generation: Option<&'static str>,
+    /// The method, which may be none that exists.
+    pub method: Option<&'a str>,
+    /// The task that it names, which may be none that exists, or somebody else's.
+    pub task: Option<&'a TaskId>,
+    /// The tool that it names.
+    pub tool: Option<&'a str>,
+    /// The protocol's error code.
+    pub error: i64,
+    /// Our own word for it.
+    pub code: Option<&'a str>,
+    /// The status of the HTTP response.
+    pub http_status: Option<u16>,
+}
+
+/// A request was refused.
+pub fn refused(refusal: &Refusal<'_>) {
+    record!(
+        "request.refused",
+        owner = refusal.owner.map(Owner::as_str),
+        generation = refusal.generation,
+        method = refusal.method.map(short),
+        task = refusal.task.map(TaskId::as_str),
+        tool = refusal.tool.map(short),
+        error = refusal.error,
+        code = refusal.code,
+        http_status = refusal.http_status,
+    );
+}
+
+/// Where a task stands, in no generation's words.
+fn status(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Queued { .. } => "queued",
+        Phase::Running { .. } => "running",
+        Phase::Waiting { .. } => "waiting",
+        Phase::Parked { .. } => "parked",
+        Phase::Settled { outcome: Outcome::Answer { is_error: false, .. }, .. } => "completed",
+        Phase::Settled { outcome: Outcome::Answer { is_error: true, .. }, .. } => "tool_error",
+        Phase::Settled { outcome: Outcome::Refusal(_), .. } => "failed",
+        Phase::Settled { outcome: Outcome::Cancelled, .. } => "cancelled",
+    }
+}
+
+/// Our own code in the details of an error. A tool's details may be anything, so only what looks like one of ours is
+/// taken.
+pub fn word(data: Option<&Json>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Details {
+        code: String,
+    }
+    let details: Details = serde_json::from_str(data?.as_str()).ok()?;
+    let is_ours =
+        details.code.len() <= 64 && details.code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    is_ours.then_some(details.code)
+}
+
+/// The beginning of what a caller sent.
+fn short(text: &str) -> &str {
+    text.char_indices().nth(64).map_or(text, |(end, _)| &text[..end])
+}
