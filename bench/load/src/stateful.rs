@@ -58,7 +58,8 @@ impl Stateful {
         );
         session.send(hello).await?;
         let token = session.connection.header("mcp-session-id")?;
-        session.head.push_str(&format!("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {token}\r\n"));
+        let head = std::mem::take(&mut session.head);
+        session.head = format!("{head}MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {token}\r\n");
         Ok(session)
     }
 

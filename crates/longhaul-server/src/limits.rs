@@ -44,7 +44,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes_max: 4 << 20,
-            connections_max: 20_000,
+            connections_max: 16_000,
             head_time_max: Duration::from_secs(75),
             body_time_max: Duration::from_secs(30),
             write_time_max: Duration::from_secs(30),

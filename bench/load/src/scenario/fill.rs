@@ -57,7 +57,9 @@ pub fn run(args: &Args) -> anyhow::Result<Value> {
     if args.live > 0 {
         let live = on_one_thread(live(args))?;
         let created = Rc::get_mut(&mut created).context("a client is still there")?;
-        live.iter().for_each(|id| created.push(id));
+        for id in &live {
+            created.push(id);
+        }
     }
     if let Some(path) = &args.ids_out {
         created.write(path)?;

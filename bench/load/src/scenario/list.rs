@@ -33,9 +33,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Value> {
     let cursors = Rc::new(args.cursors.as_deref().map(Ids::read).transpose()?);
     let mut seeds = fastrand::Rng::with_seed(args.seed);
-    window::measure(&args.timing, |_, window| {
-        client(args.server.clone(), window, Rc::clone(&cursors), seeds.fork())
-    })
+    window::measure(&args.timing, |_, window| client(args.server.clone(), window, Rc::clone(&cursors), seeds.fork()))
 }
 
 async fn client(

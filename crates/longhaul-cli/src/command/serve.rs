@@ -117,10 +117,13 @@ impl Serve {
         for origin in self.allow_origin {
             server = server.origin(origin);
         }
-        if let Some(open_files) = descriptors::raise() {
+        let store = open(&url)?;
+        if !self.stdio
+            && let Some(open_files) = descriptors::raise()
+        {
             server = server.open_files(open_files);
         }
-        let mut started = server.start(open(&url)?).await?;
+        let mut started = server.start(store).await?;
         if let StoreUrl::Sqlite(path) = &url
             && let Some(socket) = operator::listen(path, started.receiver().engine().clone())
         {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Owner, Retention, Server, TaskSupport, Tokens, Tool};
 use longhaul_store::{ManualClock, memory};
-use longhaul_task::Timestamp;
+use longhaul_task::{COLLECT_MS_MIN, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use crate::support::{Local, in_time};
 
 /// How long a task of `work` is kept, and how long one of `brief`.
-pub(crate) const KEPT_MS: u64 = 90_000;
+pub(crate) const KEPT_MS: u64 = 2 * COLLECT_MS_MIN;
 pub(crate) const BRIEF_MS: u64 = 2_000;
 
 /// A server that knows two people (and one who only lets time pass), and what a test steers it with.

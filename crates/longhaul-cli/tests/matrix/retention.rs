@@ -37,7 +37,7 @@ async fn a_task_is_there_to_the_last_moment_of_its_retention_and_then_for_nobody
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
-    // However long it took: a minute, or the whole retention where that is shorter.
+    // However long it took: ten minutes, or the whole retention where that is shorter.
     for (tool, retention_ms, collect_ms) in [("work", KEPT_MS, COLLECT_MS_MIN), ("brief", BRIEF_MS, BRIEF_MS)] {
         for maker in GENERATIONS {
             let stage = Stage::set().await;

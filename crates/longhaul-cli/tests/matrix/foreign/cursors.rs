@@ -18,7 +18,8 @@ async fn cursor(stage: &Stage) -> (String, Prober, Stateful) {
 }
 
 fn list(prober: &Prober, cursor: &str) -> String {
-    prober.send(&prober.stateful("tasks/list", json!({ "cursor": cursor })), cursor)
+    // A refusal does not repeat the cursor, so there is nothing to replace.
+    prober.send(&prober.stateful("tasks/list", json!({ "cursor": cursor })), "\0")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,7 +35,7 @@ async fn a_cursor_is_good_for_whom_it_was_made_and_for_nobody_else() {
     let (others, ..) = cursor(&elsewhere).await;
     let (prober, other_session) = Prober::of(&stage, "ada").await;
     for wrong in [&others, &bob.session, &prober.session, ""] {
-        assert_eq!(list(&prober, wrong).replace("NAMED", ""), refused.replace("NAMED", ""), "{wrong}");
+        assert_eq!(list(&prober, wrong), refused, "{wrong}");
     }
     // It is the owner's and not the session's.
     for session in [ada, other_session] {
@@ -56,7 +57,7 @@ async fn a_cursor_of_which_any_byte_was_changed_is_refused() {
                 assert_eq!(list(&ada, &touched), refused, "{other:?} at {place}");
             }
         }
-        assert_eq!(list(&ada, &good[..place]).replace("NAMED", ""), refused.replace("NAMED", ""), "up to {place}");
+        assert_eq!(list(&ada, &good[..place]), refused, "up to {place}");
     }
     assert_eq!(list(&ada, &format!("{good}A")), refused);
     assert!(list(&ada, &good).contains(r#""tasks":[{"#));

@@ -96,14 +96,14 @@ async fn what_a_call_left_with_one_client_is_of_no_use_to_another() {
     let mut client = stage.server.client().await;
     client.token = Some(ada.token.clone());
     let asked = client.call("confirm", json!({})).await.unwrap();
-    let sealed = asked["requestState"].as_str().expect("a state").to_owned();
-    let again = |who: &Prober, sealed: &str| {
+    let kept = asked["requestState"].as_str().expect("a state").to_owned();
+    let again = |who: &Prober, kept: &str| {
         let answers = json!({ "name": named("Eve") });
-        let params = json!({ "name": "confirm", "arguments": {}, "inputResponses": answers, "requestState": sealed });
-        who.send(&who.stateless("tools/call", params), sealed)
+        let params = json!({ "name": "confirm", "arguments": {}, "inputResponses": answers, "requestState": kept });
+        who.send(&who.stateless("tools/call", params), kept)
     };
-    let touched = unknown(&sealed);
-    assert_eq!(again(&bob, &sealed), again(&bob, &touched));
-    assert!(again(&bob, &sealed).contains("-32602"));
-    assert!(again(&ada, &sealed).contains("Hello, Eve!"));
+    let touched = unknown(&kept);
+    assert_eq!(again(&bob, &kept), again(&bob, &touched));
+    assert!(again(&bob, &kept).contains("-32602"));
+    assert!(again(&ada, &kept).contains("Hello, Eve!"));
 }
