@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use longhaul_store::{ManualClock, memory};
@@ -252,6 +253,27 @@ async fn status_and_progress_are_pushed_where_the_client_listens() {
     assert_eq!(steps, [1.0, 2.0, 3.0]);
     assert_eq!(end["params"]["status"], "completed");
     assert!(end["params"].get("_meta").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_tasks_that_ended_unheard_the_last_hundred_are_told() {
+    let (server, _) = start().await;
+    let client = Stateful::open(server.address, forms()).await;
+    let mut ids = Vec::new();
+    // Ten more than are told: the last few may end when somebody listens already.
+    for _ in 0..110 {
+        let id = client.create("echo", json!({ "text": "x" })).await;
+        client.until(&id, "completed").await;
+        ids.push(id);
+    }
+    let mut listening = client.listen(None).await;
+    let mut awaited: HashSet<&str> = ids[10..].iter().map(String::as_str).collect();
+    while !awaited.is_empty() {
+        let told = listening.next_of("notifications/tasks/status").await;
+        let id = told["params"]["taskId"].as_str().unwrap();
+        assert_ne!(id, ids[0]);
+        awaited.remove(id);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

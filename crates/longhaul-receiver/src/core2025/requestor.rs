@@ -39,7 +39,7 @@ pub(super) async fn result(
     // Its word of a change may have come together with the task, before anybody waited for it.
     let mut was_told = told.has_changed().unwrap_or(false);
     while !task.status.is_terminal() {
-        let wait_ms = task.poll_interval_ms.unwrap_or(POLL_MS_USUAL).clamp(POLL_MS_MIN, POLL_MS_MAX);
+        let wait_ms = wait_ms(task.poll_interval_ms);
         if !std::mem::take(&mut was_told) {
             // Word of a change comes sooner, if it comes.
             let _ = timeout(Duration::from_millis(wait_ms), following.changed.notified()).await;
@@ -57,6 +57,11 @@ pub(super) async fn result(
     }
     following.has_ended = true;
     request(session, place, |id| wire::result(id, &task.id)).await
+}
+
+/// How long to wait for a client that wants to be asked this often.
+fn wait_ms(poll_interval_ms: Option<u64>) -> u64 {
+    poll_interval_ms.unwrap_or(POLL_MS_USUAL).clamp(POLL_MS_MIN, POLL_MS_MAX)
 }
 
 /// A request and its response, asked again if the stream was lost.
@@ -149,4 +154,22 @@ pub(super) fn cancel_what_it_makes(session: &Arc<Session>, request: RequestId, r
             cancel(&session, &task.id).await;
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_asked_as_often_as_it_says_within_reason() {
+        for (wanted, waited) in [
+            (None, POLL_MS_USUAL),
+            (Some(0), POLL_MS_MIN),
+            (Some(POLL_MS_MIN + 1), POLL_MS_MIN + 1),
+            (Some(POLL_MS_MAX - 1), POLL_MS_MAX - 1),
+            (Some(u64::MAX), POLL_MS_MAX),
+        ] {
+            assert_eq!(wait_ms(wanted), waited, "{wanted:?}");
+        }
+    }
 }

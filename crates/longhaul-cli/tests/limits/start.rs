@@ -1,0 +1,31 @@
+//! What keeps a server from starting.
+
+use longhaul::{Ctx, NoArgs, Owner, Server, StoreUrl, TokenError, Tokens, Tool};
+
+/// The longest name of a tool, and the longest of an owner.
+const TOOL: usize = longhaul_wire::tool::TOOL_NAME_BYTES_MAX;
+const OWNER: usize = longhaul_task::NAME_BYTES_MAX;
+
+async fn start(tools: impl IntoIterator<Item = Tool>) -> Result<(), longhaul::Error> {
+    Server::new("test").tools(tools).start(StoreUrl::Memory.open().unwrap()).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_tool_whose_name_is_too_long_or_taken_is_none() {
+    let named = |bytes: usize| Tool::new("x".repeat(bytes), |_: Ctx, _: NoArgs| async move { Ok("done") });
+    start([named(TOOL)]).await.unwrap();
+    for tools in [vec![named(TOOL + 1)], vec![named(3), named(3)]] {
+        let error = start(tools).await.unwrap_err();
+        assert_eq!(error.code(), "BAD_TOOL", "{error}");
+    }
+}
+
+#[test]
+fn an_owner_whose_name_is_too_long_has_no_tokens() {
+    let line = |bytes: usize| {
+        let hash = Tokens::line(&Owner::parse("x").unwrap(), "secret");
+        format!("{}{}", "x".repeat(bytes - 1), hash)
+    };
+    assert_eq!(Tokens::parse(&line(OWNER)).unwrap().len(), 1);
+    assert!(matches!(Tokens::parse(&line(OWNER + 1)).unwrap_err(), TokenError::Owner(1, _)));
+}

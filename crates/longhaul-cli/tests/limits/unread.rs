@@ -1,0 +1,89 @@
+//! Answers that nobody reads.
+
+use std::time::Duration;
+
+use longhaul::{Ctx, Limits, Server, TaskSupport, Tool};
+use serde_json::{Value, json};
+
+use crate::kit::{Size, is_refused};
+use crate::support::{Client, Local, Trouble, in_time};
+
+/// More than the system keeps for a connection whose client does not read.
+const LARGE: usize = 15_000_000;
+
+/// A server whose tool answers with so many bytes, and a settled task of it.
+async fn with_large_result(limits: Limits) -> (Local, Client, String) {
+    let large = |name: &str| Tool::new(name, |_: Ctx, Size { bytes }| async move { Ok("x".repeat(bytes)) });
+    let tools = [large("large"), large("call").task_support(TaskSupport::Forbidden)];
+    let server = Local::start(Server::new("test").tools(tools).limits(limits)).await;
+    let mut client = server.client().await;
+    let id = client.create("large", json!({ "bytes": LARGE })).await.unwrap();
+    // Its answer is not read here: under a tight limit that could take too long.
+    client.until_metric("longhaul_tasks_running", 0.0).await;
+    (server, client, id)
+}
+
+/// Asks for the task and gives the answer unread.
+async fn unread(client: &mut Client, id: &str) -> impl Sized + use<> {
+    let (message, headers) = client.message("tasks/get", json!({ "taskId": id }));
+    let response = client.post(message.to_string(), &headers).await.unwrap();
+    assert_eq!(response.status(), 200);
+    response
+}
+
+async fn until_there_is_room(client: &mut Client, id: &str) {
+    in_time("room for an answer", async {
+        loop {
+            match client.get(id).await {
+                Ok(_) => break,
+                Err(Trouble::Refused { status: 503, body }) => {
+                    let body: Value = serde_json::from_str(&body).unwrap();
+                    is_refused(&body["error"], -32603, "TOO_MUCH_UNREAD");
+                }
+                // Under a tight limit a reader that this machine held up for a moment is let go, too.
+                Err(Trouble::Lost(_)) => *client = client.again().await,
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_have_so_much_room_together() {
+    let limits = Limits { unread_bytes_max: 20_000_000, ..Limits::default() };
+    let (server, mut client, id) = with_large_result(limits).await;
+    let mut other = server.client().await;
+    let held = unread(&mut other, &id).await;
+    match client.get(&id).await {
+        Err(Trouble::Refused { status: 503, body }) => {
+            is_refused(&serde_json::from_str::<Value>(&body).unwrap()["error"], -32603, "TOO_MUCH_UNREAD");
+        }
+        refused => panic!("{refused:?}"),
+    }
+    // A call that streams is told so, too: silence would look like work that goes on.
+    let (mut message, headers) =
+        client.message("tools/call", json!({ "name": "call", "arguments": { "bytes": LARGE } }));
+    message["params"]["_meta"]["progressToken"] = json!("how far");
+    let streamed = client.exchange(message.to_string(), &headers).await.unwrap();
+    let last = std::str::from_utf8(&streamed.body).unwrap().lines().rfind(|line| line.starts_with("data:")).unwrap();
+    let last: Value = serde_json::from_str(last.trim_start_matches("data:")).unwrap();
+    assert_eq!(last["id"], message["id"]);
+    is_refused(&last["error"], -32603, "TOO_MUCH_UNREAD");
+    // Small answers are not held up, and the room comes back with the connection's end.
+    client.request("tools/list", json!({})).await.unwrap();
+    drop((held, other));
+    until_there_is_room(&mut client, &id).await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_let_go() {
+    let limits =
+        Limits { unread_bytes_max: 20_000_000, write_time_max: Duration::from_millis(50), ..Limits::default() };
+    let (server, mut client, id) = with_large_result(limits).await;
+    let mut other = server.client().await;
+    let _held = unread(&mut other, &id).await;
+    until_there_is_room(&mut client, &id).await;
+    server.stop().await;
+}
