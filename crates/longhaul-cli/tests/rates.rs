@@ -142,6 +142,23 @@ async fn the_stateless_era_counts_each_kind_by_itself_and_each_owner() {
 }
 
 #[tokio::test]
+async fn what_is_no_message_is_counted_like_one() {
+    let limits = RateLimits { others_per_second: 1, others_burst: BURST, ..RateLimits::off() };
+    let server = Local::start(with_tokens().rate_limits(limits)).await;
+    let mut client = as_owner(&server, "ada").await;
+    for stateless in [true, false] {
+        let (_, headers) = client.message("tools/list", json!({}));
+        let headers: Vec<_> =
+            headers.into_iter().filter(|(name, _)| stateless || *name != "mcp-protocol-version").collect();
+        in_time("a refusal", async {
+            while client.exchange("no message", &headers).await.unwrap().status != 429 {}
+        })
+        .await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_session_counts_each_kind_by_itself() {
     for (kind, limits) in kinds() {
         let server = Local::start(with_tokens().rate_limits(limits)).await;

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use longhaul_receiver::{Http, Reply, audit};
+use longhaul_receiver::{Caller, Http, Kind, Reply, audit};
 use longhaul_task::Owner;
 use longhaul_wire::Headers as _;
 use longhaul_wire::ext2026::VERSION;
@@ -85,7 +85,7 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
         Ok(Message::Response(_)) => {
             refuse(&endpoint, StatusCode::BAD_REQUEST, &RpcError::invalid_request(NO_RESPONSES))
         }
-        Err(rejected) => reject(&endpoint, Some(&caller.owner), &rejected),
+        Err(rejected) => reject(&endpoint, &caller, &rejected),
     }
 }
 
@@ -102,10 +102,19 @@ pub(super) fn unauthorized(endpoint: &Endpoint, why: NotIdentified) -> Response 
     response
 }
 
-/// The refusal of what is no message.
-pub(super) fn reject(endpoint: &Endpoint, owner: Option<&Owner>, rejected: &Rejected) -> Response {
+/// The refusal of what is no message. It is counted like one.
+pub(super) fn reject(endpoint: &Endpoint, caller: &Caller, rejected: &Rejected) -> Response {
+    too_many(endpoint, caller, Kind::Other).unwrap_or_else(|| {
+        endpoint.metrics.refused();
+        error(Some(&caller.owner), rejected.id.as_ref(), &rejected.error)
+    })
+}
+
+/// Counts a request whose message is not looked at; the answer, if it is one too many.
+pub(super) fn too_many(endpoint: &Endpoint, caller: &Caller, kind: Kind) -> Option<Response> {
+    let refused = endpoint.receiver.admit(&caller.owner, kind).err()?;
     endpoint.metrics.refused();
-    error(owner, rejected.id.as_ref(), &rejected.error)
+    Some(error(Some(&caller.owner), None, &refused))
 }
 
 /// The status that goes with an answer.

@@ -15,7 +15,7 @@ use longhaul_wire::core2025::{Peer, Revision};
 use longhaul_wire::jsonrpc::{self, Message, Request, RpcError};
 use longhaul_wire::{Headers, sse};
 
-use super::endpoint::{NO_RESPONSES, answer, error, json, refuse, reject, status, unauthorized};
+use super::endpoint::{NO_RESPONSES, answer, error, json, refuse, reject, status, too_many, unauthorized};
 use super::headers::RequestHeaders;
 use super::{Endpoint, stream as events};
 use crate::{Caller, NotIdentified};
@@ -74,7 +74,7 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers
             Ok(Message::Response(_)) => {
                 refuse(endpoint, StatusCode::BAD_REQUEST, &RpcError::invalid_request(NO_RESPONSES))
             }
-            Err(rejected) => reject(endpoint, Some(&caller.owner), &rejected),
+            Err(rejected) => reject(endpoint, caller, &rejected),
         };
     }
     let session = match find(endpoint, caller, headers).await {
@@ -143,13 +143,6 @@ pub(super) async fn delete(endpoint: &Arc<Endpoint>, caller: &Caller, headers: &
         Ok(_) => gone(endpoint, caller),
         Err(response) => response,
     }
-}
-
-/// Counts a request whose message is not looked at; the answer, if it is one too many.
-fn too_many(endpoint: &Endpoint, caller: &Caller, kind: Kind) -> Option<Response> {
-    let refused = endpoint.receiver.admit(&caller.owner, kind).err()?;
-    endpoint.metrics.refused();
-    Some(error(Some(&caller.owner), None, &refused))
 }
 
 /// A refusal of something that is not known to be a request, of somebody who is known.
