@@ -275,6 +275,7 @@ for (const transport of ["http", "stdio"]) {
         const lines = [];
         const { promise: all, arrived } = arrival();
         client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void (lines.push(params) === 3 && arrived()));
+        await listens(client);
         const { last, taskId } = await callAsTask(client, "test_tool_with_logging");
         assert.equal(last.type, "result", String(last.error));
         await all;
@@ -292,6 +293,14 @@ for (const transport of ["http", "stdio"]) {
         await client.ping();
       }));
   });
+}
+
+/** Log lines are kept for nobody. The end of a task is: once that has come, the client's own stream is open. */
+async function listens(client) {
+  const heard = arrival();
+  client.setNotificationHandler(TaskStatusNotificationSchema, ({ params }) => TERMINAL.includes(params.status) && heard.arrived());
+  await startTask(client, "slow_compute", { seconds: 0, label: "a stream" });
+  await heard.promise;
 }
 
 async function allTools(client) {

@@ -150,10 +150,8 @@ async fn what_is_no_message_is_counted_like_one() {
         let (_, headers) = client.message("tools/list", json!({}));
         let headers: Vec<_> =
             headers.into_iter().filter(|(name, _)| stateless || *name != "mcp-protocol-version").collect();
-        in_time("a refusal", async {
-            while client.exchange("no message", &headers).await.unwrap().status != 429 {}
-        })
-        .await;
+        in_time("a refusal", async { while client.exchange("no message", &headers).await.unwrap().status != 429 {} })
+            .await;
     }
     server.stop().await;
 }

@@ -83,6 +83,18 @@ async fn the_lines_of_a_task_name_it_and_come_where_its_client_listens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_opens_its_stream_late_hears_what_was_said_since_it_made_the_task() {
+    let (server, _door) = start().await;
+    let client = Stateful::open(server.address, forms()).await;
+    let made = client.result("tools/call", as_task("talk")).await;
+    for _ in 0..20 {
+        client.get(made["task"]["taskId"].as_str().unwrap()).await;
+    }
+    let mut listening = client.listen(None).await;
+    assert_eq!(said(&listening.next_of("notifications/message").await), (&json!("info"), &json!("first")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_misses_lines_and_holds_up_no_tool() {
     let (server, door) = start().await;
     let client = Stateful::open(server.address, forms()).await;

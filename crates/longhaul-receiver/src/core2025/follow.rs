@@ -38,11 +38,11 @@ impl Follow {
         self.look_again.notify_one();
     }
 
-    /// Lets the client hear what the task has logged, as far as it wants to, if it listens.
-    fn pass_on_log(&self, session: &Session, task: &Task, outlet: Option<&Channel>) {
+    /// Lets the client hear what the task has logged, as far as it wants to.
+    fn pass_on_log(&self, session: &Session, task: &Task, outlet: &Channel) {
         let level = session.log_level();
         self.log.pass_on(|line| {
-            if let Some(outlet) = outlet.filter(|_| logging::is_wanted(&line, level)) {
+            if logging::is_wanted(&line, level) {
                 outlet.offer(&logging::notification(&line, Some(Related::to(task))));
             }
         });
@@ -94,7 +94,7 @@ impl Session {
     pub(super) fn pass_on_log(&self, task: &Task, channel: &Channel) {
         let follow = self.follows.lock().get(&task.key.id).cloned();
         if let Some(follow) = follow {
-            follow.pass_on_log(self, task, Some(channel));
+            follow.pass_on_log(self, task, channel);
         }
     }
 }
@@ -110,10 +110,13 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
     while let Ok(shown) = Shown::read(&shared, &key).await {
         let task = &shown.snapshot.task;
         let outlet = session.outlet(&key.id);
-        // What it said before its end is heard before its end.
-        follow.pass_on_log(&session, task, outlet.as_deref());
         let is_heard = match &outlet {
-            Some(outlet) => tell(outlet, &session, &shown, &mut told).await,
+            Some(outlet) => {
+                // What it said before its end is heard before its end. Without a stream the lines wait, as far as there is
+                // room: a client that has just begun may not have opened its own yet.
+                follow.pass_on_log(&session, task, outlet);
+                tell(outlet, &session, &shown, &mut told).await
+            }
             None => false,
         };
         let is_known = follow.is_known.load(Ordering::Relaxed);
