@@ -58,7 +58,7 @@ impl Sessions {
             return Ok(None);
         }
         let evicted = known.make_room(&caller.owner, &self.limits)?;
-        let session = receiver.session(caller, pass.peer, self.limits.session.clone());
+        let session = receiver.session(Some(pass.id), caller, pass.peer, self.limits.session.clone());
         *known.by_owner.entry(caller.owner.clone()).or_default() += 1;
         known.live.insert(pass.id, Live { session: Arc::clone(&session), expires_at: pass.expires_at });
         drop(known);

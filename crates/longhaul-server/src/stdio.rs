@@ -151,7 +151,7 @@ impl Client {
         match self.receiver.handshake(request, &self.caller) {
             Ok((peer, answer)) => {
                 self.out.say(Some(&request.id), answer).await;
-                let session = self.receiver.session(&self.caller, peer, self.session_limits.clone());
+                let session = self.receiver.session(None, &self.caller, peer, self.session_limits.clone());
                 if let Some(reader) = session.listen() {
                     self.tracker.spawn(pump(reader, self.out.clone()));
                 }

@@ -46,6 +46,14 @@ pub fn task_was_cancelled() -> RpcError {
     RpcError::internal("The task was cancelled.").with_data(Json::from_text("{\"code\":\"CANCELLED\"}"))
 }
 
+/// The answer for a request whose own answer is not here any more.
+pub fn lost() -> RpcError {
+    RpcError::internal(
+        "The answer to this request is lost, because the server was restarted or it was not fetched in time.",
+    )
+    .with_data(Json::from_text("{\"code\":\"ANSWER_LOST\"}"))
+}
+
 /// The answer for a second handshake in one session.
 pub fn already_initialized() -> RpcError {
     RpcError::invalid_request("this session is initialized already")

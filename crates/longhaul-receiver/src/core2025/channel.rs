@@ -4,14 +4,18 @@
 //! connection goes on where it broke; what comes meanwhile waits there.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use longhaul_task::TaskId;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::SessionLimits;
+
+/// Is told of which task a stream tells that can be heard from now on, or no longer.
+type Moved = dyn Fn(Option<&TaskId>) + Send + Sync;
 
 /// A stream of messages, numbered from one.
 pub(crate) struct Channel {
@@ -25,7 +29,11 @@ pub(crate) struct Channel {
     /// The stream is over, whatever was still to come.
     closed: CancellationToken,
     /// Called when it can be heard from now on, or no longer.
-    moved: Box<dyn Fn() + Send + Sync>,
+    moved: Box<Moved>,
+    /// The task whose result it waits for.
+    about: OnceLock<TaskId>,
+    /// By what a client that comes back to another process can say what it waits for.
+    ticket: OnceLock<String>,
 }
 
 struct State {
@@ -101,14 +109,30 @@ impl Channel {
             news: Notify::new(),
             taken: Notify::new(),
             closed: CancellationToken::new(),
-            moved: Box::new(|| ()),
+            moved: Box::new(|_| ()),
+            about: OnceLock::new(),
+            ticket: OnceLock::new(),
         }
     }
 
     /// The same, which tells when it can be heard and when no longer.
-    pub(super) fn tells(mut self, moved: impl Fn() + Send + Sync + 'static) -> Self {
+    pub(super) fn tells(mut self, moved: impl Fn(Option<&TaskId>) + Send + Sync + 'static) -> Self {
         self.moved = Box::new(moved);
         self
+    }
+
+    /// Says what it is for, so that a client can come back for it, to whatever process.
+    pub(super) fn awaits(&self, task: Option<&TaskId>, ticket: Option<String>) {
+        if let Some(task) = task {
+            let _ = self.about.set(task.clone());
+        }
+        if let Some(ticket) = ticket {
+            let _ = self.ticket.set(ticket);
+        }
+    }
+
+    fn tell_moved(&self) {
+        (self.moved)(self.about.get());
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -138,14 +162,16 @@ impl Channel {
         true
     }
 
-    /// Says something that need not be heard, if it can be said at once.
-    pub(super) fn mention(&self, text: &str) {
+    /// Says something that need not be heard, if it can be said at once; says whether it could.
+    pub(super) fn mention(&self, text: &str) -> bool {
         let mut state = self.state.lock();
-        if !state.is_over() && state.alone_since.is_none() {
+        let is_heard = !state.is_over() && state.alone_since.is_none();
+        if is_heard {
             state.push(text, false, &self.limits);
             drop(state);
             self.news.notify_waiters();
         }
+        is_heard
     }
 
     /// Says something that may be lost, unless its reader is behind.
@@ -172,7 +198,7 @@ impl Channel {
         drop(state);
         self.news.notify_waiters();
         if is_over {
-            (self.moved)();
+            self.tell_moved();
         }
     }
 
@@ -182,7 +208,7 @@ impl Channel {
         self.closed.cancel();
         self.news.notify_waiters();
         self.taken.notify_waiters();
-        (self.moved)();
+        self.tell_moved();
     }
 
     /// Resolves when it was closed before its end.
@@ -223,6 +249,12 @@ impl Channel {
         }
     }
 
+    /// The same for a stream that goes out message by message from the start.
+    pub(super) fn stream_after(self: &Arc<Self>, number: u64) -> Option<Reader> {
+        self.state.lock().is_streamed = true;
+        self.read_after(number)
+    }
+
     /// Begins to read after the message of that number; `None` when what comes next is not there any more, or not yet.
     /// Another reader ends.
     pub(super) fn read_after(self: &Arc<Self>, number: u64) -> Option<Reader> {
@@ -238,7 +270,7 @@ impl Channel {
             Reader { channel: Arc::clone(self), number: state.reader }
         };
         self.news.notify_waiters();
-        (self.moved)();
+        self.tell_moved();
         Some(reader)
     }
 }
@@ -329,6 +361,11 @@ impl Reader {
         self.channel.state.lock().next.saturating_sub(1)
     }
 
+    /// What to come back with if the stream itself is not there any more.
+    pub fn ticket(&self) -> Option<&str> {
+        self.channel.ticket.get().map(String::as_str)
+    }
+
     /// What the messages' numbers count within.
     pub fn stream(&self) -> u64 {
         self.channel.id
@@ -346,7 +383,7 @@ impl Drop for Reader {
             state.trim(&self.channel.limits);
         }
         self.channel.taken.notify_waiters();
-        (self.channel.moved)();
+        self.channel.tell_moved();
     }
 }
 

@@ -10,6 +10,7 @@ use longhaul_store::Snapshot;
 use longhaul_task::{Task, TaskKey};
 use longhaul_wire::core2025::{Related, logging, progress, tasks_status};
 use longhaul_wire::jsonrpc::RequestId;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::channel::Channel;
@@ -29,6 +30,8 @@ pub(super) struct Follow {
     look_again: Notify,
     /// The client has shown that it knows the task: it came back to it.
     is_known: AtomicBool,
+    /// Under which name the client wants to hear of progress. Whoever made the task says so, perhaps after it was looked at.
+    token: Mutex<Option<RequestId>>,
     log: LogTail,
 }
 
@@ -74,6 +77,10 @@ impl Session {
     pub(super) fn attend(self: &Arc<Self>, key: &TaskKey, mut told: Told, is_known: bool) {
         let mut follows = self.follows.lock();
         if let Some(follow) = follows.get(&key.id) {
+            if told.token.is_some() {
+                *follow.token.lock() = told.token;
+                follow.nudge();
+            }
             let was_asked = self.shared.asked.lock().insert(key.clone(), self.nonce) == Some(self.nonce);
             if !(follow.is_known.swap(true, Ordering::Relaxed) && was_asked) {
                 follow.nudge();
@@ -85,7 +92,8 @@ impl Session {
         }
         self.shared.asked.lock().insert(key.clone(), self.nonce);
         let log = told.log.take().unwrap_or_else(|| self.shared.engine.listen(key));
-        let follow = Arc::new(Follow { look_again: Notify::new(), is_known: AtomicBool::new(is_known), log });
+        let (is_known, token) = (AtomicBool::new(is_known), Mutex::new(told.token.take()));
+        let follow = Arc::new(Follow { look_again: Notify::new(), is_known, token, log });
         follows.insert(key.id.clone(), Arc::clone(&follow));
         self.shared.tracker.spawn(run(Arc::clone(self), key.clone(), follow, told));
     }
@@ -115,7 +123,7 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
                 // What it said before its end is heard before its end. Without a stream the lines wait, as far as there is
                 // room: a client that has just begun may not have opened its own yet.
                 follow.pass_on_log(&session, task, outlet);
-                tell(outlet, &session, &shown, &mut told).await
+                tell(outlet, &session, &shown, &follow, &mut told).await
             }
             None => false,
         };
@@ -148,9 +156,10 @@ async fn run(session: Arc<Session>, key: TaskKey, follow: Arc<Follow>, mut told:
 }
 
 /// Says on a stream what the client does not know yet; says whether that was possible.
-async fn tell(outlet: &Channel, session: &Session, shown: &Shown, told: &mut Told) -> bool {
+async fn tell(outlet: &Channel, session: &Session, shown: &Shown, follow: &Follow, told: &mut Told) -> bool {
     let Snapshot { task, progress: said } = &shown.snapshot;
-    if let (Some(token), Some(said)) = (&told.token, said)
+    let token = follow.token.lock().clone();
+    if let (Some(token), Some(said)) = (&token, said)
         && told.done.is_none_or(|done| said.done > done)
     {
         if !outlet.say(progress::notification(token, said, Some(Related::to(task)))).await {

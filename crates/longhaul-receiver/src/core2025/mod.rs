@@ -18,11 +18,13 @@ mod questions;
 mod requestor;
 mod session;
 mod tasks;
+mod ticket;
 mod tools_call;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use longhaul_task::Owner;
+use longhaul_task::{Owner, TaskId, TaskKey};
 use longhaul_wire::core2025::{
     Incoming, Notice, ORIGIN, Operation, Peer, Read, Request, acknowledge, initialize, read, tools_list,
 };
@@ -34,9 +36,14 @@ pub use limits::SessionLimits;
 pub use pass::{Pass, SESSION_MS_MAX, SessionId};
 pub use session::Session;
 
-use crate::{Caller, Http, Kind, Receiver, audit, refusal};
+use crate::{Caller, Http, Kind, Receiver, SOON_MS, audit, refusal};
 use channel::Channel;
+use ticket::Awaited;
+use tokio::time::timeout;
 use tools_call::{Begun, Done};
+
+/// How long a client waits to hear that its answer is stored.
+const ANSWER_STORED_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// What became of a message.
 #[derive(Debug)]
@@ -101,9 +108,9 @@ impl Receiver {
         Pass::open(token, owner, &self.shared.session_seal, now)
     }
 
-    /// A session, new or taken up again.
-    pub fn session(&self, caller: &Caller, peer: Peer, limits: SessionLimits) -> Arc<Session> {
-        Session::new(Arc::clone(&self.shared), caller, peer, limits)
+    /// A session, new or taken up again by its name; one without a name ends with its connection.
+    pub fn session(&self, id: Option<SessionId>, caller: &Caller, peer: Peer, limits: SessionLimits) -> Arc<Session> {
+        Session::new(Arc::clone(&self.shared), id, caller, peer, limits)
     }
 }
 
@@ -125,8 +132,10 @@ impl Session {
         let request = match incoming {
             Incoming::Request(request) => request,
             other => {
-                self.note(&other);
-                return Taken::Noted;
+                return match timeout(ANSWER_STORED_TIME_MAX, self.note(&other)).await {
+                    Ok(()) => Taken::Noted,
+                    Err(_) => not_stored(),
+                };
             }
         };
         let method = request.operation.method();
@@ -152,7 +161,7 @@ impl Session {
                 (Err(rejected), Some(channel)) => {
                     channel.respond(Some(&jsonrpc::error(rejected.id.as_ref(), &self.rejection(&rejected))));
                 }
-                (Ok(other), _) => self.note(&other),
+                (Ok(other), _) => self.note(&other).await,
                 (Err(_), None) => {}
             }
         }
@@ -171,9 +180,9 @@ impl Session {
     }
 
     /// Takes what wants no answer.
-    fn note(&self, incoming: &Incoming<'_>) {
+    async fn note(&self, incoming: &Incoming<'_>) {
         match incoming {
-            Incoming::Response(response) => self.answered(response),
+            Incoming::Response(response) => self.answered(response).await,
             Incoming::Notice(Notice::Cancelled(cancelled)) => {
                 if let Some(cancel) = self.under_way.lock().get(&cancelled.request_id) {
                     cancel.cancel();
@@ -229,14 +238,9 @@ impl Session {
             }
             Operation::TasksResult(task) => {
                 let key = self.key(task.clone());
-                if let Some(answer) = tasks::result_now(self, id, &key).await? {
-                    answer
-                } else {
-                    let (session, request) = (Arc::clone(self), id.clone());
-                    return self.work(id, shared, move |channel| async move {
-                        let answer = tasks::result(&session, &request, &key, &channel).await;
-                        Done { answer, task: None }
-                    });
+                match tasks::result_now(self, id, &key).await? {
+                    Some(answer) => answer,
+                    None => return self.wait_for_result(id, key, shared),
                 }
             }
             Operation::ToolsCall(call) => {
@@ -245,7 +249,7 @@ impl Session {
                     Begun::Answered(answer) => answer,
                     Begun::Work(work) => {
                         let (request, owner, tool) = (id.clone(), self.owner.clone(), call.name.to_string());
-                        return self.work(id, shared, move |channel| async move {
+                        return self.work(id, None, shared, move |channel| async move {
                             work.run(&channel).await.unwrap_or_else(|error| {
                                 audit::call_failed(ORIGIN, &owner, &tool, &error);
                                 Done { answer: jsonrpc::error(Some(&request), &error), task: None }
@@ -258,10 +262,59 @@ impl Session {
         Ok(Started::Answered(answer, Http::OK))
     }
 
+    fn wait_for_result(
+        self: &Arc<Self>,
+        id: &RequestId,
+        key: TaskKey,
+        shared: Option<&Arc<Channel>>,
+    ) -> Result<Started, RpcError> {
+        let (session, request, task) = (Arc::clone(self), id.clone(), key.id.clone());
+        self.work(id, Some(&task), shared, move |channel| async move {
+            let answer = tasks::result(&session, &request, &key, &channel).await;
+            Done { answer, task: None }
+        })
+    }
+
+    /// Goes on with what a stream was to answer that is not here any more: it was lost with another process, or left for
+    /// too long. The result of a task can be waited for again; whatever else it was, the client hears that it is lost.
+    pub async fn resume_lost(self: &Arc<Self>, ticket: &str) -> Option<Reader> {
+        let awaited = self.awaited(ticket)?;
+        let id = awaited.request()?;
+        if self.under_way.lock().contains_key(&id) {
+            return None;
+        }
+        let answer = match awaited.task {
+            None => jsonrpc::error(Some(&id), &words::lost()),
+            Some(task) => {
+                let key = self.key(task);
+                match tasks::result_now(self, &id, &key).await {
+                    Ok(Some(answer)) => answer,
+                    Ok(None) => match self.wait_for_result(&id, key, None).ok()? {
+                        Started::Works(channel) => return channel.stream_after(0),
+                        Started::Answered(answer, _) => answer,
+                    },
+                    Err(error) => jsonrpc::error(Some(&id), &error),
+                }
+            }
+        };
+        let channel = self.answering(1);
+        channel.awaits(None, Some(ticket.to_owned()));
+        channel.respond(Some(&answer));
+        let reader = channel.stream_after(0);
+        // Not kept: whoever comes back with the ticket finds it again.
+        let session = Arc::clone(self);
+        self.shared.tracker.spawn(async move {
+            channel.handed_over().await;
+            session.forget(&channel);
+        });
+        reader
+    }
+
     /// Works on a request beside others. A client that goes away does not end the work: it may come back for the answer.
     fn work<W>(
         self: &Arc<Self>,
         id: &RequestId,
+        about: Option<&TaskId>,
         shared: Option<&Arc<Channel>>,
         work: impl FnOnce(Arc<Channel>) -> W,
     ) -> Result<Started, RpcError>
@@ -271,6 +324,10 @@ impl Session {
         let cancel = self.begin(id)?;
         let channel = shared.map_or_else(|| self.answering(1), Arc::clone);
         let is_own = shared.is_none();
+        if is_own {
+            let ticket = self.ticket(&Awaited::new(id, about.cloned()));
+            channel.awaits(about, ticket);
+        }
         let work = work(Arc::clone(&channel));
         let (session, id, carries) = (Arc::clone(self), id.clone(), Arc::clone(&channel));
         self.shared.tracker.spawn(async move {
@@ -309,6 +366,13 @@ impl Session {
             }
         });
     }
+}
+
+/// The word to a client whose answer is not stored yet. It is not lost: it will be, as soon as the store takes it.
+fn not_stored() -> Taken {
+    let error = RpcError::try_later("NOT_STORED", "the answer could not be stored in time; it is tried on", SOON_MS);
+    let error = error.with_status(503);
+    Taken::Rejected { text: jsonrpc::error(None, &error), http: (&error).into() }
 }
 
 /// What became of a request.

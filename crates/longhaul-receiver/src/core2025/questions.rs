@@ -39,14 +39,37 @@ const REMOTE_TASK_MS: u64 = 60 * 60 * 1_000;
 /// What a client responded with.
 pub(super) type Outcome = Result<Box<RawValue>, RpcError>;
 
+/// A response that came.
+#[derive(Debug)]
+pub(super) struct Came {
+    pub(super) outcome: Outcome,
+    pub(super) receipt: Receipt,
+}
+
+/// Whoever sent a response is told that it was taken when this is dropped: after it was stored, if it is to be.
+#[derive(Debug)]
+pub(super) struct Receipt(#[expect(dead_code, reason = "it is dropped")] oneshot::Sender<()>);
+
 /// Where a response goes.
-pub(super) type Answered = oneshot::Sender<Outcome>;
+pub(super) struct Answered {
+    to: oneshot::Sender<Came>,
+    is_stored: bool,
+}
+
+/// A request of ours before it goes out.
+pub(super) struct Outgoing {
+    pub(super) id: RequestId,
+    /// Whether the client is told when it is taken back. What may become a task there is cancelled as a task.
+    pub(super) tells: bool,
+    /// Whether the response is stored, so that its sender must not hear that it was taken before that.
+    pub(super) is_stored: bool,
+}
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Unanswered {
     /// The client said no.
-    Refused(RpcError),
+    Refused(RpcError, Receipt),
     /// Its answers do not fit.
     Unfit(String),
     /// It waits for too many responses of this client already.
@@ -58,7 +81,7 @@ pub(super) enum Unanswered {
 impl From<Unanswered> for Stop {
     fn from(why: Unanswered) -> Self {
         match why {
-            Unanswered::Refused(error) => Self::NotAnswered(error.message.into_owned()),
+            Unanswered::Refused(error, _) => Self::NotAnswered(error.message.into_owned()),
             Unanswered::Unfit(why) => Self::BadAnswer(why),
             Unanswered::TooMany => Self::NotAnswered("it has too many questions to answer".into()),
             Unanswered::Gone => Self::NotAnswered("its session is over".into()),
@@ -99,7 +122,7 @@ pub(super) struct Sent {
     session: Arc<Session>,
     channel: Arc<Channel>,
     id: RequestId,
-    response: Option<oneshot::Receiver<Outcome>>,
+    response: Option<oneshot::Receiver<Came>>,
     /// Whether the client is told when it is taken back. What may become a task there is cancelled as a task.
     tells: bool,
 }
@@ -109,17 +132,16 @@ impl Session {
     pub(super) async fn send(
         self: &Arc<Self>,
         channel: &Arc<Channel>,
-        tells: bool,
+        Outgoing { id, tells, is_stored }: Outgoing,
         write: impl FnOnce(&RequestId) -> String,
     ) -> Result<Sent, Unanswered> {
-        let id = self.next_id();
         let (answered, response) = oneshot::channel();
         {
             let mut asking = self.asking.lock();
             if asking.len() >= self.limits.asking_max {
                 return Err(Unanswered::TooMany);
             }
-            asking.insert(id.clone(), answered);
+            asking.insert(id.clone(), Answered { to: answered, is_stored });
         }
         let text = write(&id);
         let sent =
@@ -130,24 +152,51 @@ impl Session {
         Ok(sent)
     }
 
-    /// Takes the response to a request of ours. One to a request that is not under way is ignored.
-    pub(super) fn answered(&self, response: &Response<'_>) {
-        let Some(waiting) = response.id.as_ref().and_then(|id| self.asking.lock().remove(id)) else { return };
+    /// Takes the response to a request of ours, and comes back when it was dealt with. One that nobody waits for is
+    /// ignored, unless it answers a question that was asked before a restart.
+    pub(super) async fn answered(&self, response: &Response<'_>) {
+        let Some(id) = &response.id else { return };
         let outcome = match &response.outcome {
             Ok(result) => Ok((*result).to_owned()),
             Err(error) => Err(error.clone()),
         };
-        // Whoever asked may have gone just now.
-        let _ = waiting.send(outcome);
+        let waiting = self.asking.lock().remove(id);
+        match waiting {
+            Some(waiting) => {
+                let (receipt, taken) = oneshot::channel();
+                // Whoever asked may have gone just now.
+                let _ = waiting.to.send(Came { outcome, receipt: Receipt(receipt) });
+                if waiting.is_stored {
+                    let _ = taken.await;
+                }
+            }
+            None => answered_late(self, id, &outcome).await,
+        }
     }
 }
 
+/// Brings a task the answer to a question that another process asked in this session, if it is still open.
+async fn answered_late(session: &Session, id: &RequestId, outcome: &Outcome) {
+    let Some((task, question)) = session.question_of(id) else { return };
+    let key = session.key(task);
+    let Ok(found) = session.shared.engine.read(&key).await else { return };
+    let Some(open) = found.task.phase.questions().and_then(|open| open.find(&question)) else { return };
+    let put = of_task(&found.task, open);
+    let body = match question::reply(&put.asking(None), as_ref(outcome)) {
+        Reply::Answer(body) => body,
+        Reply::Refused(error) => not_answered(&error.message),
+        // It is asked again when its client comes back to the task.
+        Reply::Unfit(_) | Reply::Task(_) => return,
+    };
+    store(session, &key, &question, body, put.method()).await;
+}
+
 impl Sent {
-    pub(super) async fn response(mut self) -> Result<Outcome, Unanswered> {
+    pub(super) async fn response(mut self) -> Result<Came, Unanswered> {
         let Some(response) = self.response.as_mut() else { return Err(Unanswered::Gone) };
-        let outcome = response.await;
+        let came = response.await;
         self.response = None;
-        outcome.map_err(|_| Unanswered::Gone)
+        came.map_err(|_| Unanswered::Gone)
     }
 }
 
@@ -159,7 +208,13 @@ impl Drop for Sent {
         }
         if self.session.asking.lock().remove(&self.id).is_some() {
             let cancelled = Cancelled { request_id: self.id.clone(), reason: Some("The answer is not needed.".into()) };
-            self.channel.mention(&cancelled.notification());
+            let cancelled = cancelled.notification();
+            // Where it was asked may be over already.
+            if !self.channel.mention(&cancelled)
+                && let Some(outlet) = self.session.any_outlet()
+            {
+                outlet.mention(&cancelled);
+            }
         }
     }
 }
@@ -175,6 +230,18 @@ pub(super) struct Put {
 }
 
 impl Put {
+    fn method(&self) -> &'static str {
+        longhaul_wire::question::method(self.kind)
+    }
+
+    /// A name for a request that asks it. That of a task's says which question it is, and outlives this process.
+    fn request_id(&self, session: &Session) -> RequestId {
+        match &self.place {
+            Place::Task(task) => session.question_id(task, &self.key),
+            Place::Call(_) => session.next_id(),
+        }
+    }
+
     pub(super) fn asking(&self, as_task_ms: Option<u64>) -> Asking<'_> {
         let related = self.related.as_ref().map(|(task_id, parent)| Related { task_id, parent: parent.as_ref() });
         Asking { key: &self.key, kind: self.kind, params: &self.params, related, as_task_ms }
@@ -188,29 +255,34 @@ pub(super) async fn put(
     put: &Put,
     first: Arc<Channel>,
     taken: &AtomicBool,
-) -> Result<Json, Unanswered> {
+) -> Result<(Json, Receipt), Unanswered> {
     let mut channel = first;
     let mut why = String::new();
     let as_task_ms = session.peer.can_run_as_task(put.kind).then_some(REMOTE_TASK_MS);
     for _ in 0..ASKED_MAX {
         let asking = put.asking(as_task_ms);
         let told = session.remote_told.subscribe();
-        let sent = session.send(&channel, as_task_ms.is_none(), |id| question::request(id, &asking, session.peer));
-        let outcome = sent.await?.response().await?;
+        let is_stored = matches!(put.place, Place::Task(_));
+        let outgoing = Outgoing { id: put.request_id(session), tells: as_task_ms.is_none(), is_stored };
+        let write = |id: &RequestId| question::request(id, &asking, session.peer);
+        let Came { outcome, mut receipt } = session.send(&channel, outgoing, write).await?.response().await?;
         let mut reply = question::reply(&asking, as_ref(&outcome));
         let result;
         if let Reply::Task(task) = reply {
             taken.store(true, Ordering::Relaxed);
-            result = requestor::result(session, &put.place, task, &told).await?;
+            drop(receipt);
+            Came { outcome: result, receipt } = requestor::result(session, &put.place, task, &told).await?;
             taken.store(false, Ordering::Relaxed);
             reply = question::reply(&put.asking(None), as_ref(&result));
         }
         match reply {
-            Reply::Answer(answer) => return Ok(answer),
-            Reply::Refused(error) => return Err(Unanswered::Refused(error)),
+            Reply::Answer(answer) => return Ok((answer, receipt)),
+            Reply::Refused(error) => return Err(Unanswered::Refused(error, receipt)),
             Reply::Unfit(wrong) => why = wrong.to_string(),
             Reply::Task(wire::RemoteTask { id, .. }) => why = format!("it is a task again, {id}"),
         }
+        // Its sender has to hear the question again.
+        drop(receipt);
         channel = put.place.outlet(session).await?;
     }
     Err(Unanswered::Unfit(why))
@@ -248,7 +320,7 @@ impl Requestor for Client {
             let place = Place::Call(Arc::clone(&self.channel));
             let question = Put { key, kind, params, related: None, place };
             let taken = AtomicBool::new(false);
-            Ok(put(&self.session, &question, Arc::clone(&self.channel), &taken).await?)
+            Ok(put(&self.session, &question, Arc::clone(&self.channel), &taken).await?.0)
         }))
     }
 }
@@ -329,9 +401,10 @@ async fn ask(session: Arc<Session>, key: TaskKey, question: Put, outlet: Arc<Cha
         answer = put(&session, &question, outlet, &taken) => answer,
     };
     taken.store(false, Ordering::Relaxed);
-    let body = match answer {
-        Ok(body) => body,
-        Err(Unanswered::Refused(error)) => not_answered(&error.message),
+    // Whoever answered is told so when it is stored, or cannot be of use any more.
+    let (body, _receipt) = match answer {
+        Ok((body, receipt)) => (body, receipt),
+        Err(Unanswered::Refused(error, receipt)) => (not_answered(&error.message), receipt),
         Err(Unanswered::Unfit(why)) => {
             // Somebody else may know better: the question stays open, but this client is not asked again.
             tracing::info!(task = %key.id, why, "a client's answers do not fit the question");
@@ -340,14 +413,7 @@ async fn ask(session: Arc<Session>, key: TaskKey, question: Put, outlet: Arc<Cha
         }
         Err(Unanswered::TooMany | Unanswered::Gone) => return,
     };
-    let method = longhaul_wire::question::method(question.kind);
-    let question = QuestionKey::from_text(&question.key);
-    let stored = store(&session, &key, &question, body, method);
-    tokio::select! {
-        () = closed.cancelled() => {}
-        () = session.shared.closing.cancelled() => {}
-        () = stored => {}
-    }
+    store(&session, &key, &QuestionKey::from_text(&question.key), body, question.method()).await;
 }
 
 /// Brings a task its answer. The client has given it and will not be asked again, so a store that is in trouble is waited
@@ -361,7 +427,10 @@ async fn store(session: &Session, key: &TaskKey, question: &QuestionKey, body: J
             Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => return,
             Err(error) => {
                 tracing::warn!(task = %key.id, %error, "an answer could not be stored; trying again");
-                tokio::time::sleep(pause).await;
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = session.shared.closing.cancelled() => return,
+                }
                 pause = STORE_PAUSE_MAX.min(pause * 2);
             }
         }

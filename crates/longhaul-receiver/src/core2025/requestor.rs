@@ -12,7 +12,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
 
 use super::channel::Channel;
-use super::questions::{Outcome, Place, Unanswered};
+use super::questions::{Came, Outgoing, Place, Unanswered};
 use super::session::Session;
 
 /// The shortest wait before a client is asked again about its task, whatever it says.
@@ -34,7 +34,7 @@ pub(super) async fn result(
     place: &Place,
     mut task: RemoteTask,
     told: &watch::Receiver<u64>,
-) -> Result<Outcome, Unanswered> {
+) -> Result<Came, Unanswered> {
     let mut following = Following::new(session, &task.id);
     // Its word of a change may have come together with the task, before anybody waited for it.
     let mut was_told = told.has_changed().unwrap_or(false);
@@ -44,9 +44,10 @@ pub(super) async fn result(
             // Word of a change comes sooner, if it comes.
             let _ = timeout(Duration::from_millis(wait_ms), following.changed.notified()).await;
         }
-        match request(session, place, |id| wire::get(id, &task.id)).await? {
-            Err(error) => return Ok(Err(error)),
-            Ok(shown) => match RemoteTask::parse(&shown) {
+        let came = request(session, place, false, |id| wire::get(id, &task.id)).await?;
+        match &came.outcome {
+            Err(_) => return Ok(came),
+            Ok(shown) => match RemoteTask::parse(shown) {
                 Ok(shown) if shown.id == task.id => task = shown,
                 Ok(_) => {
                     return Err(Unanswered::Unfit("it showed another task than the one it was asked about".into()));
@@ -56,7 +57,8 @@ pub(super) async fn result(
         }
     }
     following.has_ended = true;
-    request(session, place, |id| wire::result(id, &task.id)).await
+    // This is the answer.
+    request(session, place, matches!(place, Place::Task(_)), |id| wire::result(id, &task.id)).await
 }
 
 /// How long to wait for a client that wants to be asked this often.
@@ -64,15 +66,21 @@ fn wait_ms(poll_interval_ms: Option<u64>) -> u64 {
     poll_interval_ms.unwrap_or(POLL_MS_USUAL).clamp(POLL_MS_MIN, POLL_MS_MAX)
 }
 
+/// A request about a task of the client's.
+fn about_a_task(session: &Session) -> Outgoing {
+    Outgoing { id: session.next_id(), tells: true, is_stored: false }
+}
+
 /// A request and its response, asked again if the stream was lost.
 async fn request(
     session: &Arc<Session>,
     place: &Place,
+    is_stored: bool,
     write: impl Fn(&RequestId) -> String,
-) -> Result<Outcome, Unanswered> {
+) -> Result<Came, Unanswered> {
     loop {
         let channel = place.outlet(session).await?;
-        match session.send(&channel, true, &write).await {
+        match session.send(&channel, Outgoing { is_stored, ..about_a_task(session) }, &write).await {
             Ok(sent) => {
                 tokio::select! {
                     outcome = sent.response() => return outcome,
@@ -131,13 +139,13 @@ async fn cancel(session: &Arc<Session>, id: &str) {
     if session.ended.is_cancelled() || !session.peer.capabilities.has(Capability::CancelTasks) {
         return;
     }
-    if let Ok(sent) = session.send(&channel, true, |request| wire::cancel(request, id)).await {
+    if let Ok(sent) = session.send(&channel, about_a_task(session), |request| wire::cancel(request, id)).await {
         let _ = session.ended.run_until_cancelled(timeout(ANSWER_TIME_MAX, sent.response())).await;
     }
 }
 
 /// Waits for what a client makes of a question that is not open any more: a task that it makes now is of no use.
-pub(super) fn cancel_what_it_makes(session: &Arc<Session>, request: RequestId, response: oneshot::Receiver<Outcome>) {
+pub(super) fn cancel_what_it_makes(session: &Arc<Session>, request: RequestId, response: oneshot::Receiver<Came>) {
     #[derive(Deserialize)]
     struct Made<'a> {
         #[serde(borrow)]
@@ -148,7 +156,9 @@ pub(super) fn cancel_what_it_makes(session: &Arc<Session>, request: RequestId, r
     tracker.spawn(async move {
         let response = session.ended.run_until_cancelled(timeout(ANSWER_TIME_MAX, response)).await;
         session.asking.lock().remove(&request);
-        let Some(Ok(Ok(Ok(result)))) = response else { return };
+        let Some(Ok(Ok(Came { outcome: Ok(result), receipt }))) = response else { return };
+        // Nothing is stored, and its sender has to answer more.
+        drop(receipt);
         let made = serde_json::from_str::<Made<'_>>(result.get()).ok();
         if let Some(task) = made.and_then(|made| RemoteTask::parse(made.task).ok()) {
             cancel(&session, &task.id).await;

@@ -15,16 +15,18 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::SessionLimits;
 use super::channel::{Channel, Reader};
 use super::follow::Follow;
 use super::questions::Answered;
+use super::{SessionId, SessionLimits};
 use crate::Caller;
 use crate::receiver::Shared;
 
 /// A session with one client.
 pub struct Session {
     pub(super) shared: Arc<Shared>,
+    /// Its name, by which it is taken up again; none for one that ends with its connection.
+    pub(super) id: Option<SessionId>,
     pub(super) owner: Owner,
     pub(super) peer: Peer,
     /// Whether the owner can be told from others.
@@ -63,11 +65,18 @@ struct Streams {
 }
 
 impl Session {
-    pub(crate) fn new(shared: Arc<Shared>, caller: &Caller, peer: Peer, limits: SessionLimits) -> Arc<Self> {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        id: Option<SessionId>,
+        caller: &Caller,
+        peer: Peer,
+        limits: SessionLimits,
+    ) -> Arc<Self> {
         let bits = shared.engine.chance().bits();
         let nonce = u64::from_be_bytes(bits[..8].try_into().unwrap_or_default());
         Arc::new(Self {
             shared,
+            id,
             owner: caller.owner.clone(),
             peer,
             is_known: caller.is_known,
@@ -106,7 +115,7 @@ impl Session {
     /// Opens a stream to listen on. The oldest makes way if there are too many.
     pub fn listen(self: &Arc<Self>) -> Option<Reader> {
         let session = Arc::downgrade(self);
-        let moved = move || session.upgrade().into_iter().for_each(|session| session.moved(None));
+        let moved = move |_: Option<&TaskId>| session.upgrade().into_iter().for_each(|session| session.moved(None));
         let channel = Arc::new(Channel::new(self.number(), None, &self.limits).tells(moved));
         let excess = {
             let mut streams = self.streams.lock();
@@ -137,8 +146,15 @@ impl Session {
     }
 
     /// A stream for so many responses.
-    pub(super) fn answering(&self, responses: usize) -> Arc<Channel> {
-        let channel = Arc::new(Channel::new(self.number(), Some(responses), &self.limits));
+    pub(super) fn answering(self: &Arc<Self>, responses: usize) -> Arc<Channel> {
+        let session = Arc::downgrade(self);
+        // Whatever was said on it about a task has to be said elsewhere when it breaks.
+        let moved = move |about: Option<&TaskId>| {
+            if let (Some(task), Some(session)) = (about, session.upgrade()) {
+                session.moved(Some(task));
+            }
+        };
+        let channel = Arc::new(Channel::new(self.number(), Some(responses), &self.limits).tells(moved));
         self.streams.lock().all.insert(channel.id(), Arc::clone(&channel));
         channel
     }

@@ -1,6 +1,7 @@
 //! The stateful era over HTTP: POST in a session, GET to listen or to go on, DELETE to end it.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,8 +125,14 @@ pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers:
         Err(response) => return response,
     };
     session.touch();
-    let last = headers.get(&LAST_EVENT).and_then(|value| value.to_str().ok()).and_then(parse_event_id);
-    let resumed = last.and_then(|(stream, number)| session.resume(stream, number));
+    let last = headers.get(&LAST_EVENT).and_then(|value| value.to_str().ok()).and_then(EventId::parse);
+    let resumed = match &last {
+        None => None,
+        Some(last) => match (session.resume(last.stream, last.number), last.ticket) {
+            (None, Some(ticket)) => session.resume_lost(ticket).await,
+            (resumed, _) => resumed,
+        },
+    };
     // What is not there any more cannot be gone on with: the client listens anew.
     match resumed.or_else(|| session.listen()) {
         Some(reader) => streamed(endpoint, caller, session.peer(), reader),
@@ -230,16 +237,15 @@ impl Streaming {
             let mut first = sse::retry(RETRY_MS);
             // Clients of older revisions would take an event without data for a message.
             if peer.revision.has_tasks() {
-                first.push_str(&sse::primer(&event_id(self.reader.stream(), self.reader.seen())));
+                first.push_str(&sse::primer(&EventId::of(&self.reader, self.reader.seen()).to_string()));
             }
             return Some(Bytes::from(first));
         }
-        let id = self.reader.stream();
         let next = tokio::time::timeout(endpoint.limits.keep_alive, self.reader.next());
         // Nothing more, not even what is there already, once the caller may not listen any more.
         match self.caller.revoked.run_until_cancelled(next).await? {
             Ok(Some((number, text))) => {
-                let event = sse::numbered_event(&event_id(id, number), &text);
+                let event = sse::numbered_event(&EventId::of(&self.reader, number).to_string(), &text);
                 // Without room the connection breaks; the client finds the message when it comes back.
                 endpoint.unread.keep(event).ok().map(Bytes::from)
             }
@@ -258,11 +264,29 @@ impl Drop for Open {
     }
 }
 
-fn event_id(stream: u64, number: u64) -> String {
-    format!("{stream:016x}.{number}")
+/// The name of an event: where it stands on which stream, and what that stream is to answer, for a process that does
+/// not have it.
+struct EventId<'a> {
+    stream: u64,
+    number: u64,
+    ticket: Option<&'a str>,
 }
 
-fn parse_event_id(text: &str) -> Option<(u64, u64)> {
-    let (stream, number) = text.split_once('.')?;
-    Some((u64::from_str_radix(stream, 16).ok()?, number.parse().ok()?))
+impl<'a> EventId<'a> {
+    fn of(reader: &'a Reader, number: u64) -> Self {
+        Self { stream: reader.stream(), number, ticket: reader.ticket() }
+    }
+
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = text.splitn(3, '.');
+        let stream = u64::from_str_radix(parts.next()?, 16).ok()?;
+        Some(Self { stream, number: parts.next()?.parse().ok()?, ticket: parts.next() })
+    }
+}
+
+impl fmt::Display for EventId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}.{}", self.stream, self.number)?;
+        self.ticket.map_or(Ok(()), |ticket| write!(f, ".{ticket}"))
+    }
 }
