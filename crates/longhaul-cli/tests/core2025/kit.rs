@@ -56,7 +56,7 @@ async fn ask_name(ctx: &mut Ctx) -> Result<String, Failure> {
     })
 }
 
-async fn greet(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
+pub(crate) async fn greet(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     Ok(format!("Hello, {}!", ask_name(&mut ctx).await?))
 }
 

@@ -8,6 +8,7 @@ mod kit;
 mod logging;
 mod questions;
 mod requestor;
+mod restarts;
 mod sessions;
 mod stdio;
 mod streams;

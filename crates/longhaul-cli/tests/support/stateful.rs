@@ -61,6 +61,11 @@ impl Stateful {
         }
     }
 
+    /// The same client, who has found the server again.
+    pub(crate) fn at(&self, address: SocketAddr) -> Self {
+        Self { address, ..self.clone() }
+    }
+
     /// Opens a session at the latest revision.
     pub(crate) async fn open(address: SocketAddr, capabilities: Value) -> Self {
         Self::new(address).initialize(LATEST, capabilities).await

@@ -1,0 +1,143 @@
+//! What a client finds after the server was restarted, with nothing but what it had before.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use longhaul::{OnCrash, Tool};
+use longhaul_store::SystemClock;
+use longhaul_store_sqlite::Options;
+use serde_json::{Value, json};
+
+use crate::kit::{Door, forms, greet, named, server};
+use crate::support::Local;
+use crate::support::stateful::Stateful;
+
+/// A server on a file, with a tool whose questions outlive it.
+async fn start(file: &Path) -> Local {
+    let store = longhaul_store_sqlite::open(file, &Options::default(), SystemClock).unwrap();
+    let patient = Tool::new("patient", greet).on_crash(OnCrash::Resume);
+    Local::start_on(server(&Door::closed()).tool(patient), Arc::new(store)).await
+}
+
+fn text(response: &Value) -> &Value {
+    &response["result"]["content"][0]["text"]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let first = start(&file).await;
+    let client = Stateful::open(first.address, forms()).await;
+    let id = client.create("patient", json!({})).await;
+    let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
+    let question = waiting.next_of("elicitation/create").await;
+    first.stop().await;
+
+    let second = start(&file).await;
+    // Somebody else cannot give it, not even the same owner in another session.
+    let other = Stateful::open(second.address, forms()).await;
+    other.respond(&question, named("Eve")).await;
+    assert_eq!(other.get(&id).await["status"], "input_required");
+    let client = client.at(second.address);
+    client.respond(&question, named("Ada")).await;
+    let done = client.send("tasks/result", json!({ "taskId": id })).await.last().await;
+    assert_eq!(text(&done), "Hello, Ada!");
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waited_for_a_result_goes_on_waiting_and_gets_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let first = start(&file).await;
+    let client = Stateful::open(first.address, forms()).await;
+    let id = client.create("patient", json!({})).await;
+    let asked = client.message("tasks/result", json!({ "taskId": id }));
+    let mut waiting = client.post(asked.to_string()).await;
+    waiting.next_of("elicitation/create").await;
+    let event = waiting.last_event.clone().unwrap();
+    drop(waiting);
+    first.stop().await;
+
+    let second = start(&file).await;
+    let client = client.at(second.address);
+    let mut resumed = client.listen(Some(&event)).await;
+    let again = resumed.next_of("elicitation/create").await;
+    client.respond(&again, named("Ada")).await;
+    let done = resumed.last().await;
+    assert_eq!((text(&done), &done["id"]), (&json!("Hello, Ada!"), &asked["id"]));
+    // It is there for whoever comes back once more.
+    assert_eq!(text(&client.listen(Some(&event)).await.last().await), "Hello, Ada!");
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waited_for_an_ordinary_call_hears_that_it_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let first = start(&file).await;
+    let client = Stateful::open(first.address, forms()).await;
+    let asked = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
+    let mut call = client.post(asked.to_string()).await;
+    call.next_of("elicitation/create").await;
+    let event = call.last_event.clone().unwrap();
+    drop(call);
+    first.stop().await;
+
+    let second = start(&file).await;
+    let client = client.at(second.address);
+    let lost = client.listen(Some(&event)).await.last().await;
+    assert_eq!((&lost["id"], &lost["error"]["data"]["code"]), (&asked["id"], &json!("ANSWER_LOST")));
+    // Somebody else's event tells nobody anything.
+    let other = Stateful::open(second.address, forms()).await;
+    let mut fresh = other.listen(Some(&event)).await;
+    assert!(!fresh.begun().await.contains(event.rsplit('.').next().unwrap()));
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let server = start(&file).await;
+    let client = Stateful::open(server.address, forms()).await;
+    let id = client.create("greet", json!({})).await;
+    let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
+    let question = waiting.next_of("elicitation/create").await;
+
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let answers = client.clone();
+    let answer = tokio::spawn(async move { answers.respond(&question, named("Ada")).await });
+    for _ in 0..50 {
+        client.get(&id).await;
+        assert!(!answer.is_finished(), "it is not stored yet");
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    answer.await.unwrap();
+    assert_eq!(text(&waiting.last().await), "Hello, Ada!");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_put_again_where_the_client_still_waits_when_the_stream_breaks_on_which_it_was_put() {
+    let (server, _) = crate::kit::start().await;
+    let client = Stateful::open(server.address, forms()).await;
+    let id = client.create("greet", json!({})).await;
+    let mut first = client.send("tasks/result", json!({ "taskId": id })).await;
+    let asked = first.next_of("elicitation/create").await;
+    let mut host = server.client().await;
+    let before = host.metric("longhaul_session_jobs").await;
+    let second = client.message("tasks/result", json!({ "taskId": id }));
+    let second = tokio::spawn({
+        let client = client.clone();
+        async move { client.post(second.to_string()).await.next_of("elicitation/create").await }
+    });
+    while host.metric("longhaul_session_jobs").await <= before {}
+    drop(first);
+    let again = second.await.unwrap();
+    assert_ne!(asked["id"], again["id"]);
+    client.respond(&again, named("Ada")).await;
+    client.until(&id, "completed").await;
+}
