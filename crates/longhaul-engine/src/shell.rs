@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     /// Wakes the service that looks for attempts this node was given and never heard of.
     pub(crate) doubt: Notify,
     pub(crate) stopping: CancellationToken,
+    /// Since when nothing new is taken.
+    pub(crate) draining_since: OnceLock<Instant>,
     pub(crate) tracker: TaskTracker,
 }
 
@@ -102,6 +105,7 @@ impl Shared {
             queue: Notify::new(),
             doubt: Notify::new(),
             stopping: CancellationToken::new(),
+            draining_since: OnceLock::new(),
             tracker: TaskTracker::new(),
         }
     }
@@ -308,6 +312,7 @@ impl Shared {
 
     /// Takes nothing new. Calls that wait their turn are refused, those that run go on.
     pub(crate) fn drain(self: &Arc<Self>) {
+        self.draining_since.get_or_init(Instant::now);
         self.step(Input::Drain);
         for registered in self.tools.values() {
             registered.calls.close();

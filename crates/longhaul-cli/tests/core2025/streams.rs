@@ -173,6 +173,48 @@ async fn a_server_that_stops_ends_its_streams() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_ends_while_the_server_stops_is_answered_to_whoever_waits_for_it() {
+    let (server, door) = start().await;
+    let client = Stateful::open(server.address, forms()).await;
+    let id = client.create("steps", json!({})).await;
+    let mut listening = client.listen(None).await;
+    let params = json!({ "taskId": id });
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { client.response("tasks/result", params).await }
+    });
+    server.client().await.until_metric("longhaul_session_jobs", 2.0).await;
+    server.tell_to_stop();
+    listening.rest().await;
+    door.open(3);
+    assert_eq!(waiting.await.unwrap()["result"]["content"][0]["text"], "three steps");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waits_for_results_that_nobody_reads_any_more_make_way_for_others() {
+    let door = Door::closed();
+    let session = SessionLimits { under_way_max: 2, ..SessionLimits::default() };
+    let server = Local::start(server(&door).limits(limits(session))).await;
+    let client = Stateful::open(server.address, forms()).await;
+    let id = client.create("greet", json!({})).await;
+    let mut events = Vec::new();
+    for _ in 0..2 {
+        let mut wait = client.send("tasks/result", json!({ "taskId": id })).await;
+        wait.next_of("elicitation/create").await;
+        events.push(wait.last_event.clone().unwrap());
+    }
+    let call = || client.response("tools/call", json!({ "name": "echo", "arguments": { "text": "x" } }));
+    crate::support::in_time("room", async { while call().await["error"]["data"]["code"] == "TOO_MANY_IN_FLIGHT" {} })
+        .await;
+    // Whoever comes back for one goes on waiting.
+    let mut again = client.listen(Some(&events[0])).await;
+    let question = again.next_of("elicitation/create").await;
+    client.respond(&question, named("Ada")).await;
+    assert_eq!(again.last().await["result"]["content"][0]["text"], "Hello, Ada!");
+}
+
 /// Makes a call whose answer is streamed, and reads all of it; says by which event it is resumed from its beginning.
 async fn streamed_call(client: &Stateful) -> String {
     let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;

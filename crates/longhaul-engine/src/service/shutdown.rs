@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use longhaul_task::transition::Lose;
 use longhaul_task::{Event, TaskKey};
+use tokio::time::Instant;
 
 use crate::audit;
 use crate::shell::Shared;
@@ -13,7 +14,9 @@ pub(crate) async fn run(shared: &Arc<Shared>) {
     shared.drain();
     shared.stopping.cancel();
     shared.tracker.close();
-    let drain = Duration::from_millis(shared.limits.drain_ms);
+    // Handlers have known since the drain began: whatever was done meanwhile is part of their time.
+    let spent = shared.draining_since.get().map(Instant::elapsed).unwrap_or_default();
+    let drain = Duration::from_millis(shared.limits.drain_ms).saturating_sub(spent);
     if tokio::time::timeout(drain, shared.tracker.wait()).await.is_ok() {
         return;
     }

@@ -226,11 +226,23 @@ impl Session {
             return Err(RpcError::invalid_request("a request of this ID is still under way"));
         }
         if under_way.len() >= self.limits.under_way_max {
+            drop(under_way);
+            self.give_up_left_waits();
             return Err(crate::too_many_in_flight());
         }
         let cancel = CancellationToken::new();
         under_way.insert(id.clone(), cancel.clone());
         Ok(cancel)
+    }
+
+    /// Gives up waits for results whose clients are gone, to have room a moment later. Whoever comes back for one finds the
+    /// result by what its last event says.
+    fn give_up_left_waits(&self) {
+        let is_left = |channel: &&Arc<Channel>| !channel.is_heard();
+        let left: Vec<_> = self.streams.lock().results.values().flatten().filter(is_left).cloned().collect();
+        for channel in left {
+            channel.close();
+        }
     }
 
     /// From here on a request can no longer be cancelled: what it makes would be there and nobody would know.

@@ -1,6 +1,7 @@
 //! `tasks/get`, `tasks/result`, `tasks/list`, `tasks/cancel`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul_engine::{EngineError, audit as events};
 use longhaul_store::{Listing, StoreError};
@@ -17,6 +18,9 @@ use crate::shown::Shown;
 use crate::{audit, refusal};
 
 const RESULT: &str = "tasks/result";
+
+/// How long whoever waits for a result still does when the server stops: less than its connections may take to end.
+const RESULT_AT_STOP_TIME_MAX: Duration = Duration::from_secs(4);
 
 /// How many tasks a page of the list has.
 const PAGE_TASKS_MAX: usize = 50;
@@ -57,24 +61,35 @@ pub(super) async fn result(session: &Arc<Session>, id: &RequestId, key: &TaskKey
         jsonrpc::error(Some(id), &error)
     };
     let _waits = session.awaits_result(&key.id, channel);
+    let stopped = stopped(session);
+    tokio::pin!(stopped);
     loop {
-        match read(session, key).await {
+        let is_waiting = match read(session, key).await {
             Ok(shown) => {
                 if let Some(answer) = result_of(session, id, key, &shown) {
                     session.pass_on_log(&shown.snapshot.task, channel);
                     events::read(audit::stateful(&session.owner, RESULT), &shown.snapshot.task);
                     return answer;
                 }
+                shown.snapshot.task.phase.questions().is_some()
             }
             Err(error) => return refused(error),
-        }
+        };
         tokio::select! {
             () = watch.changed() => {}
-            () = shared.closing.cancelled() => {
+            () = &mut stopped => return refused(refusal::of_engine(&EngineError::Draining)),
+            // Nobody will answer any more.
+            () = shared.closing.cancelled(), if is_waiting => {
                 return refused(refusal::of_engine(&EngineError::Draining));
             }
         }
     }
+}
+
+/// Resolves when a server that stops cannot wait for results any longer: some tasks still end in time.
+async fn stopped(session: &Session) {
+    session.shared.closing.cancelled().await;
+    tokio::time::sleep(RESULT_AT_STOP_TIME_MAX).await;
 }
 
 pub(super) async fn list(session: &Session, id: &RequestId, cursor: Option<&str>) -> Result<String, RpcError> {
