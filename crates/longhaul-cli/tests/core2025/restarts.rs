@@ -121,6 +121,27 @@ async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_takes_too_long_to_store_is_refused_for_now_and_stored_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let server = start(&file).await;
+    let client = Stateful::open(server.address, forms()).await;
+    let id = client.create("greet", json!({})).await;
+    let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
+    let question = waiting.next_of("elicitation/create").await;
+
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") });
+    let mut refused = client.post(answer.to_string()).await;
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.must_next().await["error"]["data"]["code"], "NOT_STORED");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(text(&waiting.last().await), "Hello, Ada!");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_put_again_where_the_client_still_waits_when_the_stream_breaks_on_which_it_was_put() {
     let (server, _) = crate::kit::start().await;
     let client = Stateful::open(server.address, forms()).await;
