@@ -10,13 +10,32 @@ use serde_json::{Value, json};
 
 use crate::kit::{Door, forms, greet, named, server};
 use crate::support::Local;
-use crate::support::stateful::Stateful;
+use crate::support::stateful::{Exchange, Stateful};
 
 /// A server on a file, with a tool whose questions outlive it.
 async fn start(file: &Path) -> Local {
     let store = longhaul_store_sqlite::open(file, &Options::default(), SystemClock).unwrap();
     let patient = Tool::new("patient", greet).on_crash(OnCrash::Resume);
     Local::start_on(server(&Door::closed()).tool(patient), Arc::new(store)).await
+}
+
+/// A client that waits for the result of a task, on whose stream it was asked something.
+struct Asked {
+    client: Stateful,
+    id: String,
+    /// The ID of its request for the result.
+    request: Value,
+    waiting: Exchange,
+    question: Value,
+}
+
+async fn asked(server: &Local, tool: &str) -> Asked {
+    let client = Stateful::open(server.address, forms()).await;
+    let id = client.create(tool, json!({})).await;
+    let message = client.message("tasks/result", json!({ "taskId": id }));
+    let mut waiting = client.post(message.to_string()).await;
+    let question = waiting.next_of("elicitation/create").await;
+    Asked { client, id, request: message["id"].clone(), waiting, question }
 }
 
 fn text(response: &Value) -> &Value {
@@ -28,10 +47,7 @@ async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let first = start(&file).await;
-    let client = Stateful::open(first.address, forms()).await;
-    let id = client.create("patient", json!({})).await;
-    let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
-    let question = waiting.next_of("elicitation/create").await;
+    let Asked { client, id, question, .. } = asked(&first, "patient").await;
     first.stop().await;
 
     let second = start(&file).await;
@@ -51,11 +67,7 @@ async fn whoever_waited_for_a_result_goes_on_waiting_and_gets_it() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let first = start(&file).await;
-    let client = Stateful::open(first.address, forms()).await;
-    let id = client.create("patient", json!({})).await;
-    let asked = client.message("tasks/result", json!({ "taskId": id }));
-    let mut waiting = client.post(asked.to_string()).await;
-    waiting.next_of("elicitation/create").await;
+    let Asked { client, waiting, request, .. } = asked(&first, "patient").await;
     let event = waiting.last_event.clone().unwrap();
     drop(waiting);
     first.stop().await;
@@ -66,7 +78,7 @@ async fn whoever_waited_for_a_result_goes_on_waiting_and_gets_it() {
     let again = resumed.next_of("elicitation/create").await;
     client.respond(&again, named("Ada")).await;
     let done = resumed.last().await;
-    assert_eq!((text(&done), &done["id"]), (&json!("Hello, Ada!"), &asked["id"]));
+    assert_eq!((text(&done), &done["id"]), (&json!("Hello, Ada!"), &request));
     // It is there for whoever comes back once more.
     assert_eq!(text(&client.listen(Some(&event)).await.last().await), "Hello, Ada!");
     second.stop().await;
@@ -101,10 +113,7 @@ async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let server = start(&file).await;
-    let client = Stateful::open(server.address, forms()).await;
-    let id = client.create("greet", json!({})).await;
-    let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
-    let question = waiting.next_of("elicitation/create").await;
+    let Asked { client, id, question, mut waiting, .. } = asked(&server, "greet").await;
 
     let other = rusqlite::Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -125,10 +134,7 @@ async fn an_answer_that_takes_too_long_to_store_is_refused_for_now_and_stored_la
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let server = start(&file).await;
-    let client = Stateful::open(server.address, forms()).await;
-    let id = client.create("greet", json!({})).await;
-    let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
-    let question = waiting.next_of("elicitation/create").await;
+    let Asked { client, question, mut waiting, .. } = asked(&server, "greet").await;
 
     let other = rusqlite::Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -144,10 +150,7 @@ async fn an_answer_that_takes_too_long_to_store_is_refused_for_now_and_stored_la
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_put_again_where_the_client_still_waits_when_the_stream_breaks_on_which_it_was_put() {
     let (server, _) = crate::kit::start().await;
-    let client = Stateful::open(server.address, forms()).await;
-    let id = client.create("greet", json!({})).await;
-    let mut first = client.send("tasks/result", json!({ "taskId": id })).await;
-    let asked = first.next_of("elicitation/create").await;
+    let Asked { client, id, question, waiting: first, .. } = asked(&server, "greet").await;
     let mut host = server.client().await;
     let before = host.metric("longhaul_session_jobs").await;
     let second = client.message("tasks/result", json!({ "taskId": id }));
@@ -158,7 +161,7 @@ async fn a_question_is_put_again_where_the_client_still_waits_when_the_stream_br
     while host.metric("longhaul_session_jobs").await <= before {}
     drop(first);
     let again = second.await.unwrap();
-    assert_ne!(asked["id"], again["id"]);
+    assert_ne!(question["id"], again["id"]);
     client.respond(&again, named("Ada")).await;
     client.until(&id, "completed").await;
 }

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::SessionLimits;
+use super::ticket::Awaited;
 
 /// Is told of which task a stream tells that can be heard from now on, or no longer.
 type Moved = dyn Fn(Option<&TaskId>) + Send + Sync;
@@ -30,10 +31,10 @@ pub(crate) struct Channel {
     closed: CancellationToken,
     /// Called when it can be heard from now on, or no longer.
     moved: Box<Moved>,
-    /// The task whose result it waits for.
-    about: OnceLock<TaskId>,
-    /// By what a client that comes back to another process can say what it waits for.
-    ticket: OnceLock<String>,
+    /// What it is to answer, if that is one thing.
+    awaits: OnceLock<Awaited>,
+    /// The name for that, once it was needed: an event has the same one however often it is sent.
+    ticket: OnceLock<Option<String>>,
 }
 
 struct State {
@@ -110,7 +111,7 @@ impl Channel {
             taken: Notify::new(),
             closed: CancellationToken::new(),
             moved: Box::new(|_| ()),
-            about: OnceLock::new(),
+            awaits: OnceLock::new(),
             ticket: OnceLock::new(),
         }
     }
@@ -121,18 +122,14 @@ impl Channel {
         self
     }
 
-    /// Says what it is for, so that a client can come back for it, to whatever process.
-    pub(super) fn awaits(&self, task: Option<&TaskId>, ticket: Option<String>) {
-        if let Some(task) = task {
-            let _ = self.about.set(task.clone());
-        }
-        if let Some(ticket) = ticket {
-            let _ = self.ticket.set(ticket);
-        }
+    /// Says what it is to answer.
+    pub(super) fn awaits(&self, awaited: Awaited) {
+        // It is said once, when the stream is made.
+        let _ = self.awaits.set(awaited);
     }
 
     fn tell_moved(&self) {
-        (self.moved)(self.about.get());
+        (self.moved)(self.awaits.get().and_then(|awaited| awaited.task.as_ref()));
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -249,12 +246,6 @@ impl Channel {
         }
     }
 
-    /// The same for a stream that goes out message by message from the start.
-    pub(super) fn stream_after(self: &Arc<Self>, number: u64) -> Option<Reader> {
-        self.state.lock().is_streamed = true;
-        self.read_after(number)
-    }
-
     /// Begins to read after the message of that number; `None` when what comes next is not there any more, or not yet.
     /// Another reader ends.
     pub(super) fn read_after(self: &Arc<Self>, number: u64) -> Option<Reader> {
@@ -272,6 +263,12 @@ impl Channel {
         self.news.notify_waiters();
         self.tell_moved();
         Some(reader)
+    }
+
+    /// The same for a stream that goes out message by message from the start.
+    pub(super) fn stream_after(self: &Arc<Self>, number: u64) -> Option<Reader> {
+        self.state.lock().is_streamed = true;
+        self.read_after(number)
     }
 }
 
@@ -361,9 +358,9 @@ impl Reader {
         self.channel.state.lock().next.saturating_sub(1)
     }
 
-    /// What to come back with if the stream itself is not there any more.
-    pub fn ticket(&self) -> Option<&str> {
-        self.channel.ticket.get().map(String::as_str)
+    /// The name for what the stream is to answer, made the first time that somebody wants it.
+    pub(super) fn ticket(&self, make: impl FnOnce(&Awaited) -> Option<String>) -> Option<&str> {
+        self.channel.ticket.get_or_init(|| make(self.channel.awaits.get()?)).as_deref()
     }
 
     /// What the messages' numbers count within.

@@ -180,7 +180,7 @@ impl Session {
     }
 
     /// Takes what wants no answer.
-    async fn note(&self, incoming: &Incoming<'_>) {
+    async fn note(self: &Arc<Self>, incoming: &Incoming<'_>) {
         match incoming {
             Incoming::Response(response) => self.answered(response).await,
             Incoming::Notice(Notice::Cancelled(cancelled)) => {
@@ -240,7 +240,7 @@ impl Session {
                 let key = self.key(task.clone());
                 match tasks::result_now(self, id, &key).await? {
                     Some(answer) => answer,
-                    None => return self.wait_for_result(id, key, shared),
+                    None => return self.wait_for_result(id, key, shared).map(Started::Works),
                 }
             }
             Operation::ToolsCall(call) => {
@@ -249,12 +249,13 @@ impl Session {
                     Begun::Answered(answer) => answer,
                     Begun::Work(work) => {
                         let (request, owner, tool) = (id.clone(), self.owner.clone(), call.name.to_string());
-                        return self.work(id, None, shared, move |channel| async move {
+                        let works = self.work(id, None, shared, move |channel| async move {
                             work.run(&channel).await.unwrap_or_else(|error| {
                                 audit::call_failed(ORIGIN, &owner, &tool, &error);
                                 Done { answer: jsonrpc::error(Some(&request), &error), task: None }
                             })
                         });
+                        return works.map(Started::Works);
                     }
                 }
             }
@@ -267,7 +268,7 @@ impl Session {
         id: &RequestId,
         key: TaskKey,
         shared: Option<&Arc<Channel>>,
-    ) -> Result<Started, RpcError> {
+    ) -> Result<Arc<Channel>, RpcError> {
         let (session, request, task) = (Arc::clone(self), id.clone(), key.id.clone());
         self.work(id, Some(&task), shared, move |channel| async move {
             let answer = tasks::result(&session, &request, &key, &channel).await;
@@ -283,22 +284,19 @@ impl Session {
         if self.under_way.lock().contains_key(&id) {
             return None;
         }
-        let answer = match awaited.task {
+        let answer = match &awaited.task {
             None => jsonrpc::error(Some(&id), &words::lost()),
             Some(task) => {
-                let key = self.key(task);
+                let key = self.key(task.clone());
                 match tasks::result_now(self, &id, &key).await {
                     Ok(Some(answer)) => answer,
-                    Ok(None) => match self.wait_for_result(&id, key, None).ok()? {
-                        Started::Works(channel) => return channel.stream_after(0),
-                        Started::Answered(answer, _) => answer,
-                    },
+                    Ok(None) => return self.wait_for_result(&id, key, None).ok()?.stream_after(0),
                     Err(error) => jsonrpc::error(Some(&id), &error),
                 }
             }
         };
         let channel = self.answering(1);
-        channel.awaits(None, Some(ticket.to_owned()));
+        channel.awaits(awaited);
         channel.respond(Some(&answer));
         let reader = channel.stream_after(0);
         // Not kept: whoever comes back with the ticket finds it again.
@@ -317,7 +315,7 @@ impl Session {
         about: Option<&TaskId>,
         shared: Option<&Arc<Channel>>,
         work: impl FnOnce(Arc<Channel>) -> W,
-    ) -> Result<Started, RpcError>
+    ) -> Result<Arc<Channel>, RpcError>
     where
         W: Future<Output = Done> + Send + 'static,
     {
@@ -325,8 +323,7 @@ impl Session {
         let channel = shared.map_or_else(|| self.answering(1), Arc::clone);
         let is_own = shared.is_none();
         if is_own {
-            let ticket = self.ticket(&Awaited::new(id, about.cloned()));
-            channel.awaits(about, ticket);
+            channel.awaits(Awaited::new(id, about.cloned()));
         }
         let work = work(Arc::clone(&channel));
         let (session, id, carries) = (Arc::clone(self), id.clone(), Arc::clone(&channel));
@@ -350,7 +347,7 @@ impl Session {
                 session.forget_when_done(carries);
             }
         });
-        Ok(Started::Works(channel))
+        Ok(channel)
     }
 
     /// Drops a stream when its client has had all of it; the last few of those that were streamed are kept for clients

@@ -154,41 +154,40 @@ impl Session {
 
     /// Takes the response to a request of ours, and comes back when it was dealt with. One that nobody waits for is
     /// ignored, unless it answers a question that was asked before a restart.
-    pub(super) async fn answered(&self, response: &Response<'_>) {
+    pub(super) async fn answered(self: &Arc<Self>, response: &Response<'_>) {
         let Some(id) = &response.id else { return };
         let outcome = match &response.outcome {
             Ok(result) => Ok((*result).to_owned()),
             Err(error) => Err(error.clone()),
         };
         let waiting = self.asking.lock().remove(id);
-        match waiting {
-            Some(waiting) => {
-                let (receipt, taken) = oneshot::channel();
-                // Whoever asked may have gone just now.
-                let _ = waiting.to.send(Came { outcome, receipt: Receipt(receipt) });
-                if waiting.is_stored {
-                    let _ = taken.await;
-                }
+        if let Some(waiting) = waiting {
+            let (receipt, taken) = oneshot::channel();
+            // Whoever asked may have gone just now.
+            let _ = waiting.to.send(Came { outcome, receipt: Receipt(receipt) });
+            if waiting.is_stored {
+                let _ = taken.await;
             }
-            None => answered_late(self, id, &outcome).await,
+        } else if let Some((task, question)) = self.question_of(id) {
+            // Beside whoever waits for it, who may not wait for as long as the store takes.
+            let late = answered_late(Arc::clone(self), self.key(task), question, outcome);
+            let _ = self.shared.tracker.spawn(late).await;
         }
     }
 }
 
 /// Brings a task the answer to a question that another process asked in this session, if it is still open.
-async fn answered_late(session: &Session, id: &RequestId, outcome: &Outcome) {
-    let Some((task, question)) = session.question_of(id) else { return };
-    let key = session.key(task);
+async fn answered_late(session: Arc<Session>, key: TaskKey, question: QuestionKey, outcome: Outcome) {
     let Ok(found) = session.shared.engine.read(&key).await else { return };
     let Some(open) = found.task.phase.questions().and_then(|open| open.find(&question)) else { return };
     let put = of_task(&found.task, open);
-    let body = match question::reply(&put.asking(None), as_ref(outcome)) {
+    let body = match question::reply(&put.asking(None), as_ref(&outcome)) {
         Reply::Answer(body) => body,
         Reply::Refused(error) => not_answered(&error.message),
         // It is asked again when its client comes back to the task.
         Reply::Unfit(_) | Reply::Task(_) => return,
     };
-    store(session, &key, &question, body, put.method()).await;
+    store(&session, &key, &question, body, put.method()).await;
 }
 
 impl Sent {

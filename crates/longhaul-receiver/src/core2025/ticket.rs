@@ -5,11 +5,12 @@ use longhaul_task::{QuestionKey, TaskId};
 use longhaul_wire::jsonrpc::RequestId;
 use serde::{Deserialize, Serialize};
 
+use super::channel::Reader;
 use super::session::Session;
 use crate::seal::bound;
 
 /// What a stream was to answer.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Awaited {
     /// The client's request, as JSON.
     request: Box<str>,
@@ -40,9 +41,9 @@ impl Session {
         Some((task, QuestionKey::from_text(&question)))
     }
 
-    /// A name for what a stream is to answer.
-    pub(super) fn ticket(&self, awaited: &Awaited) -> Option<String> {
-        self.seal("stream", awaited)
+    /// What a client can come back with, to whatever process, for what a stream was to answer.
+    pub fn ticket(&self, reader: &Reader) -> Option<String> {
+        reader.ticket(|awaited| self.seal("stream", awaited)).map(str::to_owned)
     }
 
     pub(super) fn awaited(&self, ticket: &str) -> Option<Awaited> {

@@ -109,7 +109,7 @@ pub(super) async fn post(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers
                     };
                     keep(endpoint, caller, Http::OK, text)
                 }
-                Delivery::Stream(reader) => streamed(endpoint, caller, session.peer(), reader),
+                Delivery::Stream(reader) => streamed(endpoint, caller, &session, reader),
             }
         }
     }
@@ -135,7 +135,7 @@ pub(super) async fn get(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, headers:
     };
     // What is not there any more cannot be gone on with: the client listens anew.
     match resumed.or_else(|| session.listen()) {
-        Some(reader) => streamed(endpoint, caller, session.peer(), reader),
+        Some(reader) => streamed(endpoint, caller, &session, reader),
         None => gone(endpoint, caller),
     }
 }
@@ -207,9 +207,11 @@ fn keep(endpoint: &Endpoint, caller: &Caller, http: Http, text: String) -> Respo
 }
 
 /// A stream of messages as events that can be gone on with, also by another token of the same owner.
-fn streamed(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, peer: Peer, reader: Reader) -> Response {
+fn streamed(endpoint: &Arc<Endpoint>, caller: &Arc<Caller>, session: &Session, reader: Reader) -> Response {
     endpoint.metrics.stream_opened();
-    let state = Streaming { open: Open(Arc::clone(endpoint)), caller: Arc::clone(caller), begins: Some(peer), reader };
+    let (open, caller) = (Open(Arc::clone(endpoint)), Arc::clone(caller));
+    let (begins, ticket) = (Some(session.peer()), session.ticket(&reader));
+    let state = Streaming { open, caller, begins, ticket, reader };
     respond(stream::unfold(state, |mut state| async move {
         let bytes = state.next().await?;
         Some((Ok(bytes), state))
@@ -227,17 +229,23 @@ struct Streaming {
     caller: Arc<Caller>,
     /// Whom it is for, until it has begun.
     begins: Option<Peer>,
+    /// What its client can come back with if it is not here any more.
+    ticket: Option<String>,
     reader: Reader,
 }
 
 impl Streaming {
+    fn event_id(&self, number: u64) -> String {
+        EventId { stream: self.reader.stream(), number, ticket: self.ticket.as_deref() }.to_string()
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
         let endpoint = &self.open.0;
         if let Some(peer) = self.begins.take() {
             let mut first = sse::retry(RETRY_MS);
             // Clients of older revisions would take an event without data for a message.
             if peer.revision.has_tasks() {
-                first.push_str(&sse::primer(&EventId::of(&self.reader, self.reader.seen()).to_string()));
+                first.push_str(&sse::primer(&self.event_id(self.reader.seen())));
             }
             return Some(Bytes::from(first));
         }
@@ -245,7 +253,7 @@ impl Streaming {
         // Nothing more, not even what is there already, once the caller may not listen any more.
         match self.caller.revoked.run_until_cancelled(next).await? {
             Ok(Some((number, text))) => {
-                let event = sse::numbered_event(&EventId::of(&self.reader, number).to_string(), &text);
+                let event = sse::numbered_event(&self.event_id(number), &text);
                 // Without room the connection breaks; the client finds the message when it comes back.
                 endpoint.unread.keep(event).ok().map(Bytes::from)
             }
@@ -273,10 +281,6 @@ struct EventId<'a> {
 }
 
 impl<'a> EventId<'a> {
-    fn of(reader: &'a Reader, number: u64) -> Self {
-        Self { stream: reader.stream(), number, ticket: reader.ticket() }
-    }
-
     fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.splitn(3, '.');
         let stream = u64::from_str_radix(parts.next()?, 16).ok()?;
