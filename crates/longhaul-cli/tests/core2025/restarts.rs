@@ -130,20 +130,30 @@ async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_takes_too_long_to_store_is_refused_for_now_and_stored_later() {
+async fn an_answer_that_takes_too_long_to_store_is_refused_for_now_and_stored_later_also_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
+    let first = start(&file).await;
+    let before = asked(&first, "patient").await;
+    first.stop().await;
     let server = start(&file).await;
-    let Asked { client, question, mut waiting, .. } = asked(&server, "greet").await;
+    let now = asked(&server, "greet").await;
 
     let other = rusqlite::Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") });
-    let mut refused = client.post(answer.to_string()).await;
-    assert_eq!(refused.status, 503);
-    assert_eq!(refused.must_next().await["error"]["data"]["code"], "NOT_STORED");
+    let back = before.client.at(server.address);
+    let [late, present] = [(&back, &before.question), (&now.client, &now.question)].map(|(client, question)| async {
+        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") });
+        let mut refused = client.post(answer.to_string()).await;
+        assert_eq!(refused.status, 503);
+        assert_eq!(refused.must_next().await["error"]["data"]["code"], "NOT_STORED");
+    });
+    tokio::join!(late, present);
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(text(&waiting.last().await), "Hello, Ada!");
+    for (client, id) in [(&back, &before.id), (&now.client, &now.id)] {
+        let done = client.send("tasks/result", json!({ "taskId": id })).await.last().await;
+        assert_eq!(text(&done), "Hello, Ada!");
+    }
     server.stop().await;
 }
 
