@@ -4,17 +4,16 @@ use serde_json::value::RawValue;
 use crate::jsonrpc::{self, RequestId};
 use crate::text;
 
-/// `notifications/cancelled`: one side gives up a request of its own that is under way. It never cancels a task.
+/// `notifications/cancelled`: the sender of a request no longer needs its answer. It never cancels a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cancelled {
-    /// Which request.
     pub request_id: RequestId,
-    /// Why, for logs and people.
+    /// For logs and people.
     pub reason: Option<String>,
 }
 
 impl Cancelled {
-    /// Reads the notification; one that cannot be read is to be ignored.
+    /// `None` if the notification cannot be read; the protocol wants it ignored then.
     pub fn parse(params: Option<&RawValue>) -> Option<Self> {
         #[derive(Deserialize)]
         struct Members<'a> {
@@ -28,7 +27,7 @@ impl Cancelled {
         Some(Self { request_id: RequestId::parse(members.request_id)?, reason: reason.map(Into::into) })
     }
 
-    /// The notification, for a request of our own.
+    /// The notification for a request of the server.
     pub fn notification(&self) -> String {
         jsonrpc::notification("notifications/cancelled", 64 + self.reason.as_ref().map_or(0, String::len), |out| {
             out.push_str("{\"requestId\":");

@@ -2,9 +2,11 @@ use longhaul_task::{Json, QuestionKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::ext2026::EXTENSION;
 use crate::jsonrpc::RpcError;
 use crate::{question, text};
+
+/// The name of the tasks extension in capabilities.
+pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// Something that a client can declare to be able to do.
 ///

@@ -1,21 +1,28 @@
-//! How tasks look on the wire: JSON-RPC, and the generations of the MCP tasks protocol.
+//! How tasks look on the wire: JSON-RPC, the revisions of MCP, and the generations of its tasks.
 //!
-//! Everything here is pure: bytes in, values out; values in, text out. No socket, no clock, no storage. A generation
-//! is one module, an operation one file in it, and all generations are views of the same [`longhaul_task::Task`].
+//! Everything here is pure: bytes in, values out; values in, text out. No socket, no clock, no storage. The protocol's
+//! [`Revision`] decides how everything but tasks looks, the task [`Generation`] how tasks look. All generations are views
+//! of the same [`longhaul_task::Task`].
 //!
 //! ```
 //! use longhaul_task::transition::{self, Create};
 //! use longhaul_task::{Owner, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef};
 //! use longhaul_wire::jsonrpc::{self, Message};
-//! use longhaul_wire::{View, ext2026};
+//! use longhaul_wire::{Context, Operation, ReplyTo, ServerInfo, View, route};
+//!
+//! let bytes = br#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t-1","_meta":{
+//!     "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+//!     "io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}"#;
+//! let Message::Request(request) = jsonrpc::parse(bytes).unwrap() else { panic!() };
+//! let request = route(&request, &Context::Stateless { headers: None }).unwrap();
+//! let Operation::GetTask(id) = request.operation else { panic!() };
 //!
 //! let now = Timestamp::from_ms(1_764_066_600_000);
-//! let key = TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse("t-1").unwrap() };
 //! let task = transition::create(
 //!     &Create {
-//!         key,
+//!         key: TaskKey { owner: Owner::parse("ada").unwrap(), id },
 //!         tool: ToolRef::new("generate_report", "1"),
-//!         origin: ext2026::ORIGIN.into(),
+//!         origin: request.generation.label().into(),
 //!         policy: Policy::default(),
 //!         retention: Retention::FromCreation(3_600_000),
 //!         claimed_by: None,
@@ -24,54 +31,89 @@
 //!     now,
 //! );
 //!
-//! let bytes = br#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t-1","_meta":{
-//!     "io.modelcontextprotocol/protocolVersion":"2026-07-28",
-//!     "io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}"#;
-//! let Message::Request(request) = jsonrpc::parse(bytes).unwrap() else { panic!() };
-//! let accepted = ext2026::accept(&request, None, &[ext2026::VERSION]).unwrap();
-//! accepted.meta.capabilities.require(ext2026::Capability::Tasks).unwrap();
-//! assert_eq!(ext2026::required_task_id(&accepted.params).unwrap().as_str(), "t-1");
-//!
-//! let answer = ext2026::tasks_get::answer(&request.id, &View::of(&task, now), &ext2026::ServerInfo::hidden());
+//! let server = ServerInfo::hidden();
+//! let to = ReplyTo { id: &request.id, revision: request.peer.revision, server: &server };
 //! assert_eq!(
-//!     answer,
+//!     request.generation.task(&to, &View::of(&task, now)),
 //!     r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","taskId":"t-1","status":"working","createdAt":"2025-11-25T10:30:00.000Z","lastUpdatedAt":"2025-11-25T10:30:00.000Z","ttlMs":3600000}}"#
 //! );
 //! ```
 //!
 //! # Layout
 //!
-//! - [`jsonrpc`]: messages, IDs, errors. [`sse`]: events.
-//! - [`core2025`]: the stateful era, and tasks at 2025-11-25. [`ext2026`]: the tasks extension at 2026-07-28. Other
-//!   generations become modules beside them.
-//! - [`refusal`]: the errors that they share.
-//! - [`View`]: a task and what stands beside it: what every generation projects.
-//! - [`question`]: questions to the requestor, and whether an answer fits.
-//! - [`tool`]: the MCP half of a tool's declaration. [`content`]: what tools answer with.
+//! - [`jsonrpc`]: messages, IDs, errors. [`sse`]: events. [`headers`]: HTTP headers against bodies.
+//! - [`route`](mod@route): which revision and generation a [`Request`] speaks. [`Notice`]: notifications of clients.
+//! - [`generation`]: tasks, one module per generation. [`View`] is the task that all of them show.
+//! - One module per operation for everything else, for all revisions: [`initialize`], [`discover`], [`tools_list`],
+//!   [`tools_call`], [`update`], [`subscription`], [`logging`], [`progress`]. [`refusal`]: the errors that they share.
+//! - [`ask`]: questions to the client of a session. [`remote_task`]: tasks that the client runs for them. [`question`]:
+//!   whether an answer fits.
+//! - [`tool`]: the MCP half of a tool's declaration. [`content`]: the results of tools.
+
+#![allow(missing_docs, reason = "internal to the workspace; a comment that repeats a name says nothing")]
 
 mod cancelled;
 mod capability;
-mod headers;
-mod logging;
+mod meta;
+mod notice;
 mod params;
-mod progress;
+mod peer;
 mod project;
+mod related;
+mod request;
+mod revision;
 mod schema;
+mod server_info;
+mod session_result;
 mod splice;
 mod text;
 mod view;
 
+pub mod ask;
 pub mod content;
-pub mod core2025;
-pub mod ext2026;
+pub mod discover;
+pub mod generation;
+pub mod headers;
+pub mod initialize;
 pub mod jsonrpc;
+pub mod logging;
+pub mod progress;
 pub mod question;
 pub mod refusal;
+pub mod remote_task;
+pub mod route;
 pub mod sse;
+pub mod subscription;
 pub mod tool;
+pub mod tools_call;
+pub mod tools_list;
+pub mod update;
 
 pub use cancelled::Cancelled;
 pub use capability::{Capabilities, Capability};
+pub use discover::Cache;
+pub use generation::{Generation, TaskWire};
 pub use headers::{HeaderValue, Headers};
 pub use longhaul_task::LogLevel;
+pub use notice::Notice;
+pub use peer::Peer;
+pub use related::Related;
+pub use request::{CallTool, Operation, Request, TaskRequest, Ttl, UpdateTask};
+pub use revision::Revision;
+pub use route::{Context, is_stateless, route};
+pub use server_info::{ReplyTo, ServerInfo};
+pub use update::InputResponses;
 pub use view::View;
+
+/// The answer that only acknowledges a request: `ping`, `logging/setLevel`, and the stateless `tasks/update` and
+/// `tasks/cancel`.
+pub fn acknowledge(to: &ReplyTo<'_>) -> String {
+    if !to.revision.is_stateless() {
+        return jsonrpc::result(to.id, "{}");
+    }
+    jsonrpc::response(to.id, to.server.room(), |out| {
+        out.push_str("{\"resultType\":\"complete\"");
+        to.server.write_meta(out);
+        out.push('}');
+    })
+}

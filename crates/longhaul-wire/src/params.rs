@@ -1,19 +1,98 @@
-//! Reading single parameters, with the refusals that every generation gives.
+//! Parameters of requests: found in one pass, read one by one by the operation that needs them.
 
 use std::borrow::Cow;
 
 use longhaul_task::TaskId;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::RpcError;
 use crate::{refusal, text};
 
-/// A parameter that must be there and must be a string.
+/// Every parameter that some operation reads, not read yet. All other parameters are ignored.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Params<'a> {
+    #[serde(rename = "_meta", borrow, default, deserialize_with = "text::present")]
+    pub(crate) meta: Option<&'a RawValue>,
+    /// Of `tools/call`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) name: Option<&'a RawValue>,
+    /// Of `tools/call`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) arguments: Option<&'a RawValue>,
+    /// Of `tools/call` and `tasks/update`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) input_responses: Option<&'a RawValue>,
+    /// Of `tools/call`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) request_state: Option<&'a RawValue>,
+    /// Of `tools/call`, in a session.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) task: Option<&'a RawValue>,
+    /// Of `tasks/*`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) task_id: Option<&'a RawValue>,
+    /// Of `tools/list` and `tasks/list`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) cursor: Option<&'a RawValue>,
+    /// Of `subscriptions/listen`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) notifications: Option<&'a RawValue>,
+    /// Of `logging/setLevel`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) level: Option<&'a RawValue>,
+}
+
+impl<'a> Params<'a> {
+    /// The parameters of a stateless request. Unreadable ones make the whole request malformed: HTTP status 400.
+    pub(crate) fn of_stateless(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
+        Self::find(params).map_err(RpcError::malformed_params)
+    }
+
+    /// The parameters of a request in a session. Published clients send `null` for a parameter that they leave out, so
+    /// `null` counts as absent there.
+    pub(crate) fn of_session(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
+        let mut params = Self::find(params).map_err(RpcError::invalid_params)?;
+        let Self { meta, name, arguments, task, task_id, cursor, level, .. } = &mut params;
+        for param in [meta, name, arguments, task, task_id, cursor, level] {
+            param.take_if(|value| value.get() == "null");
+        }
+        Ok(params)
+    }
+
+    fn find(params: Option<&'a RawValue>) -> Result<Self, String> {
+        match params {
+            None => Ok(Self::default()),
+            Some(raw) => serde_json::from_str(raw.get()).map_err(|error| format!("`params` cannot be read: {error}")),
+        }
+    }
+
+    pub(crate) fn required_task_id(&self) -> Result<TaskId, RpcError> {
+        let text = required_string("taskId", self.task_id)?;
+        // Text that cannot be an ID gets the answer of an unknown ID.
+        TaskId::parse(&text).map_err(|_| refusal::no_such_task())
+    }
+
+    pub(crate) fn cursor(&self) -> Result<Option<Cow<'a, str>>, RpcError> {
+        optional_string("cursor", self.cursor)
+    }
+
+    /// The arguments of a call: an object, `{}` when none were sent.
+    pub(crate) fn arguments(&self) -> Result<&'a RawValue, RpcError> {
+        let arguments = self.arguments.unwrap_or_else(|| text::empty_object());
+        if text::is_object(arguments) {
+            Ok(arguments)
+        } else {
+            Err(RpcError::invalid_params("`arguments` must be an object"))
+        }
+    }
+}
+
 pub(crate) fn required_string<'a>(name: &str, value: Option<&'a RawValue>) -> Result<Cow<'a, str>, RpcError> {
     optional_string(name, value)?.ok_or_else(|| RpcError::invalid_params(format!("`{name}` is missing")))
 }
 
-/// A parameter that must be a string if it is there.
 pub(crate) fn optional_string<'a>(name: &str, value: Option<&'a RawValue>) -> Result<Option<Cow<'a, str>>, RpcError> {
     match value {
         None => Ok(None),
@@ -21,22 +100,5 @@ pub(crate) fn optional_string<'a>(name: &str, value: Option<&'a RawValue>) -> Re
             Some(text) => Ok(Some(text)),
             None => Err(RpcError::invalid_params(format!("`{name}` must be a string"))),
         },
-    }
-}
-
-/// The task that a request is about.
-pub(crate) fn required_task_id(value: Option<&RawValue>) -> Result<TaskId, RpcError> {
-    let text = required_string("taskId", value)?;
-    // What cannot be an ID is nobody's ID: the same answer as for one that nobody has.
-    TaskId::parse(&text).map_err(|_| refusal::no_such_task())
-}
-
-/// The arguments of a call: an object, `{}` when nothing was sent.
-pub(crate) fn arguments(value: Option<&RawValue>) -> Result<&RawValue, RpcError> {
-    let arguments = value.unwrap_or_else(|| text::empty_object());
-    if text::is_object(arguments) {
-        Ok(arguments)
-    } else {
-        Err(RpcError::invalid_params("`arguments` must be an object"))
     }
 }

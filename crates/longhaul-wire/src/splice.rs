@@ -92,7 +92,7 @@ impl Top {
             _ if wanted == MetaPlace::Nowhere => MetaPlace::Nowhere,
             None => MetaPlace::New,
             // An upstream's answer may say already whose it is.
-            Some(meta) if !text::is_object(meta) || meta.get().contains(crate::ext2026::SERVER_INFO) => {
+            Some(meta) if !text::is_object(meta) || meta.get().contains(crate::server_info::SERVER_INFO) => {
                 MetaPlace::Nowhere
             }
             Some(meta) => MetaPlace::Inside(meta.get().as_ptr() as usize - body.as_ptr() as usize + 1),

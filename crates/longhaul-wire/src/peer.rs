@@ -1,22 +1,24 @@
 use longhaul_task::{Json, QuestionKind};
 use serde::{Deserialize, Serialize};
 
-use super::Revision;
-use crate::{Capabilities, Capability};
+use crate::{Capabilities, Capability, Revision};
 
-/// What a session knows about its client. Small and serialisable, so that the session's token can carry it.
+/// The client: of a session, or as one stateless request describes it. Small and serialisable, so that a session's
+/// token can carry it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Peer {
-    /// What is spoken.
     pub revision: Revision,
-    /// What the client can do, as far as the revision has it.
+    /// What the client declared, as far as the revision has it.
     pub capabilities: Capabilities,
 }
 
 impl Peer {
-    /// A client that declared these. What its revision does not have is left out, however loudly it was declared.
+    /// Leaves out the capabilities that the revision does not have.
     pub fn new(revision: Revision, declared: Capabilities) -> Self {
-        // The extension is not defined in this era: whoever declares it here gets no tasks by it.
+        if revision.is_stateless() {
+            return Self { revision, capabilities: declared };
+        }
+        // The extension is not defined for sessions: a client that declares it in `initialize` gets no tasks by it.
         let mut capabilities = declared.without(Capability::Tasks);
         if !revision.has_url_elicitation() && capabilities.has(Capability::ElicitationUrl) {
             // Before there were modes, every elicitation was by form.
@@ -41,12 +43,11 @@ impl Peer {
         Self { revision, capabilities }
     }
 
-    /// Whether such a question can be put to it.
     pub fn can_answer(self, kind: QuestionKind, params: &Json) -> bool {
         self.capabilities.can_answer(kind, params)
     }
 
-    /// Whether it can answer such a question by way of a task of its own.
+    /// Whether the client can answer such a question with a task of its own.
     pub fn can_run_as_task(self, kind: QuestionKind) -> bool {
         Capability::to_run_as_task(kind).is_some_and(|capability| self.capabilities.has(capability))
     }

@@ -1,39 +1,60 @@
-//! The server as requestor: tasks that the client runs for it.
+//! Tasks that the client of a session runs for the server.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Status;
 use crate::jsonrpc::{self, RequestId};
 use crate::text;
 
-/// The longest ID of somebody else's task, in bytes.
+/// The longest ID of a client's task, in bytes.
 pub const REMOTE_ID_BYTES_MAX: usize = 1_024;
 
-/// A task of the other side, as it shows it: in the answer to its creation, to `tasks/get` and to `tasks/cancel`, and
+/// A client's task as the client describes it: in the answers to its creation, to `tasks/get` and to `tasks/cancel`, and
 /// in `notifications/tasks/status`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteTask {
-    /// Its name there.
     pub id: Box<str>,
-    /// Where it stands.
-    pub status: Status,
-    /// What it says about itself.
+    pub status: RemoteStatus,
     pub message: Option<Box<str>>,
-    /// For how many milliseconds from its creation it is kept; without limit, or unsaid, when there is none.
+    /// Retention, counted from the creation. `None` if it is unlimited or not stated.
     pub ttl_ms: Option<u64>,
-    /// How long to wait before asking again.
     pub poll_interval_ms: Option<u64>,
 }
 
-/// Why something is no task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RemoteStatus {
+    Working,
+    InputRequired,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl RemoteStatus {
+    fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "working" => Self::Working,
+            "input_required" => Self::InputRequired,
+            "completed" => Self::Completed,
+            "failed" => Self::Failed,
+            "cancelled" => Self::Cancelled,
+            _ => return None,
+        })
+    }
+
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// Why a value of the client is not a task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the other side sent no task: {0}")]
-pub struct NoTask(String);
+pub struct NotATask(String);
 
 impl RemoteTask {
-    /// Reads a task. What is there beyond need is not required to be right.
-    pub fn parse(raw: &RawValue) -> Result<Self, NoTask> {
+    /// Reads a task. Only its ID and its status must be valid.
+    pub fn parse(raw: &RawValue) -> Result<Self, NotATask> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Members<'a> {
@@ -49,15 +70,15 @@ impl RemoteTask {
             poll_interval: Option<&'a RawValue>,
         }
         if !text::is_object(raw) {
-            return Err(NoTask("it must be an object".to_owned()));
+            return Err(NotATask("it must be an object".to_owned()));
         }
-        let members: Members<'_> = serde_json::from_str(raw.get()).map_err(|error| NoTask(error.to_string()))?;
+        let members: Members<'_> = serde_json::from_str(raw.get()).map_err(|error| NotATask(error.to_string()))?;
         let id = members.task_id.0;
         if !(1..=REMOTE_ID_BYTES_MAX).contains(&id.len()) {
-            return Err(NoTask(format!("`taskId` must have 1 to {REMOTE_ID_BYTES_MAX} bytes")));
+            return Err(NotATask(format!("`taskId` must have 1 to {REMOTE_ID_BYTES_MAX} bytes")));
         }
-        let status = Status::parse(&members.status.0)
-            .ok_or_else(|| NoTask(format!("`status` is '{}'", jsonrpc::shown(&members.status.0))))?;
+        let status = RemoteStatus::parse(&members.status.0)
+            .ok_or_else(|| NotATask(format!("`status` is '{}'", jsonrpc::shown(&members.status.0))))?;
         Ok(Self {
             id: id.into(),
             status,
@@ -68,17 +89,17 @@ impl RemoteTask {
     }
 }
 
-/// `tasks/get`, to the other side.
+/// `tasks/get`, to the client.
 pub fn get(id: &RequestId, task_id: &str) -> String {
     about(id, "tasks/get", task_id)
 }
 
-/// `tasks/result`, to the other side, which answers it when the task has ended.
+/// `tasks/result`, to the client, which answers it when the task has ended.
 pub fn result(id: &RequestId, task_id: &str) -> String {
     about(id, "tasks/result", task_id)
 }
 
-/// `tasks/cancel`, to an other side that declared it.
+/// `tasks/cancel`, to a client that declared it.
 pub fn cancel(id: &RequestId, task_id: &str) -> String {
     about(id, "tasks/cancel", task_id)
 }

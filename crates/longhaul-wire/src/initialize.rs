@@ -2,35 +2,43 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::params::Params;
-use super::{Peer, Revision};
-use crate::Capabilities;
-use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::jsonrpc::{self, RpcError};
 use crate::params::required_string;
-use crate::text;
+use crate::{Capabilities, Peer, ReplyTo, Revision, text};
 
-/// The method's name.
 pub const METHOD: &str = "initialize";
 
-/// What a client opens a session with.
+/// The parameters of the handshake.
 #[derive(Debug)]
 pub struct Initialize<'a> {
-    /// What the session will know about it: the negotiated revision, and what the client can do in it.
+    /// The negotiated revision, and what the client can do in it.
     pub peer: Peer,
-    /// The version that it asked for.
+    /// The version that the client asked for.
     pub requested: Cow<'a, str>,
-    /// The name that it gives itself, for logs and never for decisions.
+    /// For logs, never for decisions.
     pub client_name: Cow<'a, str>,
-    /// Its own version.
     pub client_version: Cow<'a, str>,
 }
 
 impl<'a> Initialize<'a> {
-    /// Reads the handshake. Any version is taken: the answer says what will be spoken, and the client may leave.
+    /// Any requested version is accepted: the answer names the revision of the session, and the client may leave.
     pub fn parse(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
-        let params = Params::parse(params)?;
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(borrow, default)]
+            protocol_version: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            capabilities: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            client_info: Option<&'a RawValue>,
+        }
+        let params: Params<'a> = params
+            .map_or_else(|| Ok(Params::default()), |params| serde_json::from_str(params.get()))
+            .map_err(|error| RpcError::invalid_params(format!("`params` cannot be read: {error}")))?;
         let requested = required_string("protocolVersion", params.protocol_version)?;
         let declared = params
             .capabilities
@@ -47,27 +55,25 @@ impl<'a> Initialize<'a> {
     }
 }
 
-/// What the server says of itself to one client. Everything in it holds for this client: what it may not do is not
-/// offered to it.
+/// What the server offers to one client. An offer that does not hold for this client is left out.
 #[derive(Debug, Clone, Copy)]
 pub struct Offer<'a> {
-    /// The server's name.
     pub name: &'a str,
-    /// A name for people.
+    /// For people.
     pub title: Option<&'a str>,
-    /// The server's version.
     pub version: &'a str,
-    /// How models should use it.
+    /// For models: how to use the server.
     pub instructions: Option<&'a str>,
-    /// Whether it tells when its tools change.
+    /// Whether the server sends a notification when its tools change.
     pub tells_tool_changes: bool,
-    /// Whether this client can list its tasks: only one that can be told from others.
+    /// Only for a client that can be told from others.
     pub lists_tasks: bool,
 }
 
-/// The answer.
-pub fn answer(id: &RequestId, revision: Revision, offer: &Offer<'_>) -> String {
-    jsonrpc::response(id, 512 + offer.instructions.map_or(0, str::len), |out| {
+/// `to.revision` is the negotiated revision.
+pub fn answer(to: &ReplyTo<'_>, offer: &Offer<'_>) -> String {
+    let revision = to.revision;
+    jsonrpc::response(to.id, 512 + offer.instructions.map_or(0, str::len), |out| {
         out.push_str("{\"protocolVersion\":\"");
         out.push_str(revision.as_str());
         out.push_str("\",\"capabilities\":{\"logging\":{},\"tools\":{");

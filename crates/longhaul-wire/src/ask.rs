@@ -1,48 +1,44 @@
-//! Questions to the client, as requests of the server, and what comes back.
+//! Questions to the client of a session: requests of the server, and their responses.
 
 use std::borrow::Cow;
 
 use longhaul_task::{Json, QuestionKind, Task};
 use serde_json::value::RawValue;
 
-use super::related::write_meta;
-use super::requestor::RemoteTask;
-use super::{Peer, RELATED_TASK, Related};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::question::{self, WrongAnswer};
-use crate::{Capability, text};
+use crate::related::{self, Related, write_meta};
+use crate::remote_task::RemoteTask;
+use crate::{Capability, Generation, Peer, text};
 
-/// A question on its way to a client that can answer it.
+/// A question for a client that can answer it.
 #[derive(Debug, Clone, Copy)]
 pub struct Asking<'a> {
-    /// What it is called by: in its task, if it has one.
     pub key: &'a str,
-    /// What kind of thing is asked for.
     pub kind: QuestionKind,
-    /// The request's parameters, in no revision's form.
+    /// The parameters as the handler gave them; [`request`] adapts them to the client's revision.
     pub params: &'a Json,
     /// The task that asks.
     pub related: Option<Related<'a>>,
-    /// Asks the client to answer by way of a task of its own, kept for that many milliseconds. Only a client that
-    /// declared it is asked so.
+    /// Asks the client to answer with a task of its own, kept for that many milliseconds. Has no effect for a client
+    /// that did not declare such tasks.
     pub as_task_ms: Option<u64>,
 }
 
 impl<'a> Asking<'a> {
     /// An open question of a task.
-    pub fn of(task: &'a Task, question: &'a longhaul_task::Question) -> Self {
+    pub fn of(generation: Generation, task: &'a Task, question: &'a longhaul_task::Question) -> Self {
         Self {
             key: question.key.as_str(),
             kind: question.kind,
             params: &question.params,
-            related: Some(Related::to(task)),
+            related: Some(Related::to(generation, task)),
             as_task_ms: None,
         }
     }
 }
 
-/// The request, in the form of the client's revision. Whether it can answer at all was asked before
-/// ([`Peer::can_answer`]).
+/// The request in the form of the client's revision. The caller has checked [`Peer::can_answer`].
 pub fn request(id: &RequestId, asking: &Asking<'_>, peer: Peer) -> String {
     let mut members = String::with_capacity(asking.params.bytes() + 192);
     let given = text::raw(asking.params.as_str());
@@ -69,10 +65,10 @@ pub fn request(id: &RequestId, asking: &Asking<'_>, peer: Peer) -> String {
     jsonrpc::request(id, question::method(asking.kind), &params)
 }
 
-/// Whether a parameter goes to this client as it is.
+/// Whether a parameter is sent to this client as it is.
 fn belongs(name: &str, value: &RawValue, asking: &Asking<'_>, peer: Peer) -> bool {
     match (asking.kind, name) {
-        // These two are the protocol's, not the question's.
+        // The protocol's own members; a question cannot set them.
         (_, "task" | "_meta") => false,
         (QuestionKind::Elicitation, "mode") => peer.revision.has_url_elicitation(),
         (QuestionKind::Sampling, "includeContext") if peer.revision.has_sampling_tools() => {
@@ -82,7 +78,7 @@ fn belongs(name: &str, value: &RawValue, asking: &Asking<'_>, peer: Peer) -> boo
     }
 }
 
-/// The schema of a form with its `properties`, which a form that only wants a yes may lack, and clients insist on.
+/// The schema of a form with `properties`. A form that only asks for consent may lack them, and clients refuse it then.
 fn with_properties(schema: &RawValue) -> Cow<'_, str> {
     match schema.get().strip_prefix('{') {
         Some(inside) if text::member(schema, "properties").is_none() => {
@@ -93,7 +89,7 @@ fn with_properties(schema: &RawValue) -> Cow<'_, str> {
     }
 }
 
-/// The revision wants a name for every elicitation by URL. The same question, asked again, has the same one.
+/// An ID for an elicitation by URL, which the revision requires. A question that is asked again keeps its ID.
 fn elicitation_id(id: &RequestId, asking: &Asking<'_>) -> String {
     match asking.related {
         Some(related) => format!("{}/{}", related.task_id, asking.key),
@@ -101,41 +97,41 @@ fn elicitation_id(id: &RequestId, asking: &Asking<'_>) -> String {
     }
 }
 
-/// What a client sent back.
+/// The client's response to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
-    /// The answer, fit for its question. To decline and to cancel are answers, too.
+pub enum AskReply {
+    /// The answer fits its question. Declining and cancelling are answers, too.
     Answer(Json),
-    /// An answer that does not fit. It cannot be refused, so the question is to be asked again, as a new request.
+    /// The answer does not fit. A response cannot be refused, so the question has to be asked again as a new request.
     Unfit(WrongAnswer),
-    /// The client will answer by way of this task.
+    /// The client will answer with this task.
     Task(RemoteTask),
     /// The client refused to answer, or could not.
     Refused(RpcError),
 }
 
 /// Reads the response to a question, or to the `tasks/result` of the task that it became.
-pub fn reply(asking: &Asking<'_>, outcome: Result<&RawValue, RpcError>) -> Reply {
+pub fn reply(asking: &Asking<'_>, outcome: Result<&RawValue, RpcError>) -> AskReply {
     let result = match outcome {
         Ok(result) => result,
-        Err(error) => return Reply::Refused(error),
+        Err(error) => return AskReply::Refused(error),
     };
-    // A client may answer at once though it was asked to make a task, so what came is what decides.
+    // A client that was asked for a task may answer at once, so the response decides.
     if asking.as_task_ms.is_some()
         && let Some(task) = text::member(result, "task")
         && let Ok(task) = RemoteTask::parse(task)
     {
-        return Reply::Task(task);
+        return AskReply::Task(task);
     }
     match question::check_parts(Some(asking.key), asking.kind, asking.params, result) {
-        Ok(()) => Reply::Answer(neutral(result)),
-        Err(wrong) => Reply::Unfit(wrong),
+        Ok(()) => AskReply::Answer(neutral(result)),
+        Err(wrong) => AskReply::Unfit(wrong),
     }
 }
 
-/// The answer without the key that tied it to its task: that was for the way.
+/// The answer without its related-task key, which only served to match it with its task.
 fn neutral(result: &RawValue) -> Json {
-    if !result.get().contains(RELATED_TASK) {
+    if !related::keys().any(|key| result.get().contains(key)) {
         return Json::from_text(result.get());
     }
     let mut members = String::with_capacity(result.get().len());
@@ -147,4 +143,9 @@ fn neutral(result: &RawValue) -> Json {
         }
     });
     Json::from_text(format!("{{{}}}", members.strip_prefix(',').unwrap_or_default()))
+}
+
+/// `ping`, to the client.
+pub fn ping(id: &RequestId) -> String {
+    jsonrpc::request(id, "ping", "{}")
 }

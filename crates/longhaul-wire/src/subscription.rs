@@ -1,32 +1,29 @@
-//! `subscriptions/listen`: a stream of what the client asked to hear of.
+//! `subscriptions/listen`: a stream of the notifications that the client asked for, in the stateless era.
 //!
-//! The subscription is called by the ID of the request that opened it, and every message on it carries that ID.
+//! The ID of the request that opened the stream is the ID of the subscription, and every message on it carries that ID.
 
 use longhaul_task::TaskId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Capabilities, Capability, Params, ServerInfo, task};
-use crate::View;
 use crate::jsonrpc::{self, RequestId, RpcError};
-use crate::text;
+use crate::{Capabilities, Capability, ReplyTo, text};
 
-/// How many tasks one subscription may follow.
+/// Tasks in one subscription.
 pub const TASK_IDS_MAX: usize = 1_000;
 
-/// What a client wants to hear of; the other way round, what it will.
+/// The notifications that a client asks for; in the acknowledgement, those that it will get.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// The changes of these tasks; none when tasks were not mentioned at all. What cannot be an ID is left out, like
-    /// the IDs of other people's tasks.
+pub struct SubscriptionFilter {
+    /// `None` when the request does not mention tasks. Text that cannot be an ID is left out, like the IDs of other
+    /// owners' tasks.
     pub task_ids: Option<Vec<TaskId>>,
-    /// When the list of tools changes.
     pub tools_list_changed: bool,
 }
 
-impl Filter {
-    /// Reads the filter. Kinds that are not served here are left out, which the acknowledgement then shows.
-    pub fn parse(params: &Params<'_>, capabilities: Capabilities) -> Result<Self, RpcError> {
+impl SubscriptionFilter {
+    /// Reads the filter. Unknown kinds of notifications are left out, which the acknowledgement then shows.
+    pub(crate) fn parse(notifications: Option<&RawValue>, capabilities: Capabilities) -> Result<Self, RpcError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Members<'a> {
@@ -36,7 +33,7 @@ impl Filter {
             tools_list_changed: Option<bool>,
         }
         let wrong = |why: &str| RpcError::invalid_params(format!("`notifications` is not valid: {why}"));
-        let raw = params.notifications.ok_or_else(|| wrong("it is missing"))?;
+        let raw = notifications.ok_or_else(|| wrong("it is missing"))?;
         if !text::is_object(raw) {
             return Err(wrong("it must be an object"));
         }
@@ -57,10 +54,11 @@ impl Filter {
     }
 }
 
-/// The first message of the stream: what of the filter is honoured.
-pub fn acknowledged(id: &RequestId, honoured: &Filter) -> String {
+/// The first message of the stream: the part of the filter that is honoured.
+pub fn acknowledged(id: &RequestId, honoured: &SubscriptionFilter) -> String {
     jsonrpc::notification("notifications/subscriptions/acknowledged", 256, |out| {
-        write_subscription(out, id);
+        out.push('{');
+        write_id(out, id);
         out.push_str(",\"notifications\":{");
         if honoured.tools_list_changed {
             out.push_str("\"toolsListChanged\":true");
@@ -70,8 +68,8 @@ pub fn acknowledged(id: &RequestId, honoured: &Filter) -> String {
                 out.push(',');
             }
             out.push_str("\"taskIds\":[");
-            for (place, id) in ids.iter().enumerate() {
-                if place > 0 {
+            for (index, id) in ids.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 text::push_str(out, id.as_str());
@@ -82,40 +80,22 @@ pub fn acknowledged(id: &RequestId, honoured: &Filter) -> String {
     })
 }
 
-/// A task has changed: all of it, as `tasks/get` would have shown it.
-pub fn task_changed(id: &RequestId, view: &View<'_>) -> String {
-    jsonrpc::notification("notifications/tasks", 128 + task::room(view), |out| {
-        write_subscription(out, id);
-        out.push(',');
-        task::write_detailed(out, view);
-        out.push('}');
-    })
-}
-
-/// The list of tools has changed.
-pub fn tools_list_changed(id: &RequestId) -> String {
-    jsonrpc::notification("notifications/tools/list_changed", 128, |out| {
-        write_subscription(out, id);
-        out.push('}');
-    })
-}
-
 /// The last message of the stream, when the server ends it on purpose.
-pub fn closed(id: &RequestId, server: &ServerInfo) -> String {
-    jsonrpc::response(id, server.room() + 64, |out| {
+pub fn closed(to: &ReplyTo<'_>) -> String {
+    jsonrpc::response(to.id, to.server.room() + 64, |out| {
         out.push_str("{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":");
-        out.push_str(id.as_json());
-        if !server.member().is_empty() {
+        out.push_str(to.id.as_json());
+        if !to.server.member().is_empty() {
             out.push(',');
-            out.push_str(server.member());
+            out.push_str(to.server.member());
         }
         out.push_str("}}");
     })
 }
 
-/// Appends the beginning of the parameters, up to and with the subscription's name.
-fn write_subscription(out: &mut String, id: &RequestId) {
-    out.push_str("{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":");
+/// Appends the `_meta` member of a notification's parameters, which names the subscription.
+pub(crate) fn write_id(out: &mut String, id: &RequestId) {
+    out.push_str("\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":");
     out.push_str(id.as_json());
     out.push('}');
 }

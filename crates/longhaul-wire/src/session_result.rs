@@ -1,20 +1,19 @@
-//! A tool's result as a revision takes it. The answer to an ordinary call and the result of a task both come from
-//! here, so that they cannot differ.
+//! A tool's result in the form of a session's revision. The answer to an ordinary call and the result of a task are both
+//! written here, so that they cannot differ.
 
 use serde_json::value::RawValue;
 
-use super::related::write_meta;
-use super::{Related, Revision};
-use crate::text;
+use crate::related::{Related, write_meta};
+use crate::{Revision, text};
 
-/// What every stored result begins with that this program made.
+/// The start of every stored result that this program made.
 const USUAL_START: &str = "{\"content\":[";
 
-/// Appends a result body, with the related-task key when it is a task's.
-pub(super) fn write(out: &mut String, body: &str, revision: Revision, related: Option<Related<'_>>) {
+/// Appends a result body; `related` is its task, if it is the result of one.
+pub(crate) fn write(out: &mut String, body: &str, revision: Revision, related: Option<Related<'_>>) {
     let body = body.trim();
     if fits(body, revision) {
-        // The bytes that were stored are the bytes that are sent.
+        // The stored bytes are sent as they are.
         out.push_str(&body[..body.len() - 1]);
         write_meta(out, None, related);
         out.push('}');
@@ -24,7 +23,7 @@ pub(super) fn write(out: &mut String, body: &str, revision: Revision, related: O
         rewrite(out, object, revision, related);
         return;
     }
-    // Only an object can be a result. Whoever stored something else gets it as text, not lost.
+    // Only an object can be a result; anything else that was stored is sent as text.
     out.push_str(USUAL_START);
     push_text_block(out, body);
     out.push(']');
@@ -32,9 +31,9 @@ pub(super) fn write(out: &mut String, body: &str, revision: Revision, related: O
     out.push('}');
 }
 
-/// Whether a body can go out as it is: nothing in it that some revision takes differently, no `_meta` to join.
+/// Whether a body can be sent as it is: it has no member whose form depends on the revision, and no `_meta` to extend.
 fn fits(body: &str, revision: Revision) -> bool {
-    // A search for the words is many times faster than a walk through a large body. A name that hides behind an
+    // A search for the words is many times faster than a walk through a large body. A name that may be written with an
     // escape is left to the walk.
     body.starts_with(USUAL_START)
         && body.ends_with('}')
@@ -49,7 +48,7 @@ fn rewrite(out: &mut String, object: &RawValue, revision: Revision, related: Opt
     let blocks: Vec<&RawValue> = content.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     out.push_str(USUAL_START);
     match structured {
-        // What cannot be shown as structure is still shown.
+        // A value that the revision cannot have as structured content is sent as text instead.
         Some(value) if blocks.is_empty() && !shows_structured => push_text_block(out, value.get()),
         _ => push_blocks(out, &blocks, revision),
     }
@@ -64,13 +63,13 @@ fn rewrite(out: &mut String, object: &RawValue, revision: Revision, related: Opt
 }
 
 fn push_blocks(out: &mut String, blocks: &[&RawValue], revision: Revision) {
-    for (place, block) in blocks.iter().enumerate() {
-        if place > 0 {
+    for (index, block) in blocks.iter().enumerate() {
+        if index > 0 {
             out.push(',');
         }
         let of = |name| text::member(block, name).and_then(text::string);
         match (of("type").as_deref(), of("uri")) {
-            // A kind of block that came later, and that clients of its time refuse the whole result for.
+            // Clients of a revision without this kind of block refuse the whole result for it.
             (Some("resource_link"), Some(uri)) if !revision.has_structured_content() => push_text_block(out, &uri),
             _ => out.push_str(block.get()),
         }

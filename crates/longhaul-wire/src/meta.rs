@@ -1,45 +1,42 @@
+//! `_meta` of requests.
+
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Params;
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::{Capabilities, LogLevel, text};
 
-/// What a request says about itself and its client.
-#[derive(Debug, Clone)]
-pub struct Meta<'a> {
-    /// The protocol version it is made at. [`accept`](super::accept) has checked it.
-    pub protocol_version: Cow<'a, str>,
-    /// What the client can do.
-    pub capabilities: Capabilities,
-    /// Under what name it wants to hear of progress.
-    pub progress_token: Option<RequestId>,
-    /// From which severity on it wants to hear log messages; none, unless it says so.
-    pub log_level: Option<LogLevel>,
-    /// Who the client says it is: for display and logs, never for decisions.
-    pub client_info: Option<&'a RawValue>,
+/// The key by which a stateless request names its protocol version.
+pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+
+/// What a stateless request says about itself and its client.
+#[derive(Debug)]
+pub(crate) struct StatelessMeta<'a> {
+    /// Any text: the routing compares it with the header and with the revisions.
+    pub(crate) protocol_version: Cow<'a, str>,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) progress_token: Option<RequestId>,
+    pub(crate) log_level: Option<LogLevel>,
 }
 
-impl<'a> Meta<'a> {
-    /// Reads the metadata of a request. What is required and missing makes the whole request malformed.
-    pub fn parse(params: &Params<'a>) -> Result<Self, RpcError> {
+impl<'a> StatelessMeta<'a> {
+    /// A missing or wrong member makes the whole request malformed.
+    pub(crate) fn parse(meta: Option<&'a RawValue>) -> Result<Self, RpcError> {
         #[derive(Deserialize)]
         struct Members<'a> {
             #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
             protocol_version: Option<&'a RawValue>,
             #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow, default)]
             capabilities: Option<&'a RawValue>,
-            #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default)]
-            client_info: Option<&'a RawValue>,
             #[serde(rename = "io.modelcontextprotocol/logLevel", borrow, default)]
             log_level: Option<&'a RawValue>,
             #[serde(rename = "progressToken", borrow, default)]
             progress_token: Option<&'a RawValue>,
         }
         let wrong = |what: &str| RpcError::malformed_params(format!("`_meta` is not valid: {what}"));
-        let meta = params.meta.ok_or_else(|| wrong("it is missing; every request of this revision needs it"))?;
+        let meta = meta.ok_or_else(|| wrong("it is missing; every request of this revision needs it"))?;
         if !text::is_object(meta) {
             return Err(wrong("it must be an object"));
         }
@@ -55,9 +52,7 @@ impl<'a> Meta<'a> {
                 .ok_or_else(|| wrong("`io.modelcontextprotocol/clientCapabilities` must be an object"))?,
             progress_token: members
                 .progress_token
-                .map(|token| {
-                    RequestId::parse(token).ok_or_else(|| wrong("`progressToken` must be a string or integer"))
-                })
+                .map(|token| RequestId::parse(token).ok_or_else(|| wrong(WRONG_TOKEN)))
                 .transpose()?,
             log_level: members
                 .log_level
@@ -66,7 +61,21 @@ impl<'a> Meta<'a> {
                         .map_err(|_| wrong("`io.modelcontextprotocol/logLevel` must be one of the eight levels"))
                 })
                 .transpose()?,
-            client_info: members.client_info,
         })
     }
 }
+
+/// The progress token of a request in a session, where `_meta` and everything in it is optional.
+pub(crate) fn session_progress_token(meta: Option<&RawValue>) -> Result<Option<RequestId>, RpcError> {
+    let wrong = |what: &str| RpcError::invalid_params(format!("`_meta` is not valid: {what}"));
+    let Some(meta) = meta else {
+        return Ok(None);
+    };
+    if !text::is_object(meta) {
+        return Err(wrong("it must be an object"));
+    }
+    let token = text::member(meta, "progressToken").filter(|token| token.get() != "null");
+    token.map(|token| RequestId::parse(token).ok_or_else(|| wrong(WRONG_TOKEN))).transpose()
+}
+
+const WRONG_TOKEN: &str = "`progressToken` must be a string or integer";

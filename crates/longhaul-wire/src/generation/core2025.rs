@@ -1,0 +1,144 @@
+//! Tasks as a part of revision 2025-11-25: a call asks for a task with `params.task`, the result is fetched with
+//! `tasks/result`, and questions are requests of the server.
+
+use std::sync::Arc;
+
+use longhaul_task::{Outcome, Phase, Progress};
+use serde_json::value::RawValue;
+
+use super::TaskWire;
+use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::project::{self, Words};
+use crate::tool::{TaskSupport, ToolDeclaration};
+use crate::{CallTool, Generation, Peer, Related, ReplyTo, View, refusal, session_result, text};
+
+/// The key of a tool's sentence for the model in the answer to a creation.
+const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
+
+#[derive(Debug)]
+pub(super) struct Core2025;
+
+impl TaskWire for Core2025 {
+    fn label(&self) -> &'static str {
+        "core2025"
+    }
+
+    /// The client of a revision without tasks cannot know that a tool requires one, so it is not refused for that.
+    fn becomes_task(&self, call: &CallTool<'_>, tool: &ToolDeclaration, peer: Peer) -> Result<bool, RpcError> {
+        match (call.task.is_some(), tool.task_support()) {
+            (true, TaskSupport::Forbidden) => Err(refusal::task_forbidden(tool.name())),
+            (false, TaskSupport::Required) if peer.revision.has_tasks() => Err(refusal::task_required(tool.name())),
+            (asks, _) => Ok(asks),
+        }
+    }
+
+    fn created(&self, to: &ReplyTo<'_>, view: &View<'_>, immediate_response: Option<&str>) -> String {
+        jsonrpc::response(to.id, project::room(view) + 128 + immediate_response.map_or(0, str::len), |out| {
+            out.push_str("{\"task\":{");
+            // A new task is `working`, even if it ended before this answer was written: the first poll shows its end.
+            let message = view.message().filter(|_| !view.task.is_settled());
+            write_members(out, view, "working", message.map(|message| &**message));
+            out.push('}');
+            if let Some(sentence) = immediate_response {
+                out.push_str(",\"_meta\":{\"");
+                out.push_str(IMMEDIATE_RESPONSE);
+                out.push_str("\":");
+                text::push_str(out, sentence);
+                out.push('}');
+            }
+            out.push('}');
+        })
+    }
+
+    fn task(&self, to: &ReplyTo<'_>, view: &View<'_>) -> String {
+        jsonrpc::response(to.id, project::room(view), |out| write_task(out, view))
+    }
+
+    /// What the call would have been answered with, an error included, and the related-task key.
+    fn result(&self, to: &ReplyTo<'_>, view: &View<'_>) -> Option<String> {
+        Some(match view.task.phase.outcome()? {
+            Outcome::Answer { body, .. } => jsonrpc::response(to.id, body.bytes() + 128, |out| {
+                let related = Related::to(Generation::Core2025, view.task);
+                session_result::write(out, body.as_str(), to.revision, Some(related));
+            }),
+            Outcome::Refusal(fault) => jsonrpc::error(Some(to.id), &RpcError::from(fault)),
+            Outcome::Cancelled => jsonrpc::error(Some(to.id), &refusal::task_was_cancelled()),
+        })
+    }
+
+    fn page(&self, to: &ReplyTo<'_>, tasks: &[View<'_>], next_cursor: Option<&str>) -> String {
+        let room: usize = tasks.iter().map(project::room).sum();
+        jsonrpc::response(to.id, room + 64 + next_cursor.map_or(0, str::len), |out| {
+            out.push_str("{\"tasks\":[");
+            for (index, view) in tasks.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_task(out, view);
+            }
+            out.push(']');
+            if let Some(cursor) = next_cursor {
+                text::push_str_member(out, "nextCursor", cursor);
+            }
+            out.push('}');
+        })
+    }
+
+    fn cancelled(&self, to: &ReplyTo<'_>, view: &View<'_>) -> String {
+        self.task(to, view)
+    }
+
+    fn cancelled_too_late(&self, _: &ReplyTo<'_>, view: &View<'_>) -> Result<String, RpcError> {
+        Err(refusal::already_ended(status(&view.task.phase)))
+    }
+
+    /// There is no `tasks/update`: answers to questions are responses.
+    fn updated(&self, to: &ReplyTo<'_>) -> String {
+        jsonrpc::error(Some(to.id), &refusal::no_such_method("tasks/update"))
+    }
+
+    /// The whole task, as a poll would show it. It has the task's ID, so it needs no related-task key.
+    fn changed(&self, _: Option<&RequestId>, view: &View<'_>) -> String {
+        jsonrpc::notification("notifications/tasks/status", project::room(view), |out| write_task(out, view))
+    }
+
+    fn related_task_key(&self) -> Option<&'static str> {
+        Some("io.modelcontextprotocol/related-task")
+    }
+}
+
+fn status(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Queued { .. } | Phase::Running { .. } | Phase::Parked { .. } => "working",
+        Phase::Waiting { .. } => "input_required",
+        Phase::Settled { outcome: Outcome::Answer { is_error: false, .. }, .. } => "completed",
+        // A tool that reports an error has failed here, like an error of the protocol.
+        Phase::Settled { outcome: Outcome::Answer { is_error: true, .. } | Outcome::Refusal(_), .. } => "failed",
+        Phase::Settled { outcome: Outcome::Cancelled, .. } => "cancelled",
+    }
+}
+
+fn write_task(out: &mut String, view: &View<'_>) {
+    let error = tool_error(&view.task.phase);
+    let message = error.as_ref().or_else(|| view.message());
+    out.push('{');
+    write_members(out, view, status(&view.task.phase), message.map(|message| &**message));
+    out.push('}');
+}
+
+fn write_members(out: &mut String, view: &View<'_>, status: &str, message: Option<&str>) {
+    project::write(out, view, &Words { status, message, ttl: ("ttl", 0), poll_interval: "pollInterval" });
+}
+
+/// The text of a tool's error, shortened to a status message. Both published clients drop the result of a failed task
+/// and show only its status message.
+fn tool_error(phase: &Phase) -> Option<Arc<str>> {
+    let Some(Outcome::Answer { body, is_error: true }) = phase.outcome() else {
+        return None;
+    };
+    let content = text::member(text::raw(body.as_str())?, "content")?;
+    let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
+    let texts: Vec<_> =
+        blocks.into_iter().filter_map(|block| text::member(block, "text")).filter_map(text::string).collect();
+    (!texts.is_empty()).then(|| Progress::message(&texts.join("\n")))
+}

@@ -1,0 +1,160 @@
+use std::borrow::Cow;
+
+use longhaul_task::TaskId;
+use serde_json::value::RawValue;
+
+use crate::jsonrpc::{RequestId, RpcError};
+use crate::params::{Params, optional_string, required_string};
+use crate::subscription::SubscriptionFilter;
+use crate::{Generation, InputResponses, LogLevel, Peer, Revision, text};
+
+/// A request of a client whose parameters have been read. [`route`](crate::route()) makes it.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub id: RequestId,
+    pub generation: Generation,
+    /// The client: of the session, or as this request describes it.
+    pub peer: Peer,
+    /// Names the progress notifications of this request, until its answer or until the end of the task it becomes.
+    pub progress_token: Option<RequestId>,
+    /// The least severe log message that this request asks for (stateless requests only).
+    pub log_level: Option<LogLevel>,
+    pub operation: Operation<'a>,
+}
+
+/// The operations of all revisions except `initialize`, which opens a session.
+#[derive(Debug)]
+pub enum Operation<'a> {
+    Ping,
+    Discover,
+    ListTools { cursor: Option<Cow<'a, str>> },
+    CallTool(CallTool<'a>),
+    GetTask(TaskId),
+    TaskResult(TaskId),
+    ListTasks { cursor: Option<Cow<'a, str>> },
+    CancelTask(TaskId),
+    UpdateTask(UpdateTask<'a>),
+    Subscribe(SubscriptionFilter),
+    SetLogLevel(LogLevel),
+}
+
+impl Operation<'_> {
+    /// Every method of every revision, `initialize` included. Metrics use them as labels.
+    pub const METHODS: &'static [&'static str] = &[
+        "initialize",
+        "ping",
+        "server/discover",
+        "tools/list",
+        "tools/call",
+        "tasks/get",
+        "tasks/result",
+        "tasks/list",
+        "tasks/cancel",
+        "tasks/update",
+        "subscriptions/listen",
+        "logging/setLevel",
+    ];
+
+    pub const fn method(&self) -> &'static str {
+        match self {
+            Self::Ping => "ping",
+            Self::Discover => "server/discover",
+            Self::ListTools { .. } => "tools/list",
+            Self::CallTool(_) => "tools/call",
+            Self::GetTask(_) => "tasks/get",
+            Self::TaskResult(_) => "tasks/result",
+            Self::ListTasks { .. } => "tasks/list",
+            Self::CancelTask(_) => "tasks/cancel",
+            Self::UpdateTask(_) => "tasks/update",
+            Self::Subscribe(_) => "subscriptions/listen",
+            Self::SetLogLevel(_) => "logging/setLevel",
+        }
+    }
+}
+
+/// `tools/call`.
+#[derive(Debug)]
+pub struct CallTool<'a> {
+    pub name: Cow<'a, str>,
+    /// An object, `{}` when none was sent.
+    pub arguments: &'a RawValue,
+    /// Answers to the questions of an earlier round of the call.
+    pub input_responses: Option<InputResponses<'a>>,
+    /// The state that an earlier round gave to the client. The client can have made it up.
+    pub request_state: Option<Cow<'a, str>>,
+    /// How it asks for a task, in the generations whose requests do.
+    pub task: Option<TaskRequest>,
+}
+
+impl<'a> CallTool<'a> {
+    /// Reads a stateless call. The `task` of an older generation is ignored.
+    pub(crate) fn of_stateless(params: &Params<'a>) -> Result<Self, RpcError> {
+        Ok(Self {
+            name: required_string("name", params.name)?,
+            arguments: params.arguments()?,
+            input_responses: params.input_responses.map(InputResponses::parse).transpose()?,
+            request_state: optional_string("requestState", params.request_state)?,
+            task: None,
+        })
+    }
+
+    /// Reads a call in a session. `task` means nothing in revisions without tasks.
+    pub(crate) fn of_session(params: &Params<'a>, revision: Revision) -> Result<Self, RpcError> {
+        Ok(Self {
+            name: required_string("name", params.name)?,
+            arguments: params.arguments()?,
+            input_responses: None,
+            request_state: None,
+            task: params.task.filter(|_| revision.has_tasks()).map(TaskRequest::parse).transpose()?,
+        })
+    }
+}
+
+/// A call's request to run as a task.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskRequest {
+    pub ttl: Ttl,
+    /// The ID chosen by the requestor, in the generations that have it.
+    pub id: Option<TaskId>,
+}
+
+/// The retention that a requestor wishes for a task, counted from its creation. The receiver decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ttl {
+    #[default]
+    Usual,
+    Ms(u64),
+    /// `null`. The schema does not have it, but a published client sends it.
+    Unlimited,
+}
+
+impl TaskRequest {
+    fn parse(task: &RawValue) -> Result<Self, RpcError> {
+        if !text::is_object(task) {
+            return Err(RpcError::invalid_params("`task` must be an object"));
+        }
+        let ttl = match text::member(task, "ttl") {
+            None => Ttl::Usual,
+            Some(ttl) if ttl.get() == "null" => Ttl::Unlimited,
+            Some(ttl) => text::milliseconds(ttl)
+                .map(Ttl::Ms)
+                .ok_or_else(|| RpcError::invalid_params("`task.ttl` must be a number of milliseconds"))?,
+        };
+        Ok(Self { ttl, id: None })
+    }
+}
+
+/// `tasks/update`: answers to any part of a task's open questions.
+#[derive(Debug)]
+pub struct UpdateTask<'a> {
+    pub task_id: TaskId,
+    pub input_responses: InputResponses<'a>,
+}
+
+impl<'a> UpdateTask<'a> {
+    pub(crate) fn parse(params: &Params<'a>) -> Result<Self, RpcError> {
+        let responses =
+            params.input_responses.ok_or_else(|| RpcError::invalid_params("`inputResponses` is missing"))?;
+        Ok(Self { task_id: params.required_task_id()?, input_responses: InputResponses::parse(responses)? })
+    }
+}

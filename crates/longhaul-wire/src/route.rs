@@ -1,0 +1,171 @@
+//! Which revision and which generation a request speaks, and what it asks for.
+//!
+//! | request | generation |
+//! | --- | --- |
+//! | its version header or its `_meta` names a stateless revision | [`Generation::Ext2026`]; every older marker in it is ignored |
+//! | every other request, in a session | [`Generation::Core2025`] |
+//!
+//! `tools/call` in a session asks for a task with `params.task`, in the revision that has it.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::headers::{self, HeaderValue, Headers};
+use crate::jsonrpc::{self, Message, RpcError};
+use crate::meta::{StatelessMeta, VERSION_KEY, session_progress_token};
+use crate::params::{Params, required_string};
+use crate::request::{CallTool, Operation, Request, UpdateTask};
+use crate::subscription::SubscriptionFilter;
+use crate::{Capability, Generation, LogLevel, Peer, Revision, refusal, text};
+
+/// Whether a message belongs to the stateless era: its version header names a stateless revision, or it is a request
+/// whose `_meta` names a version, of whatever revision. Every other message is part of a session or opens one.
+///
+/// ```
+/// use longhaul_wire::{Headers, is_stateless};
+///
+/// let by_body = |params: &str| {
+///     is_stateless(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{params}}}"#).as_bytes(), None)
+/// };
+/// assert!(by_body(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#));
+/// assert!(!by_body(r#"{"_meta":{"progressToken":1}}"#));
+/// assert!(!by_body(r#"{"arguments":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#));
+///
+/// let headers: &[(&str, &str)] = &[("MCP-Protocol-Version", "2026-07-28")];
+/// assert!(is_stateless(b"", Some(&headers as &dyn Headers)));
+/// ```
+pub fn is_stateless(body: &[u8], headers: Option<&dyn Headers>) -> bool {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(rename = "_meta", borrow, default)]
+        meta: Option<&'a RawValue>,
+    }
+    let is_named =
+        |header| Revision::STATELESS.iter().any(|revision| header == HeaderValue::Once(revision.as_str().as_bytes()));
+    if headers.is_some_and(|headers| is_named(headers.value(headers::VERSION))) {
+        return true;
+    }
+    // A search is many times faster than a walk, and messages of sessions do not have the key.
+    if !std::str::from_utf8(body).is_ok_and(|text| text.contains(VERSION_KEY)) {
+        return false;
+    }
+    let Ok(Message::Request(request)) = jsonrpc::parse(body) else { return false };
+    let params = request.params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
+    params.and_then(|params| params.meta).is_some_and(|meta| text::member(meta, VERSION_KEY).is_some())
+}
+
+/// Where a request arrived.
+#[derive(Clone, Copy)]
+pub enum Context<'a> {
+    /// Outside of a session. `headers` are those of HTTP; other transports have none.
+    Stateless {
+        headers: Option<&'a dyn Headers>,
+    },
+    Session {
+        peer: Peer,
+    },
+}
+
+/// Reads a request and decides which generation it speaks.
+pub fn route<'a>(request: &jsonrpc::Request<'a>, context: &Context<'_>) -> Result<Request<'a>, RpcError> {
+    match *context {
+        Context::Stateless { headers } => route_stateless(request, headers),
+        Context::Session { peer } => route_in_session(request, peer),
+    }
+}
+
+/// The order of the checks is part of the protocol: header against body before the version, the method before the name
+/// that only some methods have, the capability before the task ID is looked at.
+fn route_stateless<'a>(request: &jsonrpc::Request<'a>, headers: Option<&dyn Headers>) -> Result<Request<'a>, RpcError> {
+    let params = Params::of_stateless(request.params)?;
+    let meta = StatelessMeta::parse(params.meta).map_err(|error| match &*request.method {
+        // The handshake of a session. Its clients show the error to people, so it says which version would work.
+        "initialize" => unsupported_version(&handshake_version(request)),
+        _ => error,
+    })?;
+    if let Some(headers) = headers {
+        headers::check_version(headers, &meta.protocol_version)?;
+    }
+    let revision = Revision::parse(&meta.protocol_version)
+        .filter(|revision| revision.is_stateless())
+        .ok_or_else(|| unsupported_version(&meta.protocol_version))?;
+    if let Some(headers) = headers {
+        headers::check_method(headers, &request.method)?;
+    }
+    let (name, needs_tasks) = match &*request.method {
+        "tools/call" => (params.name, false),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => (params.task_id, true),
+        "server/discover" | "tools/list" | "subscriptions/listen" => (None, false),
+        other => return Err(RpcError::method_not_found(other)),
+    };
+    if let Some(headers) = headers {
+        headers::check_name(headers, name)?;
+    }
+    if needs_tasks {
+        meta.capabilities.require(Capability::Tasks)?;
+    }
+    let operation = match &*request.method {
+        "tasks/get" => Operation::GetTask(params.required_task_id()?),
+        "tools/call" => Operation::CallTool(CallTool::of_stateless(&params)?),
+        "tasks/update" => Operation::UpdateTask(UpdateTask::parse(&params)?),
+        "tasks/cancel" => Operation::CancelTask(params.required_task_id()?),
+        "subscriptions/listen" => {
+            Operation::Subscribe(SubscriptionFilter::parse(params.notifications, meta.capabilities)?)
+        }
+        "tools/list" => Operation::ListTools { cursor: params.cursor()? },
+        _ => Operation::Discover,
+    };
+    Ok(Request {
+        id: request.id.clone(),
+        generation: Generation::Ext2026,
+        peer: Peer { revision, capabilities: meta.capabilities },
+        progress_token: meta.progress_token,
+        log_level: meta.log_level,
+        operation,
+    })
+}
+
+/// Requests about tasks are accepted at every revision of sessions, because generations without a revision of their own
+/// use the same methods. The lookup decides whether there is such a task.
+fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<Request<'a>, RpcError> {
+    let params = Params::of_session(request.params)?;
+    let operation = match &*request.method {
+        "ping" => Operation::Ping,
+        "tools/list" => Operation::ListTools { cursor: params.cursor()? },
+        "tools/call" => Operation::CallTool(CallTool::of_session(&params, peer.revision)?),
+        "tasks/get" => Operation::GetTask(params.required_task_id()?),
+        "tasks/result" => Operation::TaskResult(params.required_task_id()?),
+        "tasks/list" => Operation::ListTasks { cursor: params.cursor()? },
+        "tasks/cancel" => Operation::CancelTask(params.required_task_id()?),
+        "logging/setLevel" => Operation::SetLogLevel(log_level(&params)?),
+        "initialize" => return Err(refusal::already_initialized()),
+        other => return Err(refusal::no_such_method(other)),
+    };
+    Ok(Request {
+        id: request.id.clone(),
+        generation: Generation::Core2025,
+        peer,
+        progress_token: session_progress_token(params.meta)?,
+        log_level: None,
+        operation,
+    })
+}
+
+fn unsupported_version(requested: &str) -> RpcError {
+    RpcError::unsupported_version(&Revision::STATELESS.map(Revision::as_str), requested)
+}
+
+fn handshake_version<'a>(request: &jsonrpc::Request<'a>) -> Cow<'a, str> {
+    let version = request.params.and_then(|params| text::member(params, "protocolVersion"));
+    version.and_then(text::string).unwrap_or_default()
+}
+
+fn log_level(params: &Params<'_>) -> Result<LogLevel, RpcError> {
+    let name = required_string("level", params.level)?;
+    LogLevel::parse(&name).ok_or_else(|| {
+        let names = LogLevel::ALL.map(LogLevel::as_str).join(", ");
+        RpcError::invalid_params(format!("`level` must be one of {names}"))
+    })
+}
