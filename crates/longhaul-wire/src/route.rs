@@ -119,7 +119,7 @@ fn route_stateless<'a>(request: &jsonrpc::Request<'a>, headers: Option<&dyn Head
     };
     Ok(Request {
         id: request.id.clone(),
-        generation: Generation::Ext2026,
+        generation: generation_of(revision),
         peer: Peer { revision, capabilities: meta.capabilities },
         progress_token: meta.progress_token,
         log_level: meta.log_level,
@@ -145,12 +145,17 @@ fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<Re
     };
     Ok(Request {
         id: request.id.clone(),
-        generation: Generation::Core2025,
+        generation: generation_of(peer.revision),
         peer,
         progress_token: session_progress_token(params.meta)?,
         log_level: None,
         operation,
     })
+}
+
+/// The generation of a request that shows no marker of another one; also of a message that could not be read.
+pub fn generation_of(revision: Revision) -> Generation {
+    if revision.is_stateless() { Generation::Ext2026 } else { Generation::Core2025 }
 }
 
 fn unsupported_version(requested: &str) -> RpcError {

@@ -1,5 +1,4 @@
 //! Tasks in every phase, and the official schemas.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -12,7 +11,7 @@ use longhaul_task::{
     Event, Fault, Json, NodeId, Outcome, Owner, Place, Policy, QuestionKind, Retention, Surroundings, Task, TaskId,
     TaskKey, Timestamp, ToolRef,
 };
-use longhaul_wire::ext2026::ServerInfo;
+use longhaul_wire::ServerInfo;
 use longhaul_wire::jsonrpc::{self, Message, Request};
 use serde_json::Value;
 use serde_json::value::RawValue;

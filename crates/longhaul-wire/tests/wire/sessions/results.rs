@@ -1,21 +1,20 @@
 //! A tool's result, in the form that each revision takes.
 
-use longhaul_wire::View;
-use longhaul_wire::core2025::{RELATED_TASK, Revision, tasks_result, tools_call};
+use longhaul_wire::{Revision, View, tools_call};
 use serde_json::{Value, json};
 
+use super::{EVERY, LATEST, RELATED_TASK, TASKS, id, to};
 use crate::common::*;
-use crate::{EVERY, LATEST, id};
 
 fn called(body: &str, revision: Revision) -> Value {
-    value(&tools_call::complete(&id(), &json(body), revision))["result"].clone()
+    value(&tools_call::complete(&to(&id(), revision), &json(body)))["result"].clone()
 }
 
 #[test]
 fn a_usual_result_goes_out_as_the_bytes_that_were_stored() {
     let body = r#"{"content":[{"type":"text","text":"1 \"two\""}], "isError":false}"#;
     for revision in EVERY {
-        let message = tools_call::complete(&1.into(), &json(body), revision);
+        let message = tools_call::complete(&to(&1.into(), revision), &json(body));
         assert_eq!(message, format!(r#"{{"jsonrpc":"2.0","id":1,"result":{body}}}"#));
     }
 }
@@ -85,7 +84,7 @@ fn the_related_task_is_ours_and_not_an_upstreams() {
         r#"{"_meta":{"k":1},"content":[]}"#,
     ] {
         let task = completed(body, false);
-        let message = tasks_result::answer(&id(), &View::of(&task, CREATED), LATEST).unwrap();
+        let message = TASKS.result(&to(&id(), LATEST), &View::of(&task, CREATED)).unwrap();
         assert_eq!(message.matches("_meta").count(), 1);
         let expected = json!({ "k": 1, RELATED_TASK: { "taskId": task.key.id.as_str() } });
         assert_eq!(value(&message)["result"]["_meta"], expected);

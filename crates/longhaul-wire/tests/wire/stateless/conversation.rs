@@ -1,25 +1,30 @@
 //! The shapes of the specification's own examples, read and written.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
 use longhaul_task::transition::{self, Create, Spawn};
 use longhaul_task::{
     Event, Phase, Policy, Progress, QuestionKey, QuestionKind, Retention, Surroundings, TaskId, TaskKey, ToolRef,
 };
-use longhaul_wire::View;
-use longhaul_wire::ext2026::tasks_update::{self, Update};
-use longhaul_wire::ext2026::tools_call::{Call, InputRequest};
-use longhaul_wire::ext2026::{
-    Accepted, Capability, Method, ServerInfo, VERSION, accept, no_such_task, required_task_id, tasks_cancel, tasks_get,
-    tools_call,
-};
-use longhaul_wire::jsonrpc::{self, RequestId};
+use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
+use longhaul_wire::tools_call::{self, InputRequest};
+use longhaul_wire::{CallTool, Capability, Operation, ServerInfo, UpdateTask, View, refusal, update};
 
-fn accepted(message: &str) -> Accepted<'_> {
-    accept(&request(message), None, &[VERSION]).unwrap()
+use super::{TASKS, accepted, refused, routed, to};
+use crate::common::*;
+
+fn call(message: &str) -> CallTool<'_> {
+    match accepted(message).operation {
+        Operation::CallTool(call) => call,
+        other => panic!("no call: {other:?}"),
+    }
+}
+
+fn updating(message: &str) -> Result<UpdateTask<'_>, RpcError> {
+    match routed(message)?.operation {
+        Operation::UpdateTask(update) => Ok(update),
+        other => panic!("no update: {other:?}"),
+    }
 }
 
 fn id() -> RequestId {
@@ -27,7 +32,7 @@ fn id() -> RequestId {
 }
 
 fn polled(view: &View<'_>) -> String {
-    tasks_get::answer(&id(), view, &ServerInfo::hidden())
+    TASKS.task(&to(&id(), &ServerInfo::hidden()), view)
 }
 
 #[test]
@@ -37,19 +42,20 @@ fn a_call_is_read_with_its_arguments_untouched() {
         r#""name":"get_weather","arguments":{ "city": "New York", "n": 1.0 },"task":{"ttl":60000}"#,
         WITH_TASKS,
     );
-    let accepted = accepted(&message);
-    assert_eq!(accepted.method, Method::ToolsCall);
-    assert!(accepted.meta.capabilities.has(Capability::Tasks));
-    let call = Call::parse(&accepted.params).unwrap();
+    let request = accepted(&message);
+    assert_eq!(request.operation.method(), "tools/call");
+    assert!(request.peer.capabilities.has(Capability::Tasks));
+    let call = call(&message);
     assert_eq!(call.name, "get_weather");
     assert_eq!(call.arguments.get(), r#"{ "city": "New York", "n": 1.0 }"#);
     assert!(call.input_responses.is_none() && call.request_state.is_none());
+    assert!(call.task.is_none(), "the marker of an older generation is ignored");
 }
 
 #[test]
 fn a_call_without_arguments_has_none() {
     let message = modern("tools/call", r#""name":"hello_world""#, "{}");
-    assert_eq!(Call::parse(&accepted(&message).params).unwrap().arguments.get(), "{}");
+    assert_eq!(call(&message).arguments.get(), "{}");
 }
 
 #[test]
@@ -59,8 +65,7 @@ fn a_second_round_brings_answers_and_the_state_it_was_given() {
         r#""name":"x","inputResponses":{"login":{"action":"accept","content":{"name":"octocat"}},"odd":7},"requestState":"a\"b""#,
         "{}",
     );
-    let accepted = accepted(&message);
-    let call = Call::parse(&accepted.params).unwrap();
+    let call = call(&message);
     assert_eq!(call.request_state.unwrap(), "a\"b");
     let responses = call.input_responses.unwrap();
     assert_eq!(responses.get("odd").unwrap().get(), "7");
@@ -81,7 +86,7 @@ fn a_call_that_is_none_is_refused() {
         r#""name":"x","requestState":{}"#,
     ] {
         let message = modern("tools/call", params, "{}");
-        let error = Call::parse(&accepted(&message).params).unwrap_err();
+        let error = refused(&message);
         assert_eq!((error.code, error.http_status()), (-32602, 200), "{params}");
     }
 }
@@ -91,7 +96,7 @@ fn a_created_task_is_shown_flat() {
     let task = running();
     let view = View { poll_interval_ms: 5_000, ..View::of(&task, CREATED) };
     assert_eq!(
-        tools_call::created(&2.into(), &view, &ServerInfo::hidden()),
+        TASKS.created(&to(&2.into(), &ServerInfo::hidden()), &view, None),
         concat!(
             r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"786512e2-9e0d-44bd-8f29-789f320fe840","#,
             r#""status":"working","createdAt":"2025-11-25T10:30:00.000Z","lastUpdatedAt":"2025-11-25T10:50:00.000Z","#,
@@ -202,15 +207,14 @@ fn an_update_is_acknowledged_and_says_nothing_else() {
         r#""taskId":"t","inputResponses":{"name-1":{"action":"accept","content":{"name":"Luca"}}}"#,
         WITH_TASKS,
     );
-    let accepted = accepted(&message);
-    let update = Update::parse(&accepted.params).unwrap();
-    assert_eq!(update.task_id.as_str(), "t");
+    let updating = updating(&message).unwrap();
+    assert_eq!(updating.task_id.as_str(), "t");
     let task = waiting(QuestionKind::Elicitation, FORM);
     let Phase::Waiting { questions, .. } = &task.phase else { panic!() };
-    let (key, answer) = update.input_responses.iter().next().unwrap();
-    tasks_update::check(questions.find(&QuestionKey::from_text(key)).unwrap(), answer).unwrap();
+    let (key, answer) = updating.input_responses.iter().next().unwrap();
+    update::check(questions.find(&QuestionKey::from_text(key)).unwrap(), answer).unwrap();
     assert_eq!(
-        tasks_update::answer(&6.into(), &ServerInfo::hidden()),
+        TASKS.updated(&to(&6.into(), &ServerInfo::hidden())),
         r#"{"jsonrpc":"2.0","id":6,"result":{"resultType":"complete"}}"#
     );
 }
@@ -219,30 +223,27 @@ fn an_update_is_acknowledged_and_says_nothing_else() {
 fn an_answer_that_does_not_fit_refuses_the_update() {
     let task = waiting(QuestionKind::Elicitation, FORM);
     let question = task.phase.questions().unwrap().iter().next().unwrap();
-    let error = tasks_update::check(question, &raw(r#"{"action":"accept","content":{}}"#)).unwrap_err();
+    let error = update::check(question, &raw(r#"{"action":"accept","content":{}}"#)).unwrap_err();
     assert_eq!((error.code, error.http_status()), (-32602, 200));
     assert!(error.message.contains("name-1") && error.message.contains("required"), "{}", error.message);
 }
 
 #[test]
 fn a_task_id_that_is_missing_or_none_is_refused_before_anybody_looks() {
-    let error = |params| {
-        let message = modern("tasks/get", params, WITH_TASKS);
-        required_task_id(&accepted(&message).params).unwrap_err()
-    };
+    let error = |params| refused(&modern("tasks/get", params, WITH_TASKS));
     assert_eq!(error("").code, -32602);
     assert_eq!(error(r#""taskId":7"#).code, -32602);
     assert_eq!(error(r#""taskId":null"#).code, -32602);
-    assert_eq!(error(r#""taskId":"a\nb""#), no_such_task(), "what cannot be an ID is nobody's");
+    assert_eq!(error(r#""taskId":"a\nb""#), refusal::no_such_task(), "what cannot be an ID is nobody's");
     let message = modern("tasks/cancel", r#""taskId":"t""#, WITH_TASKS);
-    assert_eq!(tasks_cancel::task_id(&accepted(&message).params).unwrap().as_str(), "t");
+    assert!(matches!(accepted(&message).operation, Operation::CancelTask(id) if id.as_str() == "t"));
 }
 
 #[test]
 fn an_update_without_answers_is_refused_and_with_none_is_not() {
     let parse = |params: &str| {
         let message = modern("tasks/update", params, WITH_TASKS);
-        Update::parse(&accepted(&message).params).map(|update| update.input_responses.iter().count())
+        updating(&message).map(|update| update.input_responses.iter().count())
     };
     assert_eq!(parse(r#""taskId":"t""#).unwrap_err().code, -32602);
     assert_eq!(parse(r#""taskId":"t","inputResponses":[]"#).unwrap_err().code, -32602);
@@ -255,7 +256,7 @@ fn an_update_without_answers_is_refused_and_with_none_is_not() {
 #[test]
 fn a_call_may_ask_before_it_goes_on() {
     let requests = [InputRequest { key: "login".into(), kind: QuestionKind::Elicitation, params: json(FORM) }];
-    let message = tools_call::input_required(&1.into(), &requests, Some("sealed"), &ServerInfo::hidden());
+    let message = tools_call::input_required(&to(&1.into(), &ServerInfo::hidden()), &requests, Some("sealed"));
     assert_eq!(
         message,
         format!(

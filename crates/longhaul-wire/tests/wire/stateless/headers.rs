@@ -1,21 +1,21 @@
 //! HTTP headers must say what the body says.
 
-mod common;
-
-use common::*;
-use longhaul_wire::ext2026::{Method, VERSION, accept, check_mirrored, encode_value};
+use longhaul_wire::headers::{check_mirrored, encode_value};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::tool::ToolDeclaration;
+use longhaul_wire::{Context, route};
+
+use crate::common::*;
 
 /// Names and values.
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
-fn checked(message: &str, headers: Fields<'_>) -> Result<Method, RpcError> {
-    accept(&request(message), Some(&headers), &[VERSION]).map(|accepted| accepted.method)
+fn checked(message: &str, headers: Fields<'_>) -> Result<(), RpcError> {
+    route(&request(message), &Context::Stateless { headers: Some(&headers) }).map(drop)
 }
 
-fn code(result: Result<Method, RpcError>) -> (i64, u16) {
-    result.map_or_else(|error| (error.code, error.http_status()), |_| (0, 200))
+fn code(result: Result<(), RpcError>) -> (i64, u16) {
+    result.map_or_else(|error| (error.code, error.http_status()), |()| (0, 200))
 }
 
 const FINE: (i64, u16) = (0, 200);
@@ -49,7 +49,7 @@ fn a_call_needs_all_three_and_they_must_agree() {
 #[test]
 fn the_name_of_a_task_request_is_its_task() {
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        let message = modern(method, r#""taskId":"t-1""#, WITH_TASKS);
+        let message = modern(method, r#""taskId":"t-1","inputResponses":{}"#, WITH_TASKS);
         let named = |name| code(checked(&message, &[V, ("Mcp-Method", method), ("Mcp-Name", name)]));
         assert_eq!(named("t-1"), FINE);
         assert_eq!(named("t-2"), MISMATCH);
@@ -73,7 +73,11 @@ fn what_is_judged_first_is_part_of_the_protocol() {
     assert_eq!(code(checked(&unknown, &[V, method])), (-32601, 404), "the method before the name");
 
     let nameless = modern("tools/call", "", "{}");
-    assert_eq!(code(checked(&nameless, &[V, ("Mcp-Method", "tools/call")])), FINE, "left to the operation");
+    assert_eq!(code(checked(&nameless, &[V, ("Mcp-Method", "tools/call")])), (-32602, 200), "left to the operation");
+
+    let undeclared = modern("tasks/get", r#""taskId":7"#, "{}");
+    let method = ("Mcp-Method", "tasks/get");
+    assert_eq!(code(checked(&undeclared, &[V, method])), (-32021, 400), "the capability before the ID");
 }
 
 fn mirrored() -> ToolDeclaration {

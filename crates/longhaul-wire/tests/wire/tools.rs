@@ -1,9 +1,8 @@
 //! Tools are checked when they are declared, and calls when they come.
 
-mod common;
-
-use common::*;
 use longhaul_wire::tool::{TOOL_NAME_BYTES_MAX, TaskSupport, ToolDeclaration, ToolError};
+
+use crate::common::*;
 
 fn with_input(schema: &str) -> Result<ToolDeclaration, ToolError> {
     ToolDeclaration::draft("tool").input_schema(json(schema)).declare()

@@ -3,19 +3,13 @@
 
 use longhaul_task::transition::Cancel;
 use longhaul_task::{Event, Outcome, Phase, Surroundings, Task, TaskId, Timestamp};
-use longhaul_wire::core2025::requestor::RemoteTask;
-use longhaul_wire::core2025::tools_call::IMMEDIATE_RESPONSE;
-use longhaul_wire::core2025::{
-    Marker, Notice, Operation, Peer, RELATED_TASK, Status, Ttl, initialize, tasks_cancel, tasks_get, tasks_list,
-    tasks_result, tasks_status, tools_call,
-};
-use longhaul_wire::jsonrpc;
+use longhaul_wire::remote_task::{RemoteStatus, RemoteTask};
 use longhaul_wire::tool::{TaskSupport, ToolDeclaration};
-use longhaul_wire::{Capability, View, refusal};
+use longhaul_wire::{Capability, Notice, Operation, Peer, TaskRequest, Ttl, View, initialize, jsonrpc, refusal};
 use serde_json::{Value, json};
 
+use super::{Incoming, LATEST, RELATED_TASK, TASKS, asked, id, incoming, peer, to, told};
 use crate::common::*;
-use crate::{LATEST, asked, incoming, told};
 
 const TASK_ID: &str = "786512e2-9e0d-44bd-8f29-789f320fe840";
 
@@ -66,7 +60,7 @@ fn the_servers_capabilities() {
         tells_tool_changes: false,
         lists_tasks: true,
     };
-    let message = value(&initialize::answer(&1.into(), LATEST, &offer));
+    let message = value(&initialize::answer(&to(&1.into(), LATEST), &offer));
     let example = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
     assert_eq!(message["result"]["capabilities"]["tasks"], example);
 }
@@ -96,9 +90,9 @@ fn a_creation() {
     let request = asked(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_weather","arguments":{"city":"New York"},"task":{"ttl":60000}}}"#,
     );
-    let Operation::ToolsCall(call) = request.operation else { panic!() };
+    let Operation::CallTool(call) = request.operation else { panic!() };
     assert_eq!((&*call.name, call.arguments.get()), ("get_weather", r#"{"city":"New York"}"#));
-    assert_eq!(call.marker, Marker::Core2025 { ttl: Ttl::Ms(60_000) });
+    assert_eq!(call.task, Some(TaskRequest { ttl: Ttl::Ms(60_000), id: None }));
 
     let task = at_ten_forty(running(), Some("The operation is now in progress."));
     let example = json!({ "jsonrpc": "2.0", "id": 1, "result": { "task": {
@@ -110,11 +104,14 @@ fn a_creation() {
         "ttl": 60000,
         "pollInterval": 5000
     } } });
-    assert_same(&tools_call::created(&request.id, &seen(&task), None), &example);
+    assert_same(&TASKS.created(&to(&request.id, LATEST), &seen(&task), None), &example);
 
     let tool = ToolDeclaration::draft("get_weather").immediate_response("I have begun.").declare().unwrap();
-    let message = value(&tools_call::created(&request.id, &seen(&task), tool.immediate_response()));
-    assert_eq!(message["result"]["_meta"], json!({ IMMEDIATE_RESPONSE: "I have begun." }));
+    let message = value(&TASKS.created(&to(&request.id, LATEST), &seen(&task), tool.immediate_response()));
+    assert_eq!(
+        message["result"]["_meta"],
+        json!({ "io.modelcontextprotocol/model-immediate-response": "I have begun." })
+    );
 }
 
 #[test]
@@ -131,21 +128,21 @@ fn a_poll() {
         "ttl": 30000,
         "pollInterval": 5000
     } });
-    assert_same(&tasks_get::answer(&request, &seen(&task)), &example);
+    assert_same(&TASKS.task(&to(&request, LATEST), &seen(&task)), &example);
 }
 
 #[test]
 fn a_result() {
     let message = format!(r#"{{"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{{"taskId":"{TASK_ID}"}}}}"#);
     let request = asked(&message);
-    assert!(matches!(&request.operation, Operation::TasksResult(id) if id.as_str() == TASK_ID));
+    assert!(matches!(&request.operation, Operation::TaskResult(id) if id.as_str() == TASK_ID));
     let text = "Current weather in New York:\nTemperature: 72°F\nConditions: Partly cloudy";
     let mut body = json!({ "content": [{ "type": "text", "text": text }], "isError": false });
     let task = completed(&body.to_string(), false);
     body["_meta"] = json!({ RELATED_TASK: { "taskId": TASK_ID } });
     let example = json!({ "jsonrpc": "2.0", "id": 4, "result": body });
-    assert_same(&tasks_result::answer(&request.id, &seen(&task), LATEST).unwrap(), &example);
-    assert_eq!(tasks_result::answer(&request.id, &seen(&running()), LATEST), None, "it waits");
+    assert_same(&TASKS.result(&to(&request.id, LATEST), &seen(&task)).unwrap(), &example);
+    assert_eq!(TASKS.result(&to(&request.id, LATEST), &seen(&running())), None, "it waits");
 }
 
 #[test]
@@ -158,12 +155,12 @@ fn a_status_notification() {
         "ttl": 60000,
         "pollInterval": 5000
     } });
-    assert_same(&tasks_status::notification(&seen(&completed(r#"{"content":[]}"#, false))), &example);
+    assert_same(&TASKS.changed(None, &seen(&completed(r#"{"content":[]}"#, false))), &example);
 
     let Notice::TaskStatus(task) = told(&example.to_string()) else { panic!() };
     let expected = RemoteTask {
         id: TASK_ID.into(),
-        status: Status::Completed,
+        status: RemoteStatus::Completed,
         message: None,
         ttl_ms: Some(60_000),
         poll_interval_ms: Some(5_000),
@@ -175,7 +172,7 @@ fn a_status_notification() {
 fn a_list() {
     let request =
         asked(r#"{"jsonrpc":"2.0","id":5,"method":"tasks/list","params":{"cursor":"optional-cursor-value"}}"#);
-    let Operation::TasksList { cursor } = request.operation else { panic!() };
+    let Operation::ListTasks { cursor } = request.operation else { panic!() };
     assert_eq!(cursor.as_deref(), Some("optional-cursor-value"));
 
     let first = at_ten_forty(running(), None);
@@ -203,14 +200,14 @@ fn a_list() {
         ],
         "nextCursor": "next-page-cursor"
     } });
-    assert_same(&tasks_list::answer(&request.id, &page, Some("next-page-cursor")), &example);
+    assert_same(&TASKS.page(&to(&request.id, LATEST), &page, Some("next-page-cursor")), &example);
 }
 
 #[test]
 fn a_cancellation() {
     let message = format!(r#"{{"jsonrpc":"2.0","id":6,"method":"tasks/cancel","params":{{"taskId":"{TASK_ID}"}}}}"#);
     let request = asked(&message);
-    assert!(matches!(&request.operation, Operation::TasksCancel(id) if id.as_str() == TASK_ID));
+    assert!(matches!(&request.operation, Operation::CancelTask(id) if id.as_str() == TASK_ID));
     let reason = "The task was cancelled by request.";
     let cancel = Event::Cancel(Cancel { reason: Some(reason.into()) });
     let task =
@@ -225,7 +222,7 @@ fn a_cancellation() {
         "ttl": 30000,
         "pollInterval": 5000
     } });
-    assert_same(&tasks_cancel::answer(&request.id, &seen(&task)), &example);
+    assert_same(&TASKS.cancelled(&to(&request.id, LATEST), &seen(&task)), &example);
 }
 
 #[test]
@@ -234,8 +231,7 @@ fn task_parameters_and_the_related_task_key() {
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","task":{{"ttl":60000}},"_meta":{{"{RELATED_TASK}":{{"taskId":"{TASK_ID}"}}}}}}}}"#
     );
     let request = asked(&message);
-    assert_eq!(request.meta.related_task.unwrap().as_str(), TASK_ID);
-    assert!(matches!(request.operation, Operation::ToolsCall(call) if call.marker.asks_for_a_task()));
+    assert!(matches!(request.operation, Operation::CallTool(call) if call.task.is_some()));
 }
 
 #[test]
@@ -243,8 +239,8 @@ fn errors() {
     // The document's two rules for this case disagree about the code; the one with MUST in it is kept.
     let tool = ToolDeclaration::draft("render").task_support(TaskSupport::Required).declare().unwrap();
     let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"render"}}"#;
-    let Operation::ToolsCall(call) = asked(message).operation else { panic!() };
-    let error = call.becomes_a_task(&tool, LATEST).unwrap_err();
+    let Operation::CallTool(call) = asked(message).operation else { panic!() };
+    let error = TASKS.becomes_task(&call, &tool, peer(LATEST)).unwrap_err();
     assert_eq!(error.code, -32601);
     assert!(error.message.starts_with("Task augmentation required for tools/call requests"));
 
@@ -256,14 +252,20 @@ fn errors() {
     // A task that has expired is gone: the same answer. Read as an answer from the other side it is what it is.
     let expired =
         r#"{"jsonrpc":"2.0","id":71,"error":{"code":-32602,"message":"Failed to retrieve task: Task has expired"}}"#;
-    let longhaul_wire::core2025::Incoming::Response(response) = incoming(expired) else { panic!() };
+    let Incoming::Response(response) = incoming(expired) else { panic!() };
     assert_eq!(response.outcome.unwrap_err().code, -32602);
 
     let example = json!({ "jsonrpc": "2.0", "id": 74, "error": {
         "code": -32602, "message": "Cannot cancel task: already in terminal status 'completed'"
     } });
     let task = completed("{}", false);
-    assert_eq!(value(&jsonrpc::error(Some(&74.into()), &tasks_cancel::already_ended(&seen(&task)))), example);
+    assert_eq!(
+        value(&jsonrpc::error(
+            Some(&74.into()),
+            &TASKS.cancelled_too_late(&to(&id(), LATEST), &seen(&task)).unwrap_err()
+        )),
+        example
+    );
 }
 
 #[test]
@@ -281,5 +283,5 @@ fn a_task_that_failed() {
         "ttl": 30000,
         "statusMessage": "Tool execution failed: API rate limit exceeded"
     } });
-    assert_same(&tasks_get::answer(&4.into(), &View { poll_interval_ms: 0, ..seen(&task) }), &example);
+    assert_same(&TASKS.task(&to(&4.into(), LATEST), &View { poll_interval_ms: 0, ..seen(&task) }), &example);
 }

@@ -1,15 +1,14 @@
 //! Questions to the client, and what comes back: at once, or by way of a task of its own.
 
 use longhaul_task::{Json, QuestionKind};
-use longhaul_wire::core2025::question::{Asking, Reply, reply, request};
-use longhaul_wire::core2025::requestor::{self, REMOTE_ID_BYTES_MAX, RemoteTask};
-use longhaul_wire::core2025::{Peer, RELATED_TASK, Related, Revision, Status};
+use longhaul_wire::ask::{AskReply, Asking, reply, request};
 use longhaul_wire::jsonrpc::RpcError;
-use longhaul_wire::{Capabilities, Capability};
+use longhaul_wire::remote_task::{self, REMOTE_ID_BYTES_MAX, RemoteStatus, RemoteTask};
+use longhaul_wire::{Capabilities, Capability, Peer, Related, Revision};
 use serde_json::{Value, json};
 
+use super::{LATEST, RELATED_TASK, TASKS, id};
 use crate::common::*;
-use crate::{LATEST, id};
 
 const URL: &str = r#"{"mode":"url","message":"Go","url":"https://example.com/x"}"#;
 const SAMPLING: &str = r#"{"messages":[{"role":"user","content":{"type":"text","text":"?"}}],"maxTokens":9,"includeContext":"thisServer"}"#;
@@ -30,7 +29,7 @@ fn sent(asking: &Asking<'_>, peer: Peer) -> Value {
 fn a_question_of_a_task_names_its_task() {
     let task = waiting(QuestionKind::Elicitation, FORM);
     let question = task.phase.questions().unwrap().iter().next().unwrap();
-    let message = sent(&Asking::of(&task, question), peer(LATEST, &[]));
+    let message = sent(&Asking::of(TASKS, &task, question), peer(LATEST, &[]));
     let mut params = value(FORM);
     params["_meta"] = json!({ RELATED_TASK: { "taskId": task.key.id.as_str() } });
     assert_eq!(message, json!({ "jsonrpc": "2.0", "id": "a-1", "method": "elicitation/create", "params": params }));
@@ -78,7 +77,7 @@ fn modes_are_named_where_they_are_known() {
 fn an_elicitation_by_url_has_a_name_that_stays() {
     let params = json(URL);
     let task = running();
-    let asking = Asking { related: Some(Related::to(&task)), ..asking(QuestionKind::Elicitation, &params) };
+    let asking = Asking { related: Some(Related::to(TASKS, &task)), ..asking(QuestionKind::Elicitation, &params) };
     let first = sent(&asking, peer(LATEST, &[]));
     let again = value(&request(&9.into(), &asking, peer(LATEST, &[])));
     assert_eq!(first["params"]["elicitationId"], format!("{}/name-1", task.key.id));
@@ -125,7 +124,7 @@ fn an_answer_is_taken_without_the_key_that_brought_it() {
     let params = json(FORM);
     let asking = asking(QuestionKind::Elicitation, &params);
     let answered = |body: &str| match reply(&asking, Ok(&raw(body))) {
-        Reply::Answer(answer) => value(answer.as_str()),
+        AskReply::Answer(answer) => value(answer.as_str()),
         other => panic!("{other:?}"),
     };
     let content = json!({ "action": "accept", "content": { "name": "octocat" } });
@@ -146,13 +145,13 @@ fn an_answer_is_taken_without_the_key_that_brought_it() {
 fn what_is_no_answer_says_what_it_is() {
     let params = json(FORM);
     let asking = asking(QuestionKind::Elicitation, &params);
-    let Reply::Unfit(wrong) = reply(&asking, Ok(&raw(r#"{"action":"accept","content":{}}"#))) else { panic!() };
+    let AskReply::Unfit(wrong) = reply(&asking, Ok(&raw(r#"{"action":"accept","content":{}}"#))) else { panic!() };
     assert!(wrong.to_string().contains("name-1"));
     let refusal = RpcError::new(-1, "User rejected sampling request");
-    assert_eq!(reply(&asking, Err(refusal.clone())), Reply::Refused(refusal));
+    assert_eq!(reply(&asking, Err(refusal.clone())), AskReply::Refused(refusal));
 
     let created = r#"{"task":{"taskId":"r","status":"working","createdAt":"","lastUpdatedAt":"","ttl":null}}"#;
-    assert!(matches!(reply(&asking, Ok(&raw(created))), Reply::Unfit(_)), "nobody asked for a task");
+    assert!(matches!(reply(&asking, Ok(&raw(created))), AskReply::Unfit(_)), "nobody asked for a task");
 }
 
 #[test]
@@ -160,22 +159,29 @@ fn a_client_asked_for_a_task_may_make_one_or_answer_at_once() {
     let params = json(SAMPLING);
     let asking = Asking { as_task_ms: Some(1), ..asking(QuestionKind::Sampling, &params) };
     let created = r#"{"task":{"taskId":"request-789","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":3600000,"pollInterval":500}}"#;
-    let Reply::Task(task) = reply(&asking, Ok(&raw(created))) else { panic!() };
-    assert_eq!((&*task.id, task.status, task.poll_interval_ms), ("request-789", Status::Working, Some(500)));
+    let AskReply::Task(task) = reply(&asking, Ok(&raw(created))) else { panic!() };
+    assert_eq!((&*task.id, task.status, task.poll_interval_ms), ("request-789", RemoteStatus::Working, Some(500)));
     let at_once = r#"{"role":"assistant","model":"m","content":{"type":"text","text":"Paris"}}"#;
-    assert!(matches!(reply(&asking, Ok(&raw(at_once))), Reply::Answer(_)));
-    assert!(matches!(reply(&asking, Ok(&raw(r#"{"task":{}}"#))), Reply::Unfit(_)));
+    assert!(matches!(reply(&asking, Ok(&raw(at_once))), AskReply::Answer(_)));
+    assert!(matches!(reply(&asking, Ok(&raw(r#"{"task":{}}"#))), AskReply::Unfit(_)));
 }
 
 #[test]
 fn somebody_elses_task_is_read_leniently_and_within_limits() {
+    use RemoteStatus::{Cancelled, Completed, Failed, InputRequired, Working};
     let parse = |text: &str| RemoteTask::parse(&raw(text));
     let bare = parse(r#"{"taskId":"r","status":"failed","ttl":"soon","pollInterval":-1,"statusMessage":5}"#).unwrap();
     assert_eq!((bare.ttl_ms, bare.poll_interval_ms, bare.message), (None, None, None));
     assert!(bare.status.is_terminal());
-    for status in Status::ALL {
-        let task = parse(&format!(r#"{{"taskId":"r","status":"{}"}}"#, status.as_str())).unwrap();
-        assert_eq!(task.status, status);
+    for (name, status, is_terminal) in [
+        ("working", Working, false),
+        ("input_required", InputRequired, false),
+        ("completed", Completed, true),
+        ("failed", Failed, true),
+        ("cancelled", Cancelled, true),
+    ] {
+        let task = parse(&format!(r#"{{"taskId":"r","status":"{name}"}}"#)).unwrap();
+        assert_eq!((task.status, task.status.is_terminal()), (status, is_terminal));
     }
     for wrong in ["[]", "{}", r#"{"taskId":"","status":"working"}"#, r#"{"taskId":"r","status":"submitted"}"#] {
         assert!(parse(wrong).is_err(), "{wrong}");
@@ -188,7 +194,7 @@ fn somebody_elses_task_is_read_leniently_and_within_limits() {
 fn the_server_asks_about_the_clients_tasks() {
     let expected = |method: &str| json!({ "jsonrpc": "2.0", "id": "a-1", "method": method, "params": { "taskId": "their \"task\"" } });
     let name = "their \"task\"";
-    assert_eq!(value(&requestor::get(&id(), name)), expected("tasks/get"));
-    assert_eq!(value(&requestor::result(&id(), name)), expected("tasks/result"));
-    assert_eq!(value(&requestor::cancel(&id(), name)), expected("tasks/cancel"));
+    assert_eq!(value(&remote_task::get(&id(), name)), expected("tasks/get"));
+    assert_eq!(value(&remote_task::result(&id(), name)), expected("tasks/result"));
+    assert_eq!(value(&remote_task::cancel(&id(), name)), expected("tasks/cancel"));
 }

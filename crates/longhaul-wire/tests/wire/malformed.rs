@@ -1,9 +1,8 @@
 //! What is no message is refused with the right code, the right status, and the ID where it could be read.
 
-mod common;
-
-use common::*;
 use longhaul_wire::jsonrpc::{self, DEPTH_MAX, ID_BYTES_MAX, Message, RequestId};
+
+use crate::common::*;
 
 /// The message, the ID that comes back, the code, the HTTP status.
 const TABLE: &[(&str, Option<&str>, i64, u16)] = &[

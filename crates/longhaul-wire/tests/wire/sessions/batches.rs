@@ -1,15 +1,15 @@
 //! Batches, which one revision had.
 
-use longhaul_wire::core2025::{Incoming, Notice, Operation, Read, Revision, acknowledge, read};
 use longhaul_wire::jsonrpc::{self, BATCH_MAX, Rejected};
+use longhaul_wire::{Notice, Operation, Revision, acknowledge};
 
+use super::{Incoming, LATEST, read, sort, to};
 use crate::common::*;
 
 fn batch(messages: &str) -> Result<Vec<Result<Incoming<'_>, Rejected>>, Rejected> {
-    match read(messages.as_bytes(), Revision::V2025_03_26)? {
-        Read::Batch(messages) => Ok(messages),
-        Read::One(one) => panic!("no batch: {one:?}"),
-    }
+    assert!(Revision::V2025_03_26.has_batches() && jsonrpc::is_batch(messages.as_bytes()));
+    let messages = jsonrpc::parse_batch(messages.as_bytes())?;
+    Ok(messages.into_iter().map(|message| sort(message?, Revision::V2025_03_26)).collect())
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn each_message_of_a_batch_stands_for_itself() {
 #[test]
 fn answers_go_out_together_and_nothing_when_there_are_none() {
     assert_eq!(jsonrpc::batch(&[]), None);
-    let answers = [acknowledge(&1.into()), acknowledge(&2.into())];
+    let answers = [acknowledge(&to(&1.into(), LATEST)), acknowledge(&to(&2.into(), LATEST))];
     let message = jsonrpc::batch(&answers).unwrap();
     assert_eq!(message, r#"[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]"#);
     must_fit("mcp-2025-03-26.schema.json", "JSONRPCBatchResponse", &message, "");
@@ -62,6 +62,7 @@ fn what_is_no_batch_is_refused_as_a_whole() {
 #[test]
 fn other_revisions_take_no_batch() {
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
+        assert!(!revision.has_batches());
         let rejected = read(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, revision).unwrap_err();
         assert_eq!((rejected.id, rejected.error.code, rejected.error.http_status()), (None, -32600, 400));
     }

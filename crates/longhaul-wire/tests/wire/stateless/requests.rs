@@ -1,22 +1,12 @@
 //! What comes with every request: metadata, capabilities, methods, filters.
 
-mod common;
-
-use common::*;
 use longhaul_task::{QuestionKind, TaskId};
-use longhaul_wire::ext2026::subscriptions_listen::{Filter, TASK_IDS_MAX};
-use longhaul_wire::ext2026::{
-    Accepted, Cancelled, Capability, LogLevel, Method, ServerInfo, VERSION, accept, subscriptions_listen, tools_list,
-};
-use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
+use longhaul_wire::jsonrpc::{self, RequestId};
+use longhaul_wire::subscription::{self, SubscriptionFilter, TASK_IDS_MAX};
+use longhaul_wire::{Cancelled, Capability, LogLevel, Operation, Revision, ServerInfo};
 
-fn accepted(message: &str) -> Accepted<'_> {
-    accept(&request(message), None, &[VERSION]).unwrap()
-}
-
-fn refused(message: &str) -> RpcError {
-    accept(&request(message), None, &[VERSION]).unwrap_err()
-}
+use super::{accepted, refused, routed, to};
+use crate::common::*;
 
 #[test]
 fn a_request_without_its_metadata_is_malformed() {
@@ -51,12 +41,12 @@ fn metadata_is_read() {
         "io.modelcontextprotocol/clientCapabilities":{},
         "io.modelcontextprotocol/logLevel":"warning",
         "progressToken":"abc","other.example/key":[1]}}}"#;
-    let accepted = accepted(message);
-    assert_eq!(accepted.meta.progress_token, Some(RequestId::from_text("abc")));
-    assert_eq!(accepted.meta.log_level, Some(LogLevel::Warning));
+    let request = accepted(message);
+    assert_eq!(request.progress_token, Some(RequestId::from_text("abc")));
+    assert_eq!(request.log_level, Some(LogLevel::Warning));
     assert!(LogLevel::Debug < LogLevel::Warning && LogLevel::Warning < LogLevel::Emergency);
-    assert_eq!(accepted.meta.client_info.unwrap().get(), r#"{"name":"c","version":"1"}"#);
-    assert_eq!(tools_list::cursor(&accepted.params).unwrap().unwrap(), "c");
+    assert_eq!(request.peer.revision, Revision::V2026_07_28);
+    assert!(matches!(request.operation, Operation::ListTools { cursor: Some(cursor) } if cursor == "c"));
 }
 
 #[test]
@@ -77,7 +67,7 @@ fn capabilities_are_what_this_request_declares() {
     ];
     for (declared, expected) in table {
         let message = modern("tools/list", "", declared);
-        let has = accepted(&message).meta.capabilities;
+        let has = accepted(&message).peer.capabilities;
         for capability in all {
             assert_eq!(has.has(capability), expected.contains(&capability), "{declared} {capability:?}");
             assert_eq!(has.require(capability).is_ok(), has.has(capability));
@@ -125,20 +115,21 @@ fn methods_of_other_times_do_not_exist() {
         let error = refused(&modern(method, r#""taskId":"t""#, "{}"));
         assert_eq!((error.code, error.http_status()), (-32601, 404), "{method}");
     }
-    assert!(Method::ALL.into_iter().all(|method| Method::parse(method.as_str()) == Some(method)));
 }
 
 #[test]
 fn a_subscription_names_what_it_wants() {
     let filter = |notifications: &str, capabilities| {
         let message = modern("subscriptions/listen", &format!(r#""notifications":{notifications}"#), capabilities);
-        let accepted = accepted(&message);
-        Filter::parse(&accepted.params, accepted.meta.capabilities)
+        routed(&message).map(|request| match request.operation {
+            Operation::Subscribe(filter) => filter,
+            other => panic!("no subscription: {other:?}"),
+        })
     };
     let wanted = filter(r#"{"taskIds":["a","b","\n"],"toolsListChanged":true,"promptsListChanged":true}"#, WITH_TASKS);
     let ids = ["a", "b"].map(|id| TaskId::parse(id).unwrap()).to_vec();
-    assert_eq!(wanted.unwrap(), Filter { task_ids: Some(ids), tools_list_changed: true });
-    assert_eq!(filter(r#"{"promptsListChanged":true}"#, "{}").unwrap(), Filter::default());
+    assert_eq!(wanted.unwrap(), SubscriptionFilter { task_ids: Some(ids), tools_list_changed: true });
+    assert_eq!(filter(r#"{"promptsListChanged":true}"#, "{}").unwrap(), SubscriptionFilter::default());
     assert_eq!(filter(r#"{"taskIds":["a"]}"#, "{}").unwrap_err(), Capability::Tasks.missing());
     for wrong in ["null", "[]", r#"{"taskIds":"a"}"#, r#"{"taskIds":[1]}"#, r#"{"toolsListChanged":"yes"}"#] {
         assert_eq!(filter(wrong, WITH_TASKS).unwrap_err().code, -32602, "{wrong}");
@@ -150,13 +141,13 @@ fn a_subscription_names_what_it_wants() {
 
 #[test]
 fn every_message_of_a_subscription_carries_its_name() {
-    let honoured = Filter { task_ids: Some(vec![TaskId::parse("a").unwrap()]), tools_list_changed: false };
+    let honoured = SubscriptionFilter { task_ids: Some(vec![TaskId::parse("a").unwrap()]), tools_list_changed: false };
     assert_eq!(
-        subscriptions_listen::acknowledged(&1.into(), &honoured),
+        subscription::acknowledged(&1.into(), &honoured),
         r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"taskIds":["a"]}}}"#
     );
     assert_eq!(
-        subscriptions_listen::closed(&1.into(), &ServerInfo::hidden()),
+        subscription::closed(&to(&1.into(), &ServerInfo::hidden())),
         r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#
     );
 }

@@ -1,19 +1,20 @@
 //! What holds for every input.
 
-mod common;
-
-use common::*;
-use longhaul_wire::ext2026::{HeaderValue, Headers, ServerInfo, VERSION, accept, encode_value, tools_call};
-use longhaul_wire::jsonrpc::{self, Message, RequestId};
+use longhaul_wire::headers::encode_value;
+use longhaul_wire::jsonrpc::{self, Message, RequestId, RpcError};
+use longhaul_wire::{Context, HeaderValue, Headers, ServerInfo, route, tools_call};
 use proptest::prelude::*;
 use serde_json::Value;
+
+use super::to;
+use crate::common::*;
 
 struct Call<'a>(&'a str);
 
 impl Headers for Call<'_> {
     fn value(&self, name: &str) -> HeaderValue<'_> {
         match name {
-            "mcp-protocol-version" => HeaderValue::Once(VERSION.as_bytes()),
+            "mcp-protocol-version" => HeaderValue::Once(b"2026-07-28"),
             "mcp-method" => HeaderValue::Once(b"tools/call"),
             "mcp-name" => HeaderValue::Once(self.0.as_bytes()),
             _ => HeaderValue::Absent,
@@ -41,8 +42,11 @@ fn any_json() -> impl Strategy<Value = Value> {
 /// Reads a message as far as this crate reads any.
 fn read(bytes: &[u8]) {
     let Ok(Message::Request(request)) = jsonrpc::parse(bytes) else { return };
-    let Ok(accepted) = accept(&request, Some(&Call("x")), &[VERSION]) else { return };
-    let _ = tools_call::Call::parse(&accepted.params);
+    let _ = route(&request, &Context::Stateless { headers: Some(&Call("x")) });
+}
+
+fn called(message: &str, name: &str) -> Result<(), RpcError> {
+    route(&request(message), &Context::Stateless { headers: Some(&Call(name)) }).map(drop)
 }
 
 proptest! {
@@ -82,15 +86,15 @@ proptest! {
         let message = modern("tools/call", &format!(r#""name":{}"#, Value::from(name.as_str())), "{}");
         let sent = encode_value(&name);
         prop_assert!(sent.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte)));
-        prop_assert!(accept(&request(&message), Some(&Call(&sent)), &[VERSION]).is_ok());
+        prop_assert!(called(&message, &sent).is_ok());
         let another = format!("{name}{other}");
-        prop_assert!(accept(&request(&message), Some(&Call(&encode_value(&another))), &[VERSION]).is_err());
+        prop_assert!(called(&message, &encode_value(&another)).is_err());
     }
 
     #[test]
     fn a_result_keeps_everything_it_had(body in any_json(), hidden in any::<bool>()) {
         let server = if hidden { ServerInfo::hidden() } else { server() };
-        let message = tools_call::complete(&1.into(), &json(&body.to_string()), &server);
+        let message = tools_call::complete(&to(&1.into(), &server), &json(&body.to_string()));
         let result = value(&message)["result"].clone();
         prop_assert!(result.get("resultType").is_some());
         match body {

@@ -1,22 +1,19 @@
 //! What holds for every input.
 
 use longhaul_task::QuestionKind;
-use longhaul_wire::core2025::initialize::Initialize;
-use longhaul_wire::core2025::question::{Asking, Reply, reply, request};
-use longhaul_wire::core2025::requestor::RemoteTask;
-use longhaul_wire::core2025::{
-    Incoming, Notice, Peer, RELATED_TASK, Read, Related, Revision, Status, read, tasks_result, tasks_status, tools_call,
-};
+use longhaul_wire::ask::{AskReply, Asking, reply, request};
+use longhaul_wire::initialize::Initialize;
 use longhaul_wire::jsonrpc::{self, Message};
-use longhaul_wire::{Cancelled, Capabilities, Capability, View};
+use longhaul_wire::remote_task::{RemoteStatus, RemoteTask};
+use longhaul_wire::{Cancelled, Capabilities, Capability, Notice, Peer, Related, Revision, View, tools_call};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use super::{EVERY, RELATED_TASK, TASKS, read, sort, to, told};
 use crate::common::*;
-use crate::{LATEST, told};
 
 fn any_revision() -> impl Strategy<Value = Revision> {
-    prop::sample::select(Revision::ALL.to_vec())
+    prop::sample::select(EVERY.to_vec())
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -55,8 +52,11 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 /// Reads bytes in every way that this era reads any.
 fn read_all(bytes: &[u8]) {
-    for revision in Revision::ALL {
+    for revision in EVERY {
         let _ = read(bytes, revision);
+        for message in jsonrpc::parse_batch(bytes).into_iter().flatten().flatten() {
+            let _ = sort(message, revision);
+        }
     }
     match jsonrpc::parse(bytes) {
         Ok(Message::Request(request)) => drop(Initialize::parse(request.params)),
@@ -110,7 +110,7 @@ proptest! {
 
     #[test]
     fn a_result_is_an_object_with_content_and_keeps_what_it_may(body in any_json(), revision in any_revision()) {
-        let message = tools_call::complete(&1.into(), &json(&body.to_string()), revision);
+        let message = tools_call::complete(&to(&1.into(), revision), &json(&body.to_string()));
         let result = value(&message)["result"].clone();
         prop_assert!(result["content"].is_array());
         prop_assert!(result.get("resultType").is_none());
@@ -126,10 +126,10 @@ proptest! {
 
     #[test]
     fn a_task_returns_what_the_call_would_have_and_its_own_name(body in any_json(), revision in any_revision()) {
-        let called = value(&tools_call::complete(&1.into(), &json(&body.to_string()), revision))["result"].clone();
+        let called = value(&tools_call::complete(&to(&1.into(), revision), &json(&body.to_string())))["result"].clone();
         let task = completed(&body.to_string(), false);
         let view = View::of(&task, CREATED);
-        let mut result = value(&tasks_result::answer(&1.into(), &view, revision).unwrap())["result"].clone();
+        let mut result = value(&TASKS.result(&to(&1.into(), revision), &view).unwrap())["result"].clone();
         prop_assert_eq!(&result["_meta"][RELATED_TASK]["taskId"], task.key.id.as_str());
         result["_meta"].as_object_mut().unwrap().remove(RELATED_TASK);
         let mut expected = called;
@@ -152,7 +152,7 @@ proptest! {
     ) {
         let params = json(&params.to_string());
         let task = running();
-        let related = Some(Related::to(&task));
+        let related = Some(Related::to(TASKS, &task));
         let peer = Peer::new(revision, Capabilities::from_bits(bits));
         let message = request(&7.into(), &Asking { key: "k", kind, params: &params, related, as_task_ms }, peer);
         let Ok(Message::Request(sent)) = jsonrpc::parse(message.as_bytes()) else { panic!("{message}") };
@@ -169,7 +169,7 @@ proptest! {
         let mut answer = serde_json::json!({ "roots": [] });
         answer["extra"] = body.clone();
         answer["_meta"] = serde_json::json!({ RELATED_TASK: { "taskId": "t" }, "k": body });
-        let Reply::Answer(neutral) = reply(&asking, Ok(&raw(&answer.to_string()))) else { panic!() };
+        let AskReply::Answer(neutral) = reply(&asking, Ok(&raw(&answer.to_string()))) else { panic!() };
         answer["_meta"].as_object_mut().unwrap().remove(RELATED_TASK);
         prop_assert_eq!(value(neutral.as_str()), answer);
     }
@@ -178,11 +178,11 @@ proptest! {
     fn a_status_told_is_a_status_read(message in proptest::option::of("(?s).{0,32}"), poll in 1_u64..1 << 50) {
         let mut task = running();
         task.message = message.map(Into::into);
-        let text = tasks_status::notification(&View { poll_interval_ms: poll, ..View::of(&task, CREATED) });
+        let text = TASKS.changed(None, &View { poll_interval_ms: poll, ..View::of(&task, CREATED) });
         let Notice::TaskStatus(read) = told(&text) else { panic!("{text}") };
         let expected = RemoteTask {
             id: task.key.id.as_str().into(),
-            status: Status::Working,
+            status: RemoteStatus::Working,
             message: task.message.as_deref().map(Into::into),
             ttl_ms: task.ttl_ms(CREATED),
             poll_interval_ms: Some(poll),
@@ -194,7 +194,7 @@ proptest! {
     fn a_request_given_up_is_the_request_meant(text in "(?s).{0,32}", reason in proptest::option::of("(?s).{0,32}")) {
         let sent = Cancelled { request_id: jsonrpc::RequestId::from_text(&text), reason };
         let message = sent.notification();
-        let Ok(Read::One(Incoming::Notice(Notice::Cancelled(read)))) = read(message.as_bytes(), LATEST) else { panic!() };
+        let Notice::Cancelled(read) = told(&message) else { panic!() };
         prop_assert_eq!(read, sent);
     }
 

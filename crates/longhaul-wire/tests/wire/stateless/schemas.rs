@@ -1,22 +1,20 @@
 //! Everything that this crate writes fits the official schemas.
 
-mod common;
-
-use common::*;
 use longhaul_task::{LogLine, Progress, QuestionKind, TaskId};
 use longhaul_wire::content::{Content, ToolResult};
-use longhaul_wire::ext2026::subscriptions_listen::Filter;
-use longhaul_wire::ext2026::tools_call::InputRequest;
-use longhaul_wire::ext2026::{
-    Cache, Capability, LogLevel, acknowledge, discover, logging, progress, subscriptions_listen, tasks_get, tools_call,
-    tools_list,
-};
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
+use longhaul_wire::subscription::{self, SubscriptionFilter};
 use longhaul_wire::tool::{Annotations, ToolDeclaration};
-use longhaul_wire::{View, ext2026};
+use longhaul_wire::tools_call::{self, InputRequest};
+use longhaul_wire::{
+    Cache, Capability, LogLevel, Revision, View, acknowledge, discover, logging, progress, tools_list,
+};
+
+use super::{TASKS, to};
+use crate::common::*;
 
 const CORE: &str = "mcp-2026-07-28.schema.json";
-const TASKS: &str = "ext-tasks-2026-07-28.schema.json";
+const EXTENSION: &str = "ext-tasks-2026-07-28.schema.json";
 
 fn id() -> RequestId {
     RequestId::from_text("a-1")
@@ -27,12 +25,12 @@ const CACHE: Cache = Cache { ttl_ms: 300_000, is_public: true };
 #[test]
 fn discovery_fits() {
     let discovered = discover::Discovered {
-        versions: &[ext2026::VERSION],
+        versions: &[Revision::V2026_07_28.as_str()],
         tells_tool_changes: true,
         instructions: Some("Say \"please\"."),
         cache: CACHE,
     };
-    let message = discover::answer(&id(), &discovered, &server());
+    let message = discover::answer(&to(&id(), &server()), &discovered);
     must_fit(CORE, "DiscoverResultResponse", &message, "");
     let capabilities = &value(&message)["result"]["capabilities"];
     assert_eq!(
@@ -54,7 +52,7 @@ fn the_list_of_tools_fits() {
     let bare = ToolDeclaration::draft("bare").declare().unwrap();
     let tools = [&full, &bare];
     let mut page = tools_list::Page { tools: &tools, next_cursor: Some("2"), cache: CACHE, may_get_tickets: false };
-    let message = tools_list::answer(&id(), &page, &server());
+    let message = tools_list::answer(&to(&id(), &server()), &page);
     must_fit(CORE, "ListToolsResultResponse", &message, "");
     assert!(!message.contains('\n'));
     assert!(message.find("\"z\"").unwrap() < message.find("\"a\"").unwrap(), "an author's order is kept");
@@ -62,7 +60,7 @@ fn the_list_of_tools_fits() {
 
     page.may_get_tickets = true;
     page.next_cursor = None;
-    let message = tools_list::answer(&id(), &page, &server());
+    let message = tools_list::answer(&to(&id(), &server()), &page);
     must_fit(CORE, "ListToolsResultResponse", &message, "");
     assert!(!message.contains("outputSchema"), "a ticket would break it");
 }
@@ -80,8 +78,8 @@ fn the_answers_to_a_call_fit() {
         .with_structured(json(r#"{"a":[1]}"#))
         .failed()
         .into_json();
-    must_fit(CORE, "CallToolResultResponse", &tools_call::complete(&id(), &body, &server()), "");
-    must_fit(CORE, "CallToolResult", &tools_call::complete(&id(), &body, &server()), "/result");
+    must_fit(CORE, "CallToolResultResponse", &tools_call::complete(&to(&id(), &server()), &body), "");
+    must_fit(CORE, "CallToolResult", &tools_call::complete(&to(&id(), &server()), &body), "/result");
 
     let sampling = r#"{"messages":[{"role":"user","content":{"type":"text","text":"?"}}],"maxTokens":9}"#;
     let url = r#"{"mode":"url","message":"Go","url":"https://example.com/x"}"#;
@@ -92,13 +90,13 @@ fn the_answers_to_a_call_fit() {
         InputRequest { key: "d".into(), kind: QuestionKind::Roots, params: json("{}") },
     ];
     for (requests, state) in [(&requests[..], Some("sealed")), (&requests[..], None), (&[], Some("sealed"))] {
-        let message = tools_call::input_required(&id(), requests, state, &server());
+        let message = tools_call::input_required(&to(&id(), &server()), requests, state);
         must_fit(CORE, "InputRequiredResult", &message, "/result");
     }
 
     for task in [queued(), running(), waiting(QuestionKind::Elicitation, FORM), completed("{}", false), failed()] {
-        let message = tools_call::created(&id(), &View::of(&task, CREATED), &server());
-        must_fit(TASKS, "CreateTaskResult", &message, "/result");
+        let message = TASKS.created(&to(&id(), &server()), &View::of(&task, CREATED), None);
+        must_fit(EXTENSION, "CreateTaskResult", &message, "/result");
         let result = &value(&message)["result"];
         for payload in ["result", "error", "inputRequests"] {
             assert!(result.get(payload).is_none(), "{payload} does not belong in a creation");
@@ -123,13 +121,13 @@ fn a_task_fits_in_every_phase_polled_and_pushed() {
     for (definition, task) in &phases {
         let view =
             View { task, progress: Some(&said), children: &children, now: CREATED.plus_ms(1), poll_interval_ms: 5_000 };
-        let polled = tasks_get::answer(&id(), &view, &server());
-        must_fit(TASKS, "GetTaskResult", &polled, "/result");
-        must_fit(TASKS, definition, &polled, "/result");
+        let polled = TASKS.task(&to(&id(), &server()), &view);
+        must_fit(EXTENSION, "GetTaskResult", &polled, "/result");
+        must_fit(EXTENSION, definition, &polled, "/result");
         must_fit(CORE, "JSONRPCResultResponse", &polled, "");
-        let pushed = subscriptions_listen::task_changed(&id(), &view);
-        must_fit(TASKS, "TaskStatusNotification", &pushed, "");
-        must_fit(TASKS, definition, &pushed, "/params");
+        let pushed = TASKS.changed(Some(&id()), &view);
+        must_fit(EXTENSION, "TaskStatusNotification", &pushed, "");
+        must_fit(EXTENSION, definition, &pushed, "/params");
 
         let (mut polled, mut pushed) = (value(&polled)["result"].clone(), value(&pushed)["params"].clone());
         assert_eq!(pushed["_meta"], value(r#"{"io.modelcontextprotocol/subscriptionId":"a-1"}"#));
@@ -142,28 +140,28 @@ fn a_task_fits_in_every_phase_polled_and_pushed() {
 
 #[test]
 fn acknowledgements_and_streams_fit() {
-    let ack = acknowledge(&id(), &server());
-    must_fit(TASKS, "UpdateTaskResult", &ack, "/result");
-    must_fit(TASKS, "CancelTaskResult", &ack, "/result");
+    let ack = acknowledge(&to(&id(), &server()));
+    must_fit(EXTENSION, "UpdateTaskResult", &ack, "/result");
+    must_fit(EXTENSION, "CancelTaskResult", &ack, "/result");
 
-    let nothing = Filter::default();
-    let everything = Filter { task_ids: Some(vec![TaskId::parse("t").unwrap()]), tools_list_changed: true };
+    let nothing = SubscriptionFilter::default();
+    let everything = SubscriptionFilter { task_ids: Some(vec![TaskId::parse("t").unwrap()]), tools_list_changed: true };
     for filter in [&nothing, &everything] {
-        let message = subscriptions_listen::acknowledged(&3.into(), filter);
+        let message = subscription::acknowledged(&3.into(), filter);
         must_fit(CORE, "SubscriptionsAcknowledgedNotification", &message, "");
-        must_fit(TASKS, "TaskSubscriptionAcknowledgedNotifications", &message, "/params/notifications");
+        must_fit(EXTENSION, "TaskSubscriptionAcknowledgedNotifications", &message, "/params/notifications");
     }
-    must_fit(CORE, "ToolListChangedNotification", &subscriptions_listen::tools_list_changed(&3.into()), "");
-    let closed = subscriptions_listen::closed(&3.into(), &server());
+    must_fit(CORE, "ToolListChangedNotification", &tools_list::changed(Some(&3.into())), "");
+    let closed = subscription::closed(&to(&3.into(), &server()));
     must_fit(CORE, "SubscriptionsListenResultResponse", &closed, "");
 
     for (done, total) in [(0.5, Some(1.0)), (3.0, None), (f64::NAN, Some(f64::INFINITY)), (1e300, None)] {
         let said = Progress { done, total, message: Some("…".into()), at: CREATED };
-        must_fit(CORE, "ProgressNotification", &progress::notification(&id(), &said), "");
+        must_fit(CORE, "ProgressNotification", &progress::notification(&id(), &said, None), "");
     }
     for (logger, data) in [(None, "\"line\""), (Some("database \"a\""), r#"{"error":[1]}"#), (None, "null")] {
         let line = LogLine::new(LogLevel::Warning, logger, json(data));
-        let message = logging::notification(&line);
+        let message = logging::notification(&line, None);
         must_fit(CORE, "LoggingMessageNotification", &message, "");
         must_fit(CORE, "ServerNotification", &message, "");
     }

@@ -6,24 +6,20 @@ use longhaul_task::transition::{self, Create, Spawn};
 use longhaul_task::{
     Event, MESSAGE_BYTES_MAX, Policy, Progress, QuestionKind, Retention, Surroundings, Task, TaskId, TaskKey, ToolRef,
 };
-use longhaul_wire::View;
-use longhaul_wire::core2025::{
-    ORIGIN, RELATED_TASK, Related, progress, tasks_cancel, tasks_get, tasks_list, tasks_result, tasks_status,
-    tools_call,
-};
+use longhaul_wire::{Related, View, progress, tools_call};
 use serde_json::{Value, json};
 
+use super::{LATEST, RELATED_TASK, TASKS, id, to};
 use crate::common::*;
-use crate::{LATEST, id};
 
 const TOOL_ERROR: &str = r#"{"content":[{"type":"text","text":"No such city."},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"Try another."}],"isError":true}"#;
 
 fn got(task: &Task) -> Value {
-    value(&tasks_get::answer(&id(), &View::of(task, CREATED)))["result"].clone()
+    value(&TASKS.task(&to(&id(), LATEST), &View::of(task, CREATED)))["result"].clone()
 }
 
 fn result(task: &Task) -> Value {
-    value(&tasks_result::answer(&id(), &View::of(task, CREATED), LATEST).unwrap())
+    value(&TASKS.result(&to(&id(), LATEST), &View::of(task, CREATED)).unwrap())
 }
 
 /// A child of a running task, and the parent after it.
@@ -32,7 +28,7 @@ fn family() -> (Task, Task) {
     let child = Create {
         key: TaskKey { owner: parent.key.owner.clone(), id: TaskId::parse("child").unwrap() },
         tool: ToolRef::new("slow_compute", "1"),
-        origin: ORIGIN.into(),
+        origin: TASKS.label().into(),
         policy: Policy::default(),
         retention: Retention::Unlimited,
         fences_from: 0,
@@ -62,15 +58,15 @@ fn every_phase_has_its_status() {
             ["result", "error", "inputRequests", "_meta", "resultType"].iter().all(|name| shown.get(name).is_none())
         );
         let view = View::of(task, CREATED);
-        assert_eq!(value(&tasks_status::notification(&view))["params"], shown, "a push shows what a poll shows");
-        assert_eq!(value(&tasks_list::answer(&id(), &[view], None))["result"], json!({ "tasks": [shown] }));
+        assert_eq!(value(&TASKS.changed(None, &view))["params"], shown, "a push shows what a poll shows");
+        assert_eq!(value(&TASKS.page(&to(&id(), LATEST), &[view], None))["result"], json!({ "tasks": [shown] }));
     }
 }
 
 #[test]
 fn a_task_begins_as_working_whatever_has_become_of_it() {
     for task in [queued(), running(), completed(TOOL_ERROR, true), failed(), cancelled()] {
-        let task = &value(&tools_call::created(&id(), &View::of(&task, CREATED), None))["result"]["task"];
+        let task = &value(&TASKS.created(&to(&id(), LATEST), &View::of(&task, CREATED), None))["result"]["task"];
         assert_eq!(task["status"], "working");
         assert!(task.get("statusMessage").is_none(), "nothing of the end is told yet");
     }
@@ -110,7 +106,7 @@ fn a_result_is_what_the_call_would_have_returned() {
     let body = r#"{"content":[{"type":"text","text":"Hello"}], "isError" : false}"#;
     let task = completed(body, false);
     let mut expected = value(body);
-    assert_eq!(value(&tools_call::complete(&id(), &json(body), LATEST))["result"], expected);
+    assert_eq!(value(&tools_call::complete(&to(&id(), LATEST), &json(body)))["result"], expected);
     expected["_meta"] = json!({ RELATED_TASK: { "taskId": task.key.id.as_str() } });
     assert_eq!(result(&task)["result"], expected);
 
@@ -125,7 +121,7 @@ fn a_result_is_what_the_call_would_have_returned() {
 #[test]
 fn a_result_waits_for_the_end() {
     for task in [queued(), running(), waiting(QuestionKind::Elicitation, FORM)] {
-        assert_eq!(tasks_result::answer(&id(), &View::of(&task, CREATED), LATEST), None);
+        assert_eq!(TASKS.result(&to(&id(), LATEST), &View::of(&task, CREATED)), None);
     }
 }
 
@@ -137,7 +133,7 @@ fn only_a_task_that_runs_can_be_cancelled() {
         (failed(), "failed"),
         (cancelled(), "cancelled"),
     ] {
-        let error = tasks_cancel::already_ended(&View::of(&task, CREATED));
+        let error = TASKS.cancelled_too_late(&to(&id(), LATEST), &View::of(&task, CREATED)).unwrap_err();
         assert_eq!(error.code, -32602);
         assert_eq!(error.message, format!("Cannot cancel task: already in terminal status '{status}'"));
     }
@@ -148,10 +144,10 @@ fn relatives_are_shown_on_both_sides_and_beside_the_related_task() {
     let (parent, child) = family();
     assert_eq!(got(&child)["parentTaskId"], parent.key.id.as_str());
     let children = [child.key.id.clone()];
-    let shown = value(&tasks_get::answer(&id(), &View { children: &children, ..View::of(&parent, CREATED) }));
+    let shown = value(&TASKS.task(&to(&id(), LATEST), &View { children: &children, ..View::of(&parent, CREATED) }));
     assert_eq!(shown["result"]["childTaskIds"], json!(["child"]));
     let said = Progress { done: 1.0, total: None, message: None, at: CREATED };
-    let message = value(&progress::notification(&id(), &said, Some(Related::to(&child))));
+    let message = value(&progress::notification(&id(), &said, Some(Related::to(TASKS, &child))));
     let expected = json!({ RELATED_TASK: { "taskId": "child", "parentTaskId": parent.key.id.as_str() } });
     assert_eq!(message["params"]["_meta"], expected);
 }
@@ -164,6 +160,6 @@ fn progress_is_told_under_the_token_of_the_call() {
     assert_eq!(ordinary["params"].as_object().unwrap().len(), 4);
     assert_eq!(ordinary["params"]["progressToken"], expected["progressToken"]);
     assert_eq!(ordinary["params"]["message"], expected["message"]);
-    let of_task = value(&progress::notification(&id(), &said, Some(Related::to(&running()))));
+    let of_task = value(&progress::notification(&id(), &said, Some(Related::to(TASKS, &running()))));
     assert_eq!(of_task["params"]["_meta"][RELATED_TASK]["taskId"], running().key.id.as_str());
 }

@@ -1,19 +1,18 @@
 //! Everything that is sent in the stateful era fits the official schema of its revision.
 
 use longhaul_task::{LogLine, Progress, QuestionKind, TaskId};
+use longhaul_wire::ask::{Asking, ping, request};
 use longhaul_wire::content::{Content, ToolResult};
-use longhaul_wire::core2025::question::{Asking, request};
-use longhaul_wire::core2025::tools_list::{self, Page};
-use longhaul_wire::core2025::{
-    Peer, Related, Revision, acknowledge, initialize, logging, ping, progress, requestor, tasks_cancel, tasks_get,
-    tasks_list, tasks_result, tasks_status, tools_call,
-};
 use longhaul_wire::jsonrpc::{self, RpcError};
 use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration};
-use longhaul_wire::{Cancelled, Capabilities, Capability, LogLevel, View, refusal};
+use longhaul_wire::tools_list::{self, Page};
+use longhaul_wire::{
+    Cache, Cancelled, Capabilities, Capability, LogLevel, Peer, Related, Revision, View, acknowledge, initialize,
+    logging, progress, refusal, remote_task, tools_call,
+};
 
+use super::{EVERY, LATEST, TASKS, id, to};
 use crate::common::*;
-use crate::{EVERY, LATEST, id};
 
 fn file(revision: Revision) -> String {
     format!("mcp-{}.schema.json", revision.as_str())
@@ -39,7 +38,7 @@ fn the_handshake_fits() {
             lists_tasks,
         };
         for revision in EVERY {
-            must_answer(revision, "InitializeResult", &initialize::answer(&id(), revision, &offer));
+            must_answer(revision, "InitializeResult", &initialize::answer(&to(&id(), revision), &offer));
         }
     }
 }
@@ -63,9 +62,10 @@ fn lists_of_tools_fit_and_say_what_each_revision_knows() {
         .declare()
         .unwrap();
     let tools = [&full, &bare, &fixed];
+    let cache = Cache { ttl_ms: 1, is_public: true };
     for revision in EVERY {
-        let mut page = Page { tools: &tools, next_cursor: Some("2"), may_get_tickets: false };
-        let message = tools_list::answer(&id(), &page, revision);
+        let mut page = Page { tools: &tools, next_cursor: Some("2"), cache, may_get_tickets: false };
+        let message = tools_list::answer(&to(&id(), revision), &page);
         must_answer(revision, "ListToolsResult", &message);
         let result = &value(&message)["result"];
         assert_eq!(result["nextCursor"], "2");
@@ -85,10 +85,10 @@ fn lists_of_tools_fit_and_say_what_each_revision_knows() {
         }
         page.may_get_tickets = true;
         page.next_cursor = None;
-        let message = tools_list::answer(&id(), &page, revision);
+        let message = tools_list::answer(&to(&id(), revision), &page);
         must_answer(revision, "ListToolsResult", &message);
         assert_eq!(listed(&message, "outputSchema"), [false, false, since_june], "a ticket would break it");
-        must_fit(&file(revision), "ToolListChangedNotification", &tools_list::changed(), "");
+        must_fit(&file(revision), "ToolListChangedNotification", &tools_list::changed(None), "");
     }
 }
 
@@ -114,9 +114,9 @@ fn results_fit() {
     .map(str::to_owned);
     for revision in EVERY {
         for body in &bodies {
-            must_answer(revision, "CallToolResult", &tools_call::complete(&id(), &json(body), revision));
+            must_answer(revision, "CallToolResult", &tools_call::complete(&to(&id(), revision), &json(body)));
             let task = completed(body, false);
-            let message = tasks_result::answer(&id(), &View::of(&task, CREATED), revision).unwrap();
+            let message = TASKS.result(&to(&id(), revision), &View::of(&task, CREATED)).unwrap();
             must_answer(revision, "CallToolResult", &message);
         }
     }
@@ -140,27 +140,27 @@ fn tasks_fit_in_every_phase_and_everywhere_they_are_shown() {
         .map(|task| View { task, progress: Some(&said), children: &children, now: CREATED, poll_interval_ms: 5_000 })
         .collect();
     for view in &views {
-        must_answer(LATEST, "GetTaskResult", &tasks_get::answer(&id(), view));
-        must_answer(LATEST, "CancelTaskResult", &tasks_cancel::answer(&id(), view));
+        must_answer(LATEST, "GetTaskResult", &TASKS.task(&to(&id(), LATEST), view));
+        must_answer(LATEST, "CancelTaskResult", &TASKS.cancelled(&to(&id(), LATEST), view));
         for sentence in [None, Some("I have \"begun\".")] {
-            must_answer(LATEST, "CreateTaskResult", &tools_call::created(&id(), view, sentence));
+            must_answer(LATEST, "CreateTaskResult", &TASKS.created(&to(&id(), LATEST), view, sentence));
         }
-        let pushed = tasks_status::notification(view);
+        let pushed = TASKS.changed(None, view);
         must_fit(&file(LATEST), "TaskStatusNotification", &pushed, "");
         must_fit(&file(LATEST), "ServerNotification", &pushed, "");
-        if let Some(message) = tasks_result::answer(&id(), view, LATEST) {
+        if let Some(message) = TASKS.result(&to(&id(), LATEST), view) {
             must_fit(&file(LATEST), "JSONRPCResponse", &message, "");
         }
     }
     for cursor in [None, Some("next")] {
-        must_answer(LATEST, "ListTasksResult", &tasks_list::answer(&id(), &views, cursor));
+        must_answer(LATEST, "ListTasksResult", &TASKS.page(&to(&id(), LATEST), &views, cursor));
     }
 }
 
 #[test]
 fn notifications_fit() {
     let task = running();
-    for related in [None, Some(Related::to(&task))] {
+    for related in [None, Some(Related::to(TASKS, &task))] {
         for revision in EVERY {
             for (done, total) in [(0.5, Some(1.0)), (3.0, None), (f64::NAN, Some(f64::INFINITY)), (1e300, None)] {
                 let said = Progress { done, total, message: Some("…".into()), at: CREATED };
@@ -201,7 +201,7 @@ fn requests_of_the_server_fit() {
                 assert!(revision < LATEST && kind == QuestionKind::Elicitation);
                 continue;
             }
-            for (related, as_task_ms) in [(None, None), (Some(Related::to(&task)), Some(60_000))] {
+            for (related, as_task_ms) in [(None, None), (Some(Related::to(TASKS, &task)), Some(60_000))] {
                 let asking = Asking { key: "k-1", kind, params: &params, related, as_task_ms };
                 let message = request(&id(), &asking, peer);
                 must_fit(&file(revision), definition, &message, "");
@@ -210,12 +210,12 @@ fn requests_of_the_server_fit() {
             }
         }
         must_fit(&file(revision), "PingRequest", &ping(&id()), "");
-        must_answer(revision, "EmptyResult", &acknowledge(&id()));
+        must_answer(revision, "EmptyResult", &acknowledge(&to(&id(), revision)));
     }
     for (definition, message) in [
-        ("GetTaskRequest", requestor::get(&id(), "t")),
-        ("GetTaskPayloadRequest", requestor::result(&id(), "t")),
-        ("CancelTaskRequest", requestor::cancel(&id(), "t")),
+        ("GetTaskRequest", remote_task::get(&id(), "t")),
+        ("GetTaskPayloadRequest", remote_task::result(&id(), "t")),
+        ("CancelTaskRequest", remote_task::cancel(&id(), "t")),
     ] {
         must_fit(&file(LATEST), definition, &message, "");
         must_fit(&file(LATEST), "ServerRequest", &message, "");
@@ -234,7 +234,7 @@ fn errors_fit() {
         refusal::already_ended("completed"),
         refusal::task_was_cancelled(),
         refusal::already_initialized(),
-        refusal::unsupported_header("x", &Revision::NAMES),
+        refusal::unsupported_header("x", &EVERY.map(Revision::as_str)),
         RpcError::parse("x"),
     ];
     for error in &all {

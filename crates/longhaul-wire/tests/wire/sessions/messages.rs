@@ -1,12 +1,13 @@
 //! What comes in: requests, notices and answers, told apart and read.
 
 use longhaul_task::LogLine;
-use longhaul_wire::core2025::{Incoming, Marker, Notice, Operation, Read, Revision, Ttl, read};
 use longhaul_wire::tool::{TaskSupport, ToolDeclaration};
-use longhaul_wire::{LogLevel, core2025, ext2026};
+use longhaul_wire::{LogLevel, Notice, Operation, Revision, TaskRequest, Ttl, acknowledge, logging};
 
+use super::{
+    EVERY, Incoming, LATEST, RELATED_TASK, TASKS, asked, incoming, operation, peer, read, requesting, to, told,
+};
 use crate::common::*;
-use crate::{EVERY, LATEST, asked, incoming, operation, requesting, told};
 
 #[test]
 fn every_request_is_known_by_its_method() {
@@ -65,9 +66,9 @@ fn what_a_client_leaves_out_it_may_send_as_null() {
     let message =
         requesting("tools/call", r#"{"name":"t","arguments":null,"task":null,"_meta":{"progressToken":null}}"#);
     let request = asked(&message);
-    assert!(request.meta.progress_token.is_none());
-    let Operation::ToolsCall(call) = request.operation else { panic!() };
-    assert_eq!((call.arguments.get(), call.marker), ("{}", Marker::None));
+    assert!(request.progress_token.is_none());
+    let Operation::CallTool(call) = request.operation else { panic!() };
+    assert_eq!((call.arguments.get(), call.task), ("{}", None));
 }
 
 #[test]
@@ -84,9 +85,9 @@ fn a_call_says_for_how_long_it_wants_its_task() {
         let params = format!(r#"{{"name":"t","task":{task}}}"#);
         for revision in EVERY {
             let message = requesting("tools/call", &params);
-            let Operation::ToolsCall(call) = operation(&message, revision).unwrap() else { panic!() };
-            let expected = if revision.has_tasks() { Marker::Core2025 { ttl } } else { Marker::None };
-            assert_eq!(call.marker, expected, "{task} at {revision:?}");
+            let Operation::CallTool(call) = operation(&message, revision).unwrap() else { panic!() };
+            let expected = revision.has_tasks().then_some(TaskRequest { ttl, id: None });
+            assert_eq!(call.task, expected, "{task} at {revision:?}");
         }
     }
 }
@@ -109,29 +110,26 @@ fn a_tool_and_its_caller_must_agree_about_tasks() {
     for (revision, support, asks, expected) in table {
         let tool = ToolDeclaration::draft("t").task_support(support).declare().unwrap();
         let message = requesting("tools/call", if asks { r#"{"name":"t","task":{}}"# } else { r#"{"name":"t"}"# });
-        let Operation::ToolsCall(call) = operation(&message, revision).unwrap() else { panic!() };
-        let became = call.becomes_a_task(&tool, revision).map_err(|error| error.code);
+        let Operation::CallTool(call) = operation(&message, revision).unwrap() else { panic!() };
+        let became = TASKS.becomes_task(&call, &tool, peer(revision)).map_err(|error| error.code);
         assert_eq!(became, expected, "{support:?} asked {asks} at {revision:?}");
     }
 }
 
 #[test]
-fn a_request_carries_its_token_and_its_generations_keys() {
+fn a_request_carries_its_token() {
     let message = requesting(
         "tools/call",
         r#"{"name":"t","_meta":{"progressToken":"abc123","modelcontextprotocol.io/task":{"taskId":"mine"}}}"#,
     );
-    let meta = asked(&message).meta;
-    assert_eq!(meta.progress_token.unwrap().as_json(), "\"abc123\"");
-    assert!(meta.related_task.is_none());
-    assert!(meta.raw.unwrap().get().contains("modelcontextprotocol.io/task"), "the seam for other generations");
+    assert_eq!(asked(&message).progress_token.unwrap().as_json(), "\"abc123\"");
 }
 
 #[test]
 fn the_parameter_names_the_task_and_not_the_related_task_key() {
-    let params = format!(r#"{{"taskId":"right","_meta":{{"{}":{{"taskId":"wrong"}}}}}}"#, core2025::RELATED_TASK);
+    let params = format!(r#"{{"taskId":"right","_meta":{{"{}":{{"taskId":"wrong"}}}}}}"#, RELATED_TASK);
     let message = requesting("tasks/get", &params);
-    let Operation::TasksGet(id) = asked(&message).operation else { panic!() };
+    let Operation::GetTask(id) = asked(&message).operation else { panic!() };
     assert_eq!(id.as_str(), "right");
 }
 
@@ -196,25 +194,25 @@ fn a_bad_answer_is_not_refused_under_our_own_id() {
 fn levels_are_read_and_ordered() {
     for (place, level) in LogLevel::ALL.into_iter().enumerate() {
         let message = requesting("logging/setLevel", &format!(r#"{{"level":"{}"}}"#, level.as_str()));
-        let Ok(Operation::SetLevel(read)) = operation(&message, LATEST) else { panic!() };
+        let Ok(Operation::SetLogLevel(read)) = operation(&message, LATEST) else { panic!() };
         assert_eq!(read, level);
         assert!(LogLevel::ALL[place..].iter().all(|worse| *worse >= level));
         // From the level on that was asked for; else as its era has it.
         let line = LogLine::new(level, None, json("1"));
         for (other, set) in LogLevel::ALL.into_iter().enumerate() {
-            assert_eq!(core2025::logging::is_wanted(&line, Some(set)), place >= other);
-            assert_eq!(ext2026::logging::is_wanted(&line, Some(set)), place >= other);
+            assert_eq!(logging::is_wanted(&line, Some(set), LATEST), place >= other);
+            assert_eq!(logging::is_wanted(&line, Some(set), Revision::V2026_07_28), place >= other);
         }
-        assert_eq!(core2025::logging::is_wanted(&line, None), level != LogLevel::Debug);
-        assert!(!ext2026::logging::is_wanted(&line, None));
+        assert_eq!(logging::is_wanted(&line, None, LATEST), level != LogLevel::Debug);
+        assert!(!logging::is_wanted(&line, None, Revision::V2026_07_28));
     }
-    assert_eq!(core2025::acknowledge(&1.into()), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(acknowledge(&to(&1.into(), LATEST)), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
 }
 
 #[test]
 fn one_message_is_one_message_at_every_revision() {
     for revision in EVERY {
         let read = read(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, revision).unwrap();
-        assert!(matches!(read, Read::One(Incoming::Request(_))));
+        assert!(matches!(read, Incoming::Request(_)));
     }
 }

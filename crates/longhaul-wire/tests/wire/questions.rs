@@ -1,10 +1,9 @@
 //! Answers fit their questions, or are refused with a reason.
 
-mod common;
-
-use common::*;
 use longhaul_task::QuestionKind::{self, Elicitation, Roots, Sampling};
 use longhaul_wire::question;
+
+use crate::common::*;
 
 const CONTACT: &str = r#"{"message":"?","requestedSchema":{"type":"object","properties":{
     "email":{"type":"string","format":"email"},"age":{"type":"integer","minimum":18},

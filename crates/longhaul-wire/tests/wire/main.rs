@@ -1,0 +1,10 @@
+//! What this crate reads and writes. `sessions` is the era of `initialize`, `stateless` the era after it.
+
+mod common;
+
+mod malformed;
+mod questions;
+mod routing;
+mod sessions;
+mod stateless;
+mod tools;

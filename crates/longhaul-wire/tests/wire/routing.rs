@@ -1,0 +1,132 @@
+//! Every request is of one era and speaks a generation of that era.
+
+use longhaul_wire::jsonrpc::{self, Message};
+use longhaul_wire::{Capabilities, Context, Generation, Headers, Operation, Peer, Revision, is_stateless, route};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::common::*;
+
+/// The generations of each era.
+const STATELESS: [Generation; 1] = [Generation::Ext2026];
+const OF_SESSIONS: [Generation; 1] = [Generation::Core2025];
+
+fn any_method() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => prop::sample::select(Operation::METHODS.to_vec()).prop_map(str::to_owned),
+        1 => "[a-z/]{0,12}",
+    ]
+}
+
+/// Parameters with the markers of both eras, each of them present or not, fit or not.
+fn any_params() -> impl Strategy<Value = String> {
+    let member = |name: &'static str, values: Vec<&'static str>| {
+        prop::option::of(prop::sample::select(values))
+            .prop_map(move |value| value.map(|value| format!("\"{name}\":{value}")))
+    };
+    let version = vec!["\"2026-07-28\"", "\"2025-11-25\"", "\"2099-01-01\"", "5"];
+    let meta = (
+        member("io.modelcontextprotocol/protocolVersion", version.clone()),
+        member("io.modelcontextprotocol/clientCapabilities", vec!["{}", WITH_TASKS, "[]"]),
+        member("progressToken", vec!["1", "\"t\"", "null", "[]"]),
+        member("io.modelcontextprotocol/related-task", vec![r#"{"taskId":"t"}"#]),
+    )
+        .prop_map(|(a, b, c, d)| Some(format!("\"_meta\":{}", object([a, b, c, d]))));
+    (
+        meta,
+        member("name", vec!["\"x\"", "5", "null"]),
+        member("task", vec!["{}", r#"{"ttl":60000}"#, "true", "null"]),
+        member("taskId", vec!["\"t\"", "7", "\"\""]),
+        member("inputResponses", vec!["{}", "[]"]),
+        member("notifications", vec!["{}", r#"{"taskIds":["t"]}"#]),
+        member("protocolVersion", version),
+    )
+        .prop_map(|(a, b, c, d, e, f, g)| object([a, b, c, d, e, f, g]))
+}
+
+fn object<const N: usize>(members: [Option<String>; N]) -> String {
+    format!("{{{}}}", members.into_iter().flatten().collect::<Vec<_>>().join(","))
+}
+
+proptest! {
+    #[test]
+    fn a_request_speaks_a_generation_of_its_era_or_is_refused(
+        method in any_method(),
+        params in any_params(),
+        revision in prop::sample::select(Revision::SESSIONS.to_vec()),
+        bits in any::<u16>(),
+    ) {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":7,"method":{},"params":{params}}}"#, Value::from(method.as_str()));
+        let request = request(&message);
+        if let Ok(routed) = route(&request, &Context::Stateless { headers: None }) {
+            prop_assert!(is_stateless(message.as_bytes(), None));
+            prop_assert!(STATELESS.contains(&routed.generation) && routed.peer.revision.is_stateless());
+            prop_assert_eq!((&routed.id, routed.operation.method()), (&request.id, method.as_str()));
+        }
+        let peer = Peer::new(revision, Capabilities::from_bits(bits));
+        if let Ok(routed) = route(&request, &Context::Session { peer }) {
+            prop_assert!(OF_SESSIONS.contains(&routed.generation));
+            prop_assert_eq!(routed.peer, peer);
+            prop_assert_eq!((&routed.id, routed.operation.method()), (&request.id, method.as_str()));
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_the_routing_panic(bytes in prop::collection::vec(any::<u8>(), 0..256), bits in any::<u16>()) {
+        let headers: &[(&str, &str)] = &[("mcp-protocol-version", "2026-07-28")];
+        is_stateless(&bytes, None);
+        prop_assert!(is_stateless(&bytes, Some(&headers)));
+        if let Ok(Message::Request(request)) = jsonrpc::parse(&bytes) {
+            let _ = route(&request, &Context::Stateless { headers: Some(&headers) });
+            let peer = Peer::new(Revision::LATEST_SESSION, Capabilities::from_bits(bits));
+            let _ = route(&request, &Context::Session { peer });
+        }
+    }
+}
+
+#[test]
+fn every_method_is_of_some_era() {
+    let params = r#""name":"x","taskId":"t","inputResponses":{},"notifications":{},"level":"info""#;
+    for method in Operation::METHODS {
+        let message = modern(method, params, WITH_TASKS);
+        let request = request(&message);
+        let peer = Peer::new(Revision::LATEST_SESSION, Capabilities::default());
+        let contexts = [Context::Stateless { headers: None }, Context::Session { peer }];
+        let routed: Vec<_> = contexts.iter().filter_map(|context| route(&request, context).ok()).collect();
+        assert_eq!(routed.is_empty(), *method == "initialize", "{method}");
+        assert!(routed.iter().all(|routed| routed.operation.method() == *method));
+    }
+}
+
+#[test]
+fn a_message_is_stateless_by_its_header_or_by_its_own_words() {
+    let stateless = modern("tools/list", "", "{}");
+    let of_session = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"progressToken":1}}}"#;
+    let unknown = stateless.replace("2026-07-28", "2099-01-01");
+    let elsewhere = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"arguments":{stateless}}}}}"#);
+    let notification = stateless.replace(r#""id":1,"#, "");
+    for (message, by_itself) in [
+        (&*stateless, true),
+        (of_session, false),
+        (&unknown, true),
+        (&elsewhere, false),
+        (&notification, false),
+        ("", false),
+    ] {
+        for (version, by_header) in [("2026-07-28", true), ("2025-11-25", false), ("2099-01-01", false)] {
+            let headers: &[(&str, &str)] = &[("MCP-Protocol-Version", version)];
+            let headers: &dyn Headers = &headers;
+            assert_eq!(is_stateless(message.as_bytes(), Some(headers)), by_header || by_itself, "{version} {message}");
+        }
+        assert_eq!(is_stateless(message.as_bytes(), None), by_itself, "{message}");
+    }
+}
+
+#[test]
+fn a_generation_is_known_by_its_label() {
+    for generation in Generation::ALL {
+        assert_eq!(Generation::of_label(generation.label()), Some(generation));
+    }
+    assert_eq!(Generation::ALL.map(|generation| generation.label()), ["core2025", "ext2026"], "stored in tasks");
+    assert_eq!(Generation::of_label("other"), None);
+}
