@@ -127,7 +127,7 @@ fn a_request_carries_its_token() {
 
 #[test]
 fn the_parameter_names_the_task_and_not_the_related_task_key() {
-    let params = format!(r#"{{"taskId":"right","_meta":{{"{}":{{"taskId":"wrong"}}}}}}"#, RELATED_TASK);
+    let params = format!(r#"{{"taskId":"right","_meta":{{"{RELATED_TASK}":{{"taskId":"wrong"}}}}}}"#);
     let message = requesting("tasks/get", &params);
     let Operation::GetTask(id) = asked(&message).operation else { panic!() };
     assert_eq!(id.as_str(), "right");
