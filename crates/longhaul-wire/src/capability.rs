@@ -8,39 +8,34 @@ use crate::{question, text};
 /// The name of the tasks extension in capabilities.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// Something that a client can declare to be able to do.
+/// A capability that a client can declare.
 ///
-/// The order is stored: sessions carry a [`Capabilities`] in their token. New ones go to the end.
+/// The order is stored: a session's token carries [`Capabilities`]. New ones go to the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Capability {
-    /// Take a task instead of a result, by the extension.
+    /// The extension: the client takes a task instead of a result.
     Tasks,
-    /// Follow tasks of the generation before the extension.
+    /// Tasks as a part of the revision before the extension.
     LegacyTasks,
-    /// Put a form before the user.
     ElicitationForm,
-    /// Send the user to a URL.
     ElicitationUrl,
-    /// Ask its model.
     Sampling,
-    /// Ask its model and let it use tools.
+    /// Sampling in which the model may use tools.
     SamplingTools,
-    /// Tell the folders it works in.
     Roots,
-    /// Give its model context from servers.
+    /// Sampling with context from servers.
     SamplingContext,
-    /// Run what it asks its model as a task of its own.
+    /// The client can run sampling as a task of its own.
     SamplingTasks,
-    /// Run what it asks its user as a task of its own.
+    /// The client can run an elicitation as a task of its own.
     ElicitationTasks,
-    /// Cancel its own tasks when it is asked to.
+    /// The server may cancel the client's own tasks.
     CancelTasks,
-    /// List its own tasks.
+    /// The server may list the client's own tasks.
     ListTasks,
 }
 
 impl Capability {
-    /// All of them.
     pub const ALL: [Self; 12] = [
         Self::Tasks,
         Self::LegacyTasks,
@@ -74,7 +69,7 @@ impl Capability {
         }
     }
 
-    /// What a client must be able to do to be asked this.
+    /// The capability that a client needs to answer such a question.
     pub fn to_answer(kind: QuestionKind, params: &Json) -> Self {
         match kind {
             QuestionKind::Elicitation if question::is_by_url(params) => Self::ElicitationUrl,
@@ -85,7 +80,7 @@ impl Capability {
         }
     }
 
-    /// What a client must be able to do to answer such a question by way of a task; nothing makes roots one.
+    /// The capability that a client needs to answer such a question with a task; there is none for roots.
     pub const fn to_run_as_task(kind: QuestionKind) -> Option<Self> {
         match kind {
             QuestionKind::Elicitation => Some(Self::ElicitationTasks),
@@ -94,50 +89,45 @@ impl Capability {
         }
     }
 
-    /// The refusal for its lack.
+    /// The error for a request of a client that did not declare it.
     pub fn missing(self) -> RpcError {
         RpcError::missing_capability(self.declaration())
     }
 }
 
-/// What a client declared: with each request in the stateless era, once per session in the stateful one. Two bytes,
-/// so that a session's token stays short.
+/// The capabilities that a client declared: in each stateless request, or once for a session. Two bytes, so that a
+/// session's token stays short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Capabilities(u16);
 
 impl Capabilities {
-    /// Whether it was declared.
     pub const fn has(self, capability: Capability) -> bool {
         self.0 & (1 << capability as u16) != 0
     }
 
-    /// The same and this one.
     pub const fn and(self, capability: Capability) -> Self {
         Self(self.0 | (1 << capability as u16))
     }
 
-    /// The same without this one.
     pub const fn without(self, capability: Capability) -> Self {
         Self(self.0 & !(1 << capability as u16))
     }
 
-    /// Refuses a request that needs what was not declared.
+    /// Refuses a request that needs a capability which was not declared.
     pub fn require(self, capability: Capability) -> Result<(), RpcError> {
         if self.has(capability) { Ok(()) } else { Err(capability.missing()) }
     }
 
-    /// Whether such a question can be put to this client.
     pub fn can_answer(self, kind: QuestionKind, params: &Json) -> bool {
         self.has(Capability::to_answer(kind, params))
     }
 
-    /// For a token or a row.
+    /// For storage; [`from_bits`](Self::from_bits) reads it.
     pub const fn bits(self) -> u16 {
         self.0
     }
 
-    /// What [`bits`](Self::bits) gave.
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits)
     }
@@ -146,7 +136,7 @@ impl Capabilities {
         if declared { self.and(capability) } else { self }
     }
 
-    /// Reads a capabilities object. What is not an object in it declares nothing; what is unknown is ignored.
+    /// Reads a capabilities object. A member that is not an object declares nothing; unknown members are ignored.
     pub(crate) fn parse(raw: &RawValue) -> Option<Self> {
         #[derive(Deserialize)]
         struct Declared<'a> {
@@ -185,7 +175,7 @@ impl Capabilities {
     }
 }
 
-/// Whether an object is there, `path` further down in it.
+/// Whether there is an object at `path` inside `outer`.
 fn has(outer: Option<&RawValue>, path: &[&str]) -> bool {
     let found = outer.and_then(|outer| path.iter().try_fold(outer, |object, name| text::member(object, name)));
     found.is_some_and(text::is_object)

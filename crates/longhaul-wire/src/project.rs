@@ -1,16 +1,14 @@
-//! The members of a task that every generation shows, each under its own names.
+//! The members of a task that every generation shows, each under the generation's names.
 
 use crate::{View, text};
 
-/// What a generation says in its own way.
+/// The names and values in which generations differ.
 pub(crate) struct Words<'a> {
-    /// Where the task stands.
     pub(crate) status: &'a str,
-    /// What it says about itself.
     pub(crate) message: Option<&'a str>,
-    /// The name of the retention, and the least of it that can be said.
+    /// The name of the retention, and its smallest valid value.
     pub(crate) ttl: (&'static str, u64),
-    /// The name of the hint how long to wait.
+    /// The name of the poll hint.
     pub(crate) poll_interval: &'static str,
 }
 
@@ -48,7 +46,7 @@ pub(crate) fn write(out: &mut String, view: &View<'_>, words: &Words<'_>) {
     }
 }
 
-/// A guess of how many bytes they take.
+/// Bytes of these members, roughly.
 pub(crate) fn room(view: &View<'_>) -> usize {
     const PLAIN_BYTES: usize = 384;
     const CHILD_BYTES: usize = 48;

@@ -1,4 +1,4 @@
-//! Questions on the wire: which request each kind is, what it asks of the client, and whether an answer fits.
+//! Questions on the wire: the request of each kind, what it requires of the client, and whether an answer fits.
 
 use longhaul_task::{Json, Question, QuestionKind};
 use serde::Deserialize;
@@ -21,12 +21,12 @@ pub const fn method(kind: QuestionKind) -> &'static str {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("The answer{} does not fit: {why}", key.as_ref().map(|key| format!(" to `{key}`")).unwrap_or_default())]
 pub struct WrongAnswer {
-    /// None where only one question can be meant.
+    /// `None` where there is only one question.
     key: Option<String>,
     why: String,
 }
 
-/// Why a question cannot be put to anybody.
+/// Why a question is not valid for any client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the question is not valid: {0}")]
 pub struct WrongQuestion(String);
@@ -36,7 +36,7 @@ pub fn check(question: &Question, answer: &RawValue) -> Result<(), WrongAnswer> 
     check_parts(Some(question.key.as_str()), question.kind, &question.params, answer)
 }
 
-/// Whether an answer fits a question that is no task's, as in a multi-round-trip call.
+/// Whether an answer fits a question that does not belong to a task, as in a call of several rounds.
 pub fn check_parts(key: Option<&str>, kind: QuestionKind, params: &Json, answer: &RawValue) -> Result<(), WrongAnswer> {
     let fits = match kind {
         QuestionKind::Elicitation => elicited(params, answer),
@@ -46,7 +46,8 @@ pub fn check_parts(key: Option<&str>, kind: QuestionKind, params: &Json, answer:
     fits.map_err(|why| WrongAnswer { key: key.map(str::to_owned), why })
 }
 
-/// Whether a question can be put to anybody: better told to its author when it is asked than to whoever answers.
+/// Whether a question is valid. It is checked when the handler asks, so that the handler's author gets the error and not
+/// the client.
 pub fn check_question(kind: QuestionKind, params: &Json) -> Result<(), WrongQuestion> {
     let params: Value = serde_json::from_str(params.as_str()).map_err(|error| WrongQuestion(error.to_string()))?;
     let wrong = |why: &str| Err(WrongQuestion(why.to_owned()));
@@ -73,7 +74,7 @@ pub(crate) fn is_by_url(params: &Json) -> bool {
     raw(params).and_then(|params| text::member(params, "mode")).and_then(text::string).as_deref() == Some("url")
 }
 
-/// Whether sampling lets the model use tools, or says that it must not: either needs a client that knows them.
+/// Whether sampling offers tools to the model or sets its choice of tools. Both need a client that knows tools.
 pub(crate) fn offers_tools(params: &Json) -> bool {
     let has = |name| raw(params).is_some_and(|params| text::member(params, name).is_some());
     has("tools") || has("toolChoice")

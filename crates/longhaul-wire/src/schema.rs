@@ -5,13 +5,13 @@ use longhaul_task::Json;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// How many faults of one value are told. More would not help whoever has to correct it.
-const FAULTS_TOLD_MAX: usize = 5;
+/// Faults reported for one value. More would not help to correct it.
+const FAULTS_MAX: usize = 5;
 
-/// A schema that is ready to judge.
+/// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    /// The schema itself, for those who look for annotations in it.
+    /// The schema itself, for the search for annotations.
     pub(crate) tree: Value,
     validator: Validator,
 }
@@ -23,7 +23,7 @@ impl Schema {
         Self::of(tree)
     }
 
-    /// Compiles a schema. `format` is asserted: to whom a form asks for an e-mail address, one is meant.
+    /// Compiles a schema. `format` is checked: a form that asks for an e-mail address must get one.
     pub(crate) fn of(tree: Value) -> Result<Self, String> {
         if !tree.is_object() {
             return Err("a schema must be an object".to_owned());
@@ -33,7 +33,7 @@ impl Schema {
             .should_validate_formats(true)
             .should_ignore_unknown_formats(true)
             .build(&tree)
-            .map_err(|error| told(&error))?;
+            .map_err(|error| describe(&error))?;
         Ok(Self { tree, validator })
     }
 
@@ -43,12 +43,12 @@ impl Schema {
             Ok(value) => value,
             Err(error) => return vec![error.to_string()],
         };
-        self.validator.iter_errors(&value).take(FAULTS_TOLD_MAX).map(|error| told(&error)).collect()
+        self.validator.iter_errors(&value).take(FAULTS_MAX).map(|error| describe(&error)).collect()
     }
 }
 
-/// A fault, its place first. The value itself is left out: it may be large, and may be nobody else's business.
-fn told(error: &ValidationError<'_>) -> String {
+/// Describes a fault, its place first. The value itself is left out: it may be large or confidential.
+fn describe(error: &ValidationError<'_>) -> String {
     match error.instance_path().as_str() {
         "" => error.masked().to_string(),
         path => format!("{path}: {}", error.masked()),

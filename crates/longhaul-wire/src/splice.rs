@@ -1,5 +1,4 @@
-//! Putting members into a stored result without reading it into a tree: the bytes that were stored are the bytes
-//! that are sent.
+//! Adds members to a stored result without reading it into a tree: the stored bytes are sent as they are.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,7 +12,7 @@ const RESULT_TYPE: &str = "\"resultType\":\"complete\"";
 pub(crate) fn write_complete(out: &mut String, body: &str, meta_member: &str) {
     let body = body.trim();
     let Some(inside) = body.strip_prefix('{') else {
-        // Only an object can be a result. Whoever stored something else gets it wrapped, not lost.
+        // Only an object can be a result; anything else that was stored is sent as structured content.
         out.push('{');
         out.push_str(RESULT_TYPE);
         out.push_str(",\"content\":[]");
@@ -53,20 +52,20 @@ fn push_comma_before(out: &mut String, rest: &str) {
     }
 }
 
-/// What stands at the top of a body.
+/// The members at the top of a body, as far as they matter here.
 struct Top {
     has_result_type: bool,
     meta: MetaPlace,
 }
 
-/// Where a member of `_meta` is to be put.
+/// Where to insert the member of `_meta`.
 #[derive(PartialEq, Eq)]
 enum MetaPlace {
-    /// Into a `_meta` of its own.
+    /// Into a new `_meta`.
     New,
-    /// Into the one that is there, at this byte.
+    /// Into the existing `_meta`, at this byte.
     Inside(usize),
-    /// It has none to get, or a `_meta` that takes none.
+    /// There is no member to insert, or the body's `_meta` cannot take it.
     Nowhere,
 }
 
@@ -91,7 +90,7 @@ impl Top {
         let meta = match members.meta {
             _ if wanted == MetaPlace::Nowhere => MetaPlace::Nowhere,
             None => MetaPlace::New,
-            // An upstream's answer may say already whose it is.
+            // The answer of an upstream server may name that server already.
             Some(meta) if !text::is_object(meta) || meta.get().contains(crate::server_info::SERVER_INFO) => {
                 MetaPlace::Nowhere
             }

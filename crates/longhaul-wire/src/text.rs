@@ -181,7 +181,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// Appends `,"name":` and the JSON text as it is, for a name that is somebody else's.
+/// Appends `,"name":` and the JSON text as it is, for a name that may need escapes.
 pub(crate) fn push_foreign_member(out: &mut String, name: &str, json: &str) {
     out.push(',');
     push_str(out, name);

@@ -1,49 +1,44 @@
-//! What every generation's picture of a task is made from.
-
 use std::sync::Arc;
 
 use longhaul_task::{Progress, Task, TaskId, Timestamp};
 
-/// A task and what stands beside it, as of one moment.
+/// Everything that a generation shows of a task, as of one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// The task.
     pub task: &'a Task,
-    /// Its side slot.
+    /// The last progress that its handler reported.
     pub progress: Option<&'a Progress>,
-    /// Its children, in the order they were made.
+    /// In the order of their creation.
     pub children: &'a [TaskId],
-    /// When this is told.
     pub now: Timestamp,
-    /// How long a client should wait before it asks again; zero says nothing about it.
+    /// How long a client should wait before it polls again; 0 leaves the hint out.
     pub poll_interval_ms: u64,
 }
 
 impl<'a> View<'a> {
-    /// A task with nothing beside it.
+    /// A task without progress, children and poll hint.
     pub fn of(task: &'a Task, now: Timestamp) -> Self {
         Self { task, progress: None, children: &[], now, poll_interval_ms: 0 }
     }
 
-    /// The side slot of a task that can still move. A word that was flushed after the end must not touch what is
-    /// final.
+    /// The progress of a task that has not ended. Progress that was stored after the end must not change what is final.
     fn live_progress(&self) -> Option<&'a Progress> {
         self.progress.filter(|_| !self.task.is_settled())
     }
 
-    /// What the task says about itself: the newer of its own word and its progress'.
+    /// The status message: the newer of the task's own and its progress's.
     pub fn message(&self) -> Option<&'a Arc<str>> {
         let own = self.task.message.as_ref();
         let Some(progress) = self.live_progress() else {
             return own;
         };
-        let said = progress.message.as_ref();
-        if progress.at >= self.task.updated_at { said.or(own) } else { own.or(said) }
+        let reported = progress.message.as_ref();
+        if progress.at >= self.task.updated_at { reported.or(own) } else { own.or(reported) }
     }
 
-    /// When anything about it last changed.
+    /// The time of the last change, progress included.
     pub fn updated_at(&self) -> Timestamp {
-        let said_at = self.live_progress().map_or(Timestamp::ZERO, |progress| progress.at);
-        self.task.updated_at.max(said_at)
+        let reported_at = self.live_progress().map_or(Timestamp::ZERO, |progress| progress.at);
+        self.task.updated_at.max(reported_at)
     }
 }

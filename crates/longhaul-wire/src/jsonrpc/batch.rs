@@ -7,28 +7,28 @@ use super::{Message, Rejected, RpcError, parse};
 /// How many messages one batch may have.
 pub const BATCH_MAX: usize = 100;
 
-/// Whether these bytes are meant as a batch.
+/// Whether the message starts like a batch.
 pub fn is_batch(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().first() == Some(&b'[')
 }
 
-/// Reads a batch: each message by itself, so that a bad one spoils no other. An empty batch is none.
+/// Reads each message of a batch by itself, so that a bad one does not affect the others. An empty batch is refused.
 pub fn parse_batch(bytes: &[u8]) -> Result<Vec<Result<Message<'_>, Rejected>>, Rejected> {
-    let nobody = |error| Rejected { id: None, error };
-    let json = std::str::from_utf8(bytes).map_err(|_| nobody(RpcError::parse("the message is not UTF-8")))?;
+    let without_id = |error| Rejected { id: None, error };
+    let json = std::str::from_utf8(bytes).map_err(|_| without_id(RpcError::parse("the message is not UTF-8")))?;
     let elements: Elements<'_> = serde_json::from_str(json).map_err(|error| {
-        nobody(match error.classify() {
+        without_id(match error.classify() {
             Category::Data => RpcError::invalid_request(&error.to_string()),
             Category::Syntax | Category::Eof | Category::Io => RpcError::parse(&error.to_string()),
         })
     })?;
     if elements.0.is_empty() {
-        return Err(nobody(RpcError::invalid_request("a batch must have at least one message")));
+        return Err(without_id(RpcError::invalid_request("a batch must have at least one message")));
     }
     Ok(elements.0.into_iter().map(|element| parse(element.get().as_bytes())).collect())
 }
 
-/// The answers to the requests of a batch as one message; none when there was nothing to answer.
+/// The answers to the requests of a batch as one message; `None` when there are none.
 pub fn batch(answers: &[String]) -> Option<String> {
     (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
 }

@@ -14,20 +14,15 @@ pub const DEPTH_MAX: usize = 100;
 /// One message, borrowed from the bytes it came in. Parameters and results are not read yet.
 #[derive(Debug)]
 pub enum Message<'a> {
-    /// Wants an answer.
     Request(Request<'a>),
-    /// Wants none.
     Notification(Notification<'a>),
-    /// Is one.
     Response(Response<'a>),
 }
 
 /// A message that wants an answer.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Goes back with the answer.
     pub id: RequestId,
-    /// What is asked for.
     pub method: Cow<'a, str>,
     /// An object, if there is one.
     pub params: Option<&'a RawValue>,
@@ -36,32 +31,30 @@ pub struct Request<'a> {
 /// A message that wants no answer.
 #[derive(Debug)]
 pub struct Notification<'a> {
-    /// What happened.
     pub method: Cow<'a, str>,
     /// An object, if there is one.
     pub params: Option<&'a RawValue>,
 }
 
-/// The answer to a request of ours.
+/// The answer to a request of the server.
 #[derive(Debug)]
 pub struct Response<'a> {
-    /// The request's; an error may come without, when the other side could not read it.
+    /// An error may have no ID, if the client could not read the ID of the request.
     pub id: Option<RequestId>,
     /// The result, an object, or the error.
     pub outcome: Result<&'a RawValue, RpcError>,
 }
 
-/// A message that is none, and the ID to refuse it with, where that could be read.
+/// The refusal of bytes that are not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct Rejected {
-    /// Whose request this would have been.
+    /// The ID of the request, where it could be read.
     pub id: Option<RequestId>,
-    /// What to answer.
     pub error: RpcError,
 }
 
-/// Every member that a message may have, read without a judgement, so that the ID is known when one falls.
+/// Every member that a message may have, not checked yet, so that the ID is known when a check fails.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "text::present")]
@@ -80,26 +73,26 @@ struct Envelope<'a> {
 
 /// Reads one message.
 pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Rejected> {
-    let nobody = |error| Rejected { id: None, error };
-    let json = std::str::from_utf8(bytes).map_err(|_| nobody(RpcError::parse("the message is not UTF-8")))?;
+    let without_id = |error| Rejected { id: None, error };
+    let json = std::str::from_utf8(bytes).map_err(|_| without_id(RpcError::parse("the message is not UTF-8")))?;
     if json.trim_start().starts_with('[') {
         // A derived reader would take an array for a struct without names.
-        return Err(nobody(match serde_json::from_str::<IgnoredAny>(json) {
+        return Err(without_id(match serde_json::from_str::<IgnoredAny>(json) {
             Ok(_) => RpcError::invalid_request("batches are not supported; send one message at a time"),
             Err(error) => RpcError::parse(&error.to_string()),
         }));
     }
     let is_object = json.trim_start().starts_with('{');
     let envelope: Envelope<'_> = serde_json::from_str(json).map_err(|error| {
-        nobody(match error.classify() {
-            // Twice the same member; or no object at all, which the reader would say in its own words.
+        without_id(match error.classify() {
+            // The same member twice; or no object at all, for which the reader's own message is unclear.
             Category::Data if is_object => RpcError::invalid_request(&error.to_string()),
             Category::Data => RpcError::invalid_request("a message is a JSON object"),
             Category::Syntax | Category::Eof | Category::Io => RpcError::parse(&error.to_string()),
         })
     })?;
     let id = envelope.id.and_then(RequestId::parse);
-    // The ID of a response is one of ours. Sent back, it would be taken for an answer to a request of the other side.
+    // The ID of a response was chosen by the server. In an error, the client would take it for one of its own requests.
     let is_response = envelope.method.is_none() && (envelope.result.is_some() || envelope.error.is_some());
     let whose = if is_response { None } else { id.clone() };
     envelope.judge(json, id).map_err(|error| Rejected { id: whose, error })
