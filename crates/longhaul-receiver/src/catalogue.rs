@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul_wire::tool::{TaskSupport, ToolDeclaration};
+use longhaul_wire::tool::ToolDeclaration;
 
 /// The tools of a server, in the order in which they were added.
 #[derive(Debug, Default)]
@@ -55,17 +55,5 @@ impl Catalogue {
     /// All tools.
     pub fn declarations(&self) -> Vec<&ToolDeclaration> {
         self.tools.iter().map(|offered| &offered.declaration).collect()
-    }
-}
-
-impl Offered {
-    /// Whether a call of this tool becomes a task, for a client that can or cannot take one; `None` when such a
-    /// client cannot call it at all.
-    pub(crate) fn as_task(&self, client_takes_tasks: bool) -> Option<bool> {
-        match (self.declaration.task_support(), client_takes_tasks) {
-            (TaskSupport::Forbidden, _) | (TaskSupport::Optional, false) => Some(false),
-            (TaskSupport::Optional | TaskSupport::Required, true) => Some(true),
-            (TaskSupport::Required, false) => None,
-        }
     }
 }

@@ -1,31 +1,42 @@
-//! The receiver role, once, for whoever hosts it: a server, a client that serves tasks of its own, another SDK.
+//! Answers the messages of MCP clients: the same code for every transport, revision and task generation.
 //!
 //! ```text
-//!  (who calls, message) ──► accept ──► operation ──► engine ──► projection ──► Reply
-//!                           (wire)     (one file)               (wire)
+//!  bytes, caller, headers ──► entrance ──► session or stateless ──► route (wire) ──► operation ──► engine
+//!                                                                                         │
+//!  Response ◄── one message or a stream ◄────────────────────── generation (wire) ◄───────┘
 //! ```
 //!
-//! A [`Receiver`] knows no socket. It gets who is calling from the transport and gives back whole JSON-RPC messages:
-//! one, or a stream of them. One module per wire generation, one file per operation. [`is_stateless`] tells the eras
-//! apart; [`core2025`] has the sessions of the stateful one.
+//! - [`Receiver`]: the entrance for HTTP. [`Connection`]: the entrance for pipes. [`MemoryClient`]: a client in this
+//!   process, for tests.
+//! - `session/`: the stateful era: tokens, streams that can be resumed, followed tasks, questions to the client.
+//! - `stateless.rs`: the stateless era. `operation/`: what clients can ask for, one file each.
+//! - `rates.rs`, `audit.rs`, `seal.rs`: how often an owner may ask, what is logged, what clients keep for the server.
 
 pub mod audit;
 mod caller;
 mod catalogue;
-pub mod core2025;
-mod era;
-mod ext2026;
+mod connection;
+mod entrance;
+mod exchange;
+mod memory;
+mod operation;
 mod rates;
 mod receiver;
 mod refusal;
-mod reply;
+mod response;
 mod seal;
-mod shown;
+mod session;
+mod stateless;
+mod stream;
+mod task_view;
 
 pub use caller::Caller;
 pub use catalogue::{Catalogue, CatalogueError, Offered};
-pub use era::is_stateless;
+pub use connection::Connection;
+pub use memory::MemoryClient;
 pub use rates::{Kind, RateLimits};
 pub use receiver::{Options, Receiver};
-pub use refusal::{SOON_MS, too_many_in_flight};
-pub use reply::{Http, Messages, Reply};
+pub use refusal::SOON_MS;
+pub use response::{Body, Http, Response, Tally};
+pub use session::SessionLimits;
+pub use stream::StreamReader;

@@ -3,39 +3,42 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul_engine::{Engine, EngineError, secret};
-use longhaul_task::{Owner, Retention, TaskKey};
-use longhaul_wire::ext2026::{Headers, ServerInfo};
-use longhaul_wire::jsonrpc::{Request, RpcError};
+use longhaul_task::{Retention, TaskKey};
+use longhaul_wire::{Cache, Generation, ServerInfo};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::rates::Rates;
 use crate::seal::Seal;
-use crate::{Caller, Catalogue, Kind, RateLimits, Reply, ext2026};
+use crate::session::table::SessionTable;
+use crate::{Catalogue, RateLimits, SessionLimits};
 
-/// How a receiver presents itself.
+/// How a receiver presents itself, and what its clients may use.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The server's name.
     pub name: String,
     /// The server's version.
     pub version: String,
-    /// A word to models on how to use it.
+    /// Instructions for models that use the server.
     pub instructions: Option<String>,
-    /// How often a client should ask about a task.
+    /// The poll interval that clients are asked to keep.
     pub poll_interval_ms: u64,
-    /// For how long a client may keep the lists it got.
+    /// How long clients may cache lists.
     pub list_ttl_ms: u64,
-    /// How long a requestor may have a task kept for whose tool sets no limit from its creation.
+    /// The longest retention that a requestor can choose for a task whose tool sets none from its creation.
     pub ttl_ms_max: u64,
-    /// How long a task of somebody who could be anybody is kept, whatever its tool says or its requestor wants: nobody can
-    /// list such tasks, and nobody but whoever knows an ID will ever come for one.
+    /// The longest retention of an anonymous task. Only a client that knows its ID can find it, because anonymous tasks are
+    /// not listed.
     pub anonymous_kept_ms_max: u64,
     /// How often one owner may ask.
     pub rates: RateLimits,
+    /// What sessions may use.
+    pub sessions: SessionLimits,
 }
 
 impl Default for Options {
@@ -49,11 +52,12 @@ impl Default for Options {
             ttl_ms_max: 30 * 24 * 60 * 60 * 1_000,
             anonymous_kept_ms_max: 60 * 60 * 1_000,
             rates: RateLimits::default(),
+            sessions: SessionLimits::default(),
         }
     }
 }
 
-/// Receives messages and answers them. Clones are handles on the same one.
+/// Answers the messages of clients. Clones are handles on the same receiver.
 #[derive(Clone)]
 pub struct Receiver {
     pub(crate) shared: Arc<Shared>,
@@ -65,13 +69,17 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) rates: Rates,
     pub(crate) server: ServerInfo,
+    /// Seals what stateless clients keep between two rounds of a call.
     pub(crate) seal: Seal,
-    /// For the tokens of sessions and the cursors of lists.
+    /// Seals the tokens, tickets and cursors of sessions.
     pub(crate) session_seal: Seal,
-    /// Which session is asked what a task wants to know: the one that made it or looked at it last.
-    pub(crate) asked: Mutex<HashMap<TaskKey, u64>>,
+    pub(crate) sessions: SessionTable,
+    /// The session that a task's questions are put to: the one that created the task or looked at it last.
+    pub(crate) asked_session: Mutex<HashMap<TaskKey, u64>>,
+    /// The labels of the generations, shared by all tasks.
+    origins: Vec<(Generation, Arc<str>)>,
     pub(crate) closing: CancellationToken,
-    /// What goes on beside the requests, for the sessions of the stateful era.
+    /// Everything that runs beside the requests.
     pub(crate) tracker: TaskTracker,
 }
 
@@ -80,42 +88,37 @@ impl Receiver {
     pub async fn new(engine: Engine, catalogue: Catalogue, options: Options) -> Result<Self, EngineError> {
         let key = engine.store().secret("request-state", secret(&**engine.chance())).await?;
         let session_key = engine.store().secret("session", secret(&**engine.chance())).await?;
-        let server = ServerInfo::new(&options.name, &options.version);
-        let (seal, session_seal) = (Seal::new(&key), Seal::new(&session_key));
-        let (asked, closing) = (Mutex::default(), CancellationToken::new());
         let shared = Shared {
             engine,
             catalogue,
             rates: Rates::new(&options.rates),
+            server: ServerInfo::new(&options.name, &options.version),
             options,
-            server,
-            seal,
-            session_seal,
-            asked,
-            closing,
+            seal: Seal::new(&key),
+            session_seal: Seal::new(&session_key),
+            sessions: SessionTable::default(),
+            asked_session: Mutex::default(),
+            origins: Generation::ALL.iter().map(|generation| (*generation, generation.label().into())).collect(),
+            closing: CancellationToken::new(),
             tracker: TaskTracker::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Answers one request of the stateless era. `headers` are those of HTTP; other transports have none.
-    pub async fn receive(
-        &self,
-        caller: &Caller,
-        request: &Request<'_>,
-        headers: Option<&(dyn Headers + Sync)>,
-    ) -> Reply {
-        ext2026::receive(&self.shared, caller, request, headers).await
-    }
-
-    /// Counts a request that has no message; says when to try again if it is one too many.
-    pub fn admit(&self, owner: &Owner, kind: Kind) -> Result<(), RpcError> {
-        self.shared.rates.admit(owner, kind)
-    }
-
-    /// Forgets what need not be known any more. To be called now and then.
-    pub fn tidy(&self) {
-        self.shared.rates.tidy();
+    /// Drops expired state: rates of idle owners, idle sessions, streams whose clients did not come back. Runs until `stop`,
+    /// then closes the streams that would not end by themselves.
+    pub async fn tidy_until(&self, stop: CancellationToken) {
+        let limits = &self.shared.options.sessions;
+        let interval = (limits.idle_time_max.min(limits.broken_time_max) / 4)
+            .clamp(Duration::from_millis(10), Duration::from_secs(15));
+        while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
+            self.shared.rates.tidy();
+            // Without the store's time, sessions are tidied in the next round.
+            if let Ok(now) = self.shared.engine.now().await {
+                self.shared.sessions.tidy(now, limits.idle_time_max);
+            }
+        }
+        self.shared.sessions.stop_listening();
     }
 
     /// The engine behind it.
@@ -123,27 +126,53 @@ impl Receiver {
         &self.shared.engine
     }
 
-    /// Ends every open subscription gracefully.
+    /// Ends every subscription with its response, and waits for results soon after.
     pub fn close(&self) {
         self.shared.closing.cancel();
     }
 
-    /// How much goes on for sessions: requests that are under way, tasks that are followed.
-    pub fn session_jobs(&self) -> usize {
-        self.shared.tracker.len()
+    /// Ends all sessions of this process, and waits for everything that runs for them.
+    pub async fn end_sessions(&self) {
+        self.shared.sessions.end_all();
+        self.finished().await;
     }
 
-    /// Waits until nothing goes on any more for sessions, all of which have ended.
+    /// Waits for everything that runs beside the requests.
     pub async fn finished(&self) {
         self.shared.tracker.close();
         self.shared.tracker.wait().await;
     }
+
+    /// How many sessions are in memory.
+    pub fn sessions(&self) -> usize {
+        self.shared.sessions.len()
+    }
+
+    /// How much runs beside the requests: requests on streams, followed tasks.
+    pub fn session_jobs(&self) -> usize {
+        self.shared.tracker.len()
+    }
 }
 
 impl Shared {
-    /// How long a task is kept that is to be kept so long, for a caller that is known or could be anybody.
+    /// The retention of a task, shortened for a caller that could be anyone.
     pub(crate) fn retention(&self, wanted: Retention, is_known: bool) -> Retention {
         if is_known { wanted } else { wanted.at_most(self.options.anonymous_kept_ms_max) }
+    }
+
+    pub(crate) fn origin(&self, generation: Generation) -> Arc<str> {
+        let known = self.origins.iter().find(|(known, _)| *known == generation);
+        known.map_or_else(|| generation.label().into(), |(_, label)| Arc::clone(label))
+    }
+
+    pub(crate) fn list_cache(&self) -> Cache {
+        Cache { ttl_ms: self.options.list_ttl_ms, is_public: true }
+    }
+
+    /// 64 random bits, for names that must not repeat.
+    pub(crate) fn random_number(&self) -> u64 {
+        let bits = self.engine.chance().bits();
+        u64::from_be_bytes(bits[..8].try_into().unwrap_or_default())
     }
 }
 

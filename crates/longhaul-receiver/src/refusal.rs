@@ -1,21 +1,21 @@
-//! The engine's refusals in the protocol's words.
+//! Refusals of the engine as JSON-RPC errors.
 
 use longhaul_engine::{EngineError, Stop};
 use longhaul_store::StoreError;
 use longhaul_task::Json;
-use longhaul_wire::ext2026::{self, Capability};
 use longhaul_wire::jsonrpc::RpcError;
+use longhaul_wire::{Capability, Revision, refusal as words};
 
-/// When to try again what depends on others: nobody knows when they are done, and to ask once a second costs little.
+/// Retry interval for refusals that end when others are done: unknown when, and one request a second costs little.
 pub const SOON_MS: u64 = 1_000;
 
-/// When to try again what an operator has to see to.
+/// Retry interval for refusals that end when the operator acts.
 const LATER_MS: u64 = 10_000;
 
-/// Why the engine said no, as a JSON-RPC error. Our own code travels in its data, for scripts.
+/// An error of the engine as a JSON-RPC error, with the engine's stable code in its data.
 pub(crate) fn of_engine(error: &EngineError) -> RpcError {
     if *error == EngineError::Store(StoreError::NotFound) {
-        return ext2026::no_such_task();
+        return words::no_such_task();
     }
     let code = error.code();
     let data = || Json::from_text(format!("{{\"code\":\"{code}\"}}"));
@@ -27,28 +27,34 @@ pub(crate) fn of_engine(error: &EngineError) -> RpcError {
             RpcError::try_later(code, error.to_string(), SOON_MS)
         }
         EngineError::Store(cause) => {
-            // The cause may name files and disks: it is for the operator, and the store itself puts it into the log.
+            // The cause may name files and disks, so it is not sent to clients. The store logs it.
             tracing::debug!(%cause, "a request was refused because of the store");
             let why = "The server could not store this. Nothing was changed; try again later.";
             match cause {
                 StoreError::Unavailable(_) => RpcError::try_later(code, why, SOON_MS),
                 StoreError::Full(_) => RpcError::try_later(code, why, LATER_MS),
-                // Trying again would not help, or could do harm.
+                // Trying again would not help, or could do the work twice.
                 _ => RpcError::internal(why).with_data(data()),
             }
         }
     }
 }
 
-/// The refusal of a request that is one too many of those under way.
-pub fn too_many_in_flight() -> RpcError {
+/// The refusal of a request past the limit of open requests.
+pub(crate) fn too_many_in_flight() -> RpcError {
     let why = "too many requests are under way; wait for one of them or cancel it";
     RpcError::try_later("TOO_MANY_IN_FLIGHT", why, SOON_MS)
 }
 
-/// Why an ordinary call cannot go on.
-pub(crate) fn of_stop(stop: &Stop) -> RpcError {
+/// The refusal of a request whose ID an open request of the same client has.
+pub(crate) fn request_id_in_use() -> RpcError {
+    RpcError::invalid_request("a request of this ID is still under way")
+}
+
+/// Why an ordinary call cannot go on. A stateless client can repair it: by declaring a capability, or by another answer.
+pub(crate) fn of_stop(stop: &Stop, revision: Revision) -> RpcError {
     match stop {
+        _ if !revision.is_stateless() => RpcError::from(&stop.fault()),
         Stop::CannotAsk(kind) => Capability::to_answer(*kind, &Json::from_text("{}")).missing(),
         Stop::BadAnswer(why) => RpcError::invalid_params(why.clone()),
         other => RpcError::internal(other.to_string()),

@@ -22,7 +22,7 @@ pub(crate) struct Seal {
 }
 
 /// Which call a state belongs to. It opens for no other.
-pub(crate) struct CallOf<'a> {
+pub(crate) struct CallBinding<'a> {
     pub(crate) owner: &'a Owner,
     pub(crate) tool: &'a str,
     pub(crate) arguments: &'a str,
@@ -30,18 +30,18 @@ pub(crate) struct CallOf<'a> {
 
 /// What a call has behind it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct State {
-    pub(crate) answered: HashMap<String, Json>,
+pub(crate) struct CallState {
+    pub(crate) answers: HashMap<String, Json>,
     /// The ID of the task that the call becomes, if it becomes one: whoever sends the last round again, because its
     /// answer was lost, finds that task instead of making another.
     pub(crate) task_id: TaskId,
     expires_at: Timestamp,
 }
 
-impl State {
+impl CallState {
     /// What will be true after this round.
-    pub(crate) fn new(answered: Vec<(String, Json)>, task_id: TaskId, now: Timestamp) -> Self {
-        Self { answered: answered.into_iter().collect(), task_id, expires_at: now.plus_ms(STATE_MS_MAX) }
+    pub(crate) fn new(answers: Vec<(String, Json)>, task_id: TaskId, now: Timestamp) -> Self {
+        Self { answers: answers.into_iter().collect(), task_id, expires_at: now.plus_ms(STATE_MS_MAX) }
     }
 }
 
@@ -69,18 +69,18 @@ impl Seal {
         self.cipher.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: bound }).ok()
     }
 
-    pub(crate) fn close_state(&self, call: &CallOf<'_>, state: &State, chance: &dyn Chance) -> Option<String> {
+    pub(crate) fn close_state(&self, call: &CallBinding<'_>, state: &CallState, chance: &dyn Chance) -> Option<String> {
         self.close(&call.bytes(), &serde_json::to_vec(state).ok()?, chance)
     }
 
     /// What earlier rounds of this very call led to; `None` for anything that we did not seal for it, or too long ago.
-    pub(crate) fn open_state(&self, call: &CallOf<'_>, text: &str, now: Timestamp) -> Option<State> {
-        let state: State = serde_json::from_slice(&self.open(&call.bytes(), text)?).ok()?;
+    pub(crate) fn open_state(&self, call: &CallBinding<'_>, text: &str, now: Timestamp) -> Option<CallState> {
+        let state: CallState = serde_json::from_slice(&self.open(&call.bytes(), text)?).ok()?;
         (now < state.expires_at).then_some(state)
     }
 }
 
-impl CallOf<'_> {
+impl CallBinding<'_> {
     fn bytes(&self) -> Vec<u8> {
         bound(&[self.owner.as_str(), self.tool, self.arguments])
     }
@@ -105,9 +105,9 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_ms(1_000_000);
 
     fn sealed(seal: &Seal, owner: &Owner) -> String {
-        let answered = vec![("name".to_owned(), Json::from_text("\"Ada\""))];
-        let call = CallOf { owner, tool: "greet", arguments: "{}" };
-        let state = State::new(answered, TaskId::mint(NOW, [7; 16]), NOW);
+        let answers = vec![("name".to_owned(), Json::from_text("\"Ada\""))];
+        let call = CallBinding { owner, tool: "greet", arguments: "{}" };
+        let state = CallState::new(answers, TaskId::mint(NOW, [7; 16]), NOW);
         seal.close_state(&call, &state, &SystemChance).unwrap()
     }
 
@@ -115,9 +115,9 @@ mod tests {
     fn a_state_opens_for_its_own_call_until_it_expires() {
         let (seal, ada) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap());
         let text = sealed(&seal, &ada);
-        let call = CallOf { owner: &ada, tool: "greet", arguments: "{}" };
+        let call = CallBinding { owner: &ada, tool: "greet", arguments: "{}" };
         let state = seal.open_state(&call, &text, NOW.plus_ms(STATE_MS_MAX - 1)).unwrap();
-        assert_eq!((state.answered["name"].as_str(), state.task_id), ("\"Ada\"", TaskId::mint(NOW, [7; 16])));
+        assert_eq!((state.answers["name"].as_str(), state.task_id), ("\"Ada\"", TaskId::mint(NOW, [7; 16])));
         assert!(seal.open_state(&call, &text, NOW.plus_ms(STATE_MS_MAX)).is_none());
     }
 
@@ -126,13 +126,13 @@ mod tests {
         let (seal, ada, bob) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
         let text = sealed(&seal, &ada);
         for call in [
-            CallOf { owner: &bob, tool: "greet", arguments: "{}" },
-            CallOf { owner: &ada, tool: "other", arguments: "{}" },
-            CallOf { owner: &ada, tool: "greet", arguments: "{\"x\":1}" },
+            CallBinding { owner: &bob, tool: "greet", arguments: "{}" },
+            CallBinding { owner: &ada, tool: "other", arguments: "{}" },
+            CallBinding { owner: &ada, tool: "greet", arguments: "{\"x\":1}" },
         ] {
             assert!(seal.open_state(&call, &text, NOW).is_none());
         }
-        let call = CallOf { owner: &ada, tool: "greet", arguments: "{}" };
+        let call = CallBinding { owner: &ada, tool: "greet", arguments: "{}" };
         assert!(Seal::new(&[2; 32]).open_state(&call, &text, NOW).is_none(), "another key");
     }
 
@@ -140,7 +140,7 @@ mod tests {
     fn a_state_that_was_touched_does_not_open() {
         let (seal, ada) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap());
         let text = sealed(&seal, &ada);
-        let call = CallOf { owner: &ada, tool: "greet", arguments: "{}" };
+        let call = CallBinding { owner: &ada, tool: "greet", arguments: "{}" };
         assert!(seal.open_state(&call, &format!("{text}-TAMPERED"), NOW).is_none());
         assert!(seal.open_state(&call, "", NOW).is_none());
         for place in 0..text.len() {

@@ -11,7 +11,6 @@ pub mod http;
 mod identity;
 mod limits;
 mod metrics;
-mod sessions;
 pub mod stdio;
 mod unread;
 
@@ -20,6 +19,5 @@ pub use identity::{
     local,
 };
 pub use limits::Limits;
-pub use longhaul_receiver::core2025::SessionLimits;
-pub use longhaul_receiver::{Caller, RateLimits};
+pub use longhaul_receiver::{Caller, RateLimits, SessionLimits};
 pub use metrics::Metrics;

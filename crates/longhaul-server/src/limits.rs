@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul_receiver::core2025::SessionLimits;
+use longhaul_receiver::SessionLimits;
 
 /// The endpoint's limits.
 #[derive(Debug, Clone)]
@@ -26,15 +26,7 @@ pub struct Limits {
     pub stream_messages_max: usize,
     /// Requests that one stdio client may have under way; more are refused.
     pub in_flight_max: usize,
-    /// Sessions that are kept at hand; past that, one that is idle makes way, and without one a new one is refused.
-    pub sessions_max: usize,
-    /// The same for one owner.
-    pub sessions_per_owner_max: usize,
-    /// How long a session is kept at hand in which nothing happens. Its client may come back later all the same.
-    pub session_idle_max: Duration,
-    /// Sessions that were ended before their time; past that, those are forgotten whose time is up first.
-    pub sessions_ended_max: usize,
-    /// What one session may use.
+    /// What sessions may use.
     pub session: SessionLimits,
     /// How long open connections, and requests on stdio, may take to finish at a shutdown.
     pub close_time_max: Duration,
@@ -52,10 +44,6 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(15),
             stream_messages_max: 64,
             in_flight_max: 1_000,
-            sessions_max: 20_000,
-            sessions_per_owner_max: 10_000,
-            session_idle_max: Duration::from_secs(600),
-            sessions_ended_max: 100_000,
             session: SessionLimits::default(),
             close_time_max: Duration::from_secs(5),
         }

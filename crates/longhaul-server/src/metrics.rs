@@ -3,15 +3,12 @@
 use std::sync::atomic::AtomicU64;
 
 use longhaul_receiver::Receiver;
-use longhaul_wire::ext2026::Method;
+use longhaul_wire::Operation;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-
-/// The methods that only the stateful era has.
-const STATEFUL: [&str; 5] = ["initialize", "ping", "tasks/result", "tasks/list", "logging/setLevel"];
 
 /// Counters and gauges in the Prometheus text format.
 #[derive(Debug)]
@@ -56,11 +53,9 @@ impl Default for Metrics {
         registry.register("tasks_running", "Attempts that hold a worker, by tool", running.clone());
         let queued = Family::default();
         registry.register("tasks_queued", "Tasks that wait for a worker, by tool", queued.clone());
-        let by_method = Method::ALL
-            .into_iter()
-            .map(Method::as_str)
-            .chain(STATEFUL)
-            .map(|method| {
+        let by_method = Operation::METHODS
+            .iter()
+            .map(|&method| {
                 let counter = |status| {
                     let labels = RequestLabels { method, status };
                     requests.get_or_create(&labels).clone()
@@ -96,9 +91,9 @@ impl Metrics {
     }
 
     /// Everything, in the Prometheus text format.
-    pub fn render(&self, receiver: &Receiver, sessions: usize) -> String {
+    pub fn render(&self, receiver: &Receiver) -> String {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.sessions.set(count(sessions));
+        self.sessions.set(count(receiver.sessions()));
         self.session_jobs.set(count(receiver.session_jobs()));
         for (tool, running, queued) in receiver.engine().load() {
             let labels = ToolLabels { tool: tool.name.to_string() };

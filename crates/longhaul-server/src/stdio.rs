@@ -1,18 +1,9 @@
-//! The same server over standard input and output: one message a line, all requests on one channel. Both eras may be
-//! mixed: what says that it is of the stateless era is; everything else is part of the one session there may be.
+//! Standard input and output: one message a line.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
-
-use longhaul_receiver::core2025::{Delivery, Reader, Session, SessionLimits, Taken};
-use longhaul_receiver::{Receiver, Reply, audit};
-use longhaul_wire::ext2026::Cancelled;
-use longhaul_wire::jsonrpc::{self, Message, Notification, RequestId, RpcError};
-use parking_lot::Mutex;
+use longhaul_receiver::{Body, Connection, Receiver, Response, StreamReader};
+use longhaul_wire::jsonrpc;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use crate::unread::{Kept, Unread};
 use crate::{Caller, Limits};
 
-/// Serves one client until its end of file, or until told to stop.
+/// Serves one client until its end of file, or until `stop`.
 pub async fn serve(
     receiver: Receiver,
     caller: Caller,
@@ -32,40 +23,25 @@ pub async fn serve(
     let (lines, waiting) = mpsc::channel(limits.stream_messages_max);
     let writer = tokio::spawn(write(output, waiting));
     let client = Client {
-        session: OnceLock::new(),
-        session_limits: SessionLimits {
-            under_way_max: limits.in_flight_max,
-            // A pipe that broke does not come back.
-            kept_messages_max: 0,
-            ..limits.session.clone()
-        },
-        receiver,
-        caller: Arc::new(caller),
-        out: Out { lines, unread: Unread::new(limits.unread_bytes_max) },
-        in_flight: Arc::default(),
-        places: Arc::new(Semaphore::new(limits.in_flight_max)),
-        tracker: TaskTracker::new(),
+        connection: receiver.connect(caller, limits.in_flight_max),
+        out: Output { lines, unread: Unread::new(limits.unread_bytes_max) },
+        streams: TaskTracker::new(),
     };
     let read = tokio::select! {
         read = client.read(input, limits.message_bytes_max) => read,
         () = stop.cancelled() => Ok(()),
     };
-    // Subscriptions end with a word, and what was asked before is answered if that does not take too long: whoever
-    // has no more to say may still be reading. Tasks go on.
-    client.receiver.close();
-    client.tracker.close();
-    if let Some(session) = client.session.get() {
-        session.stop_listening();
+    // Subscriptions end with their response, and open requests are answered if that does not take too long: a client that
+    // has closed its side may still be reading. Tasks go on.
+    receiver.close();
+    client.streams.close();
+    client.connection.stop_listening();
+    if timeout(limits.close_time_max, client.streams.wait()).await.is_err() {
+        client.connection.end();
+        client.streams.wait().await;
     }
-    if timeout(limits.close_time_max, client.tracker.wait()).await.is_err() {
-        client.session.get().inspect(|session| session.end());
-        for cancel in client.in_flight.lock().values() {
-            cancel.cancel();
-        }
-        client.tracker.wait().await;
-    }
-    client.session.get().inspect(|session| session.end());
-    client.receiver.finished().await;
+    client.connection.end();
+    receiver.finished().await;
     drop(client);
     // A client that has stopped reading is not waited for.
     match timeout(limits.close_time_max, writer).await {
@@ -75,169 +51,66 @@ pub async fn serve(
 }
 
 struct Client {
-    session: OnceLock<Arc<Session>>,
-    session_limits: SessionLimits,
-    receiver: Receiver,
-    caller: Arc<Caller>,
-    out: Out,
-    in_flight: Arc<Mutex<HashMap<RequestId, CancellationToken>>>,
-    places: Arc<Semaphore>,
-    tracker: TaskTracker,
+    connection: Connection,
+    out: Output,
+    /// The tasks that write the messages of streams.
+    streams: TaskTracker,
 }
 
 impl Client {
     async fn read(&self, mut input: impl AsyncBufRead + Unpin, bytes_max: usize) -> std::io::Result<()> {
         let mut line = Vec::new();
         loop {
-            match read_line(&mut input, &mut line, bytes_max).await? {
+            let response = match read_line(&mut input, &mut line, bytes_max).await? {
                 Line::End => return Ok(()),
-                Line::TooLong => {
-                    let error = RpcError::invalid_request(&format!("a message has at most {bytes_max} bytes"));
-                    self.refuse(None, &error).await;
-                }
-                Line::Whole if line.trim_ascii().is_empty() => {}
-                Line::Whole => self.take(std::mem::take(&mut line)).await,
-            }
+                Line::TooLong => self.connection.refuse_too_long(bytes_max),
+                Line::Whole if line.trim_ascii().is_empty() => continue,
+                Line::Whole => self.connection.receive(std::mem::take(&mut line)).await,
+            };
+            self.send(response).await;
         }
     }
 
-    async fn take(&self, line: Vec<u8>) {
-        if !longhaul_receiver::is_stateless(&line) {
-            match (self.session.get(), jsonrpc::parse(&line)) {
-                (Some(session), message) => {
-                    if let Ok(Message::Notification(told)) = &message {
-                        self.heed(told);
-                    }
-                    return self.take_in(session, &line).await;
-                }
-                (None, Ok(Message::Request(request))) if request.method == "initialize" => {
-                    return self.initialize(&request).await;
-                }
-                (None, _) => {}
+    async fn send(&self, response: Response) {
+        match response.body {
+            Body::Message(text) => {
+                self.out.send(text).await;
             }
+            Body::Stream(reader) => self.send_stream(reader),
+            Body::Empty | Body::EmptyStream => {}
         }
-        match jsonrpc::parse(&line) {
-            Ok(Message::Request(request)) => {
-                let id = request.id.clone();
-                self.start(id, line).await;
-            }
-            Ok(Message::Notification(told)) => self.heed(&told),
-            Ok(Message::Response(_)) => {
-                let error = RpcError::invalid_request("a client must not send responses");
-                self.refuse(None, &error).await;
-            }
-            Err(rejected) => self.refuse(rejected.id.as_ref(), &rejected.error).await,
+        if let Some(reader) = response.listening {
+            self.send_stream(reader);
         }
     }
 
-    /// Refuses what does not get to the receiver.
-    async fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
-        audit::turned_away(Some(&self.caller.owner), error);
-        self.out.say(id, jsonrpc::error(id, error)).await;
-    }
-
-    /// Cancels a request of the stateless era, if that is what is told.
-    fn heed(&self, told: &Notification<'_>) {
-        if told.method == "notifications/cancelled"
-            && let Some(cancelled) = Cancelled::parse(told.params)
-            && let Some(cancel) = self.in_flight.lock().remove(&cancelled.request_id)
-        {
-            cancel.cancel();
-        }
-    }
-
-    /// Opens the session.
-    async fn initialize(&self, request: &jsonrpc::Request<'_>) {
-        match self.receiver.handshake(request, &self.caller) {
-            Ok((peer, answer)) => {
-                self.out.say(Some(&request.id), answer).await;
-                let session = self.receiver.session(None, &self.caller, peer, self.session_limits.clone());
-                if let Some(reader) = session.listen() {
-                    self.tracker.spawn(pump(reader, self.out.clone()));
-                }
-                // Only one line at a time is taken, so nobody was quicker.
-                let _ = self.session.set(session);
-            }
-            Err(error) => self.refuse(Some(&request.id), &error).await,
-        }
-    }
-
-    /// Takes a message of the session.
-    async fn take_in(&self, session: &Arc<Session>, line: &[u8]) {
-        match session.take(line).await {
-            Taken::Noted => {}
-            Taken::Rejected { text, .. } | Taken::Answered { text, .. } => {
-                self.out.pass(text).await;
-            }
-            Taken::Works { method: Some(_), reader } => {
-                self.tracker.spawn(pump(reader, self.out.clone()));
-            }
-            Taken::Works { method: None, reader } => {
-                self.tracker.spawn(pump_batch(reader, self.out.clone()));
-            }
-        }
-    }
-
-    /// Answers a request beside the others.
-    async fn start(&self, id: RequestId, line: Vec<u8>) {
-        // Refused and not made to wait: behind it may come the word that cancels one of those under way.
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            return self.refuse(Some(&id), &longhaul_receiver::too_many_in_flight()).await;
-        };
-        let cancel = CancellationToken::new();
-        if !self.register(&id, &cancel) {
-            let error = RpcError::invalid_request("a request of this ID is still under way");
-            return self.refuse(Some(&id), &error).await;
-        }
-        let (receiver, caller, out) = (self.receiver.clone(), Arc::clone(&self.caller), self.out.clone());
-        let in_flight = Arc::clone(&self.in_flight);
-        self.tracker.spawn(async move {
-            tokio::select! {
-                // Cancelled first: not a word more, and whoever cancelled it has freed its ID.
-                biased;
-                () = cancel.cancelled() => {}
-                () = answer(&receiver, &caller, &line, &out) => {
-                    in_flight.lock().remove(&id);
+    fn send_stream(&self, mut reader: StreamReader) {
+        let out = self.out.clone();
+        self.streams.spawn(async move {
+            while let Some((_, message)) = reader.next().await {
+                let is_sent = match reader.stateless_request() {
+                    Some(request) => out.send_for(request, message.to_string()).await,
+                    None => out.send(message.to_string()).await,
+                };
+                if !is_sent {
+                    break;
                 }
             }
-            drop(place);
         });
-    }
-
-    /// Makes a request known to whoever may cancel it; says whether its ID was free.
-    fn register(&self, id: &RequestId, cancel: &CancellationToken) -> bool {
-        match self.in_flight.lock().entry(id.clone()) {
-            Entry::Occupied(_) => false,
-            Entry::Vacant(free) => {
-                free.insert(cancel.clone());
-                true
-            }
-        }
     }
 }
 
 /// The way to the client.
 #[derive(Clone)]
-struct Out {
+struct Output {
     lines: mpsc::Sender<Kept>,
     unread: Unread,
 }
 
-impl Out {
-    /// Says a message that belongs to a request, or that there is no room for it, which ends the request; says whether
-    /// it goes on.
-    async fn say(&self, id: Option<&RequestId>, message: String) -> bool {
-        let (kept, goes_on) = match self.unread.keep(message) {
-            Ok(kept) => (kept, true),
-            Err(full) => (Kept::uncounted(jsonrpc::error(id, &full.into())), false),
-        };
-        // A writer that has ended has said why.
-        self.lines.send(kept).await.is_ok() && goes_on
-    }
-
-    /// Says a message of the session; says whether anybody is there. Without room for an answer that is the answer,
-    /// and everything else waits, for the client cannot ask for it again.
-    async fn pass(&self, message: String) -> bool {
+impl Output {
+    /// Sends a message. If there is no room for a response, an error takes its place; every other message waits, because
+    /// the client cannot ask for it again. Returns false if the client is gone.
+    async fn send(&self, message: String) -> bool {
         let kept = match self.unread.keep(message) {
             Ok(kept) => kept,
             Err(full) => match full.answered() {
@@ -247,41 +120,15 @@ impl Out {
         };
         self.lines.send(kept).await.is_ok()
     }
-}
 
-/// Carries the messages of a stream to the client.
-async fn pump(mut reader: Reader, out: Out) {
-    while let Some((_, message)) = reader.next().await {
-        if !out.pass(message.to_string()).await {
-            break;
-        }
-    }
-}
-
-/// The same for a batch, whose answers go out as one unless something else comes first.
-async fn pump_batch(reader: Reader, out: Out) {
-    match reader.delivery(Duration::MAX).await {
-        Delivery::Answers(answers) if answers.is_empty() => {}
-        Delivery::Answers(answers) => {
-            out.pass(format!("[{}]", answers.join(","))).await;
-        }
-        Delivery::Stream(reader) => pump(reader, out).await,
-    }
-}
-
-async fn answer(receiver: &Receiver, caller: &Caller, line: &[u8], out: &Out) {
-    let Ok(Message::Request(request)) = jsonrpc::parse(line) else { return };
-    match receiver.receive(caller, &request, None).await {
-        Reply::Message { text, .. } => {
-            out.say(Some(&request.id), text).await;
-        }
-        Reply::Stream(mut messages) => {
-            while let Some(message) = messages.next().await {
-                if !out.say(Some(&request.id), message).await {
-                    break;
-                }
-            }
-        }
+    /// Sends a message of a request outside of a session. If there is no room for it, the request ends with an error.
+    /// Returns false if the request has ended or the client is gone.
+    async fn send_for(&self, request: &jsonrpc::RequestId, message: String) -> bool {
+        let (kept, goes_on) = match self.unread.keep(message) {
+            Ok(kept) => (kept, true),
+            Err(full) => (Kept::uncounted(jsonrpc::error(Some(request), &full.into())), false),
+        };
+        self.lines.send(kept).await.is_ok() && goes_on
     }
 }
 

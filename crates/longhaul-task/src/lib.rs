@@ -17,7 +17,7 @@
 //!     &Create {
 //!         key,
 //!         tool: ToolRef::new("generate_report", "1"),
-//!         origin: "ext2026".into(),
+//!         origin: "docs".into(),
 //!         policy: Policy::default(),
 //!         retention: Retention::FromCreation(3_600_000),
 //!         claimed_by: None,

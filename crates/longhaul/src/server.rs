@@ -148,7 +148,8 @@ impl Server {
             tools.push(engine);
         }
         let engine = Engine::start(store, tools, self.engine_limits, Arc::new(SystemChance)).await?;
-        let receiver = Receiver::new(engine, catalogue, self.options).await?;
+        let options = Options { sessions: self.limits.session.clone(), ..self.options };
+        let receiver = Receiver::new(engine, catalogue, options).await?;
         let (limits, identity, origins) = (self.limits, self.identity, self.origins);
         let stop = CancellationToken::new();
         Ok(Started { receiver, limits, identity, origins, stop, before_close: BeforeClose::default() })
@@ -277,9 +278,9 @@ impl Listening {
         let identity = identity.unwrap_or_else(|| Arc::new(Anonymous::default()));
         let keeping_up = tokio::spawn(Arc::clone(&identity).keep_up());
         let endpoint = Endpoint::new(receiver.clone(), identity, guard, limits.clone());
-        let endpoint = Arc::new(endpoint);
-        tokio::spawn(Arc::clone(&endpoint).tidy(stop.clone()));
-        let router = http::router(Arc::clone(&endpoint));
+        let (tidying, tidied_until) = (receiver.clone(), stop.clone());
+        tokio::spawn(async move { tidying.tidy_until(tidied_until).await });
+        let router = http::router(Arc::new(endpoint));
         let closing = receiver.clone();
         let told = stop.clone();
         tokio::spawn(async move {
@@ -293,7 +294,7 @@ impl Listening {
             stopped = stopped(&receiver) => Err(stopped),
         };
         keeping_up.abort();
-        endpoint.end_sessions().await;
+        receiver.end_sessions().await;
         end(&receiver, before_close).await;
         ended
     }

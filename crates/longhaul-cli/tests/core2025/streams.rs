@@ -195,7 +195,7 @@ async fn a_task_that_ends_while_the_server_stops_is_answered_to_whoever_waits_fo
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_for_results_that_nobody_reads_any_more_make_way_for_others() {
     let door = Door::closed();
-    let session = SessionLimits { under_way_max: 2, ..SessionLimits::default() };
+    let session = SessionLimits { requests_max: 2, ..SessionLimits::default() };
     let server = Local::start(server(&door).limits(limits(session))).await;
     let client = Stateful::open(server.address, forms()).await;
     let id = client.create("greet", json!({})).await;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
-use longhaul_wire::ext2026::encode_value;
+use longhaul_wire::headers::encode_value;
 use serde_json::Value;
 
 use super::schema::Asked;

@@ -1,5 +1,5 @@
 use axum::http::{HeaderMap, HeaderName};
-use longhaul_wire::ext2026::{HeaderValue, Headers};
+use longhaul_wire::{HeaderValue, Headers};
 
 /// The headers of a request, for the wire's rules about them.
 pub(super) struct RequestHeaders<'a>(pub(super) &'a HeaderMap);

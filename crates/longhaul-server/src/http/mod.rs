@@ -2,15 +2,12 @@
 //!
 //! ```text
 //!  accept loop ─► connection ─► guard (Host, Origin) ─► identity ─► body within limits ─► Receiver ─► JSON or SSE
-//!                                                                        │
-//!                                                                        └─► (stateful era) Session ─► JSON or SSE
 //! ```
 
 mod endpoint;
 mod guard;
 mod headers;
 mod listen;
-mod stateful;
 mod stream;
 
 use std::sync::Arc;
@@ -24,9 +21,7 @@ use longhaul_receiver::Receiver;
 
 pub use guard::Guard;
 pub use listen::serve;
-use tokio_util::sync::CancellationToken;
 
-use crate::sessions::Sessions;
 use crate::unread::Unread;
 use crate::{Identify, Limits, Metrics};
 
@@ -44,35 +39,13 @@ pub struct Endpoint {
     /// What is counted.
     pub metrics: Metrics,
     unread: Unread,
-    sessions: Sessions,
 }
 
 impl Endpoint {
     /// An endpoint that has counted nothing.
     pub fn new(receiver: Receiver, identity: Arc<dyn Identify>, guard: Guard, limits: Limits) -> Self {
         let unread = Unread::new(limits.unread_bytes_max);
-        let sessions = Sessions::new(&limits);
-        Self { receiver, identity, guard, limits, metrics: Metrics::default(), unread, sessions }
-    }
-
-    /// Lets go of sessions and streams that are over, until told to stop; then ends those that would not end by
-    /// themselves.
-    pub async fn tidy(self: Arc<Self>, stop: CancellationToken) {
-        let interval = self.sessions.tidy_interval();
-        while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
-            self.receiver.tidy();
-            // A store that cannot tell the time is somebody else's trouble.
-            if let Ok(now) = self.receiver.engine().now().await {
-                self.sessions.tidy(now);
-            }
-        }
-        self.sessions.stop_listening();
-    }
-
-    /// Ends every session here, and waits for what went on in them.
-    pub async fn end_sessions(&self) {
-        self.sessions.end_all();
-        self.receiver.finished().await;
+        Self { receiver, identity, guard, limits, metrics: Metrics::default(), unread }
     }
 }
 
@@ -100,6 +73,6 @@ async fn metrics(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> R
     if let Err(why) = endpoint.guard.check(&headers) {
         return (StatusCode::FORBIDDEN, format!("{why}\n")).into_response();
     }
-    let page = endpoint.metrics.render(&endpoint.receiver, endpoint.sessions.count());
+    let page = endpoint.metrics.render(&endpoint.receiver);
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], page).into_response()
 }

@@ -8,71 +8,103 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use longhaul_receiver::Messages;
-use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
+use longhaul_receiver::StreamReader;
+use longhaul_wire::jsonrpc::{self, RpcError};
 use longhaul_wire::sse;
-use tokio::sync::mpsc;
 
 use super::Endpoint;
-use crate::unread::Kept;
 use crate::{Caller, NotIdentified};
 
-/// The response that streams these messages. When the client goes away, or may not listen any more, so does the request.
-pub(super) fn respond(
-    endpoint: &Arc<Endpoint>,
-    caller: Arc<Caller>,
-    id: RequestId,
-    messages: Box<dyn Messages>,
-) -> Response {
-    let keep_alive = endpoint.limits.keep_alive;
-    let (sender, receiver) = mpsc::channel(endpoint.limits.stream_messages_max);
-    let endpoint = Arc::clone(endpoint);
-    tokio::spawn(async move {
-        endpoint.metrics.stream_opened();
-        let pump = pump(&endpoint, &id, messages, &sender);
-        if caller.revoked.run_until_cancelled(pump).await.is_none() {
-            let error = RpcError::invalid_request(&NotIdentified::Ended.to_string());
-            // A client that has not read what came before does not get this either.
-            let _ = sender.try_send(Kept::uncounted(sse::event(&jsonrpc::error(Some(&id), &error))));
-        }
-        endpoint.metrics.stream_closed();
-    });
-    let events = stream::unfold(receiver, move |mut receiver| async move {
-        let event = match tokio::time::timeout(keep_alive, receiver.recv()).await {
-            Ok(Some(event)) => Bytes::from(event),
-            Ok(None) => return None,
-            Err(_) => Bytes::from_static(sse::KEEP_ALIVE.as_bytes()),
-        };
-        Some((Ok::<_, Infallible>(event), receiver))
-    });
-    let mut response = Response::new(Body::from_stream(events));
-    set_headers(response.headers_mut());
-    response
+/// How long a client should wait before it connects again.
+const RETRY_MS: u64 = 1_000;
+
+/// The response that streams these messages. It ends when the caller's right to call ends.
+pub(super) fn respond(endpoint: &Arc<Endpoint>, caller: Arc<Caller>, reader: StreamReader) -> Response {
+    endpoint.metrics.stream_opened();
+    let events = EventStream { open: OpenStream(Arc::clone(endpoint)), caller, reader, state: State::Opening };
+    with_headers(Body::from_stream(stream::unfold(events, |mut events| async move {
+        let bytes = events.next().await?;
+        Some((Ok::<_, Infallible>(bytes), events))
+    })))
 }
 
-/// The headers of every stream of events.
-pub(super) fn set_headers(headers: &mut HeaderMap) {
+/// A stream without events.
+pub(super) fn empty() -> Response {
+    with_headers(Body::empty())
+}
+
+fn with_headers(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers: &mut HeaderMap = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Proxies that buffer would hold events back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
 }
 
-/// Carries messages to the response until one side has had enough.
-async fn pump(endpoint: &Endpoint, id: &RequestId, mut messages: Box<dyn Messages>, sender: &mpsc::Sender<Kept>) {
-    loop {
-        tokio::select! {
-            () = sender.closed() => break,
-            message = messages.next() => {
-                let Some(message) = message else { break };
-                let (event, goes_on) = match endpoint.unread.keep(sse::event(&message)) {
-                    Ok(event) => (event, true),
-                    Err(full) => (Kept::uncounted(sse::event(&jsonrpc::error(Some(id), &full.into()))), false),
-                };
-                if sender.send(event).await.is_err() || !goes_on {
-                    break;
+struct EventStream {
+    open: OpenStream,
+    caller: Arc<Caller>,
+    reader: StreamReader,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Opening,
+    Open,
+    Ended,
+}
+
+impl EventStream {
+    async fn next(&mut self) -> Option<Bytes> {
+        match self.state {
+            State::Ended => return None,
+            State::Opening => {
+                self.state = State::Open;
+                // Only a stream of a session can be resumed.
+                if self.reader.stateless_request().is_none() {
+                    let primer = self.reader.primer_id().map(|id| sse::primer(&id)).unwrap_or_default();
+                    return Some(Bytes::from(sse::retry(RETRY_MS) + &primer));
                 }
             }
+            State::Open => {}
         }
+        let endpoint = &self.open.0;
+        let next = tokio::time::timeout(endpoint.limits.keep_alive, self.reader.next());
+        match self.caller.revoked.run_until_cancelled(next).await {
+            Some(Ok(Some((number, text)))) => {
+                let event = match self.reader.event_id(number) {
+                    Some(id) => sse::numbered_event(&id, &text),
+                    None => sse::event(&text),
+                };
+                match endpoint.unread.keep(event) {
+                    Ok(event) => Some(Bytes::from(event)),
+                    // Without room the connection breaks. The client of a session resumes the stream later; any other client
+                    // gets an error as its response.
+                    Err(full) => self.end_with(&full.into()),
+                }
+            }
+            Some(Ok(None)) => None,
+            Some(Err(_)) => Some(Bytes::from_static(sse::KEEP_ALIVE.as_bytes())),
+            None => self.end_with(&RpcError::invalid_request(&NotIdentified::Ended.to_string())),
+        }
+    }
+
+    /// Ends the stream, with an error as the response to a request outside of a session.
+    fn end_with(&mut self, error: &RpcError) -> Option<Bytes> {
+        self.state = State::Ended;
+        let request = self.reader.stateless_request()?;
+        Some(Bytes::from(sse::event(&jsonrpc::error(Some(request), error))))
+    }
+}
+
+/// Counts a stream as open until it is dropped.
+struct OpenStream(Arc<Endpoint>);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.metrics.stream_closed();
     }
 }

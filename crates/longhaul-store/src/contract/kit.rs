@@ -71,7 +71,7 @@ pub(super) fn queued(key: TaskKey) -> NewTask {
     let create = Create {
         key,
         tool: tool(),
-        origin: "ext2026".into(),
+        origin: "contract".into(),
         policy: Policy::default(),
         retention: Retention::FromCreation(3_600_000),
         claimed_by: None,

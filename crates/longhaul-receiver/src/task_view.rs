@@ -1,4 +1,4 @@
-//! A task as it is read to be shown, in whatever generation.
+//! A task as it is read to be shown.
 
 use longhaul_engine::EngineError;
 use longhaul_store::Snapshot;
@@ -7,36 +7,36 @@ use longhaul_wire::View;
 
 use crate::receiver::Shared;
 
-/// A task and what is shown beside it.
-pub(crate) struct Shown {
+/// A task, its children and the time of the reading: everything that a generation projects.
+pub(crate) struct TaskView {
     pub(crate) snapshot: Snapshot,
     children: Vec<TaskId>,
     now: Timestamp,
+    poll_interval_ms: u64,
 }
 
-impl Shown {
+impl TaskView {
     pub(crate) async fn read(shared: &Shared, key: &TaskKey) -> Result<Self, EngineError> {
         let snapshot = shared.engine.read(key).await?;
         let now = shared.engine.now().await?;
         Self::of(shared, snapshot, now).await
     }
 
-    /// The same for a task that was read already.
     pub(crate) async fn of(shared: &Shared, snapshot: Snapshot, now: Timestamp) -> Result<Self, EngineError> {
         let children = match snapshot.task.family.children {
             0 => Vec::new(),
             _ => shared.engine.store().children(&snapshot.task.key).await?,
         };
-        Ok(Self { snapshot, children, now })
+        Ok(Self { snapshot, children, now, poll_interval_ms: shared.options.poll_interval_ms })
     }
 
-    pub(crate) fn view(&self, shared: &Shared) -> View<'_> {
+    pub(crate) fn view(&self) -> View<'_> {
         View {
             task: &self.snapshot.task,
             progress: self.snapshot.progress.as_deref(),
             children: &self.children,
             now: self.now,
-            poll_interval_ms: shared.options.poll_interval_ms,
+            poll_interval_ms: self.poll_interval_ms,
         }
     }
 }

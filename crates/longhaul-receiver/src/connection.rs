@@ -1,0 +1,180 @@
+//! The entrance of pipes, such as standard input and output: one client, messages of both eras on one channel.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use longhaul_wire::jsonrpc::{self, Message, Notification, RequestId, RpcError};
+use longhaul_wire::{Cancelled, Notice, initialize, route};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::operation::Answer;
+use crate::receiver::Shared;
+use crate::response::Tally;
+use crate::session::{ResponsePatience, Session};
+use crate::stream::MessageStream;
+use crate::{Caller, Receiver, Response, SessionLimits, audit, entrance, refusal, stateless};
+
+/// A single response goes out as soon as it is there; those of a batch together.
+const PATIENCE: ResponsePatience = ResponsePatience { single: Duration::ZERO, batch: Duration::MAX };
+
+/// A client at the other end of a pipe. It has at most one session, which ends with the connection.
+pub struct Connection {
+    shared: Arc<Shared>,
+    caller: Caller,
+    session: OnceLock<Arc<Session>>,
+    requests_max: usize,
+    /// Requests of the stateless era that have no response yet.
+    requests: Arc<Mutex<HashMap<RequestId, CancellationToken>>>,
+}
+
+impl Receiver {
+    /// A connection for one client, which may have so many requests open at once.
+    pub fn connect(&self, caller: Caller, requests_max: usize) -> Connection {
+        Connection {
+            shared: Arc::clone(&self.shared),
+            caller,
+            session: OnceLock::new(),
+            requests_max,
+            requests: Arc::default(),
+        }
+    }
+}
+
+impl Connection {
+    /// Takes one message. Messages must be given in the order in which they arrived; what takes time is answered by a
+    /// stream, which the transport reads beside the next messages.
+    pub async fn receive(&self, message: Vec<u8>) -> Response {
+        let parsed = jsonrpc::parse(&message);
+        if !route::is_stateless(&message, None) {
+            if let Some(session) = self.session.get() {
+                if let Ok(Message::Notification(notification)) = &parsed {
+                    self.cancel_by(notification);
+                }
+                return session.receive(&message, PATIENCE).await;
+            }
+            if let Ok(Message::Request(request)) = &parsed
+                && request.method == initialize::METHOD
+            {
+                return self.initialize(request);
+            }
+        }
+        match parsed {
+            Ok(Message::Request(request)) => {
+                let id = request.id;
+                self.start(id, message)
+            }
+            Ok(Message::Notification(notification)) => {
+                self.cancel_by(&notification);
+                Response::accepted()
+            }
+            Ok(Message::Response(_)) => self.refuse(None, &RpcError::invalid_request(stateless::NO_RESPONSES)),
+            Err(rejected) => self.refuse(rejected.id.as_ref(), &rejected.error),
+        }
+    }
+
+    /// Refuses a message that is longer than the transport takes.
+    pub fn refuse_too_long(&self, bytes_max: usize) -> Response {
+        self.refuse(None, &RpcError::invalid_request(&format!("a message has at most {bytes_max} bytes")))
+    }
+
+    fn refuse(&self, id: Option<&RequestId>, error: &RpcError) -> Response {
+        audit::turned_away(Some(&self.caller.owner), error);
+        Response::error(id, error, Tally::Refused)
+    }
+
+    fn initialize(&self, request: &jsonrpc::Request<'_>) -> Response {
+        let (peer, answer) = match entrance::handshake(&self.shared, &self.caller, request) {
+            Ok(opened) => opened,
+            Err(error) => return self.refuse(Some(&request.id), &error),
+        };
+        let limits = SessionLimits {
+            requests_max: self.requests_max,
+            // A pipe that broke does not come back.
+            kept_messages_max: 0,
+            ..self.shared.options.sessions.clone()
+        };
+        let session = Session::new(Arc::clone(&self.shared), None, &self.caller, peer, limits);
+        let reader = session.listen();
+        // Messages are taken one at a time, so the session is not set yet.
+        let _ = self.session.set(session);
+        Response::message(answer, Tally::Nothing).listening_on(reader)
+    }
+
+    /// Answers a request of the stateless era beside the others.
+    fn start(&self, id: RequestId, message: Vec<u8>) -> Response {
+        let cancel = match self.begin_request(&id) {
+            Ok(cancel) => cancel,
+            Err(error) => return self.refuse(Some(&id), &error),
+        };
+        let stream = Arc::new(stateless::new_stream(&self.shared, id.clone()));
+        let Some(reader) = stream.read_after(0) else { return Response::accepted() };
+        let (shared, caller, requests) = (Arc::clone(&self.shared), self.caller.clone(), Arc::clone(&self.requests));
+        self.shared.tracker.spawn(async move {
+            tokio::select! {
+                // After a cancellation nothing more is sent. The cancellation has removed the request.
+                biased;
+                () = cancel.cancelled() => stream.close(),
+                () = answer(&shared, &caller, &message, &stream) => {
+                    requests.lock().remove(&id);
+                }
+            }
+        });
+        Response::stream(reader, Tally::Nothing)
+    }
+
+    fn begin_request(&self, id: &RequestId) -> Result<CancellationToken, RpcError> {
+        let mut requests = self.requests.lock();
+        // Refused, and not made to wait: the next message may be the one that cancels an open request.
+        if requests.len() >= self.requests_max {
+            return Err(refusal::too_many_in_flight());
+        }
+        match requests.entry(id.clone()) {
+            Entry::Occupied(_) => Err(refusal::request_id_in_use()),
+            Entry::Vacant(entry) => Ok(entry.insert(CancellationToken::new()).clone()),
+        }
+    }
+
+    /// Cancels a request of the stateless era, if that is what the notification says.
+    fn cancel_by(&self, notification: &Notification<'_>) {
+        if let Notice::Cancelled(Cancelled { request_id, .. }) = Notice::read(notification)
+            && let Some(cancel) = self.requests.lock().remove(&request_id)
+        {
+            cancel.cancel();
+        }
+    }
+
+    /// Closes the stream that the client listens on, which would not end by itself.
+    pub fn stop_listening(&self) {
+        if let Some(session) = self.session.get() {
+            session.stop_listening();
+        }
+    }
+
+    /// Ends the session and cancels all open requests. Tasks go on.
+    pub fn end(&self) {
+        if let Some(session) = self.session.get() {
+            session.end();
+        }
+        for (_, cancel) in self.requests.lock().drain() {
+            cancel.cancel();
+        }
+    }
+}
+
+async fn answer(shared: &Arc<Shared>, caller: &Caller, message: &[u8], stream: &Arc<MessageStream>) {
+    let Ok(Message::Request(request)) = jsonrpc::parse(message) else { return };
+    match stateless::perform(shared, caller, &request, None).await {
+        Ok(Answer::Ready(response)) => stream.respond(Some(&response)),
+        Ok(Answer::Work(work)) => stateless::run(work, stream).await,
+        Err(error) => stream.respond(Some(&jsonrpc::error(Some(&request.id), &error))),
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("owner", &self.caller.owner).finish_non_exhaustive()
+    }
+}

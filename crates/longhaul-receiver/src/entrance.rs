@@ -1,0 +1,216 @@
+//! The entrance of HTTP transports: bytes, headers and the caller go in, a [`Response`] comes out. Which era a message
+//! belongs to, and which session, is decided here and nowhere else. Pipes enter by a [`Connection`](crate::Connection).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_wire::initialize::{self, Initialize};
+use longhaul_wire::jsonrpc::{self, Message, RpcError};
+use longhaul_wire::{HeaderValue, Headers, Peer, ReplyTo, Revision, route};
+
+use crate::receiver::Shared;
+use crate::response::Tally;
+use crate::session::token::SessionClaims;
+use crate::session::{ResponsePatience, Session};
+use crate::stream::EventId;
+use crate::{Caller, Kind, Receiver, Response, audit, refusal, stateless};
+
+const SESSION_HEADER: &str = "mcp-session-id";
+
+const PATIENCE: ResponsePatience = ResponsePatience { single: RESPONSE_PATIENCE_MAX, batch: RESPONSE_PATIENCE_MAX };
+
+/// How long a response may take before it is sent as a stream of events.
+const RESPONSE_PATIENCE_MAX: Duration = Duration::from_secs(5);
+
+impl Receiver {
+    /// The refusal of a request whose HTTP method the endpoint does not take.
+    pub fn refuse_http_method(&self, method: &str, headers: &dyn Headers) -> Option<Response> {
+        let (is_allowed, allow, why) = if route::is_stateless(b"", Some(headers)) {
+            (method == "POST", "POST", "this endpoint takes POST only")
+        } else {
+            let is_allowed = matches!(method, "GET" | "POST" | "DELETE");
+            (is_allowed, "GET, POST, DELETE", "this endpoint takes POST, GET and DELETE")
+        };
+        if is_allowed {
+            return None;
+        }
+        let error = RpcError::invalid_request(why).with_status(405);
+        audit::turned_away(None, &error);
+        Some(Response::error(None, &error, Tally::Refused).allowing(allow))
+    }
+
+    /// Takes the body of a POST.
+    pub async fn receive(&self, caller: &Caller, headers: &(dyn Headers + Sync), body: &[u8]) -> Response {
+        let shared = &self.shared;
+        if route::is_stateless(body, Some(headers)) {
+            return stateless::receive(shared, caller, Some(headers), body).await;
+        }
+        if headers.value(SESSION_HEADER) == HeaderValue::Absent {
+            return without_session(shared, caller, body).await;
+        }
+        match find_session(shared, caller, headers).await {
+            Ok(session) => session.receive(body, PATIENCE).await,
+            Err(response) => response,
+        }
+    }
+
+    /// Answers a GET: opens a stream to listen on, or continues one that broke.
+    pub async fn listen(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> Response {
+        let shared = &self.shared;
+        if let Err(too_many) = shared.rates.admit(&caller.owner, Kind::Read) {
+            return refuse(caller, &too_many);
+        }
+        let session = match find_session(shared, caller, headers).await {
+            Ok(session) => session,
+            Err(response) => return response,
+        };
+        session.touch();
+        let last_event = match headers.value("last-event-id") {
+            HeaderValue::Once(bytes) => std::str::from_utf8(bytes).ok().and_then(EventId::parse),
+            HeaderValue::Absent | HeaderValue::Repeated => None,
+        };
+        let resumed = match &last_event {
+            None => None,
+            Some(last) => match (session.resume(last.stream, last.number), last.ticket) {
+                (None, Some(ticket)) => session.resume_lost(ticket).await,
+                (resumed, _) => resumed,
+            },
+        };
+        // A stream that can no longer be continued is replaced by a new one.
+        match resumed.or_else(|| session.listen()) {
+            Some(reader) => Response::stream(session.resumable(reader), Tally::Nothing),
+            None => no_such_session(shared, caller),
+        }
+    }
+
+    /// Answers a DELETE: ends a session.
+    pub async fn end_session(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> Response {
+        let shared = &self.shared;
+        if let Err(too_many) = shared.rates.admit(&caller.owner, Kind::Other) {
+            return refuse(caller, &too_many);
+        }
+        match session_claims(shared, caller, headers).await {
+            Ok(claims) if shared.sessions.end(&claims, shared.options.sessions.ended_max) => Response::no_content(),
+            Ok(_) => no_such_session(shared, caller),
+            Err(response) => response,
+        }
+    }
+}
+
+/// A message without a session: only `initialize` is possible.
+async fn without_session(shared: &Arc<Shared>, caller: &Caller, body: &[u8]) -> Response {
+    match jsonrpc::parse(body) {
+        Ok(Message::Request(request)) if request.method == initialize::METHOD => {
+            open_session(shared, caller, &request).await.unwrap_or_else(|error| {
+                audit::turned_away(Some(&caller.owner), &error);
+                Response::error(Some(&request.id), &error, Tally::of(initialize::METHOD))
+            })
+        }
+        Ok(Message::Request(request)) => {
+            let error = session_header_missing();
+            audit::turned_away(Some(&caller.owner), &error);
+            Response::error(Some(&request.id), &error, Tally::Refused)
+        }
+        // It has no meaning outside of a session, and no answer.
+        Ok(Message::Notification(_)) => Response::accepted(),
+        Ok(Message::Response(_)) => stateless::unexpected_response(),
+        Err(rejected) => stateless::reject(shared, caller, &rejected),
+    }
+}
+
+async fn open_session(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    request: &jsonrpc::Request<'_>,
+) -> Result<Response, RpcError> {
+    let (peer, answer) = handshake(shared, caller, request)?;
+    let now = shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
+    let chance = &**shared.engine.chance();
+    let claims = SessionClaims::new(peer, now, chance);
+    let token = claims.seal(&caller.owner, &shared.session_seal, chance);
+    let token = token.ok_or_else(|| RpcError::internal("The session could not be sealed."))?;
+    shared.sessions.find(shared, caller, &claims)?;
+    Ok(Response::message(answer, Tally::of(initialize::METHOD)).opening(token))
+}
+
+/// Reads `initialize`: the client of the session, and the response.
+pub(crate) fn handshake(
+    shared: &Shared,
+    caller: &Caller,
+    request: &jsonrpc::Request<'_>,
+) -> Result<(Peer, String), RpcError> {
+    shared.rates.admit(&caller.owner, Kind::Other)?;
+    let asked = Initialize::parse(request.params)?;
+    tracing::debug!(client = %asked.client_name, version = %asked.client_version, "a client opens a session");
+    let options = &shared.options;
+    let offer = initialize::Offer {
+        name: &options.name,
+        title: None,
+        version: &options.version,
+        instructions: options.instructions.as_deref(),
+        tells_tool_changes: false,
+        lists_tasks: caller.is_known,
+    };
+    let to = ReplyTo { id: &request.id, revision: asked.peer.revision, server: &shared.server };
+    Ok((asked.peer, initialize::answer(&to, &offer)))
+}
+
+/// The claims of the session token that a request presents.
+async fn session_claims(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    headers: &(dyn Headers + Sync),
+) -> Result<SessionClaims, Response> {
+    let malformed = |error: RpcError| refuse(caller, &error.with_status(400));
+    let HeaderValue::Once(token) = headers.value(SESSION_HEADER) else {
+        return Err(malformed(session_header_missing()));
+    };
+    let claims = match shared.engine.now().await {
+        Ok(now) => SessionClaims::open(token, &caller.owner, &shared.session_seal, now),
+        Err(_) => None,
+    };
+    let claims = claims.ok_or_else(|| no_such_session(shared, caller))?;
+    let version = headers.value("mcp-protocol-version");
+    Revision::of_request(version, Some(claims.peer.revision)).map_err(malformed)?;
+    Ok(claims)
+}
+
+async fn find_session(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    headers: &(dyn Headers + Sync),
+) -> Result<Arc<Session>, Response> {
+    let claims = session_claims(shared, caller, headers).await?;
+    match shared.sessions.find(shared, caller, &claims) {
+        Ok(session) => session.ok_or_else(|| no_such_session(shared, caller)),
+        Err(full) => {
+            let error = full.into();
+            audit::turned_away(Some(&caller.owner), &error);
+            Err(Response::error(None, &error, Tally::Nothing))
+        }
+    }
+}
+
+/// Refuses what is not known to be a request.
+fn refuse(caller: &Caller, error: &RpcError) -> Response {
+    audit::turned_away(Some(&caller.owner), error);
+    Response::error(None, error, Tally::Refused)
+}
+
+fn session_header_missing() -> RpcError {
+    RpcError::invalid_request(
+        "a request needs one Mcp-Session-Id header, which the answer to `initialize` has, or the `_meta` of 2026-07-28",
+    )
+}
+
+/// The refusal for a session that is unknown, has ended, or belongs to another owner: one answer for all three. The
+/// message in it was not looked at, so it is counted here.
+fn no_such_session(shared: &Shared, caller: &Caller) -> Response {
+    let error = match shared.rates.admit(&caller.owner, Kind::Other) {
+        Ok(()) => {
+            RpcError::invalid_request("there is no such session; begin a new one with `initialize`").with_status(404)
+        }
+        Err(too_many) => too_many,
+    };
+    refuse(caller, &error)
+}

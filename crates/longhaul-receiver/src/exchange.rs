@@ -1,0 +1,61 @@
+//! One request and everything that its operation needs to answer it.
+
+use std::sync::Arc;
+
+use longhaul_engine::audit::{self, By};
+use longhaul_task::{Owner, Task, TaskId, TaskKey};
+use longhaul_wire::jsonrpc::{RequestId, RpcError};
+use longhaul_wire::{Generation, Peer, ReplyTo};
+
+use crate::receiver::Shared;
+use crate::refusal;
+use crate::session::{LastNotified, Session};
+use crate::task_view::TaskView;
+
+/// The context of one request.
+#[derive(Clone)]
+pub(crate) struct Exchange {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) owner: Owner,
+    /// Whether the owner can be told from others.
+    pub(crate) is_known: bool,
+    pub(crate) id: RequestId,
+    pub(crate) method: &'static str,
+    pub(crate) generation: Generation,
+    pub(crate) peer: Peer,
+    /// `None` in the stateless era.
+    pub(crate) session: Option<Arc<Session>>,
+}
+
+impl Exchange {
+    pub(crate) fn reply_to(&self) -> ReplyTo<'_> {
+        ReplyTo { id: &self.id, revision: self.peer.revision, server: &self.shared.server }
+    }
+
+    pub(crate) fn key(&self, id: TaskId) -> TaskKey {
+        TaskKey { owner: self.owner.clone(), id }
+    }
+
+    /// The actor, for the audit log.
+    pub(crate) fn by(&self) -> By<'_> {
+        By { owner: &self.owner, generation: self.generation.label(), method: self.method }
+    }
+
+    /// Reads a task by the ID that the client sent. Failed look-ups are counted against the owner.
+    pub(crate) async fn look_up(&self, key: &TaskKey) -> Result<TaskView, RpcError> {
+        let found = self.shared.rates.look_up(&self.owner, TaskView::read(&self.shared, key)).await?;
+        let task = found.map_err(|error| refusal::of_engine(&error))?;
+        audit::read(self.by(), &task.snapshot.task);
+        Ok(task)
+    }
+
+    /// Has the session follow a task that its client has created or looked at. `is_waiting`: the client waits for the
+    /// task's result and so for its questions.
+    pub(crate) fn follow(&self, task: &Task, is_waiting: bool) {
+        if let Some(session) = &self.session
+            && !task.is_settled()
+        {
+            session.follow(LastNotified::of(task, self.generation), is_waiting);
+        }
+    }
+}

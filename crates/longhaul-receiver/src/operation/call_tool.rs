@@ -1,0 +1,288 @@
+//! `tools/call`: as a task, or while the client waits.
+//!
+//! A tool may ask the client before its task exists, and during an ordinary call. In a session the question goes out on
+//! the stream of the call, and the call continues with the answer. Without a session the call ends with the questions;
+//! the client calls again with the answers, and earlier answers travel along in a sealed `requestState`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use longhaul_engine::{Call, CallEnd, EngineError, NewCall, OpenQuestion, Requestor, Stop};
+use longhaul_store::StoreError;
+use longhaul_task::{Json, LogLine, Outcome, Progress, QuestionKind, Refused, Retention, TaskId};
+use longhaul_wire::jsonrpc::{RequestId, RpcError};
+use longhaul_wire::tools_call::{self, InputRequest};
+use longhaul_wire::{CallTool, Headers, LogLevel, Request, TaskRequest, Ttl, View, logging, progress, question};
+use longhaul_wire::{headers as wire_headers, refusal as words};
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+use super::{Answer, Completed, Work};
+use crate::exchange::Exchange;
+use crate::refusal;
+use crate::seal::{CallBinding, CallState};
+use crate::session::{LastNotified, ask_on_stream};
+use crate::stream::MessageStream;
+
+/// The shortest retention that a requestor can choose: the result must be fetchable.
+const TTL_MS_MIN: u64 = 1_000;
+
+pub(super) async fn perform(
+    exchange: &Exchange,
+    request: &Request<'_>,
+    call: &CallTool<'_>,
+    headers: Option<&(dyn Headers + Sync)>,
+) -> Result<Answer, RpcError> {
+    let offered = exchange.shared.catalogue.find(&call.name).ok_or_else(|| words::no_such_tool(&call.name))?;
+    if let Some(headers) = headers.filter(|_| exchange.session.is_none()) {
+        wire_headers::check_mirrored(headers, &offered.declaration, call.arguments)?;
+    }
+    let as_task = exchange.generation.becomes_task(call, &offered.declaration, exchange.peer)?;
+    if let Err(wrong) = offered.declaration.check_arguments(call.arguments) {
+        return Ok(Answer::Ready(tools_call::complete(&exchange.reply_to(), &wrong.to_result())));
+    }
+    let mut tool_call = ToolCall {
+        exchange: exchange.clone(),
+        tool: Arc::clone(&offered.name),
+        input: Json::from_text(call.arguments.get()),
+        as_task,
+        task_request: call.task.clone(),
+        progress_token: request.progress_token.clone(),
+        log_level: request.log_level,
+        answers: HashMap::new(),
+        task_id: None,
+    };
+    tool_call.take_answers(call).await?;
+    let sends_notifications = !as_task && (tool_call.progress_token.is_some() || tool_call.log_level.is_some());
+    if exchange.session.is_none() && !sends_notifications {
+        return Ok(Answer::Ready(tool_call.run(None).await?.response));
+    }
+    Ok(Answer::Work(Work {
+        exchange: exchange.clone(),
+        task: None,
+        tool: Some(Arc::clone(&offered.name)),
+        run: Box::new(move |stream| Box::pin(tool_call.run(Some(stream)))),
+    }))
+}
+
+/// A call whose tool and arguments have been checked.
+struct ToolCall {
+    exchange: Exchange,
+    tool: Arc<str>,
+    input: Json,
+    as_task: bool,
+    task_request: Option<TaskRequest>,
+    progress_token: Option<RequestId>,
+    log_level: Option<LogLevel>,
+    /// Answers to questions of earlier rounds, by question key.
+    answers: HashMap<String, Json>,
+    /// The ID that an earlier round has chosen for the task.
+    task_id: Option<TaskId>,
+}
+
+impl ToolCall {
+    /// Takes the answers of earlier rounds from the sealed state, and those of this round.
+    async fn take_answers(&mut self, call: &CallTool<'_>) -> Result<(), RpcError> {
+        let shared = &self.exchange.shared;
+        if let Some(text) = &call.request_state {
+            let now = shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
+            let state = shared.seal.open_state(&self.binding(), text, now).ok_or_else(|| {
+                RpcError::invalid_params("`requestState` is not one that this call was given, or too old")
+            })?;
+            (self.answers, self.task_id) = (state.answers, Some(state.task_id));
+        }
+        if let Some(responses) = &call.input_responses {
+            for (key, body) in responses.iter() {
+                self.answers.entry(key.to_owned()).or_insert_with(|| Json::from_text(body.get()));
+            }
+        }
+        Ok(())
+    }
+
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding { owner: &self.exchange.owner, tool: &self.tool, arguments: self.input.as_str() }
+    }
+
+    async fn run(self, stream: Option<Arc<MessageStream>>) -> Result<Completed, RpcError> {
+        if self.as_task { self.create_task(stream).await } else { self.run_now(stream).await }
+    }
+
+    fn engine_call(
+        &mut self,
+        stream: Option<Arc<MessageStream>>,
+        progress: Option<watch::Sender<Option<Progress>>>,
+    ) -> Call {
+        let client = CallClient { exchange: self.exchange.clone(), stream, log_level: self.log_level };
+        Call { answers: std::mem::take(&mut self.answers), requestor: Arc::new(client), progress }
+    }
+
+    /// Creates the task, after the tool has asked what it wants to know before.
+    async fn create_task(mut self, stream: Option<Arc<MessageStream>>) -> Result<Completed, RpcError> {
+        let call = self.engine_call(stream, None);
+        let (exchange, failed) = (&self.exchange, |error: EngineError| refusal::of_engine(&error));
+        let shared = &exchange.shared;
+        let input = match shared.engine.before_task(&self.tool, self.input.clone(), call).await.map_err(failed)? {
+            Ok(input) => input,
+            Err(end) => return self.response_to(end).await,
+        };
+        let usual = shared.engine.retention(&self.tool).map_err(failed)?;
+        if let Some(session) = &exchange.session {
+            session.make_uncancellable(&exchange.id);
+        }
+        let chosen_id = self.task_request.as_ref().and_then(|request| request.id.clone());
+        let new = NewCall {
+            owner: exchange.owner.clone(),
+            tool: Arc::clone(&self.tool),
+            input,
+            origin: shared.origin(exchange.generation),
+            id: chosen_id.or_else(|| self.task_id.clone()),
+            retention: Some(shared.retention(self.retention(usual), exchange.is_known)),
+        };
+        let (task, log) = if exchange.session.is_some() {
+            let (task, log) = shared.engine.create_and_listen(new).await.map_err(failed)?;
+            (task, Some(log))
+        } else {
+            match (shared.engine.create(new).await, &self.task_id) {
+                // The client repeats the last round because it has lost the answer: the task exists.
+                (Err(EngineError::Store(StoreError::Refused(Refused::Duplicate))), Some(id)) => {
+                    (shared.engine.read(&exchange.key(id.clone())).await.map_err(failed)?.task, None)
+                }
+                (created, _) => (created.map_err(failed)?, None),
+            }
+        };
+        let view = View { poll_interval_ms: shared.options.poll_interval_ms, ..View::of(&task, task.created_at) };
+        let sentence = shared.catalogue.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
+        let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
+        let created = log.map(|log| LastNotified {
+            progress_token: self.progress_token,
+            log: Some(log),
+            ..LastNotified::of(&task, exchange.generation)
+        });
+        Ok(Completed { response, created })
+    }
+
+    /// The retention that the requestor asks for, within the limits of the tool and the server.
+    fn retention(&self, usual: Retention) -> Retention {
+        let Some(TaskRequest { ttl: Ttl::Ms(ttl_ms), .. }) = self.task_request else { return usual };
+        let longest = match usual {
+            Retention::FromCreation(ms) => ms,
+            Retention::FromEnd(_) | Retention::Unlimited => self.exchange.shared.options.ttl_ms_max,
+        };
+        Retention::FromCreation(ttl_ms.max(TTL_MS_MIN).min(longest))
+    }
+
+    /// Runs the tool while the client waits.
+    async fn run_now(mut self, stream: Option<Arc<MessageStream>>) -> Result<Completed, RpcError> {
+        let (sender, receiver) = watch::channel(None);
+        let reports_progress = self.progress_token.is_some();
+        let call = self.engine_call(stream.clone(), reports_progress.then_some(sender));
+        let end = self.exchange.shared.engine.call(&self.tool, self.input.clone(), call);
+        let end = match (&self.progress_token, &stream) {
+            (Some(token), Some(stream)) => ProgressReport::new(token, receiver, stream).until(end).await,
+            _ => end.await,
+        };
+        self.response_to(end.map_err(|error| refusal::of_engine(&error))?).await
+    }
+
+    async fn response_to(&self, end: CallEnd) -> Result<Completed, RpcError> {
+        let to = self.exchange.reply_to();
+        match end {
+            CallEnd::Done(Outcome::Answer { body, .. }) => Ok(tools_call::complete(&to, &body).into()),
+            CallEnd::Done(Outcome::Refusal(fault)) => Err(RpcError::from(&fault)),
+            CallEnd::Done(Outcome::Cancelled) => Err(RpcError::internal("The call was cancelled.")),
+            CallEnd::Stopped(stop) => Err(refusal::of_stop(&stop, self.exchange.peer.revision)),
+            CallEnd::Asks { questions, answered } => {
+                let shared = &self.exchange.shared;
+                let now = shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
+                let chance = &**shared.engine.chance();
+                let task_id = self.task_id.clone().unwrap_or_else(|| TaskId::mint(now, chance.bits()));
+                let state = CallState::new(answered, task_id, now);
+                let state = shared.seal.close_state(&self.binding(), &state, chance);
+                let requests: Vec<InputRequest> = questions
+                    .into_iter()
+                    .map(|OpenQuestion { key, kind, params }| InputRequest { key, kind, params })
+                    .collect();
+                Ok(tools_call::input_required(&to, &requests, state.as_deref()).into())
+            }
+        }
+    }
+}
+
+/// The client of a call, as the engine sees it.
+struct CallClient {
+    exchange: Exchange,
+    stream: Option<Arc<MessageStream>>,
+    log_level: Option<LogLevel>,
+}
+
+impl Requestor for CallClient {
+    fn can_answer(&self, kind: QuestionKind, params: &Json) -> bool {
+        self.exchange.peer.can_answer(kind, params)
+    }
+
+    fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String> {
+        let answer: &RawValue = serde_json::from_str(answer.as_str()).map_err(|error| error.to_string())?;
+        question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.to_string())
+    }
+
+    fn log(&self, line: &LogLine) {
+        let Some(stream) = &self.stream else { return };
+        let level = self.exchange.session.as_ref().map_or(self.log_level, |session| session.log_level());
+        if logging::is_wanted(line, level, self.exchange.peer.revision) {
+            stream.send_lossy(&logging::notification(line, None));
+        }
+    }
+
+    fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, Stop>>> {
+        let (session, stream) = (self.exchange.session.as_ref()?, self.stream.as_ref()?);
+        Some(Box::pin(ask_on_stream(session, self.exchange.generation, stream, question)))
+    }
+}
+
+/// Sends the progress of a call to its client. The protocol requires that the numbers grow.
+struct ProgressReport<'a> {
+    token: &'a RequestId,
+    progress: watch::Receiver<Option<Progress>>,
+    stream: &'a MessageStream,
+    sent: f64,
+}
+
+impl<'a> ProgressReport<'a> {
+    fn new(token: &'a RequestId, progress: watch::Receiver<Option<Progress>>, stream: &'a MessageStream) -> Self {
+        Self { token, progress, stream, sent: f64::NEG_INFINITY }
+    }
+
+    /// Reports until the call has ended; what was reported before the end is sent before it. A slow client does not hold
+    /// up the call.
+    async fn until<T>(mut self, end: impl Future<Output = T>) -> T {
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut end => {
+                    self.send_newest().await;
+                    return ended;
+                }
+                () = self.send_next() => {}
+            }
+        }
+    }
+
+    async fn send_next(&mut self) {
+        if self.progress.changed().await.is_err() {
+            // The call has dropped its side and is about to end.
+            std::future::pending::<()>().await;
+        }
+        self.send_newest().await;
+    }
+
+    async fn send_newest(&mut self) {
+        let newest = self.progress.borrow_and_update().clone();
+        if let Some(progress) = newest.filter(|progress| progress.done > self.sent)
+            && self.stream.send(progress::notification(self.token, &progress, None)).await
+        {
+            self.sent = progress.done;
+        }
+    }
+}

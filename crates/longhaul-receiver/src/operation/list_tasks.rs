@@ -1,0 +1,45 @@
+//! The tasks of one owner, newest first, page by page.
+
+use longhaul_engine::{EngineError, audit};
+use longhaul_store::Listing;
+use longhaul_task::TaskId;
+use longhaul_wire::jsonrpc::RpcError;
+use longhaul_wire::{View, refusal as words};
+
+use crate::exchange::Exchange;
+use crate::refusal;
+use crate::seal::bound;
+use crate::task_view::TaskView;
+
+/// Tasks on one page.
+const PAGE_TASKS_MAX: usize = 50;
+
+pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result<String, RpcError> {
+    if !exchange.is_known {
+        return Err(words::no_such_method(exchange.method));
+    }
+    let shared = &exchange.shared;
+    let binding = bound(&["cursor", exchange.owner.as_str()]);
+    let after = match cursor {
+        None => None,
+        Some(cursor) => {
+            let last = shared.session_seal.open(&binding, cursor).and_then(|last| String::from_utf8(last).ok());
+            let last = last.and_then(|last| TaskId::parse(&last).ok()).ok_or_else(words::no_such_cursor)?;
+            Some(exchange.key(last))
+        }
+    };
+    let listing = Listing { owner: Some(exchange.owner.clone()), after, limit: PAGE_TASKS_MAX };
+    let failed = |error: EngineError| refusal::of_engine(&error);
+    let page = shared.engine.store().list(&listing).await.map_err(|error| failed(error.into()))?;
+    let now = shared.engine.now().await.map_err(failed)?;
+    let last = page.tasks.last().filter(|_| page.more).map(|last| last.task.key.id.clone());
+    let mut tasks = Vec::with_capacity(page.tasks.len());
+    for snapshot in page.tasks {
+        tasks.push(TaskView::of(shared, snapshot, now).await.map_err(failed)?);
+    }
+    audit::listed(exchange.by(), tasks.len());
+    let views: Vec<View<'_>> = tasks.iter().map(TaskView::view).collect();
+    let chance = &**shared.engine.chance();
+    let next = last.and_then(|last| shared.session_seal.close(&binding, last.as_str().as_bytes(), chance));
+    Ok(exchange.generation.page(&exchange.reply_to(), &views, next.as_deref()))
+}

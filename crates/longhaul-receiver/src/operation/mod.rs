@@ -1,0 +1,83 @@
+//! The operations that a client can ask for: one file each, written once for all generations and both eras.
+
+pub(crate) mod call_tool;
+mod cancel_task;
+mod discover;
+mod get_task;
+mod list_tasks;
+mod list_tools;
+mod subscribe;
+pub(crate) mod task_result;
+mod update_task;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use longhaul_task::TaskId;
+use longhaul_wire::jsonrpc::RpcError;
+use longhaul_wire::{Headers, Operation, Request, acknowledge};
+
+use crate::exchange::Exchange;
+use crate::session::LastNotified;
+use crate::stream::MessageStream;
+
+/// What an operation leads to.
+pub(crate) enum Answer {
+    /// The JSON-RPC response.
+    Ready(String),
+    /// The response takes time, and other messages may precede it on a stream.
+    Work(Work),
+}
+
+/// A request that is answered on a stream.
+pub(crate) struct Work {
+    pub(crate) exchange: Exchange,
+    /// The task whose result is waited for.
+    pub(crate) task: Option<TaskId>,
+    /// The tool that is called.
+    pub(crate) tool: Option<Arc<str>>,
+    pub(crate) run: Run,
+}
+
+/// Does the work. The stream takes the messages that precede the response.
+type Run = Box<dyn FnOnce(Arc<MessageStream>) -> BoxFuture<'static, Result<Completed, RpcError>> + Send>;
+
+/// How a [`Work`] ended.
+pub(crate) struct Completed {
+    pub(crate) response: String,
+    /// The task that the request created. The session follows it after the client has received the response.
+    pub(crate) created: Option<LastNotified>,
+}
+
+impl From<String> for Completed {
+    fn from(response: String) -> Self {
+        Self { response, created: None }
+    }
+}
+
+/// Answers a request. `headers` are those of HTTP.
+pub(crate) async fn perform(
+    exchange: &Exchange,
+    request: &Request<'_>,
+    headers: Option<&(dyn Headers + Sync)>,
+) -> Result<Answer, RpcError> {
+    let response = match &request.operation {
+        Operation::GetTask(id) => get_task::perform(exchange, id.clone()).await?,
+        Operation::CallTool(call) => return call_tool::perform(exchange, request, call, headers).await,
+        Operation::TaskResult(id) => return task_result::perform(exchange, id.clone()).await,
+        Operation::UpdateTask(update) => update_task::perform(exchange, update).await?,
+        Operation::CancelTask(id) => cancel_task::perform(exchange, id.clone()).await?,
+        Operation::ListTasks { cursor } => list_tasks::perform(exchange, cursor.as_deref()).await?,
+        Operation::ListTools { cursor } => list_tools::perform(exchange, cursor.as_deref())?,
+        Operation::Subscribe(filter) => return subscribe::perform(exchange, filter).await,
+        Operation::Discover => discover::perform(exchange),
+        Operation::SetLogLevel(level) => {
+            if let Some(session) = &exchange.session {
+                session.set_log_level(*level);
+            }
+            acknowledge(&exchange.reply_to())
+        }
+        Operation::Ping => acknowledge(&exchange.reply_to()),
+    };
+    Ok(Answer::Ready(response))
+}

@@ -1,0 +1,95 @@
+//! A stream of task changes. Each message carries the whole task: a client that missed some is up to date again with the
+//! next one.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use longhaul_engine::audit;
+use longhaul_store::Watch;
+use longhaul_task::{Progress, TaskKey};
+use longhaul_wire::jsonrpc::RpcError;
+use longhaul_wire::subscription::{SubscriptionFilter, acknowledged, closed};
+
+use super::{Answer, Completed, Work};
+use crate::exchange::Exchange;
+use crate::stream::MessageStream;
+use crate::task_view::TaskView;
+
+pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) -> Result<Answer, RpcError> {
+    let shared = &exchange.shared;
+    let mut accepted = Vec::new();
+    let mut tasks = Vec::new();
+    let mut seen = HashSet::new();
+    for id in filter.task_ids.iter().flatten().filter(|id| seen.insert(*id)) {
+        let key = exchange.key(id.clone());
+        // The watch comes first, so that no change is missed.
+        let watch = shared.engine.watch(&key);
+        // Unknown IDs and those of other owners are left out without a word, so that they cannot be told apart.
+        if let Ok(found) = shared.rates.look_up(&exchange.owner, shared.engine.read(&key)).await? {
+            audit::read(exchange.by(), &found.task);
+            accepted.push(id.clone());
+            tasks.push(SubscribedTask { key, watch, sent: None });
+        }
+    }
+    let accepted =
+        SubscriptionFilter { task_ids: filter.task_ids.is_some().then_some(accepted), tools_list_changed: false };
+    let subscriber = exchange.clone();
+    Ok(Answer::Work(Work {
+        exchange: exchange.clone(),
+        task: None,
+        tool: None,
+        run: Box::new(move |stream| Box::pin(run(subscriber, accepted, tasks, stream))),
+    }))
+}
+
+async fn run(
+    exchange: Exchange,
+    accepted: SubscriptionFilter,
+    tasks: Vec<SubscribedTask>,
+    stream: Arc<MessageStream>,
+) -> Result<Completed, RpcError> {
+    stream.send(acknowledged(&exchange.id, &accepted)).await;
+    let mut changes: FuturesUnordered<BoxFuture<'static, SubscribedTask>> = FuturesUnordered::new();
+    for task in tasks {
+        // The first message about a task is its present state.
+        changes.push(Box::pin(std::future::ready(task)));
+    }
+    loop {
+        tokio::select! {
+            Some(task) = changes.next() => {
+                if let Some(task) = task.send_change(&exchange, &stream).await {
+                    changes.push(Box::pin(task.changed()));
+                }
+            }
+            () = exchange.shared.closing.cancelled() => return Ok(closed(&exchange.reply_to()).into()),
+        }
+    }
+}
+
+struct SubscribedTask {
+    key: TaskKey,
+    watch: Watch,
+    /// The revision and the progress that were sent last.
+    sent: Option<(u64, Option<Arc<Progress>>)>,
+}
+
+impl SubscribedTask {
+    async fn changed(mut self) -> Self {
+        self.watch.changed().await;
+        self
+    }
+
+    /// Sends the task if it has changed. Returns it unless it has ended or is gone.
+    async fn send_change(mut self, exchange: &Exchange, stream: &MessageStream) -> Option<Self> {
+        let task = TaskView::read(&exchange.shared, &self.key).await.ok()?;
+        let current = Some((task.snapshot.task.revision, task.snapshot.progress.clone()));
+        if self.sent != current {
+            stream.send(exchange.generation.changed(Some(&exchange.id), &task.view())).await;
+            self.sent = current;
+        }
+        (!task.snapshot.task.is_settled()).then_some(self)
+    }
+}

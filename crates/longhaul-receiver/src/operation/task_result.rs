@@ -1,0 +1,73 @@
+//! The result of a task. In the generations where this request blocks, it is answered when the task has ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_engine::{EngineError, audit};
+use longhaul_store::Watch;
+use longhaul_task::{TaskId, TaskKey};
+use longhaul_wire::jsonrpc::RpcError;
+
+use super::{Answer, Completed, Work};
+use crate::exchange::Exchange;
+use crate::refusal;
+use crate::stream::MessageStream;
+use crate::task_view::TaskView;
+
+/// How long a wait for a result continues when the server stops. Connections are closed a little later.
+const RESULT_AT_STOP_TIME_MAX: Duration = Duration::from_secs(4);
+
+pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<Answer, RpcError> {
+    let key = exchange.key(id);
+    // Before the reading, so that the wait below cannot miss a change.
+    let watch = exchange.shared.engine.watch(&key);
+    let task = exchange.look_up(&key).await?;
+    if let Some(response) = exchange.generation.result(&exchange.reply_to(), &task.view()) {
+        return Ok(Answer::Ready(response));
+    }
+    exchange.follow(&task.snapshot.task, true);
+    let waiting = exchange.clone();
+    Ok(Answer::Work(Work {
+        exchange: exchange.clone(),
+        task: Some(key.id.clone()),
+        tool: None,
+        run: Box::new(move |stream| Box::pin(wait(waiting, key, task, watch, stream))),
+    }))
+}
+
+/// Waits for the end of a task. Meanwhile the client hears of the task on this stream.
+async fn wait(
+    exchange: Exchange,
+    key: TaskKey,
+    mut task: TaskView,
+    mut watch: Watch,
+    stream: Arc<MessageStream>,
+) -> Result<Completed, RpcError> {
+    let shared = &exchange.shared;
+    let _marks_stream = exchange.session.as_ref().map(|session| session.wait_for_result(&key.id, &stream));
+    let stopped = async {
+        shared.closing.cancelled().await;
+        tokio::time::sleep(RESULT_AT_STOP_TIME_MAX).await;
+    };
+    tokio::pin!(stopped);
+    loop {
+        let has_questions = task.snapshot.task.phase.questions().is_some();
+        tokio::select! {
+            () = watch.changed() => {}
+            () = &mut stopped => return Err(refusal::of_engine(&EngineError::Draining)),
+            // With the endpoint closed, the questions cannot be answered.
+            () = shared.closing.cancelled(), if has_questions => {
+                return Err(refusal::of_engine(&EngineError::Draining));
+            }
+        }
+        task = TaskView::read(shared, &key).await.map_err(|error| refusal::of_engine(&error))?;
+        if let Some(response) = exchange.generation.result(&exchange.reply_to(), &task.view()) {
+            if let Some(session) = &exchange.session {
+                session.send_log(&task.snapshot.task, &stream);
+            }
+            audit::read(exchange.by(), &task.snapshot.task);
+            return Ok(response.into());
+        }
+        exchange.follow(&task.snapshot.task, true);
+    }
+}

@@ -1,0 +1,211 @@
+//! What a client hears of its tasks without asking: status, progress, log lines, questions. Notifications carry state and
+//! not a log of changes: a client that begins to listen gets the newest state, and always the end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use longhaul_engine::LogTail;
+use longhaul_store::Snapshot;
+use longhaul_task::{Task, TaskKey};
+use longhaul_wire::jsonrpc::RequestId;
+use longhaul_wire::{Generation, Related, logging, progress};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::Session;
+use super::question::AskedQuestions;
+use crate::stream::MessageStream;
+use crate::task_view::TaskView;
+
+/// Tasks that ended without a stream to report it on, and are reported on the next one.
+const UNREPORTED_MAX: usize = 100;
+
+/// How long a client has, after it was told of a new task, before the task's questions are put to it. A published client
+/// rejects requests that belong to a task it has not registered yet.
+const QUESTION_GRACE_MAX: Duration = Duration::from_secs(1);
+
+/// One task that a session follows.
+pub(super) struct FollowedTask {
+    generation: Generation,
+    check_again: Notify,
+    /// The client has shown that it knows the task, by asking for it.
+    is_known: AtomicBool,
+    /// Set by the request that created the task, which may be answered after the client has first polled the task.
+    progress_token: Mutex<Option<RequestId>>,
+    log: LogTail,
+}
+
+impl FollowedTask {
+    /// Has the follower look for the client's streams again.
+    pub(super) fn check_again(&self) {
+        self.check_again.notify_one();
+    }
+
+    /// Sends the log lines that the client wants.
+    fn send_log(&self, session: &Session, task: &Task, stream: &MessageStream) {
+        let level = session.log_level();
+        self.log.pass_on(|line| {
+            if logging::is_wanted(&line, level, session.peer.revision) {
+                let related = Related::to(self.generation, task);
+                stream.send_lossy(&logging::notification(&line, Some(related)));
+            }
+        });
+    }
+}
+
+/// The state of a task that the client knows.
+#[derive(Debug)]
+pub(crate) struct LastNotified {
+    pub(crate) key: TaskKey,
+    pub(crate) generation: Generation,
+    pub(crate) revision: u64,
+    /// The last progress that was sent. The protocol requires that it grows.
+    pub(crate) progress: Option<f64>,
+    pub(crate) progress_token: Option<RequestId>,
+    /// The log lines since the task was created; otherwise log lines are sent from when the task is followed.
+    pub(crate) log: Option<LogTail>,
+}
+
+impl LastNotified {
+    /// The client has just received the task in this state.
+    pub(crate) fn of(task: &Task, generation: Generation) -> Self {
+        Self {
+            key: task.key.clone(),
+            generation,
+            revision: task.revision,
+            progress: None,
+            progress_token: None,
+            log: None,
+        }
+    }
+}
+
+impl Session {
+    /// Follows a task that the client has created or looked at: the client hears of its changes, and is the one that its
+    /// questions are put to. `is_known`: the client is ready for the task's questions.
+    pub(crate) fn follow(self: &Arc<Self>, mut last: LastNotified, is_known: bool) {
+        let key = last.key.clone();
+        let mut followed = self.followed.lock();
+        if let Some(task) = followed.get(&key.id) {
+            if last.progress_token.is_some() {
+                *task.progress_token.lock() = last.progress_token;
+                task.check_again();
+            }
+            let was_asked = self.shared.asked_session.lock().insert(key, self.nonce) == Some(self.nonce);
+            if !(task.is_known.swap(true, Ordering::Relaxed) && was_asked) {
+                task.check_again();
+            }
+            return;
+        }
+        if followed.len() >= self.limits.followed_max || self.ended.is_cancelled() {
+            return;
+        }
+        self.shared.asked_session.lock().insert(key.clone(), self.nonce);
+        let log = last.log.take().unwrap_or_else(|| self.shared.engine.listen(&key));
+        let task = Arc::new(FollowedTask {
+            generation: last.generation,
+            check_again: Notify::new(),
+            is_known: AtomicBool::new(is_known),
+            progress_token: Mutex::new(last.progress_token.take()),
+            log,
+        });
+        followed.insert(key.id.clone(), Arc::clone(&task));
+        self.shared.tracker.spawn(run(Arc::clone(self), task, last));
+    }
+
+    /// Sends the log lines of a task to a client that waits for its result, before the result.
+    pub(crate) fn send_log(&self, task: &Task, stream: &MessageStream) {
+        let followed = self.followed.lock().get(&task.key.id).cloned();
+        if let Some(followed) = followed {
+            followed.send_log(self, task, stream);
+        }
+    }
+
+    /// Reports on a new stream the tasks that ended while the client had none.
+    pub(super) fn report_unreported(self: &Arc<Self>, stream: &Arc<MessageStream>) {
+        let unreported = std::mem::take(&mut *self.unreported.lock());
+        if unreported.is_empty() {
+            return;
+        }
+        let (session, stream) = (Arc::clone(self), Arc::clone(stream));
+        self.shared.tracker.spawn(async move {
+            for (key, generation) in unreported {
+                if let Ok(task) = TaskView::read(&session.shared, &key).await {
+                    stream.send(generation.changed(None, &task.view())).await;
+                }
+            }
+        });
+    }
+}
+
+/// Follows one task until it or the session has ended.
+async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastNotified) {
+    let shared = Arc::clone(&session.shared);
+    let key = last.key.clone();
+    let mut watch = shared.engine.watch(&key);
+    let mut asked = AskedQuestions::new(followed.generation);
+    let grace = tokio::time::sleep(QUESTION_GRACE_MAX);
+    tokio::pin!(grace);
+    // The loop ends when the task has been deleted.
+    while let Ok(view) = TaskView::read(&shared, &key).await {
+        let task = &view.snapshot.task;
+        let stream = session.stream_for(&key.id);
+        let is_notified = match &stream {
+            Some(stream) => {
+                // Log lines precede the end of the task. Without a stream they wait within a limit: a client that has just
+                // connected may not have opened its stream yet.
+                followed.send_log(&session, task, stream);
+                notify(stream, &view, &followed, &mut last).await
+            }
+            None => false,
+        };
+        let is_known = followed.is_known.load(Ordering::Relaxed);
+        let asks = is_known && shared.asked_session.lock().get(&key) == Some(&session.nonce);
+        asked.update(&session, task, stream.as_ref().filter(|_| asks));
+        if task.is_settled() {
+            if !is_notified {
+                let mut unreported = session.unreported.lock();
+                unreported.push_back((key.clone(), followed.generation));
+                if unreported.len() > UNREPORTED_MAX {
+                    unreported.pop_front();
+                }
+            }
+            break;
+        }
+        tokio::select! {
+            () = watch.changed() => {}
+            () = followed.check_again.notified() => {}
+            () = followed.log.changed() => {}
+            () = &mut grace, if !is_known => followed.is_known.store(true, Ordering::Relaxed),
+            () = session.ended.cancelled() => break,
+        }
+    }
+    session.followed.lock().remove(&key.id);
+    let mut asked_session = shared.asked_session.lock();
+    if asked_session.get(&key) == Some(&session.nonce) {
+        asked_session.remove(&key);
+    }
+}
+
+/// Sends what the client does not know yet. Returns false if the stream has ended.
+async fn notify(stream: &MessageStream, view: &TaskView, followed: &FollowedTask, last: &mut LastNotified) -> bool {
+    let Snapshot { task, progress: newest } = &view.snapshot;
+    let token = followed.progress_token.lock().clone();
+    if let (Some(token), Some(newest)) = (&token, newest)
+        && last.progress.is_none_or(|done| newest.done > done)
+    {
+        let related = Related::to(followed.generation, task);
+        if !stream.send(progress::notification(token, newest, Some(related))).await {
+            return false;
+        }
+        last.progress = Some(newest.done);
+    }
+    if last.revision != task.revision {
+        if !stream.send(followed.generation.changed(None, &view.view())).await {
+            return false;
+        }
+        last.revision = task.revision;
+    }
+    true
+}

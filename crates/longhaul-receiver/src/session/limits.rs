@@ -1,0 +1,53 @@
+use std::time::Duration;
+
+/// What sessions may use: all of them together, and each one.
+#[derive(Debug, Clone)]
+pub struct SessionLimits {
+    /// Sessions in memory. Past that an idle one is evicted (its client can come back); if none is idle, a new one is
+    /// refused.
+    pub sessions_max: usize,
+    /// The same for one owner.
+    pub sessions_per_owner_max: usize,
+    /// How long an idle session stays in memory. Its client can come back later.
+    pub idle_time_max: Duration,
+    /// Sessions that are remembered as ended by their client. Past that the one that expires first is forgotten.
+    pub ended_max: usize,
+    /// Requests of the client that are being answered; more are refused.
+    pub requests_max: usize,
+    /// Requests to the client that have no response yet; past that no more are sent.
+    pub questions_max: usize,
+    /// Streams that the client opened to listen; past that the oldest is closed.
+    pub listening_max: usize,
+    /// Tasks whose changes are sent without being asked for; past that the client has to poll.
+    pub followed_max: usize,
+    /// Messages of one stream that are kept for a client that lost its connection.
+    pub kept_messages_max: usize,
+    /// Bytes of one stream that are kept.
+    pub kept_bytes_max: usize,
+    /// Streams that have ended and are kept, in case the client did not receive their last messages.
+    pub ended_streams_max: usize,
+    /// Messages that a slow reader may have before it; past that, senders wait.
+    pub unread_messages_max: usize,
+    /// How long a stream without a connection is kept. Requests that it would answer are dropped with it.
+    pub broken_time_max: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self {
+            sessions_max: 20_000,
+            sessions_per_owner_max: 10_000,
+            idle_time_max: Duration::from_secs(600),
+            ended_max: 100_000,
+            requests_max: 1_000,
+            questions_max: 1_000,
+            listening_max: 4,
+            followed_max: 1_000,
+            kept_messages_max: 256,
+            kept_bytes_max: 256 << 10,
+            ended_streams_max: 4,
+            unread_messages_max: 64,
+            broken_time_max: Duration::from_secs(300),
+        }
+    }
+}

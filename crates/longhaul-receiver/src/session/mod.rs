@@ -1,0 +1,192 @@
+//! Sessions of the stateful era: a client opens one with `initialize`, and from then on both sides send requests.
+//!
+//! ```text
+//!  message ──► Session::receive ──► operation ──► an answer at once
+//!                                       │
+//!                                       └──► work ──► MessageStream ──► StreamReader (the transport)
+//!  engine.watch ──► follow ──► questions, progress, status ──► the stream on which the client hears of the task
+//! ```
+//!
+//! A session is a cache of one client's state. Everything that must not be lost is in the store or in a token that the
+//! client keeps: [`token`] for the session itself, [`resume`] for streams and questions.
+
+mod follow;
+mod limits;
+mod outgoing;
+mod question;
+mod receive;
+mod remote_task;
+mod resume;
+mod streams;
+pub(crate) mod table;
+pub(crate) mod token;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use longhaul_task::{Owner, TaskId, TaskKey};
+use longhaul_wire::jsonrpc::{RequestId, RpcError};
+use longhaul_wire::{Generation, LogLevel, Peer};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use self::follow::FollowedTask;
+pub(crate) use self::follow::LastNotified;
+pub use self::limits::SessionLimits;
+use self::outgoing::ResponseSlot;
+pub(crate) use self::question::ask_on_stream;
+pub(crate) use self::receive::ResponsePatience;
+use self::streams::Streams;
+use self::token::SessionId;
+use crate::exchange::Exchange;
+use crate::receiver::Shared;
+use crate::{Caller, refusal};
+
+/// A session with one client.
+pub(crate) struct Session {
+    shared: Arc<Shared>,
+    /// Names the session in its token; `None` for a session that ends with its connection.
+    id: Option<SessionId>,
+    pub(crate) owner: Owner,
+    is_known: bool,
+    pub(crate) peer: Peer,
+    limits: SessionLimits,
+    /// Different from that of every other session, before and after a restart. The server's request IDs begin with it.
+    nonce: u64,
+    requests_sent: AtomicU64,
+    log_level: Mutex<Option<LogLevel>>,
+    ended: CancellationToken,
+    last_used: Mutex<Instant>,
+    /// Requests of the client that are being answered, with the signal that cancels each.
+    requests: Mutex<HashMap<RequestId, CancellationToken>>,
+    /// Requests to the client that have no response yet.
+    questions: Mutex<HashMap<RequestId, ResponseSlot>>,
+    streams: Mutex<Streams>,
+    /// Changes whenever a stream gains or loses its reader.
+    reader_changes: watch::Sender<u64>,
+    followed: Mutex<HashMap<TaskId, Arc<FollowedTask>>>,
+    /// Tasks that ended while the client had no stream open.
+    unreported: Mutex<VecDeque<(TaskKey, Generation)>>,
+    /// Tasks of the client whose end the server waits for.
+    remote_tasks: Mutex<HashMap<Box<str>, Arc<Notify>>>,
+    /// Counts the client's notifications about its own tasks.
+    remote_task_notices: watch::Sender<u64>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        id: Option<SessionId>,
+        caller: &Caller,
+        peer: Peer,
+        limits: SessionLimits,
+    ) -> Arc<Self> {
+        let nonce = shared.random_number();
+        Arc::new(Self {
+            shared,
+            id,
+            owner: caller.owner.clone(),
+            is_known: caller.is_known,
+            peer,
+            limits,
+            nonce,
+            requests_sent: AtomicU64::new(0),
+            log_level: Mutex::default(),
+            ended: CancellationToken::new(),
+            last_used: Mutex::new(Instant::now()),
+            requests: Mutex::default(),
+            questions: Mutex::default(),
+            streams: Mutex::default(),
+            reader_changes: watch::channel(0).0,
+            followed: Mutex::default(),
+            unreported: Mutex::default(),
+            remote_tasks: Mutex::default(),
+            remote_task_notices: watch::channel(0).0,
+        })
+    }
+
+    /// The least severe log message that the client asked for.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        *self.log_level.lock()
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        *self.log_level.lock() = Some(level);
+    }
+
+    fn exchange(self: &Arc<Self>, id: RequestId, generation: Generation, method: &'static str) -> Exchange {
+        Exchange {
+            shared: Arc::clone(&self.shared),
+            owner: self.owner.clone(),
+            is_known: self.is_known,
+            id,
+            method,
+            generation,
+            peer: self.peer,
+            session: Some(Arc::clone(self)),
+        }
+    }
+
+    fn key(&self, id: TaskId) -> TaskKey {
+        TaskKey { owner: self.owner.clone(), id }
+    }
+
+    /// The next ID for a request of the server.
+    fn next_request_id(&self) -> RequestId {
+        let number = self.requests_sent.fetch_add(1, Ordering::Relaxed) + 1;
+        RequestId::from_text(&format!("{:016x}-{number}", self.nonce))
+    }
+
+    /// Registers a request of the client, so that it can be cancelled.
+    fn begin_request(&self, id: &RequestId) -> Result<CancellationToken, RpcError> {
+        let mut requests = self.requests.lock();
+        if requests.contains_key(id) {
+            return Err(refusal::request_id_in_use());
+        }
+        if requests.len() >= self.limits.requests_max {
+            drop(requests);
+            // So that the next request finds room. A client that comes back for a result finds it by its ticket.
+            self.close_abandoned_waits();
+            return Err(refusal::too_many_in_flight());
+        }
+        let cancel = CancellationToken::new();
+        requests.insert(id.clone(), cancel.clone());
+        Ok(cancel)
+    }
+
+    /// Makes a request uncancellable: from here on it creates a task, which must not exist without its answer.
+    pub(crate) fn make_uncancellable(&self, id: &RequestId) {
+        if let Some(cancel) = self.requests.lock().get_mut(id) {
+            *cancel = CancellationToken::new();
+        }
+    }
+
+    /// Ends the session: its streams close, requests of either side are dropped. Tasks go on.
+    pub(crate) fn end(&self) {
+        self.ended.cancel();
+        self.questions.lock().clear();
+        self.close_streams();
+    }
+
+    pub(crate) fn touch(&self) {
+        *self.last_used.lock() = Instant::now();
+    }
+
+    /// Since when the session has been idle; `None` while a request is open or the client listens.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let is_busy = !self.requests.lock().is_empty()
+            || !self.questions.lock().is_empty()
+            || self.streams.lock().is_listened_to();
+        (!is_busy).then(|| *self.last_used.lock())
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("owner", &self.owner).field("peer", &self.peer).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,233 @@
+//! The messages of a session's client: requests, notifications, responses, batches of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_wire::Notice;
+use longhaul_wire::jsonrpc::{self, Message, Rejected, RequestId, RpcError};
+use longhaul_wire::route::{Context, generation_of, route};
+use tokio::time::timeout;
+
+use super::Session;
+use crate::operation::{self, Answer, Work};
+use crate::response::Tally;
+use crate::stream::{Delivery, MessageStream, StreamKind};
+use crate::{Kind, Response, SOON_MS, audit};
+
+/// How long a client waits until its answer to a question is stored.
+const ANSWER_STORED_TIME_MAX: Duration = Duration::from_secs(15);
+
+/// How long a response may take before its stream is opened. Proxies and clients give up on a silent connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResponsePatience {
+    pub(crate) single: Duration,
+    pub(crate) batch: Duration,
+}
+
+/// What a request has led to.
+enum Started {
+    Ready(String),
+    OnStream(Arc<MessageStream>),
+}
+
+impl Session {
+    /// Takes what the client sent in one piece.
+    pub(crate) async fn receive(self: &Arc<Self>, body: &[u8], patience: ResponsePatience) -> Response {
+        self.touch();
+        if self.peer.revision.has_batches() && jsonrpc::is_batch(body) {
+            return match jsonrpc::parse_batch(body) {
+                Ok(messages) => self.receive_batch(messages, patience.batch).await,
+                Err(rejected) => self.reject(&rejected),
+            };
+        }
+        match jsonrpc::parse(body) {
+            Ok(Message::Request(request)) => {
+                let tally = Tally::of(&request.method);
+                match self.start(&request, None).await {
+                    Ok(Started::Ready(text)) => Response::message(text, tally),
+                    Ok(Started::OnStream(stream)) => self.respond(&stream, patience.single, tally).await,
+                    Err(error) => Response::error(Some(&request.id), &error, tally),
+                }
+            }
+            Ok(other) => match timeout(ANSWER_STORED_TIME_MAX, self.note(&other)).await {
+                Ok(()) => Response::accepted(),
+                Err(_) => not_stored(),
+            },
+            Err(rejected) => self.reject(&rejected),
+        }
+    }
+
+    /// Takes several messages, each by itself. Their responses are sent together.
+    async fn receive_batch(
+        self: &Arc<Self>,
+        messages: Vec<Result<Message<'_>, Rejected>>,
+        patience: Duration,
+    ) -> Response {
+        let wants_response =
+            |message: &&Result<_, _>| !matches!(message, Ok(Message::Notification(_) | Message::Response(_)));
+        let responses = messages.iter().filter(wants_response).count();
+        if responses == 0 {
+            for message in messages.iter().flatten() {
+                self.note(message).await;
+            }
+            return Response::accepted();
+        }
+        let stream = self.add_stream(StreamKind::Batch { responses });
+        for message in messages {
+            match message {
+                Ok(Message::Request(request)) => match self.start(&request, Some(&stream)).await {
+                    Ok(Started::Ready(text)) => stream.respond(Some(&text)),
+                    Ok(Started::OnStream(_)) => {}
+                    Err(error) => stream.respond(Some(&jsonrpc::error(Some(&request.id), &error))),
+                },
+                Ok(other) => self.note(&other).await,
+                Err(rejected) => {
+                    stream.respond(Some(&jsonrpc::error(rejected.id.as_ref(), &self.rejection(&rejected))));
+                }
+            }
+        }
+        let response = self.respond(&stream, patience, Tally::Nothing).await;
+        self.drop_stream_when_read(stream);
+        response
+    }
+
+    /// Delivers the responses of a stream at once if they are there in time, and opens the stream otherwise.
+    async fn respond(self: &Arc<Self>, stream: &Arc<MessageStream>, patience: Duration, tally: Tally) -> Response {
+        // A stream without a reader belongs to a session that has just ended.
+        let Some(reader) = stream.read_after(0) else { return Response::accepted() };
+        match reader.delivery(patience).await {
+            Delivery::Stream(reader) => Response::stream(self.resumable(reader), tally),
+            Delivery::Responses(responses) => match (stream.is_batch(), responses.as_slice()) {
+                (_, []) => Response::empty_stream(tally),
+                (false, [response]) => Response::message(response.to_string(), tally),
+                _ => Response::message(format!("[{}]", responses.join(",")), tally),
+            },
+        }
+    }
+
+    fn reject(&self, rejected: &Rejected) -> Response {
+        let error = self.rejection(rejected);
+        Response::error(rejected.id.as_ref(), &error, Tally::Refused)
+    }
+
+    /// The error for bytes that are no message. They count against the owner's rate like a request.
+    fn rejection(&self, rejected: &Rejected) -> RpcError {
+        let too_many = self.shared.rates.admit(&self.owner, Kind::Other).err();
+        let error = too_many.unwrap_or_else(|| rejected.error.clone());
+        audit::not_a_message(&self.owner, generation_of(self.peer.revision), &error);
+        error
+    }
+
+    /// Answers a request, or begins to work on it: on the stream of its batch, or on one of its own.
+    async fn start(
+        self: &Arc<Self>,
+        request: &jsonrpc::Request<'_>,
+        batch: Option<&Arc<MessageStream>>,
+    ) -> Result<Started, RpcError> {
+        let started = self.try_start(request, batch).await;
+        if let Err(error) = &started {
+            audit::refused(&self.owner, generation_of(self.peer.revision), request, error);
+        }
+        started
+    }
+
+    async fn try_start(
+        self: &Arc<Self>,
+        request: &jsonrpc::Request<'_>,
+        batch: Option<&Arc<MessageStream>>,
+    ) -> Result<Started, RpcError> {
+        self.shared.rates.admit(&self.owner, Kind::of(&request.method))?;
+        let request = route(request, &Context::Session { peer: self.peer })?;
+        let exchange = self.exchange(request.id.clone(), request.generation, request.operation.method());
+        match operation::perform(&exchange, &request, None).await? {
+            Answer::Ready(response) => Ok(Started::Ready(response)),
+            Answer::Work(work) => self.carry_out(work, batch).map(Started::OnStream),
+        }
+    }
+
+    /// Takes a message that gets no response.
+    async fn note(self: &Arc<Self>, message: &Message<'_>) {
+        match message {
+            Message::Response(response) => self.take_response(response).await,
+            Message::Notification(notification) => match Notice::read(notification) {
+                Notice::Cancelled(cancelled) => self.cancel_request(&cancelled.request_id),
+                Notice::TaskStatus(task) => {
+                    // Counted first: a wait that begins now reads the count after it has registered itself.
+                    self.remote_task_notices.send_modify(|count| *count += 1);
+                    if let Some(changed) = self.remote_tasks.lock().get(&task.id) {
+                        changed.notify_one();
+                    }
+                }
+                Notice::Initialized | Notice::Progress(_) | Notice::RootsChanged | Notice::Ignored => {}
+            },
+            Message::Request(_) => {}
+        }
+    }
+
+    fn cancel_request(&self, id: &RequestId) {
+        if let Some(cancel) = self.requests.lock().get(id) {
+            cancel.cancel();
+        }
+    }
+
+    /// Works on a request in the background. A client that disconnects does not end the work: it can come back for the
+    /// response.
+    pub(super) fn carry_out(
+        self: &Arc<Self>,
+        work: Work,
+        batch: Option<&Arc<MessageStream>>,
+    ) -> Result<Arc<MessageStream>, RpcError> {
+        let Work { exchange, task, tool, run } = work;
+        let id = exchange.id.clone();
+        let cancel = self.begin_request(&id)?;
+        let is_own = batch.is_none();
+        let own_stream = || {
+            let (request, generation) = (id.clone(), exchange.generation);
+            self.add_stream(StreamKind::SessionRequest { request, generation, task: task.clone() })
+        };
+        let stream = batch.map_or_else(own_stream, Arc::clone);
+        let (session, carrier) = (Arc::clone(self), Arc::clone(&stream));
+        let running = run(Arc::clone(&stream));
+        self.shared.tracker.spawn(async move {
+            let completed = tokio::select! {
+                // After a cancellation nothing more is sent.
+                biased;
+                () = cancel.cancelled() => None,
+                () = carrier.closed() => None,
+                completed = running => Some(completed),
+            };
+            session.requests.lock().remove(&id);
+            session.touch();
+            let created = match completed {
+                None => {
+                    carrier.respond(None);
+                    None
+                }
+                Some(Ok(completed)) => {
+                    carrier.respond(Some(&completed.response));
+                    completed.created
+                }
+                Some(Err(error)) => {
+                    audit::work_failed(&exchange, task.as_ref(), tool.as_deref(), &error);
+                    carrier.respond(Some(&jsonrpc::error(Some(&id), &error)));
+                    None
+                }
+            };
+            if let Some(created) = created {
+                // The client must not hear of a task before it has received the response that creates it.
+                carrier.read_to_end().await;
+                session.follow(created, false);
+            }
+            if is_own {
+                session.drop_stream_when_read(carrier);
+            }
+        });
+        Ok(stream)
+    }
+}
+
+/// The response to an answer that is not stored yet. It is not lost: storing is retried.
+fn not_stored() -> Response {
+    let error = RpcError::try_later("NOT_STORED", "the answer could not be stored in time; it is tried on", SOON_MS);
+    Response::error(None, &error.with_status(503), Tally::Refused)
+}

@@ -1,0 +1,118 @@
+//! Requests of the stateless era: each stands for itself.
+
+use std::sync::Arc;
+
+use longhaul_wire::jsonrpc::{self, Message, Rejected, RequestId, RpcError};
+use longhaul_wire::route::{Context, generation_of, route};
+use longhaul_wire::{Headers, Revision};
+
+use crate::exchange::Exchange;
+use crate::operation::{self, Answer, Work};
+use crate::receiver::Shared;
+use crate::response::Tally;
+use crate::stream::{MessageStream, StreamKind};
+use crate::{Caller, Kind, Response, SessionLimits, audit};
+
+pub(crate) const NO_RESPONSES: &str = "a client must not send responses";
+
+/// Takes one message.
+pub(crate) async fn receive(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    headers: Option<&(dyn Headers + Sync)>,
+    body: &[u8],
+) -> Response {
+    let request = match jsonrpc::parse(body) {
+        Ok(Message::Request(request)) => request,
+        // No notification has a meaning here: a client cancels a request by closing its stream.
+        Ok(Message::Notification(_)) => return Response::accepted(),
+        Ok(Message::Response(_)) => return unexpected_response(),
+        Err(rejected) => return reject(shared, caller, &rejected),
+    };
+    let tally = Tally::of(&request.method);
+    match perform(shared, caller, &request, headers).await {
+        Ok(Answer::Ready(text)) => Response::message(text, tally),
+        Ok(Answer::Work(work)) => {
+            let stream = Arc::new(new_stream(shared, request.id));
+            let Some(reader) = stream.read_after(0) else { return Response::accepted() };
+            shared.tracker.spawn(async move { run(work, &stream).await });
+            Response::stream(reader, tally)
+        }
+        Err(error) => Response::error(Some(&request.id), &error, tally),
+    }
+}
+
+/// Performs the operation of a request.
+pub(crate) async fn perform(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    request: &jsonrpc::Request<'_>,
+    headers: Option<&(dyn Headers + Sync)>,
+) -> Result<Answer, RpcError> {
+    let performed = try_perform(shared, caller, request, headers).await;
+    if let Err(error) = &performed {
+        audit::refused(&caller.owner, generation_of(Revision::STATELESS[0]), request, error);
+    }
+    performed
+}
+
+async fn try_perform(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    request: &jsonrpc::Request<'_>,
+    headers: Option<&(dyn Headers + Sync)>,
+) -> Result<Answer, RpcError> {
+    shared.rates.admit(&caller.owner, Kind::of(&request.method))?;
+    let request = route(request, &Context::Stateless { headers: headers.map(|headers| headers as &dyn Headers) })?;
+    let exchange = Exchange {
+        shared: Arc::clone(shared),
+        owner: caller.owner.clone(),
+        is_known: caller.is_known,
+        id: request.id.clone(),
+        method: request.operation.method(),
+        generation: request.generation,
+        peer: request.peer,
+        session: None,
+    };
+    operation::perform(&exchange, &request, headers).await
+}
+
+/// A stream for the messages of one request. Nothing is kept: it cannot be resumed.
+pub(crate) fn new_stream(shared: &Shared, request: RequestId) -> MessageStream {
+    let limits = SessionLimits { kept_messages_max: 0, ..shared.options.sessions.clone() };
+    MessageStream::new(shared.random_number(), StreamKind::StatelessRequest { request }, &limits)
+}
+
+/// Works on a request until it has its response, or its client is gone.
+pub(crate) async fn run(work: Work, stream: &Arc<MessageStream>) {
+    let Work { exchange, task, tool, run } = work;
+    let completed = tokio::select! {
+        biased;
+        () = stream.closed() => return,
+        completed = run(Arc::clone(stream)) => completed,
+    };
+    match completed {
+        Ok(completed) => stream.respond(Some(&completed.response)),
+        Err(error) => {
+            audit::work_failed(&exchange, task.as_ref(), tool.as_deref(), &error);
+            stream.respond(Some(&jsonrpc::error(Some(&exchange.id), &error)));
+        }
+    }
+}
+
+/// Refuses a response of a client that was not asked anything.
+pub(crate) fn unexpected_response() -> Response {
+    let error = RpcError::invalid_request(NO_RESPONSES);
+    audit::turned_away(None, &error);
+    Response::error(None, &error, Tally::Refused)
+}
+
+/// Refuses bytes that are no message. They count against the owner's rate like a request.
+pub(crate) fn reject(shared: &Shared, caller: &Caller, rejected: &Rejected) -> Response {
+    let (id, error) = match shared.rates.admit(&caller.owner, Kind::Other) {
+        Ok(()) => (rejected.id.as_ref(), rejected.error.clone()),
+        Err(too_many) => (None, too_many),
+    };
+    audit::turned_away(Some(&caller.owner), &error);
+    Response::error(id, &error, Tally::Refused)
+}
