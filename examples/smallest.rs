@@ -16,7 +16,7 @@ struct Book {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let write_book = Tool::new("write_book", |mut ctx: Ctx, Book { pages }| async move {
         for page in 1..=pages {
-            ctx.progress(page.into(), Some(pages.into()), &format!("page {page}")).await?;
+            ctx.progress(page, pages, &format!("page {page}")).await?;
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         Ok(format!("{pages} pages written"))

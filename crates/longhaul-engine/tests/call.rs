@@ -62,7 +62,7 @@ async fn a_call_runs_its_handler_and_stores_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_error_and_a_refusal_come_back_as_they_are() {
-    let refusal = Outcome::Refusal(Fault { code: -32602, message: "no".into(), data: None });
+    let refusal = Outcome::Refusal(Fault { code: Some(-32602), message: "no".into(), data: None });
     let error = Outcome::Answer { body: Json::from_text("{}"), is_error: true };
     for outcome in [refusal, error] {
         let returns = outcome.clone();

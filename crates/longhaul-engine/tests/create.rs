@@ -147,7 +147,7 @@ async fn a_queue_is_filled_up_to_its_limit_and_has_room_again_when_a_task_leaves
 /// An engine where Ada may have two open tasks, of one tool that waits and one that does as it is told.
 async fn room_for_two(door: &Door) -> Lab {
     let refuses = handler(|_ctx, _input| async {
-        Ok(Outcome::Refusal(Fault { code: -32603, message: "no".into(), data: None }))
+        Ok(Outcome::Refusal(Fault { code: Some(-32603), message: "no".into(), data: None }))
     });
     let tools = vec![tool("work", waits_at(door, &Log::new())), tool("refuse", refuses)];
     Lab::with(tools, EngineLimits { open_per_owner_max: 2, ..EngineLimits::default() }).await

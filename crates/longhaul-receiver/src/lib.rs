@@ -15,6 +15,7 @@ mod catalogue;
 pub mod core2025;
 mod era;
 mod ext2026;
+mod log;
 mod rates;
 mod receiver;
 mod refusal;

@@ -73,5 +73,5 @@ pub mod tool;
 pub use cancelled::Cancelled;
 pub use capability::{Capabilities, Capability};
 pub use headers::{HeaderValue, Headers};
-pub use longhaul_task::LogLevel;
+pub use logging::{LogLevel, LogMessage};
 pub use view::View;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use longhaul_task::{LogLine, Progress, QuestionKind, TaskId};
+use longhaul_task::{Progress, QuestionKind, TaskId};
 use longhaul_wire::content::{Content, ToolResult};
 use longhaul_wire::ext2026::subscriptions_listen::Filter;
 use longhaul_wire::ext2026::tools_call::InputRequest;
@@ -13,7 +13,7 @@ use longhaul_wire::ext2026::{
 };
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::tool::{Annotations, ToolDeclaration};
-use longhaul_wire::{View, ext2026};
+use longhaul_wire::{LogMessage, View, ext2026};
 
 const CORE: &str = "mcp-2026-07-28.schema.json";
 const TASKS: &str = "ext-tasks-2026-07-28.schema.json";
@@ -162,8 +162,8 @@ fn acknowledgements_and_streams_fit() {
         must_fit(CORE, "ProgressNotification", &progress::notification(&id(), &said), "");
     }
     for (logger, data) in [(None, "\"line\""), (Some("database \"a\""), r#"{"error":[1]}"#), (None, "null")] {
-        let line = LogLine::new(LogLevel::Warning, logger, json(data));
-        let message = logging::notification(&line);
+        let data = json(data);
+        let message = logging::notification(LogMessage { level: LogLevel::Warning, logger, data: &data });
         must_fit(CORE, "LoggingMessageNotification", &message, "");
         must_fit(CORE, "ServerNotification", &message, "");
     }

@@ -27,7 +27,7 @@ impl Failure {
 
     /// A JSON-RPC error.
     pub fn protocol(code: i64, message: &str) -> Self {
-        Self::Protocol(Fault { code, message: message.into(), data: None })
+        Self::Protocol(Fault { code: Some(code), message: message.into(), data: None })
     }
 
     pub(crate) fn into_end(self) -> Result<Outcome, Stop> {

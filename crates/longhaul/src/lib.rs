@@ -15,7 +15,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let write_book = Tool::new("write_book", |mut ctx: Ctx, Book { pages }| async move {
 //!     for page in 1..=pages {
-//!         ctx.progress(page.into(), Some(pages.into()), &format!("page {page}")).await?;
+//!         ctx.progress(page, pages, &format!("page {page}")).await?;
 //!         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
 //!     }
 //!     Ok(format!("{pages} pages written"))
@@ -50,13 +50,13 @@ mod tool;
 pub use answer::{Answer, Structured};
 pub use error::Error;
 pub use failure::Failure;
-pub use longhaul_engine::{Ask, Ctx, EngineLimits, Stop, ToolLimits};
+pub use longhaul_engine::{Amount, Ask, Ctx, EngineLimits, Severity, Stop, ToolLimits, Total};
 pub use longhaul_receiver::audit::TARGET as AUDIT_TARGET;
 pub use longhaul_server::{
     Caller, Identify, Limits, NotIdentified, Presented, RateLimits, SessionLimits, TokenError, TokenFile,
     TokenFileError, Tokens,
 };
-pub use longhaul_task::{Fault, LogLevel, OnCrash, Owner, Retention};
+pub use longhaul_task::{Fault, Json, NameError, OnCrash, Owner, QuestionKind, Retention, TaskId};
 pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};
 pub use question::{Filled, Form, Root, Roots, Sampled, Sampling};

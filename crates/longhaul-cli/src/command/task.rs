@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp as Time;
+use longhaul_engine::audit;
 use longhaul_store::embedded::Reader;
 use longhaul_store::{Listing, Snapshot, Store, StoreError, SystemClock};
 use longhaul_store_sqlite::{Options, SqliteReader};
@@ -151,7 +152,11 @@ impl One {
         say!("updated   {}", when(task.updated_at));
         match task.phase.outcome() {
             Some(Outcome::Answer { body, .. }) => say!("result    {}", harmless(body.as_str())),
-            Some(Outcome::Refusal(fault)) => say!("error     {} ({})", harmless(&fault.message), fault.code),
+            Some(Outcome::Refusal(fault)) => {
+                // An ending of the engine's own has its code in its data.
+                let code = fault.code.map(|code| code.to_string()).or_else(|| audit::word(fault.data.as_ref()));
+                say!("error     {} ({})", harmless(&fault.message), code.unwrap_or_default());
+            }
             Some(Outcome::Cancelled) | None => {}
         }
         Ok(())
@@ -243,7 +248,10 @@ fn object(snapshot: &Snapshot) -> Value {
     match task.phase.outcome() {
         Some(Outcome::Answer { body, .. }) => object["result"] = parsed(body.as_str()),
         Some(Outcome::Refusal(fault)) => {
-            object["error"] = json!({ "code": fault.code, "message": &*fault.message });
+            object["error"] = json!({ "message": &*fault.message });
+            if let Some(code) = fault.code {
+                object["error"]["code"] = code.into();
+            }
             if let Some(data) = &fault.data {
                 object["error"]["data"] = parsed(data.as_str());
             }

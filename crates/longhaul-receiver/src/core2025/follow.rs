@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use super::channel::Channel;
 use super::questions::Open;
 use super::session::Session;
+use crate::log;
 use crate::shown::Shown;
 
 /// How many tasks that ended unheard are told of when the client listens again.
@@ -45,8 +46,9 @@ impl Follow {
     fn pass_on_log(&self, session: &Session, task: &Task, outlet: &Channel) {
         let level = session.log_level();
         self.log.pass_on(|line| {
-            if logging::is_wanted(&line, level) {
-                outlet.offer(&logging::notification(&line, Some(Related::to(task))));
+            let message = log::message(&line);
+            if logging::is_wanted(message, level) {
+                outlet.offer(&logging::notification(message, Some(Related::to(task))));
             }
         });
     }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use longhaul_engine::audit::answered;
-use longhaul_engine::{EngineError, OpenQuestion, Requestor, Stop, not_answered};
+use longhaul_engine::{EngineError, LogLine, OpenQuestion, Requestor, Stop, not_answered};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, LogLine, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
+use longhaul_task::{Json, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
 use longhaul_wire::Cancelled;
 use longhaul_wire::core2025::question::{self, Asking, Reply};
 use longhaul_wire::core2025::{Related, logging, requestor as wire};
@@ -22,7 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::channel::Channel;
 use super::requestor;
 use super::session::Session;
-use crate::audit;
+use crate::{audit, log};
 
 /// How often a question is asked again because the answer did not fit.
 pub(super) const ASKED_MAX: usize = 3;
@@ -308,8 +308,9 @@ impl Requestor for Client {
     }
 
     fn log(&self, line: &LogLine) {
-        if logging::is_wanted(line, self.session.log_level()) {
-            self.channel.offer(&logging::notification(line, None));
+        let message = log::message(line);
+        if logging::is_wanted(message, self.session.log_level()) {
+            self.channel.offer(&logging::notification(message, None));
         }
     }
 

@@ -5,21 +5,20 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use longhaul_engine::{Call, CallEnd, EngineError, NewCall, OpenQuestion, Requestor};
+use longhaul_engine::{Call, CallEnd, EngineError, LogLine, NewCall, OpenQuestion, Requestor};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, LogLevel, LogLine, Outcome, Owner, Progress, QuestionKind, Refused, TaskId, TaskKey};
-use longhaul_wire::View;
+use longhaul_task::{Json, Outcome, Owner, Progress, QuestionKind, Refused, TaskId, TaskKey};
 use longhaul_wire::ext2026::tools_call::{self, InputRequest};
 use longhaul_wire::ext2026::{Accepted, Capabilities, Capability, Headers, ORIGIN, check_mirrored, logging, progress};
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
-use longhaul_wire::question;
+use longhaul_wire::{LogLevel, View, question};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::receiver::Shared;
 use crate::seal::{CallOf, State};
-use crate::{Caller, Messages, Reply, audit, refusal};
+use crate::{Caller, Messages, Reply, audit, log, refusal};
 
 /// One text for all tasks that are made here.
 static SHARED_ORIGIN: LazyLock<Arc<str>> = LazyLock::new(|| ORIGIN.into());
@@ -203,11 +202,12 @@ impl Requestor for Client {
     }
 
     fn log(&self, line: &LogLine) {
-        if let Some((level, log)) = &self.log
-            && logging::is_wanted(line, Some(*level))
+        let message = log::message(line);
+        if let Some((level, lines)) = &self.log
+            && logging::is_wanted(message, Some(*level))
         {
             // A client that is too slow misses it.
-            let _ = log.try_send(logging::notification(line));
+            let _ = lines.try_send(logging::notification(message));
         }
     }
 }

@@ -4,7 +4,7 @@ use longhaul_task::{Json, Outcome, Phase, TaskId};
 
 use super::{Params, input};
 use crate::View;
-use crate::jsonrpc::{RpcError, write_error};
+use crate::jsonrpc::{RpcError, fault_code, write_error};
 use crate::project::{self, Words};
 use crate::splice;
 
@@ -50,7 +50,7 @@ pub(super) fn write_detailed(out: &mut String, view: &View<'_>) {
         }
         Phase::Settled { outcome: Outcome::Refusal(fault), .. } => {
             out.push_str(",\"error\":");
-            write_error(out, fault.code, &fault.message, fault.data.as_ref());
+            write_error(out, fault_code(fault), &fault.message, fault.data.as_ref());
         }
         Phase::Queued { .. }
         | Phase::Running { .. }

@@ -1,9 +1,8 @@
 //! What comes in: requests, notices and answers, told apart and read.
 
-use longhaul_task::LogLine;
 use longhaul_wire::core2025::{Incoming, Marker, Notice, Operation, Read, Revision, Ttl, read};
 use longhaul_wire::tool::{TaskSupport, ToolDeclaration};
-use longhaul_wire::{LogLevel, core2025, ext2026};
+use longhaul_wire::{LogLevel, LogMessage, core2025, ext2026};
 
 use crate::common::*;
 use crate::{EVERY, LATEST, asked, incoming, operation, requesting, told};
@@ -200,13 +199,14 @@ fn levels_are_read_and_ordered() {
         assert_eq!(read, level);
         assert!(LogLevel::ALL[place..].iter().all(|worse| *worse >= level));
         // From the level on that was asked for; else as its era has it.
-        let line = LogLine::new(level, None, json("1"));
+        let data = json("1");
+        let line = LogMessage { level, logger: None, data: &data };
         for (other, set) in LogLevel::ALL.into_iter().enumerate() {
-            assert_eq!(core2025::logging::is_wanted(&line, Some(set)), place >= other);
-            assert_eq!(ext2026::logging::is_wanted(&line, Some(set)), place >= other);
+            assert_eq!(core2025::logging::is_wanted(line, Some(set)), place >= other);
+            assert_eq!(ext2026::logging::is_wanted(line, Some(set)), place >= other);
         }
-        assert_eq!(core2025::logging::is_wanted(&line, None), level != LogLevel::Debug);
-        assert!(!ext2026::logging::is_wanted(&line, None));
+        assert_eq!(core2025::logging::is_wanted(line, None), level != LogLevel::Debug);
+        assert!(!ext2026::logging::is_wanted(line, None));
     }
     assert_eq!(core2025::acknowledge(&1.into()), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
 }

@@ -1,6 +1,6 @@
 //! Everything that is sent in the stateful era fits the official schema of its revision.
 
-use longhaul_task::{LogLine, Progress, QuestionKind, TaskId};
+use longhaul_task::{Progress, QuestionKind, TaskId};
 use longhaul_wire::content::{Content, ToolResult};
 use longhaul_wire::core2025::question::{Asking, request};
 use longhaul_wire::core2025::tools_list::{self, Page};
@@ -10,7 +10,7 @@ use longhaul_wire::core2025::{
 };
 use longhaul_wire::jsonrpc::{self, RpcError};
 use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration};
-use longhaul_wire::{Cancelled, Capabilities, Capability, LogLevel, View, refusal};
+use longhaul_wire::{Cancelled, Capabilities, Capability, LogLevel, LogMessage, View, refusal};
 
 use crate::common::*;
 use crate::{EVERY, LATEST, id};
@@ -169,8 +169,8 @@ fn notifications_fit() {
             }
             for level in LogLevel::ALL {
                 let data = json(r#"{"error":"Connection failed","details":{"port":5432}}"#);
-                let entry = LogLine::new(level, Some("database"), data);
-                let message = logging::notification(&entry, related);
+                let entry = LogMessage { level, logger: Some("database"), data: &data };
+                let message = logging::notification(entry, related);
                 must_fit(&file(revision), "LoggingMessageNotification", &message, "");
                 must_fit(&file(revision), "ServerNotification", &message, "");
             }
