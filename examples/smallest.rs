@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     .description("Writes a book.")
     .on_crash(OnCrash::Retry);
 
-    let store = "sqlite:books.db".parse::<StoreUrl>()?.open()?;
+    let store = "sqlite:books.db".parse::<StoreUrl>()?.open().await?;
     let server = Server::new("library").tool(write_book).start(store).await?;
     let listening = server.listen("127.0.0.1:8377".parse()?).await?;
     println!("listening on http://{}/mcp", listening.address());

@@ -245,7 +245,7 @@ fn refused_for(answer: &Value) -> Option<Duration> {
 #[tokio::test]
 async fn a_stdio_client_is_refused_in_both_eras_and_served_again() {
     let limits = RateLimits { others_per_second: 1, others_burst: BURST, ..RateLimits::off() };
-    let store = longhaul::StoreUrl::Memory.open().unwrap();
+    let store = longhaul::StoreUrl::Memory.open().await.unwrap();
     let started = server().rate_limits(limits).start(store).await.unwrap();
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (input, output) = tokio::io::split(theirs);

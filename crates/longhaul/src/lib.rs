@@ -23,7 +23,7 @@
 //! .description("Writes a book.")
 //! .on_crash(OnCrash::Retry);
 //!
-//! let store = "sqlite:books.db".parse::<StoreUrl>()?.open()?;
+//! let store = "sqlite:books.db".parse::<StoreUrl>()?.open().await?;
 //! let server = Server::new("library").tool(write_book).start(store).await?;
 //! server.listen("127.0.0.1:8377".parse()?).await?.serve().await?;
 //! # Ok(())
