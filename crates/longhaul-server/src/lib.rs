@@ -15,6 +15,7 @@ mod sessions;
 pub mod stdio;
 mod unread;
 
+pub use axum::http::HeaderMap;
 pub use identity::{
     ANONYMOUS, Anonymous, Identify, LOCAL, NotIdentified, Presented, TokenError, TokenFile, TokenFileError, Tokens,
     local,
