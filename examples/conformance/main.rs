@@ -58,7 +58,8 @@ fn main() -> ExitCode {
 async fn open_without_fsync(url: &StoreUrl) -> OpenedStore {
     match url {
         StoreUrl::Sqlite(path) => {
-            let options = Options { synchronous: Synchronous::Off, ..Options::default() };
+            let mut options = Options::default();
+            options.synchronous = Synchronous::Off;
             Ok(Arc::new(longhaul_store_sqlite::open(path, &options, SystemClock)?))
         }
         _ => url.open().await,

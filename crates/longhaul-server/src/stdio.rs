@@ -33,12 +33,8 @@ pub async fn serve(
     let writer = tokio::spawn(write(output, waiting));
     let client = Client {
         session: OnceLock::new(),
-        session_limits: SessionLimits {
-            under_way_max: limits.in_flight_max,
-            // A pipe that broke does not come back.
-            kept_messages_max: 0,
-            ..limits.session.clone()
-        },
+        // A pipe that broke does not come back, so nothing is kept for it.
+        session_limits: limits.session.clone().under_way_max(limits.in_flight_max).kept_messages_max(0),
         receiver,
         caller: Arc::new(caller),
         out: Out { lines, unread: Unread::new(limits.unread_bytes_max) },

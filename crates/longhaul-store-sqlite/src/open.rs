@@ -14,6 +14,7 @@ use crate::{SqliteReader, check, connection, file};
 
 /// How to open a store.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// The limits of the store in this process: its cache, its queue, its batches.
     pub limits: Limits,
@@ -24,6 +25,8 @@ pub struct Options {
     #[doc(hidden)]
     pub synchronous: Synchronous,
 }
+
+longhaul_store::setters!(Options { limits: Limits, file_bytes_max: Option<u64> });
 
 /// Whether a commit waits for the disk.
 #[doc(hidden)]

@@ -19,6 +19,7 @@ mod error;
 pub mod memory;
 mod open;
 mod read_only;
+mod setters;
 mod store;
 mod watch;
 

@@ -166,7 +166,7 @@ pub(crate) fn named(name: &str) -> Value {
 
 /// Limits for sessions that do not last.
 pub(crate) fn limits(session: SessionLimits) -> Limits {
-    Limits { session, ..Limits::default() }
+    Limits::default().session(session)
 }
 
 /// So short that it is over when somebody looks.

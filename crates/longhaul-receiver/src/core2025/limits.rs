@@ -2,6 +2,7 @@ use std::time::Duration;
 
 /// What one session may use.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SessionLimits {
     /// Requests of the client that are under way; more are refused.
     pub under_way_max: usize,
@@ -22,6 +23,18 @@ pub struct SessionLimits {
     /// How long a stream is kept whose connection broke. What it would have answered is given up then.
     pub broken_time_max: Duration,
 }
+
+longhaul_store::setters!(SessionLimits {
+    under_way_max: usize,
+    asking_max: usize,
+    listening_max: usize,
+    followed_max: usize,
+    kept_messages_max: usize,
+    kept_bytes_max: usize,
+    ended_streams_max: usize,
+    unread_messages_max: usize,
+    broken_time_max: Duration,
+});
 
 impl Default for SessionLimits {
     fn default() -> Self {
