@@ -6,6 +6,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use longhaul_store::{OpenError, ReadOnlyStore, Store, SystemClock, memory};
+#[cfg(feature = "sqlite")]
+use longhaul_store_sqlite as sqlite;
 
 /// Where tasks are kept: `sqlite:PATH` or `memory:`.
 ///
@@ -55,18 +57,45 @@ impl fmt::Display for StoreUrl {
 impl StoreUrl {
     /// Opens the store for a server. A file that does not exist is created, in a directory that must exist.
     pub async fn open(&self) -> Result<Arc<dyn Store>, OpenError> {
-        self.blocking(Self::open_blocking).await
+        self.blocking(|url| match url {
+            Self::Memory => match memory::open(SystemClock) {
+                Ok(store) => Ok(Arc::new(store) as _),
+                Err(error) => Err(url.failed(format!("cannot start a thread: {error}"))),
+            },
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => Ok(Arc::new(sqlite::open(path, &sqlite::Options::default(), SystemClock)?) as _),
+            #[cfg(not(feature = "sqlite"))]
+            Self::Sqlite(_) => Err(url.not_built_in()),
+        })
+        .await
     }
 
     /// Opens the store to look at it or to copy it, while a server uses it or not. Nothing is locked or changed.
     pub async fn open_read_only(&self) -> Result<Arc<dyn ReadOnlyStore>, OpenError> {
-        self.blocking(Self::open_read_only_blocking).await
+        self.blocking(|url| match url {
+            Self::Memory => Err(OpenError::Unsupported {
+                store: url.to_string(),
+                cause: "a store in memory ends with its process, and only that process can look at it",
+            }),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => Ok(Arc::new(sqlite::open_read_only(path)?) as _),
+            #[cfg(not(feature = "sqlite"))]
+            Self::Sqlite(_) => Err(url.not_built_in()),
+        })
+        .await
     }
 
     /// Creates the directory of the store's file, private to this user, with everything above it. [`open`](Self::open)
     /// does not: after a typing error in a path there would be a new, empty store.
     pub async fn create_directory(&self) -> Result<(), OpenError> {
-        self.blocking(Self::create_directory_blocking).await
+        self.blocking(|url| match url {
+            Self::Memory => Ok(()),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => sqlite::create_directory(path),
+            #[cfg(not(feature = "sqlite"))]
+            Self::Sqlite(_) => Err(url.not_built_in()),
+        })
+        .await
     }
 
     /// The store's file, if it is one.
@@ -77,56 +106,15 @@ impl StoreUrl {
         }
     }
 
-    /// Runs what waits for the disk on a thread where nothing else waits for it.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Self) -> Result<T, OpenError> + Send + 'static,
-    ) -> Result<T, OpenError> {
+    /// Runs what waits for the disk on a thread for such work.
+    async fn blocking<T: Send + 'static>(&self, work: fn(&Self) -> Result<T, OpenError>) -> Result<T, OpenError> {
         let url = self.clone();
         let done = tokio::task::spawn_blocking(move || work(&url)).await;
-        done.unwrap_or_else(|error| Err(OpenError::Failed { store: self.to_string(), cause: error.to_string() }))
+        done.unwrap_or_else(|error| Err(self.failed(error.to_string())))
     }
 
-    fn open_blocking(&self) -> Result<Arc<dyn Store>, OpenError> {
-        match self {
-            Self::Memory => {
-                let failed = |error: std::io::Error| OpenError::Failed {
-                    store: self.to_string(),
-                    cause: format!("cannot start a thread: {error}"),
-                };
-                Ok(Arc::new(memory::open(SystemClock).map_err(failed)?))
-            }
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(path) => {
-                let options = longhaul_store_sqlite::Options::default();
-                Ok(Arc::new(longhaul_store_sqlite::open(path, &options, SystemClock)?))
-            }
-            #[cfg(not(feature = "sqlite"))]
-            Self::Sqlite(_) => Err(self.not_built_in()),
-        }
-    }
-
-    fn open_read_only_blocking(&self) -> Result<Arc<dyn ReadOnlyStore>, OpenError> {
-        match self {
-            Self::Memory => Err(OpenError::Unsupported {
-                store: self.to_string(),
-                cause: "a store in memory ends with its process, and only that process can look at it",
-            }),
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(path) => Ok(Arc::new(longhaul_store_sqlite::open_read_only(path)?)),
-            #[cfg(not(feature = "sqlite"))]
-            Self::Sqlite(_) => Err(self.not_built_in()),
-        }
-    }
-
-    fn create_directory_blocking(&self) -> Result<(), OpenError> {
-        match self {
-            Self::Memory => Ok(()),
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(path) => longhaul_store_sqlite::create_directory(path),
-            #[cfg(not(feature = "sqlite"))]
-            Self::Sqlite(_) => Err(self.not_built_in()),
-        }
+    fn failed(&self, cause: String) -> OpenError {
+        OpenError::Failed { store: self.to_string(), cause }
     }
 
     #[cfg(not(feature = "sqlite"))]
