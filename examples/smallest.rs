@@ -16,7 +16,7 @@ struct Book {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let write_book = Tool::new("write_book", |mut ctx: Ctx, Book { pages }| async move {
         for page in 1..=pages {
-            ctx.progress(page.into(), Some(pages.into()), &format!("page {page}")).await?;
+            ctx.progress(page, pages, &format!("page {page}")).await?;
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         Ok(format!("{pages} pages written"))
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     .description("Writes a book.")
     .on_crash(OnCrash::Retry);
 
-    let store = "sqlite:books.db".parse::<StoreUrl>()?.open()?;
+    let store = "sqlite:books.db".parse::<StoreUrl>()?.open().await?;
     let server = Server::new("library").tool(write_book).start(store).await?;
     let listening = server.listen("127.0.0.1:8377".parse()?).await?;
     println!("listening on http://{}/mcp", listening.address());

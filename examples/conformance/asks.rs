@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, LogLevel, NoArgs, Sampling, TaskSupport, Tool};
+use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Sampling, Severity, TaskSupport, Tool};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,11 +25,11 @@ pub(crate) fn tools() -> Vec<Tool> {
 }
 
 async fn logging(ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
-    ctx.log(LogLevel::Info, "Tool execution started");
+    ctx.log(Severity::Info, "Tool execution started");
     tokio::time::sleep(Duration::from_millis(50)).await;
-    ctx.log(LogLevel::Info, "Tool processing data");
+    ctx.log(Severity::Info, "Tool processing data");
     tokio::time::sleep(Duration::from_millis(50)).await;
-    ctx.log(LogLevel::Info, "Tool execution completed");
+    ctx.log(Severity::Info, "Tool execution completed");
     Ok("Three lines were logged.".into())
 }
 

@@ -47,7 +47,7 @@ fn ordinary(name: &str, answer: fn() -> ToolResult) -> Tool {
 
 async fn progress(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     for done in [0.0, 50.0, 100.0] {
-        ctx.progress(done, Some(100.0), "working").await?;
+        ctx.progress(done, 100, "working").await?;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     Ok("done".into())

@@ -28,7 +28,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         Tool::new("echo", echo)
             .description("Says what it is told, at once.")
             // The benchmark's tool: a worker for every connection that it may use.
-            .limits(ToolLimits { running_max: 1_024, ..ToolLimits::default() }),
+            .limits(ToolLimits::default().running_max(1_024)),
         Tool::new("big_result", big_result)
             .description("A result of that many bytes.")
             .task_support(TaskSupport::Required),

@@ -55,12 +55,13 @@ fn main() -> ExitCode {
     exit::report(if unsafe_no_fsync { serve.run_on(server, open_without_fsync) } else { serve.run(server) })
 }
 
-fn open_without_fsync(url: &StoreUrl) -> OpenedStore {
+async fn open_without_fsync(url: &StoreUrl) -> OpenedStore {
     match url {
         StoreUrl::Sqlite(path) => {
-            let options = Options { synchronous: Synchronous::Off, ..Options::default() };
+            let mut options = Options::default();
+            options.synchronous = Synchronous::Off;
             Ok(Arc::new(longhaul_store_sqlite::open(path, &options, SystemClock)?))
         }
-        StoreUrl::Memory => url.open(),
+        _ => url.open().await,
     }
 }

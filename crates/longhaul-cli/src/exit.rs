@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use longhaul_store::StoreError;
-use longhaul_store_sqlite::{BackupError, OpenError};
+use longhaul_store::{BackupError, OpenError, StoreError};
 
 use crate::say::tell;
 
@@ -89,13 +88,13 @@ impl Failed {
 
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) => 2,
+            Self::Usage(_) | Self::Open(OpenError::Unsupported { .. }) => 2,
             Self::Store(StoreError::NotFound) => 3,
             Self::Operator { code, .. } if code == "NOT_FOUND" => 3,
             Self::Open(_)
             | Self::Backup(BackupError::From(_) | BackupError::To(_))
             | Self::Store(StoreError::Full(_) | StoreError::Stopped(_))
-            | Self::Server(longhaul::Error::Store(_) | longhaul::Error::Stopped(_)) => 4,
+            | Self::Server(longhaul::Error::Stopped(_)) => 4,
             Self::TokenNeeded(_) | Self::Server(longhaul::Error::Listen(..) | longhaul::Error::Open(_)) => 5,
             _ => 1,
         }

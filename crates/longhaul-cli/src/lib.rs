@@ -5,6 +5,9 @@
 //! - [`exit`]: what the exit codes mean.
 //! - [`operator`]: how an operator's command reaches a running server.
 
+// Users of the program read its `--help`.
+#![allow(missing_docs)]
+
 mod audit;
 pub mod command;
 pub mod demo;

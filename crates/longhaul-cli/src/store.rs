@@ -1,12 +1,10 @@
 //! The store that a command works on.
 
-use std::path::PathBuf;
-
 use longhaul::StoreUrl;
 
 use crate::exit::Failed;
 
-/// `--store` of a server, and where it is when nobody says.
+/// `--store` of a server.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct StoreArgument {
     /// Where tasks are kept: `sqlite:PATH` or `memory:` [default: SQLite in your data directory]
@@ -15,41 +13,34 @@ pub(crate) struct StoreArgument {
 }
 
 impl StoreArgument {
-    /// The store's URL. Only the default place is made if it is not there: anything else may be a typing error.
-    pub(crate) fn url(&self) -> Result<StoreUrl, Failed> {
+    /// The store's URL. Only the default directory is created if it does not exist: another may be a typing error.
+    pub(crate) async fn url(&self) -> Result<StoreUrl, Failed> {
         if let Some(url) = &self.store {
             return Ok(url.clone());
         }
-        let file = default_file()?;
-        longhaul_store_sqlite::create_directory(&file)?;
-        Ok(StoreUrl::Sqlite(file))
+        let url = default_url()?;
+        url.create_directory().await?;
+        Ok(url)
     }
 }
 
-/// `--store` of an operator's command: something that can be looked into.
+/// `--store` of an operator's command: a store that exists without its server.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct FileArgument {
+pub(crate) struct OperatorStoreArgument {
     /// Where tasks are kept: `sqlite:PATH` [default: SQLite in your data directory]
     #[arg(long, value_name = "URL", env = "LONGHAUL_STORE")]
     store: Option<StoreUrl>,
 }
 
-impl FileArgument {
-    /// The store's file.
-    pub(crate) fn file(&self) -> Result<PathBuf, Failed> {
-        match &self.store {
-            Some(StoreUrl::Sqlite(path)) => Ok(path.clone()),
-            Some(StoreUrl::Memory) => {
-                Err(Failed::Usage("a store in memory is gone with its process; there is nothing here".into()))
-            }
-            None => default_file(),
-        }
+impl OperatorStoreArgument {
+    pub(crate) fn url(&self) -> Result<StoreUrl, Failed> {
+        self.store.clone().map_or_else(default_url, Ok)
     }
 }
 
-fn default_file() -> Result<PathBuf, Failed> {
+fn default_url() -> Result<StoreUrl, Failed> {
     let directories = directories::ProjectDirs::from("", "", "longhaul");
     let nowhere = "there is no data directory for this user; say where tasks are kept with --store";
     let directories = directories.ok_or_else(|| Failed::Usage(nowhere.into()))?;
-    Ok(directories.data_dir().join("tasks.db"))
+    Ok(StoreUrl::Sqlite(directories.data_dir().join("tasks.db")))
 }

@@ -109,7 +109,7 @@ async fn what_is_written_is_what_the_page_says_and_no_secret_is_in_it() {
     let line = |owner: &str| Tokens::line(&Owner::parse(owner).unwrap(), &format!("secret-token-{owner}"));
     let tokens = Tokens::parse(&format!("{}\n{}\n", line("ada"), line("bob"))).unwrap();
     // A task that is open when the server goes down fails with a code of ours.
-    let limits = longhaul::EngineLimits { drain_ms: 1, ..longhaul::EngineLimits::default() };
+    let limits = longhaul::EngineLimits::default().drain_ms(1);
     let stubborn = Tool::new("stubborn", |_: Ctx, _: NoArgs| async move {
         std::future::pending::<()>().await;
         Ok("never")

@@ -271,11 +271,7 @@ async fn a_request_state_is_refused_when_its_hour_is_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_is_too_slow_is_let_go_and_nobody_else_notices() {
-    let limits = Limits {
-        head_time_max: Duration::from_millis(200),
-        body_time_max: Duration::from_millis(200),
-        ..Limits::default()
-    };
+    let limits = Limits::default().head_time_max(Duration::from_millis(200)).body_time_max(Duration::from_millis(200));
     let greet = Tool::new("greet", |_: Ctx, _: NoArgs| async move { Ok("hello") });
     let server = Local::start(Server::new("test").tool(greet).limits(limits)).await;
     let request = Request::rpc(&table::message(&json!(1), "server/discover", json!({})));

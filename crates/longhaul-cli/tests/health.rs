@@ -18,7 +18,7 @@ async fn health(client: &mut Client) -> (u16, String) {
 #[tokio::test]
 async fn a_full_store_is_not_healthy_until_there_is_room_again() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { file_bytes_max: Some(256 << 10), ..Options::default() };
+    let options = Options::default().file_bytes_max(Some(256 << 10));
     let store = longhaul_store_sqlite::open(directory.path().join("tasks.db"), &options, SystemClock).unwrap();
     let quick = Tool::new("quick", |_: Ctx, _: NoArgs| async move { Ok("done") });
     let server = Local::start_on(Server::new("test").tool(quick), Arc::new(store)).await;

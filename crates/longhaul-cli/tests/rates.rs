@@ -90,10 +90,10 @@ async fn stateful(client: &Stateful, method: &str, params: &Value) -> Seen {
 fn kinds() -> [(&'static str, RateLimits); 4] {
     let off = RateLimits::off;
     [
-        ("create", RateLimits { creates_per_second: 1, creates_burst: BURST, ..off() }),
-        ("read", RateLimits { reads_per_second: 1, reads_burst: BURST, ..off() }),
-        ("change", RateLimits { changes_per_second: 1, changes_burst: BURST, ..off() }),
-        ("other", RateLimits { others_per_second: 1, others_burst: BURST, ..off() }),
+        ("create", off().creates_per_second(1).creates_burst(BURST)),
+        ("read", off().reads_per_second(1).reads_burst(BURST)),
+        ("change", off().changes_per_second(1).changes_burst(BURST)),
+        ("other", off().others_per_second(1).others_burst(BURST)),
     ]
 }
 
@@ -143,7 +143,7 @@ async fn the_stateless_era_counts_each_kind_by_itself_and_each_owner() {
 
 #[tokio::test]
 async fn what_is_no_message_is_counted_like_one() {
-    let limits = RateLimits { others_per_second: 1, others_burst: BURST, ..RateLimits::off() };
+    let limits = RateLimits::off().others_per_second(1).others_burst(BURST);
     let server = Local::start(with_tokens().rate_limits(limits)).await;
     let mut client = as_owner(&server, "ada").await;
     for stateless in [true, false] {
@@ -202,7 +202,7 @@ async fn a_session_counts_each_kind_by_itself() {
 
 #[tokio::test]
 async fn every_member_of_a_batch_counts() {
-    let limits = RateLimits { others_per_second: 1, others_burst: 1 + BURST, ..RateLimits::off() };
+    let limits = RateLimits::off().others_per_second(1).others_burst(1 + BURST);
     let server = Local::start(server().rate_limits(limits)).await;
     let client = Stateful::new(server.address).initialize("2025-03-26", json!({})).await;
     let pings: Vec<Value> = (0..50).map(|_| client.message("ping", json!({}))).collect();
@@ -217,7 +217,7 @@ async fn every_member_of_a_batch_counts() {
 
 #[tokio::test]
 async fn whoever_asks_in_a_session_that_is_gone_is_counted_too() {
-    let limits = RateLimits { others_per_second: 1, others_burst: 1 + BURST, ..RateLimits::off() };
+    let limits = RateLimits::off().others_per_second(1).others_burst(1 + BURST);
     let server = Local::start(server().rate_limits(limits)).await;
     let mut client = Stateful::open(server.address, json!({})).await;
     client.session = Some("none of ours".into());
@@ -244,8 +244,8 @@ fn refused_for(answer: &Value) -> Option<Duration> {
 
 #[tokio::test]
 async fn a_stdio_client_is_refused_in_both_eras_and_served_again() {
-    let limits = RateLimits { others_per_second: 1, others_burst: BURST, ..RateLimits::off() };
-    let store = longhaul::StoreUrl::Memory.open().unwrap();
+    let limits = RateLimits::off().others_per_second(1).others_burst(BURST);
+    let store = longhaul::StoreUrl::Memory.open().await.unwrap();
     let started = server().rate_limits(limits).start(store).await.unwrap();
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (input, output) = tokio::io::split(theirs);
@@ -316,7 +316,7 @@ async fn miss_until_refused(ask: impl AsyncFn(&str) -> Seen, theirs: &str, own: 
 
 #[tokio::test]
 async fn whoever_asks_for_too_many_tasks_of_others_learns_nothing_more_in_any_era() {
-    let limits = RateLimits { failed_lookups_per_second: 1, failed_lookups_burst: BURST, ..RateLimits::off() };
+    let limits = RateLimits::off().failed_lookups_per_second(1).failed_lookups_burst(BURST);
     let server = Local::start(with_tokens().rate_limits(limits)).await;
     let mut ada = as_owner(&server, "ada").await;
     let theirs = ada.create("echo", json!({})).await.unwrap();

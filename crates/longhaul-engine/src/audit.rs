@@ -66,7 +66,7 @@ pub(crate) fn applied(applied: &Applied) {
             tool = &*tool.name,
             generation = &*task.origin,
             status = status,
-            error = fault.map(|fault| fault.code),
+            error = fault.and_then(|fault| fault.code),
             code = fault.and_then(|fault| word(fault.data.as_ref())),
         );
     }

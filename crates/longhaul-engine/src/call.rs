@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::future::BoxFuture;
-use longhaul_task::{Json, LogLine, Outcome, Progress, QuestionKind, Timestamp};
+use longhaul_task::{Json, Outcome, Progress, QuestionKind, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::ctx::Asked;
 use crate::gate::{Branch, Gate};
 use crate::tool::Handler;
-use crate::{Chance, Ctx, Stop};
+use crate::{Chance, Ctx, LogLine, Stop};
 
 /// What a call brings along beside its arguments.
 pub struct Call {

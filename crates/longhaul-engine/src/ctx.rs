@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use longhaul_task::{Json, LogLevel, LogLine, Place, Progress};
+use longhaul_task::{Json, Place, Progress};
 use serde_json::Value;
 
 use crate::Stop;
+use crate::amount::{Amount, Total};
 use crate::ask::{Ask, digest};
 use crate::call::CallLink;
 use crate::gate::{Branch, Gate};
+use crate::log::{LogLine, Severity};
 use crate::task_link::TaskLink;
 use crate::unanswered;
 
@@ -79,8 +81,24 @@ impl Ctx {
         }
     }
 
-    /// Says how far the work is: cheap, not durable, the last word counts.
-    pub async fn progress(&mut self, done: f64, total: Option<f64>, message: &str) -> Result<(), Stop> {
+    /// Reports how far the work is, for clients that follow it. It is cheap and not durable; the last report counts. The
+    /// numbers can be of any type; the total is `None` where it is not known:
+    ///
+    /// ```no_run
+    /// # use longhaul_engine::{Ctx, Stop};
+    /// # async fn handler(mut ctx: Ctx, page: u32, pages: usize) -> Result<(), Stop> {
+    /// ctx.progress(page, pages, &format!("page {page}")).await?;
+    /// ctx.progress(0.5, None, "halfway, perhaps").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn progress(
+        &mut self,
+        done: impl Into<Amount>,
+        total: impl Into<Total>,
+        message: &str,
+    ) -> Result<(), Stop> {
+        let (Amount(done), Total(total)) = (done.into(), total.into());
         let message = (!message.is_empty()).then(|| Progress::message(message));
         match &self.link {
             Link::Task(link) => link.progress(done, total, message).await,
@@ -102,17 +120,17 @@ impl Ctx {
     /// Says something to whoever follows the work just now and wants to hear lines of this severity. Nothing is kept,
     /// nobody waits, and a client that is slow misses some: for what must not be lost there is
     /// [`report`](Ctx::report).
-    pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
-        self.say(level, None, &data.into());
+    pub fn log(&self, severity: Severity, data: impl Into<Value>) {
+        self.say(severity, None, &data.into());
     }
 
     /// The same, in the name of one part of the work.
-    pub fn log_as(&self, logger: &str, level: LogLevel, data: impl Into<Value>) {
-        self.say(level, Some(logger), &data.into());
+    pub fn log_as(&self, logger: &str, severity: Severity, data: impl Into<Value>) {
+        self.say(severity, Some(logger), &data.into());
     }
 
-    fn say(&self, level: LogLevel, logger: Option<&str>, data: &Value) {
-        let said = LogLine::new(level, logger, Json::from_text(data.to_string()));
+    fn say(&self, severity: Severity, logger: Option<&str>, data: &Value) {
+        let said = LogLine::new(severity, logger, Json::from_text(data.to_string()));
         match &self.link {
             Link::Task(link) => link.log(&said),
             Link::Call(link) => link.log(&said),

@@ -7,6 +7,7 @@ use longhaul_task::{Fault, QuestionKind, Refused};
 
 /// Why the engine did not take a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EngineError {
     /// Nobody registered such a tool.
     #[error("there is no tool {0:?}")]
@@ -55,6 +56,7 @@ impl EngineError {
 
 /// Why a handler cannot go on. A handler passes it up with `?`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Stop {
     /// The task was cancelled, or another attempt has taken it over. Whatever this attempt returns is ignored.
     #[error("the task was cancelled")]

@@ -14,8 +14,9 @@
 //! - [`Tool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
 //! - [`audit`]: the events of the audit log.
 //! - [`Call`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
-//! - [`LogTail`]: what a task logs, for whoever listens.
+//! - [`LogLine`], [`Severity`]: what a handler logs; [`LogTail`]: the lines of a task, for a client that follows it.
 
+mod amount;
 mod ask;
 mod attempt;
 pub mod audit;
@@ -35,6 +36,7 @@ mod task_link;
 mod tool;
 mod unanswered;
 
+pub use amount::{Amount, Total};
 pub use ask::Ask;
 pub use call::{Call, CallEnd, OpenQuestion, Requestor};
 pub use chance::{Chance, SystemChance, secret};
@@ -42,6 +44,6 @@ pub use ctx::Ctx;
 pub use engine::{Engine, NewCall};
 pub use error::{EngineError, Stop};
 pub use limits::{EngineLimits, ToolLimits};
-pub use log::LogTail;
+pub use log::{LOG_BYTES_MAX, LogLine, LogTail, Severity};
 pub use tool::{Handler, Tool};
 pub use unanswered::not_answered;

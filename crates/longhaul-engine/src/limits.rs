@@ -2,6 +2,7 @@
 
 /// What one tool may use.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ToolLimits {
     /// Attempts that run at once.
     pub running_max: usize,
@@ -20,6 +21,16 @@ pub struct ToolLimits {
     pub calls_max: usize,
 }
 
+longhaul_store::setters!(ToolLimits {
+    running_max: usize,
+    idle_max: usize,
+    queued_max: usize,
+    input_bytes_max: usize,
+    result_bytes_max: usize,
+    grace_ms: u64,
+    calls_max: usize,
+});
+
 impl Default for ToolLimits {
     fn default() -> Self {
         Self {
@@ -36,6 +47,7 @@ impl Default for ToolLimits {
 
 /// What the engine as a whole may use.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct EngineLimits {
     /// Tasks of one owner that have not ended.
     pub open_per_owner_max: usize,
@@ -44,6 +56,8 @@ pub struct EngineLimits {
     /// How long a shutdown waits for handlers to end by themselves.
     pub drain_ms: u64,
 }
+
+longhaul_store::setters!(EngineLimits { open_per_owner_max: usize, tool_gone_ms: u64, drain_ms: u64 });
 
 impl Default for EngineLimits {
     fn default() -> Self {

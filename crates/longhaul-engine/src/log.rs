@@ -5,12 +5,52 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use longhaul_task::{LogLine, TaskKey};
+use longhaul_task::{Json, TaskKey};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Lines that wait for one listener.
 const UNHEARD_MAX: usize = 64;
+
+/// The longest log line in bytes: its data as JSON, and the name of its logger.
+pub const LOG_BYTES_MAX: usize = 16 << 10;
+
+/// How severe a log line is, mildest first: the severities of syslog (RFC 5424, section 6.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // RFC 5424 defines them.
+pub enum Severity {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+/// One log line of a handler. It is not stored: it reaches the clients that follow the work at that moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// How severe it is.
+    pub severity: Severity,
+    /// The part of the work that logs.
+    pub logger: Option<Arc<str>>,
+    /// Any JSON value.
+    pub data: Json,
+}
+
+impl LogLine {
+    /// A line within [`LOG_BYTES_MAX`]. The data of a longer line are replaced by a sentence that says how long it was.
+    pub fn new(severity: Severity, logger: Option<&str>, data: Json) -> Self {
+        let bytes = data.bytes() + logger.map_or(0, str::len);
+        if bytes <= LOG_BYTES_MAX {
+            return Self { severity, logger: logger.map(Arc::from), data };
+        }
+        let instead = format!("\"A log line of {bytes} bytes was left out: {LOG_BYTES_MAX} are the most.\"");
+        Self { severity, logger: None, data: Json::from_text(instead) }
+    }
+}
 
 /// Who listens to which task, on this node.
 #[derive(Default)]
@@ -85,18 +125,31 @@ impl fmt::Debug for LogTail {
 
 #[cfg(test)]
 mod tests {
-    use longhaul_task::{Json, LogLevel, Owner, TaskId};
+    use longhaul_task::{Owner, TaskId};
 
     use super::*;
 
     fn line(number: usize) -> LogLine {
-        LogLine::new(LogLevel::Info, None, Json::from_text(number.to_string()))
+        LogLine::new(Severity::Info, None, Json::from_text(number.to_string()))
     }
 
     fn heard(tail: &LogTail) -> Vec<LogLine> {
         let mut lines = Vec::new();
         tail.pass_on(|line| lines.push(line));
         lines
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_says_only_how_long_it_was() {
+        let of = |bytes: usize| Json::from_text(format!("\"{}\"", "x".repeat(bytes - 2)));
+        let line = LogLine::new(Severity::Info, None, of(LOG_BYTES_MAX));
+        assert_eq!(line.data.bytes(), LOG_BYTES_MAX);
+        for line in [
+            LogLine::new(Severity::Info, None, of(LOG_BYTES_MAX + 1)),
+            LogLine::new(Severity::Info, Some(&"x".repeat(LOG_BYTES_MAX)), of(2)),
+        ] {
+            assert!(line.data.bytes() < 100 && line.data.as_str().contains("left out"), "{line:?}");
+        }
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use longhaul_store::{Applied, StoreError};
 use longhaul_task::transition::{Ask, Report};
-use longhaul_task::{Event, Json, LogLine, Phase, Progress, QuestionKey, Refused, TaskId, TaskKey};
+use longhaul_task::{Event, Json, Phase, Progress, QuestionKey, Refused, TaskId, TaskKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::ctx::Asked;
 use crate::gate::Branch;
 use crate::shell::Shared;
-use crate::{Chance, Stop};
+use crate::{Chance, LogLine, Stop};
 
 /// The pause before something is done again that may have been done.
 const DOUBT_RETRY: Duration = Duration::from_millis(100);

@@ -151,7 +151,7 @@ async fn the_worker_is_given_back_again_when_one_branch_has_ended_and_the_other_
 
 #[tokio::test(start_paused = true)]
 async fn past_the_limit_of_idle_attempts_one_that_waits_keeps_its_worker() {
-    let limits = ToolLimits { running_max: 2, idle_max: 1, ..ToolLimits::default() };
+    let limits = ToolLimits::default().running_max(2).idle_max(1);
     let lab = Lab::start(vec![Tool { limits, ..tool("ask", asks(&Log::new())) }]).await;
     let mut tasks = Vec::new();
     for _ in 0..2 {
@@ -286,7 +286,7 @@ async fn workers_are_neither_lost_nor_doubled_when_branches_on_many_threads_ask_
         }
         answer("done")
     });
-    let limits = ToolLimits { running_max: 2, ..ToolLimits::default() };
+    let limits = ToolLimits::default().running_max(2);
     let lab = Arc::new(Lab::start(vec![Tool { limits, ..tool("ask", spawned) }, tool("echo", echo())]).await);
     let tasks: Vec<_> = (0..12)
         .map(|_| {

@@ -62,7 +62,7 @@ async fn a_call_runs_its_handler_and_stores_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_error_and_a_refusal_come_back_as_they_are() {
-    let refusal = Outcome::Refusal(Fault { code: -32602, message: "no".into(), data: None });
+    let refusal = Outcome::Refusal(Fault { code: Some(-32602), message: "no".into(), data: None });
     let error = Outcome::Answer { body: Json::from_text("{}"), is_error: true };
     for outcome in [refusal, error] {
         let returns = outcome.clone();
@@ -80,7 +80,7 @@ async fn a_tool_error_and_a_refusal_come_back_as_they_are() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_has_the_limits_of_its_tool() {
-    let limits = ToolLimits { input_bytes_max: 4, result_bytes_max: 3, ..ToolLimits::default() };
+    let limits = ToolLimits::default().input_bytes_max(4).result_bytes_max(3);
     let prelude = Some(echo());
     let lab = Lab::start(vec![Tool { limits, prelude, ..tool("echo", echo()) }]).await;
     assert_eq!(
@@ -194,7 +194,7 @@ async fn a_client_is_not_asked_what_it_cannot_answer() {
 #[tokio::test(start_paused = true)]
 async fn past_the_limit_of_calls_the_next_one_waits_its_turn() {
     let (door, log) = (Door::shut(), Log::new());
-    let limits = ToolLimits { calls_max: 1, ..ToolLimits::default() };
+    let limits = ToolLimits::default().calls_max(1);
     let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
     let calls: Vec<_> = (0..2)
         .map(|n: u8| {
@@ -226,7 +226,7 @@ async fn a_call_whose_client_goes_away_drops_its_handler_and_gives_up_its_turn()
             }
         }
     });
-    let limits = ToolLimits { calls_max: 1, ..ToolLimits::default() };
+    let limits = ToolLimits::default().calls_max(1);
     let lab = Lab::start(vec![Tool { limits, ..tool("work", forever) }]).await;
     for times in 1..=2 {
         tokio::select! {

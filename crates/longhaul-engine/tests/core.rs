@@ -25,7 +25,7 @@ fn key(id: &str) -> TaskKey {
 /// A core with one worker.
 fn core() -> Core {
     let mut core = Core::new(node(), EngineLimits::default());
-    core.register(tool(), ToolLimits { running_max: 1, ..ToolLimits::default() });
+    core.register(tool(), ToolLimits::default().running_max(1));
     core
 }
 
@@ -181,7 +181,7 @@ fn a_parked_task_that_is_called_off_takes_nobody_elses_place_in_the_queue() {
 #[test]
 fn stops_that_come_late_are_not_kept_however_long_the_load_lasts() {
     let mut core = Core::new(node(), EngineLimits::default());
-    core.register(tool(), ToolLimits { running_max: 10_000, ..ToolLimits::default() });
+    core.register(tool(), ToolLimits::default().running_max(10_000));
     let mut under_way = admit(&mut core).commit;
     for n in 0..1_000 {
         // There is always a commit under way, and every stop is for an attempt that is over.
@@ -197,7 +197,7 @@ fn stops_that_come_late_are_not_kept_however_long_the_load_lasts() {
 #[test]
 fn a_stop_is_kept_until_the_commit_that_it_overtook_has_come_back() {
     let mut core = Core::new(node(), EngineLimits::default());
-    core.register(tool(), ToolLimits { running_max: 10, ..ToolLimits::default() });
+    core.register(tool(), ToolLimits::default().running_max(10));
     let (before, own) = (admit(&mut core), admit(&mut core));
     core.step(Input::Applied { effects: vec![settled("own", false), stop("own", 1)] });
     core.step(Input::Created { key: key("before"), tool: tool(), claimed: Some(1), commit: before.commit });

@@ -128,7 +128,7 @@ fn a_task_fails_when_it_has_had_all_its_attempts() {
 fn what_was_queued_is_still_queued_and_runs_once_and_counts() {
     let mut machine = Machine::new();
     let (door, log) = (Door::shut(), Log::new());
-    let limits = EngineLimits { open_per_owner_max: 4, ..EngineLimits::default() };
+    let limits = EngineLimits::default().open_per_owner_max(4);
     let keys: Vec<TaskKey> = machine.run(async |store| {
         let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &log))], limits.clone()).await;
         let mut keys = Vec::new();
@@ -336,7 +336,7 @@ fn version(version: &str, tool: Tool) -> Tool {
 fn a_queued_task_whose_tool_is_gone_fails_after_the_documented_wait_and_not_earlier() {
     let mut machine = Machine::new();
     let door = Door::shut();
-    let limits = EngineLimits { tool_gone_ms: 60_000, ..EngineLimits::default() };
+    let limits = EngineLimits::default().tool_gone_ms(60_000);
     let key = machine.run(async |store| {
         let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
         lab.create("work").await;
@@ -383,7 +383,7 @@ fn a_task_for_one_version_is_not_run_by_another_and_waits_for_its_own() {
 fn many_tasks_of_a_dead_process_are_all_dealt_with_before_the_engine_has_started() {
     let mut machine = Machine::new();
     let (door, log) = (Door::shut(), Log::new());
-    let limits = longhaul_engine::ToolLimits { running_max: 3_000, ..longhaul_engine::ToolLimits::default() };
+    let limits = longhaul_engine::ToolLimits::default().running_max(3_000);
     let tools = || vec![Tool { limits: limits.clone(), ..tool("work", waits_at(&door, &log)) }];
     let keys = machine.run(async |store| {
         let lab = Lab::on(&store, tools(), EngineLimits::default()).await;

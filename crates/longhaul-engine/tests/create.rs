@@ -76,7 +76,7 @@ async fn no_more_attempts_run_at_once_than_the_tool_allows() {
             }
         }
     });
-    let limits = ToolLimits { running_max: RUNNING_MAX, ..ToolLimits::default() };
+    let limits = ToolLimits::default().running_max(RUNNING_MAX);
     let lab = Arc::new(Lab::start(vec![Tool { limits, ..tool("work", counting) }]).await);
     let requestors: Vec<_> = (0..8)
         .map(|_| {
@@ -107,7 +107,7 @@ async fn an_unknown_tool_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn arguments_are_taken_up_to_their_limit() {
-    let limits = ToolLimits { input_bytes_max: 4, ..ToolLimits::default() };
+    let limits = ToolLimits::default().input_bytes_max(4);
     let lab = Lab::start(vec![Tool { limits, ..tool("echo", echo()) }]).await;
     assert!(lab.try_create("echo", "1234").await.is_ok());
     let refused = EngineError::InputTooLarge { bytes: 5, bytes_max: 4 };
@@ -116,7 +116,7 @@ async fn arguments_are_taken_up_to_their_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_result_is_taken_up_to_its_limit() {
-    let limits = ToolLimits { result_bytes_max: 4, ..ToolLimits::default() };
+    let limits = ToolLimits::default().result_bytes_max(4);
     let lab = Lab::start(vec![Tool { limits, ..tool("echo", echo()) }]).await;
     let (fits, too_large) = (lab.create_on("echo", "1234").await, lab.create_on("echo", "12345").await);
     assert!(matches!(lab.end(&fits).await, Outcome::Answer { .. }));
@@ -126,7 +126,7 @@ async fn a_result_is_taken_up_to_its_limit() {
 #[tokio::test(start_paused = true)]
 async fn a_queue_is_filled_up_to_its_limit_and_has_room_again_when_a_task_leaves_it() {
     let (door, log) = (Door::shut(), Log::new());
-    let limits = ToolLimits { running_max: 1, queued_max: 2, ..ToolLimits::default() };
+    let limits = ToolLimits::default().running_max(1).queued_max(2);
     let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
     let full = EngineError::QueueFull { queued_max: 2 };
     for n in 0..3 {
@@ -147,10 +147,10 @@ async fn a_queue_is_filled_up_to_its_limit_and_has_room_again_when_a_task_leaves
 /// An engine where Ada may have two open tasks, of one tool that waits and one that does as it is told.
 async fn room_for_two(door: &Door) -> Lab {
     let refuses = handler(|_ctx, _input| async {
-        Ok(Outcome::Refusal(Fault { code: -32603, message: "no".into(), data: None }))
+        Ok(Outcome::Refusal(Fault { code: Some(-32603), message: "no".into(), data: None }))
     });
     let tools = vec![tool("work", waits_at(door, &Log::new())), tool("refuse", refuses)];
-    Lab::with(tools, EngineLimits { open_per_owner_max: 2, ..EngineLimits::default() }).await
+    Lab::with(tools, EngineLimits::default().open_per_owner_max(2)).await
 }
 
 /// Holds if Ada can make two tasks and no third, and if so again when these are cancelled.
@@ -223,9 +223,9 @@ async fn a_caller_who_goes_away_in_the_middle_of_a_creation_takes_nothing_along(
         let mut came_through = false;
         for polls in 0.. {
             let door = Door::shut();
-            let limits = ToolLimits { running_max, ..ToolLimits::default() };
+            let limits = ToolLimits::default().running_max(running_max);
             let tools = vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }];
-            let lab = Lab::with(tools, EngineLimits { open_per_owner_max: 2, ..EngineLimits::default() }).await;
+            let lab = Lab::with(tools, EngineLimits::default().open_per_owner_max(2)).await;
             came_through = polled_at_most(lab.engine.create(call("work")), polls).await.is_some();
             // What is under way comes to its end, and then the engine counts what the store has.
             let made = must_come("an engine that counts what was made", async {

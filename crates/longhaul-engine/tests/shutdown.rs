@@ -88,7 +88,7 @@ async fn nothing_new_is_taken_while_it_goes_down_or_afterwards() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_runs_goes_on_and_one_that_waits_its_turn_is_refused() {
     let (door, log) = (Door::shut(), Log::new());
-    let limits = ToolLimits { calls_max: 1, ..ToolLimits::default() };
+    let limits = ToolLimits::default().calls_max(1);
     let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
     let mut calls: Vec<_> = (0..2)
         .map(|n: u8| {

@@ -24,7 +24,7 @@ fn full() -> StoreError {
 #[tokio::test(start_paused = true)]
 async fn a_creation_that_fails_leaves_nothing_behind() {
     let door = Door::shut();
-    let limits = EngineLimits { open_per_owner_max: 2, ..EngineLimits::default() };
+    let limits = EngineLimits::default().open_per_owner_max(2);
     let lab = Lab::with(vec![one_worker("work", waits_at(&door, &Log::new()))], limits).await;
     for running in [0, 1] {
         for error in [unavailable(), full()] {
@@ -180,7 +180,7 @@ async fn what_is_due_is_dealt_with_when_the_store_is_back() {
 fn a_task_without_a_tool_fails_even_if_the_store_falters_then() {
     let mut machine = Machine::new();
     let door = Door::shut();
-    let limits = EngineLimits { tool_gone_ms: 10_000, ..EngineLimits::default() };
+    let limits = EngineLimits::default().tool_gone_ms(10_000);
     let key = machine.run(async |store| {
         let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
         lab.create("work").await;
@@ -199,7 +199,7 @@ fn a_task_without_a_tool_fails_even_if_the_store_falters_then() {
 fn the_end_of_a_task_whose_tool_is_gone_is_written_again_until_it_is_written() {
     let mut machine = Machine::new();
     let door = Door::shut();
-    let limits = EngineLimits { tool_gone_ms: 10_000, ..EngineLimits::default() };
+    let limits = EngineLimits::default().tool_gone_ms(10_000);
     let keys = machine.run(async |store| {
         let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
         lab.create("work").await;
@@ -218,7 +218,7 @@ fn the_end_of_a_task_whose_tool_is_gone_is_written_again_until_it_is_written() {
 
 #[tokio::test(start_paused = true)]
 async fn an_end_that_was_written_although_nobody_could_say_so_is_its_own() {
-    let limits = EngineLimits { open_per_owner_max: 1, ..EngineLimits::default() };
+    let limits = EngineLimits::default().open_per_owner_max(1);
     let lab = Lab::with(vec![one_worker("echo", echo())], limits).await;
     for n in 1..=3 {
         lab.store.doubt("settle", 1);

@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Who is at the other end.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Caller {
     /// The owner of what it makes. Whatever it asks for is looked for among what this owner has, and nowhere else.
     pub owner: Owner,

@@ -25,6 +25,7 @@ pub struct Offered {
 
 /// Why a tool cannot be offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CatalogueError {
     /// There is one already.
     #[error("there are two tools named {0:?}")]

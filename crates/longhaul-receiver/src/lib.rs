@@ -18,6 +18,7 @@ mod catalogue;
 mod connection;
 mod entrance;
 mod exchange;
+mod log;
 mod memory;
 mod operation;
 mod rates;

@@ -18,6 +18,7 @@ use parking_lot::RwLock;
 /// How often one owner may ask: so many in a second on average, and so many at once after a pause. One of
 /// [`RateLimits::NONE`] is no limit; less than one is taken for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RateLimits {
     /// Calls of tools in a second.
     pub creates_per_second: u32,
@@ -40,6 +41,19 @@ pub struct RateLimits {
     /// The same at once.
     pub failed_lookups_burst: u32,
 }
+
+longhaul_store::setters!(RateLimits {
+    creates_per_second: u32,
+    creates_burst: u32,
+    reads_per_second: u32,
+    reads_burst: u32,
+    changes_per_second: u32,
+    changes_burst: u32,
+    others_per_second: u32,
+    others_burst: u32,
+    failed_lookups_per_second: u32,
+    failed_lookups_burst: u32,
+});
 
 impl Default for RateLimits {
     // Room for an owner who polls 10,000 tasks once a second, and hands in or calls off 10,000 at once. A loop without a

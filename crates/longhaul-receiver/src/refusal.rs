@@ -37,6 +37,7 @@ pub(crate) fn of_engine(error: &EngineError) -> RpcError {
                 _ => RpcError::internal(why).with_data(data()),
             }
         }
+        other => RpcError::internal(other.to_string()).with_data(data()),
     }
 }
 

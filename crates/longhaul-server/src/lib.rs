@@ -14,6 +14,7 @@ mod metrics;
 pub mod stdio;
 mod unread;
 
+pub use axum::http::HeaderMap;
 pub use identity::{
     ANONYMOUS, Anonymous, Identify, LOCAL, NotIdentified, Presented, TokenError, TokenFile, TokenFileError, Tokens,
     local,

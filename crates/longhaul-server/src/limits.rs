@@ -6,6 +6,7 @@ use longhaul_receiver::SessionLimits;
 
 /// The endpoint's limits.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Limits {
     /// Bytes of one message.
     pub message_bytes_max: usize,
@@ -31,6 +32,20 @@ pub struct Limits {
     /// How long open connections, and requests on stdio, may take to finish at a shutdown.
     pub close_time_max: Duration,
 }
+
+longhaul_store::setters!(Limits {
+    message_bytes_max: usize,
+    connections_max: usize,
+    head_time_max: Duration,
+    body_time_max: Duration,
+    write_time_max: Duration,
+    unread_bytes_max: u32,
+    keep_alive: Duration,
+    stream_messages_max: usize,
+    in_flight_max: usize,
+    session: SessionLimits,
+    close_time_max: Duration,
+});
 
 impl Default for Limits {
     fn default() -> Self {

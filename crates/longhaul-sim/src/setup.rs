@@ -57,23 +57,21 @@ impl Setup {
                 2 => Retention::FromCreation(chance.between(0, 100_000)),
                 _ => Retention::FromEnd(chance.between(5_000, 1_000_000)),
             };
-            let limits = ToolLimits {
-                running_max: 1 + chance.below(3) / 2,
-                idle_max: chance.below(3),
-                queued_max: chance.below(4),
-                input_bytes_max: 64,
-                result_bytes_max: 64,
-                grace_ms: chance.between(0, 500),
-                calls_max: 1,
-            };
+            let limits = ToolLimits::default()
+                .running_max(1 + chance.below(3) / 2)
+                .idle_max(chance.below(3))
+                .queued_max(chance.below(4))
+                .input_bytes_max(64)
+                .result_bytes_max(64)
+                .grace_ms(chance.between(0, 500))
+                .calls_max(1);
             ToolSetup { tool: ToolRef::new(name, "1"), policy, retention, limits, may_be_gone }
         });
         let owners = ["ada", "bob"].iter().filter_map(|name| Owner::parse(name).ok()).collect();
-        let limits = EngineLimits {
-            open_per_owner_max: 2 + chance.below(5),
-            tool_gone_ms: 10_000,
-            drain_ms: chance.between(0, 2_000),
-        };
+        let limits = EngineLimits::default()
+            .open_per_owner_max(2 + chance.below(5))
+            .tool_gone_ms(10_000)
+            .drain_ms(chance.between(0, 2_000));
         let cache_bytes = if chance.below(2) == 0 { chance.between(0, 3_000) } else { 1 << 20 };
         Self { owners, tools: tools.into(), limits, cache_bytes, batch_max: 1 + chance.below(12) }
     }

@@ -2,46 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use longhaul_store::{Backup, BackupError, OpenError};
 use rusqlite::backup::{self, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
+use crate::error::{io_error, place, sqlite_error};
 use crate::migration::{self, MIGRATIONS};
-use crate::{OpenError, check, connection, file};
-
-/// A finished backup, which was read through.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backup {
-    /// Where it is.
-    pub path: PathBuf,
-    /// How large it is.
-    pub bytes: u64,
-    /// How many tasks are in it.
-    pub tasks: u64,
-}
-
-/// Why there is no backup.
-#[derive(Debug, thiserror::Error)]
-pub enum BackupError {
-    /// The store cannot be read.
-    #[error("the store cannot be backed up: {0}")]
-    From(#[source] OpenError),
-    /// The copy cannot be written, or is not what it should be.
-    #[error("the backup cannot be written: {0}")]
-    To(#[source] OpenError),
-    /// There is something in its place already.
-    #[error("the backup {} exists already", .0.display())]
-    Exists(PathBuf),
-}
-
-impl BackupError {
-    /// A word that scripts can rely on.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::From(error) | Self::To(error) => error.code(),
-            Self::Exists(_) => "BACKUP_EXISTS",
-        }
-    }
-}
+use crate::open::connect_read_only;
+use crate::{check, file};
 
 /// Copies a store to a new file: all that is committed when it begins, and nothing of what comes later. A server may
 /// go on writing meanwhile. The copy gets its name when it is complete, on the disk and read through.
@@ -61,16 +29,16 @@ pub fn backup(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Backup, Ba
 
 /// Copies and reads the copy through; says how many tasks are in it.
 fn copy(from: &Path, partial: &Path) -> Result<u64, BackupError> {
-    let source = open_source(from).map_err(BackupError::From)?;
-    let write_failed = |error: rusqlite::Error| BackupError::To(OpenError::sqlite(partial, &error));
-    file::create(partial).map_err(|error| BackupError::To(OpenError::io(partial, &error)))?;
+    let (source, _) = connect_read_only(from).map_err(BackupError::From)?;
+    let write_failed = |error: rusqlite::Error| BackupError::To(sqlite_error(partial, &error));
+    file::create(partial).map_err(|error| BackupError::To(io_error(partial, &error)))?;
     let mut target = Connection::open_with_flags(partial, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(write_failed)?;
     // One step is one read transaction, so the copy is of one moment. Its log is not for it to have: one file.
     let all_at_once = -1;
     let step = backup::Backup::new(&source, &mut target).and_then(|backup| backup.step(all_at_once));
     if step.map_err(write_failed)? != StepResult::Done {
         let cause = "another program kept the store locked".to_owned();
-        return Err(BackupError::From(OpenError::Failed { path: from.to_owned(), cause }));
+        return Err(BackupError::From(OpenError::Failed { store: place(from), cause }));
     }
     target.pragma_update(None, "journal_mode", "delete").map_err(write_failed)?;
     check::read_through(&target, partial).map_err(BackupError::To)?;
@@ -79,24 +47,15 @@ fn copy(from: &Path, partial: &Path) -> Result<u64, BackupError> {
     Ok(tasks.unsigned_abs())
 }
 
-fn open_source(from: &Path) -> Result<Connection, OpenError> {
-    check::header(from)?;
-    let source = connection::reader(from).map_err(|error| OpenError::sqlite(from, &error))?;
-    match migration::version(&source, from, MIGRATIONS.len())? {
-        0 => Err(OpenError::Empty { path: from.to_owned() }),
-        _ => Ok(source),
-    }
-}
-
 /// Puts a complete copy in its place.
 fn finish(partial: &Path, to: &Path, tasks: u64) -> Result<Backup, OpenError> {
-    let io = |error: std::io::Error| OpenError::io(to, &error);
+    let io = |error: std::io::Error| io_error(to, &error);
     let file = std::fs::File::open(partial).map_err(io)?;
     file.sync_all().map_err(io)?;
     let bytes = file.metadata().map_err(io)?.len();
     std::fs::rename(partial, to).map_err(io)?;
     file::sync_name(to).map_err(io)?;
-    Ok(Backup { path: to.to_owned(), bytes, tasks })
+    Ok(Backup::new(to.to_owned(), bytes, tasks))
 }
 
 /// `NAME.partial` beside `NAME`.

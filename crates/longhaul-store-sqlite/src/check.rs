@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use longhaul_store::OpenError;
 use rusqlite::Connection;
 
-use crate::{OpenError, file};
+use crate::error::{io_error, is_a_directory, place, sqlite_error};
+use crate::file;
 
 /// Files up to this size are read through when they are opened: that takes a fraction of a second.
 ///
@@ -21,7 +23,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 pub(crate) fn header(path: &Path) -> Result<(), OpenError> {
     let mut head = Vec::with_capacity(18);
     if path.is_dir() {
-        return Err(OpenError::Directory { path: path.to_owned() });
+        return Err(is_a_directory(path));
     }
     let read = File::open(path).and_then(|file| {
         (&file).take(18).read_to_end(&mut head)?;
@@ -30,19 +32,19 @@ pub(crate) fn header(path: &Path) -> Result<(), OpenError> {
     let bytes = match read {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(OpenError::Missing { path: path.to_owned() });
+            return Err(OpenError::Missing { store: place(path) });
         }
-        Err(error) => return Err(OpenError::io(path, &error)),
+        Err(error) => return Err(io_error(path, &error)),
     };
     match head.strip_prefix(MAGIC) {
         _ if head.is_empty() => Ok(()),
         // A crash may leave a torn page at the end; then the log still has it.
         Some(&[high, low]) if bytes % page_bytes(high, low) != 0 && !file::has_log(path) => {
             let cause = format!("it was cut off after {bytes} bytes");
-            Err(OpenError::Damaged { path: path.to_owned(), cause })
+            Err(OpenError::Damaged { store: place(path), cause })
         }
         Some(_) => Ok(()),
-        None => Err(OpenError::NotADatabase { path: path.to_owned() }),
+        None => Err(OpenError::NotADatabase { store: place(path) }),
     }
 }
 
@@ -56,7 +58,7 @@ fn page_bytes(high: u8, low: u8) -> u64 {
 
 /// Refuses what is damaged.
 pub(crate) fn body(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let sqlite = |error: rusqlite::Error| OpenError::sqlite(path, &error);
+    let sqlite = |error: rusqlite::Error| sqlite_error(path, &error);
     let bytes: i64 = connection
         .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| row.get(0))
         .map_err(sqlite)?;
@@ -67,12 +69,12 @@ pub(crate) fn body(connection: &Connection, path: &Path) -> Result<(), OpenError
 pub(crate) fn read_through(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let found: String = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-        .map_err(|error| OpenError::sqlite(path, &error))?;
+        .map_err(|error| sqlite_error(path, &error))?;
     if found == "ok" {
         return Ok(());
     }
     // SQLite says it in several lines; an error of ours is one.
-    Err(OpenError::Damaged { path: path.to_owned(), cause: found.lines().collect::<Vec<_>>().join(" ") })
+    Err(OpenError::Damaged { store: place(path), cause: found.lines().collect::<Vec<_>>().join(" ") })
 }
 
 /// Reads the first and the last row of each table.

@@ -104,7 +104,7 @@ impl SqliteDisk {
     fn write_outcome(&self, key: &TaskKey, outcome: &Outcome) -> Result<(), DiskError> {
         let (body, code, message) = match outcome {
             Outcome::Answer { body, .. } => (Some(body), None, None),
-            Outcome::Refusal(fault) => (fault.data.as_ref(), Some(fault.code), Some(&*fault.message)),
+            Outcome::Refusal(fault) => (fault.data.as_ref(), fault.code, Some(&*fault.message)),
             Outcome::Cancelled => return Ok(()),
         };
         let params = params![key.owner.as_str(), key.id.as_str(), body.map(Json::as_str), code, message];

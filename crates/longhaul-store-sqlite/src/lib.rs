@@ -22,7 +22,7 @@
 //!
 //! # Layout
 //!
-//! - `open`: [`open`], [`open_read_only`] and their [`Options`]; [`OpenError`] says why not.
+//! - `open`: [`open`], [`open_read_only`] and their [`Options`].
 //! - `lock`, `check`, `migration`: what a file goes through before it is used.
 //! - `disk`: the writer's connection. `reader`, `pool`: everybody's. `session`: what both do with a
 //!   connection. `row`: a task as a row, and back.
@@ -54,8 +54,7 @@ mod row;
 mod session;
 mod texts;
 
-pub use backup::{Backup, BackupError, backup};
-pub use error::OpenError;
+pub use backup::backup;
 #[doc(hidden)]
 pub use open::Synchronous;
 pub use open::{Options, create_directory, open, open_read_only};

@@ -11,7 +11,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use crate::OpenError;
+use longhaul_store::OpenError;
+
+use crate::error::{io_error, place};
 
 /// How often a lock may turn out to be one of a file that was just removed. Each time, another process has opened and
 /// closed the store in between.
@@ -28,7 +30,7 @@ impl Lock {
     /// Takes the lock of that store, or says who has it.
     pub(crate) fn take(store: &Path) -> Result<Self, OpenError> {
         let path = lock_path(store);
-        let io = |error: io::Error| OpenError::io(store, &error);
+        let io = |error: io::Error| io_error(store, &error);
         for _ in 0..TRIES_MAX {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false);
@@ -37,8 +39,8 @@ impl Lock {
                 Ok(()) if has_its_name(&file, &path).map_err(io)? => {}
                 Ok(()) => continue,
                 Err(TryLockError::WouldBlock) => {
-                    let pid = holder(&mut file);
-                    return Err(OpenError::Locked { path: store.to_owned(), lock: path, pid });
+                    let process = holder(&mut file).map(|pid| format!("process {pid}"));
+                    return Err(in_use(store, &path, process.as_deref()));
                 }
                 Err(TryLockError::Error(error)) => return Err(io(error)),
             }
@@ -47,7 +49,7 @@ impl Lock {
             writeln!(file, "{}", std::process::id()).map_err(io)?;
             return Ok(Self { path, _held: file });
         }
-        Err(OpenError::Locked { path: store.to_owned(), lock: path, pid: None })
+        Err(in_use(store, &path, None))
     }
 }
 
@@ -76,6 +78,11 @@ fn has_its_name(file: &File, path: &Path) -> io::Result<bool> {
 #[cfg(not(unix))]
 fn has_its_name(_file: &File, _path: &Path) -> io::Result<bool> {
     Ok(true)
+}
+
+fn in_use(store: &Path, lock: &Path, process: Option<&str>) -> OpenError {
+    let holder = format!("{}, which holds {}", process.unwrap_or("another process"), place(lock));
+    OpenError::InUse { store: place(store), holder }
 }
 
 /// `NAME.lock` beside `NAME`.

@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
+use longhaul_store::OpenError;
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::OpenError;
+use crate::error::{place, sqlite_error};
 
 /// The steps in order: the first makes version 1.
 pub(crate) const MIGRATIONS: &[&str] = &[include_str!("schema/0001_tasks.sql")];
@@ -17,7 +18,7 @@ const APPLICATION_ID: i32 = 0x4c48_7374;
 
 /// Brings a file to the newest version, in one transaction.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), OpenError> {
-    let sqlite = |error: rusqlite::Error| OpenError::sqlite(path, &error);
+    let sqlite = |error: rusqlite::Error| sqlite_error(path, &error);
     let found = version(connection, path, steps.len())?;
     if found == steps.len() {
         return Ok(());
@@ -37,14 +38,14 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) 
 
 /// The file's version, if this program may touch it; zero for an empty file.
 pub(crate) fn version(connection: &Connection, path: &Path, known: usize) -> Result<usize, OpenError> {
-    let sqlite = |error: rusqlite::Error| OpenError::sqlite(path, &error);
+    let sqlite = |error: rusqlite::Error| sqlite_error(path, &error);
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(sqlite);
     let found = pragma("user_version")?;
     if pragma("application_id")? != APPLICATION_ID {
         let count = "SELECT count(*) FROM sqlite_schema";
         let objects: i64 = connection.query_row(count, [], |row| row.get(0)).map_err(sqlite)?;
         if found != 0 || objects != 0 {
-            return Err(OpenError::Foreign { path: path.to_owned() });
+            return Err(OpenError::Foreign { store: place(path) });
         }
     }
     match usize::try_from(found) {
@@ -52,7 +53,7 @@ pub(crate) fn version(connection: &Connection, path: &Path, known: usize) -> Res
         _ => {
             // A version below zero is none of ours, so it is from later.
             let found = u32::try_from(found).unwrap_or(u32::MAX);
-            Err(OpenError::Newer { path: path.to_owned(), found, known: number(known) })
+            Err(OpenError::Newer { store: place(path), found, known: number(known) })
         }
     }
 }

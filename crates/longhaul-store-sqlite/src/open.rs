@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
-use longhaul_store::Clock;
 use longhaul_store::embedded::{Embedded, Limits};
+use longhaul_store::{Clock, OpenError};
 use rusqlite::Connection;
 
 use crate::disk::SqliteDisk;
+use crate::error::{io_error, is_a_directory, place, sqlite_error};
 use crate::lock::Lock;
 use crate::migration::{self, MIGRATIONS};
-use crate::{OpenError, SqliteReader, check, connection, file};
+use crate::{SqliteReader, check, connection, file};
 
 /// How to open a store.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// The limits of the store in this process: its cache, its queue, its batches.
     pub limits: Limits,
@@ -23,6 +25,8 @@ pub struct Options {
     #[doc(hidden)]
     pub synchronous: Synchronous,
 }
+
+longhaul_store::setters!(Options { limits: Limits, file_bytes_max: Option<u64> });
 
 /// Whether a commit waits for the disk.
 #[doc(hidden)]
@@ -44,8 +48,10 @@ impl Synchronous {
     }
 }
 
-/// Opens a store for this process alone, and makes it if there is none, in a directory that must be there. The file is
-/// private to its user. One that is refused is left as it was, and nothing is left beside it.
+/// Opens a store for this process alone, and creates it if there is none, in a directory that must exist. The file is
+/// private to its user. A file that is refused stays as it was, and nothing is left beside it.
+///
+/// This blocks: it reads the file and waits for the disk. Call it on a thread for blocking work.
 ///
 /// ```
 /// # let directory = tempfile::tempdir().unwrap();
@@ -58,45 +64,47 @@ impl Synchronous {
 /// let second = open(&path, &Options::default(), SystemClock);
 /// assert_eq!(second.unwrap_err().code(), "STORE_LOCKED");
 /// # drop(store);
-/// # Ok::<(), longhaul_store_sqlite::OpenError>(())
+/// # Ok::<(), longhaul_store::OpenError>(())
 /// ```
 pub fn open(path: impl AsRef<Path>, options: &Options, clock: impl Clock) -> Result<Embedded, OpenError> {
     let path = path.as_ref();
     let (disk, reader) = open_disk(path, options)?;
-    Embedded::start(disk, reader, clock, &options.limits).map_err(|error| OpenError::io(path, &error))
+    Embedded::start(disk, reader, clock, &options.limits).map_err(|error| io_error(path, &error))
 }
 
 /// Opens a store only to look at it, while a server has it or not. Nothing is locked, migrated or written.
 pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteReader, OpenError> {
     let path = path.as_ref();
+    let (_, version) = connect_read_only(path)?;
+    let reader = SqliteReader::new(path.to_owned());
+    Ok(if version < MIGRATIONS.len() { reader.of_version(version) } else { reader })
+}
+
+/// A connection that only reads, and the version of the file.
+pub(crate) fn connect_read_only(path: &Path) -> Result<(Connection, usize), OpenError> {
     check::header(path)?;
-    let connection = connection::reader(path).map_err(|error| OpenError::sqlite(path, &error))?;
+    let connection = connection::reader(path).map_err(|error| sqlite_error(path, &error))?;
     match migration::version(&connection, path, MIGRATIONS.len())? {
-        0 => return Err(OpenError::Empty { path: path.to_owned() }),
-        version if version < MIGRATIONS.len() => {
-            let cause = format!("it has version {version}, and must be opened by a server once to become current");
-            return Err(OpenError::Failed { path: path.to_owned(), cause });
-        }
-        _ => {}
+        0 => Err(OpenError::Empty { store: place(path) }),
+        version => Ok((connection, version)),
     }
-    Ok(SqliteReader::new(path.to_owned()))
 }
 
 /// Makes the directory that a store at this path is kept in, private, with everything above it. [`open`] makes none: a
 /// path with a typing error would become a new, empty store.
 pub fn create_directory(path: impl AsRef<Path>) -> Result<(), OpenError> {
     let path = path.as_ref();
-    file::create_directory(path).map_err(|error| OpenError::io(path, &error))
+    file::create_directory(path).map_err(|error| io_error(path, &error))
 }
 
 fn open_disk(path: &Path, options: &Options) -> Result<(SqliteDisk, SqliteReader), OpenError> {
-    let io = |error: std::io::Error| OpenError::io(path, &error);
+    let io = |error: std::io::Error| io_error(path, &error);
     if path.is_dir() {
-        return Err(OpenError::Directory { path: path.to_owned() });
+        return Err(is_a_directory(path));
     }
     if !file::directory(path).is_dir() {
-        let directory = file::directory(path).to_owned();
-        return Err(OpenError::NoDirectory { path: path.to_owned(), directory });
+        let directory = place(file::directory(path));
+        return Err(OpenError::NoDirectory { store: place(path), directory });
     }
     let path = &*file::own_name(path).map_err(io)?;
     let lock = Lock::take(path)?;
@@ -109,10 +117,10 @@ fn open_disk(path: &Path, options: &Options) -> Result<(SqliteDisk, SqliteReader
 }
 
 fn open_file(path: &Path, is_new: bool, options: &Options) -> Result<Connection, OpenError> {
-    let io = |error: std::io::Error| OpenError::io(path, &error);
+    let io = |error: std::io::Error| io_error(path, &error);
     if file::has_other_names(path).map_err(io)? {
         let cause = "it has a second name (a hard link), under which another process could use it unnoticed".into();
-        return Err(OpenError::Failed { path: path.to_owned(), cause });
+        return Err(OpenError::Failed { store: place(path), cause });
     }
     if !is_new {
         check::header(path)?;
@@ -127,7 +135,7 @@ fn open_file(path: &Path, is_new: bool, options: &Options) -> Result<Connection,
 }
 
 fn open_writer(path: &Path, options: &Options) -> Result<Connection, OpenError> {
-    let sqlite = |error: rusqlite::Error| OpenError::sqlite(path, &error);
+    let sqlite = |error: rusqlite::Error| sqlite_error(path, &error);
     let mut connection = connection::open(path).map_err(sqlite)?;
     // Whose file it is comes before any write to it.
     migration::version(&connection, path, MIGRATIONS.len())?;

@@ -5,12 +5,16 @@
 
 use std::path::{Path, PathBuf};
 
+use async_trait::async_trait;
 use longhaul_store::embedded::{DiskError, Reader};
-use longhaul_store::{Count, Listing, Orphan, Snapshot, TaskPage};
+use longhaul_store::{
+    Backup, BackupError, Count, Listing, OpenError, Orphan, ReadOnlyStore, Snapshot, StoreError, TaskPage,
+};
 use longhaul_task::{Record, TaskId, TaskKey, Timestamp, ToolRef};
 use rusqlite::{Params, params};
 
 use crate::disk::SELECT;
+use crate::error::place;
 use crate::pool::Pool;
 use crate::row::{Columns, select_task, time_to_sql, to_sql};
 
@@ -40,11 +44,24 @@ const CENSUS: &str = "SELECT owner, tool, version, phase, count(*), count(not_be
 #[derive(Debug)]
 pub struct SqliteReader {
     pool: Pool,
+    /// The version of a file that is older than this program. Its tables may differ.
+    older: Option<usize>,
 }
 
 impl SqliteReader {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { pool: Pool::new(path) }
+        Self { pool: Pool::new(path), older: None }
+    }
+
+    pub(crate) fn of_version(self, older: usize) -> Self {
+        Self { older: Some(older), ..self }
+    }
+
+    fn must_be_current(&self) -> Result<(), StoreError> {
+        self.older.map_or(Ok(()), |version| {
+            let cause = format!("it has version {version}, and must be opened by a server once to become current");
+            Err(StoreError::Unavailable(cause))
+        })
     }
 
     /// The file.
@@ -59,6 +76,26 @@ impl SqliteReader {
         read: impl FnMut(Columns<'_, '_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, DiskError> {
         self.pool.take()?.rows(sql, params, read)
+    }
+}
+
+#[async_trait]
+impl ReadOnlyStore for SqliteReader {
+    async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
+        self.must_be_current()?;
+        Reader::read(self, key)?.ok_or(StoreError::NotFound)
+    }
+
+    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
+        self.must_be_current()?;
+        Ok(Reader::list(self, of)?)
+    }
+
+    async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {
+        let (from, to) = (self.path().to_owned(), to.to_owned());
+        let stopped = OpenError::Failed { store: place(&from), cause: "the runtime has stopped".into() };
+        let copied = tokio::task::spawn_blocking(move || crate::backup(from, to)).await;
+        copied.unwrap_or(Err(BackupError::From(stopped)))
     }
 }
 

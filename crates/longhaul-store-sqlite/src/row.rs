@@ -291,7 +291,7 @@ fn outcome(word: Option<&str>, body: Option<&str>, code: Option<i64>, message: O
     match word? {
         "answer" => Some(Outcome::Answer { body: json?, is_error: false }),
         "error" => Some(Outcome::Answer { body: json?, is_error: true }),
-        "refusal" => Some(Outcome::Refusal(Fault { code: code?, message: message?.into(), data: json })),
+        "refusal" => Some(Outcome::Refusal(Fault { code, message: message?.into(), data: json })),
         "cancelled" => Some(Outcome::Cancelled),
         _ => None,
     }

@@ -59,14 +59,14 @@ async fn fills_up_and_goes_on(path: &Path, options: &Options) {
 #[tokio::test]
 async fn a_file_at_its_limit_keeps_what_it_has_and_takes_more_when_something_is_deleted() {
     let directory = TempDir::new().unwrap();
-    let options = Options { file_bytes_max: Some(512 << 10), ..Options::default() };
+    let options = Options::default().file_bytes_max(Some(512 << 10));
     fills_up_and_goes_on(&directory.path().join("tasks.db"), &options).await;
 }
 
 #[tokio::test]
 async fn one_that_is_too_large_fails_nobody_after_it() {
     let directory = TempDir::new().unwrap();
-    let options = Options { file_bytes_max: Some(512 << 10), ..Options::default() };
+    let options = Options::default().file_bytes_max(Some(512 << 10));
     let store = open(directory.path().join("tasks.db"), &options, SystemClock).unwrap();
     let error = store.create(new_task(1, 1 << 20)).await.unwrap_err();
     assert_eq!(error.code(), "STORE_FULL");

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use common::{closed_store, create, key, opened, settle};
 use longhaul_store::embedded::{DiskError, Reader};
-use longhaul_store::{Listing, Store, StoreError, SystemClock};
-use longhaul_store_sqlite::{OpenError, Options, open, open_read_only};
+use longhaul_store::{Listing, OpenError, Store, StoreError, SystemClock};
+use longhaul_store_sqlite::{Options, open, open_read_only};
 use longhaul_task::Task;
 use tempfile::TempDir;
 

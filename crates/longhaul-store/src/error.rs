@@ -4,6 +4,7 @@ use longhaul_task::Refused;
 
 /// Why a store did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// The owner has no such task: it never was, it is gone, or it is somebody else's. Nobody can tell which.
     #[error("there is no such task")]

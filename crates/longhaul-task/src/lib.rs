@@ -44,7 +44,6 @@
 mod event;
 mod id;
 mod json;
-mod log;
 mod outcome;
 mod phase;
 mod progress;
@@ -59,7 +58,6 @@ pub mod transition;
 pub use event::{Below, Change, Effect, Event, Note, Place, Record, Scope, Surroundings};
 pub use id::{NAME_BYTES_MAX, NameError, NodeId, Owner, TaskId, TaskKey};
 pub use json::Json;
-pub use log::{LOG_BYTES_MAX, LogLevel, LogLine};
 pub use outcome::{Fault, Outcome};
 pub use phase::{Meanwhile, Phase, PhaseName, Rest, Run};
 pub use progress::Progress;

@@ -26,22 +26,19 @@ pub enum Outcome {
 /// An error as the requestor will get it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The protocol's code.
-    pub code: i64,
+    /// The code that the handler chose. `None` for an ending of the engine's own: each protocol uses its own code for it.
+    pub code: Option<i64>,
     /// One sentence.
     pub message: Arc<str>,
     /// Details, among them our own stable code under `code`.
     pub data: Option<Json>,
 }
 
-/// The protocol's code for "something went wrong here", which all of our own endings use.
-const INTERNAL: i64 = -32603;
-
 impl Fault {
     /// An ending of our own: a sentence for people, and a code in its data that scripts can rely on.
     pub fn own(code: &str, message: String) -> Self {
         let data = Json::from_text(format!("{{\"code\":\"{code}\"}}"));
-        Self { code: INTERNAL, message: message.into(), data: Some(data) }
+        Self { code: None, message: message.into(), data: Some(data) }
     }
 
     /// The process that ran the task died, and its tool does not run again (or has done so often enough).

@@ -94,7 +94,7 @@ pub use capability::{Capabilities, Capability};
 pub use discover::Cache;
 pub use generation::{Generation, TaskWire};
 pub use headers::{HeaderValue, Headers};
-pub use longhaul_task::LogLevel;
+pub use logging::{LogLevel, LogMessage};
 pub use notice::Notice;
 pub use peer::Peer;
 pub use related::Related;

@@ -8,9 +8,28 @@ use serde::Serialize;
 use crate::Failure;
 use crate::schema;
 
-/// Something that a handler can answer with.
+/// Something that a handler can answer with: a text, a [`Structured`] value, a [`ToolResult`], or a type of your own.
+///
+/// ```
+/// use longhaul::{Answer, Content, Failure, Json, ToolResult};
+///
+/// struct Chart {
+///     png: Vec<u8>,
+/// }
+///
+/// impl Answer for Chart {
+///     fn output_schema() -> Option<Json> {
+///         Some(Json::from_text(r#"{"type":"object","properties":{"bytes":{"type":"integer"}}}"#))
+///     }
+///
+///     fn into_result(self) -> Result<ToolResult, Failure> {
+///         let bytes = Json::from_text(format!(r#"{{"bytes":{}}}"#, self.png.len()));
+///         Ok(ToolResult::new().with(Content::image(&self.png, "image/png")).with_structured(bytes))
+///     }
+/// }
+/// ```
 pub trait Answer {
-    /// The schema of the structured part, if there is one.
+    /// The schema of the structured content, if there is one. Clients see it before they call.
     fn output_schema() -> Option<Json> {
         None
     }

@@ -2,20 +2,42 @@
 
 use std::any::Any;
 use std::error::Error;
-use std::fmt::Write as _;
+use std::iter;
 
 use longhaul_engine::Stop;
 use longhaul_task::{Fault, Outcome};
 use longhaul_wire::content::ToolResult;
 
-/// Why a handler did not succeed. Any error becomes one with `?`: a tool error whose text the model can read.
+/// Why a handler did not succeed. Every error becomes a `Failure` with `?`:
+///
+/// - any [`std::error::Error`], any `anyhow::Error`, a boxed error and a string: a tool error, whose text is the error's
+///   message with its causes, for the model to read;
+/// - a [`Stop`], and any error that a `Stop` caused: that `Stop`. A handler that wants to answer with something else
+///   looks at the `Stop` before it uses `?`.
+///
+/// ```
+/// use anyhow::Context as _;
+/// use longhaul::{Ctx, Failure, NoArgs};
+///
+/// async fn count_words(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
+///     let text = std::fs::read_to_string("book.txt").context("there is no book")?;
+///     ctx.progress(1, 2, "read").await?;
+///     if text.is_empty() {
+///         return Err(Failure::tool("the book is empty"));
+///     }
+///     Ok(text.split_whitespace().count().to_string())
+/// }
+/// ```
+// It does not implement `Error` itself: then `?` on another `Failure` and the conversion of every error would be two
+// implementations for one type, which Rust refuses.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Failure {
     /// The tool did its work and reports an error: an ordinary result with `isError`.
     Tool(String),
     /// The request is answered with a JSON-RPC error.
     Protocol(Fault),
-    /// The context said so: the task was cancelled, or cannot go on.
+    /// The context ended the work: the task was cancelled, or cannot go on.
     Stop(Stop),
 }
 
@@ -27,7 +49,7 @@ impl Failure {
 
     /// A JSON-RPC error.
     pub fn protocol(code: i64, message: &str) -> Self {
-        Self::Protocol(Fault { code, message: message.into(), data: None })
+        Self::Protocol(Fault { code: Some(code), message: message.into(), data: None })
     }
 
     pub(crate) fn into_end(self) -> Result<Outcome, Stop> {
@@ -42,18 +64,94 @@ impl Failure {
     }
 }
 
-impl<E: Error + Send + Sync + 'static> From<E> for Failure {
+impl<E: Into<Box<dyn Error + Send + Sync>> + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        if let Some(stop) = (&error as &dyn Any).downcast_ref::<Stop>() {
+        // `anyhow` hides what it holds when it becomes a box, so it is asked before.
+        let in_anyhow = (&error as &dyn Any).downcast_ref::<anyhow::Error>().and_then(|error| error.downcast_ref());
+        if let Some(stop) = in_anyhow.cloned() {
+            return Self::Stop(stop);
+        }
+        let error = error.into();
+        let chain = || iter::successors(Some(&*error as &(dyn Error + 'static)), |&error| error.source());
+        if let Some(stop) = chain().find_map(|error| error.downcast_ref::<Stop>()) {
             return Self::Stop(stop.clone());
         }
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            // Writing to a string does not fail.
-            let _ = write!(text, ": {error}");
-            cause = error.source();
-        }
-        Self::Tool(text)
+        Self::Tool(chain().map(ToString::to_string).collect::<Vec<_>>().join(": "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    enum OrderError {
+        #[error("order {0} cannot be read")]
+        Unreadable(u32, #[source] io::Error),
+        #[error("nobody approved it")]
+        NotApproved(#[from] Stop),
+    }
+
+    fn missing() -> io::Error {
+        io::Error::new(io::ErrorKind::NotFound, "no such file")
+    }
+
+    /// What `?` makes of an error.
+    fn failure<E>(error: E) -> Failure
+    where
+        Failure: From<E>,
+    {
+        let handler = || -> Result<(), Failure> { Err(error)? };
+        handler().unwrap_err()
+    }
+
+    #[track_caller]
+    fn is_tool_error<E>(error: E, text: &str)
+    where
+        Failure: From<E>,
+    {
+        assert!(matches!(failure(error), Failure::Tool(said) if said == text), "not {text:?}");
+    }
+
+    #[track_caller]
+    fn is_cancelled<E>(error: E)
+    where
+        Failure: From<E>,
+    {
+        assert!(matches!(failure(error), Failure::Stop(Stop::Cancelled)));
+    }
+
+    #[test]
+    fn every_error_becomes_a_tool_error_with_its_causes() {
+        is_tool_error(missing(), "no such file");
+        is_tool_error(OrderError::Unreadable(7, missing()), "order 7 cannot be read: no such file");
+        is_tool_error(anyhow::anyhow!("no stock"), "no stock");
+        let nested = Err::<(), _>(OrderError::Unreadable(7, missing())).context("import stopped").unwrap_err();
+        is_tool_error(nested, "import stopped: order 7 cannot be read: no such file");
+        is_tool_error(Box::<dyn Error + Send + Sync>::from(missing()), "no such file");
+        is_tool_error("no stock", "no stock");
+        is_tool_error(String::from("no stock"), "no stock");
+    }
+
+    #[test]
+    fn a_cancellation_stays_one_however_it_is_wrapped() {
+        is_cancelled(Stop::Cancelled);
+        is_cancelled(anyhow::Error::from(Stop::Cancelled));
+        is_cancelled(anyhow::Error::from(Stop::Cancelled).context("asking for approval").context("deploying"));
+        is_cancelled(OrderError::from(Stop::Cancelled));
+        is_cancelled(anyhow::Error::from(OrderError::from(Stop::Cancelled)));
+        is_cancelled(Box::<dyn Error + Send + Sync>::from(Stop::Cancelled));
+        is_cancelled(Failure::Stop(Stop::Cancelled));
+    }
+
+    #[test]
+    fn a_failure_that_is_passed_on_stays_the_same() {
+        is_tool_error(Failure::tool("no stock"), "no stock");
+        let refused = failure(Failure::protocol(-32_001, "no"));
+        assert!(matches!(refused, Failure::Protocol(Fault { code: Some(-32_001), .. })), "{refused:?}");
     }
 }

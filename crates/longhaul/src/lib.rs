@@ -15,7 +15,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let write_book = Tool::new("write_book", |mut ctx: Ctx, Book { pages }| async move {
 //!     for page in 1..=pages {
-//!         ctx.progress(page.into(), Some(pages.into()), &format!("page {page}")).await?;
+//!         ctx.progress(page, pages, &format!("page {page}")).await?;
 //!         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
 //!     }
 //!     Ok(format!("{pages} pages written"))
@@ -23,7 +23,7 @@
 //! .description("Writes a book.")
 //! .on_crash(OnCrash::Retry);
 //!
-//! let store = "sqlite:books.db".parse::<StoreUrl>()?.open()?;
+//! let store = "sqlite:books.db".parse::<StoreUrl>()?.open().await?;
 //! let server = Server::new("library").tool(write_book).start(store).await?;
 //! server.listen("127.0.0.1:8377".parse()?).await?.serve().await?;
 //! # Ok(())
@@ -34,9 +34,9 @@
 //!
 //! - [`Tool`]: what a tool is called, does, and may use. [`Ctx`]: what its function gets. [`Answer`], [`Structured`],
 //!   [`Failure`]: what it returns.
-//! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client.
+//! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client; [`Ask`]: a question of your own.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
-//! - [`TokenFile`]: who may call. [`Identify`]: the same in another way.
+//! - [`TokenFile`]: who may call; [`Identify`]: callers told apart in a way of your own.
 
 mod answer;
 mod error;
@@ -50,19 +50,88 @@ mod tool;
 pub use answer::{Answer, Structured};
 pub use error::Error;
 pub use failure::Failure;
-pub use longhaul_engine::{Ask, Ctx, EngineLimits, Stop, ToolLimits};
+/// A question of your own, where [`Form`], [`Sampling`] and [`Roots`] are not enough:
+///
+/// ```
+/// use longhaul::{Ask, Ctx, Failure, Json, QuestionKind, Stop};
+///
+/// /// Sends the user to a page, and tells whether they agreed.
+/// struct SignIn {
+///     url: &'static str,
+/// }
+///
+/// impl Ask for SignIn {
+///     type Answer = bool;
+///
+///     fn kind(&self) -> QuestionKind {
+///         QuestionKind::Elicitation
+///     }
+///
+///     fn params(&self) -> Json {
+///         let url = self.url;
+///         Json::from_text(format!(
+///             r#"{{"mode":"url","message":"Please sign in.","url":"{url}","elicitationId":"sign-in"}}"#
+///         ))
+///     }
+///
+///     fn read(&self, answer: &Json) -> Result<bool, Stop> {
+///         let answer: serde_json::Value =
+///             serde_json::from_str(answer.as_str()).map_err(|error| Stop::BadAnswer(error.to_string()))?;
+///         Ok(answer["action"] == "accept")
+///     }
+/// }
+///
+/// async fn handler(mut ctx: Ctx) -> Result<String, Failure> {
+///     let agreed = ctx.ask("sign-in", SignIn { url: "https://example.com/login" }).await?;
+///     Ok(format!("agreed: {agreed}"))
+/// }
+/// ```
+#[doc(inline)]
+pub use longhaul_engine::Ask;
+pub use longhaul_engine::{Amount, Ctx, EngineLimits, Severity, Stop, ToolLimits, Total};
 pub use longhaul_receiver::audit::TARGET as AUDIT_TARGET;
+/// Callers told apart in a way of your own:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use longhaul::{Caller, HeaderMap, Identify, NotIdentified, Owner, Presented, Server};
+///
+/// /// A proxy in front of the server names the user in a header.
+/// #[derive(Debug)]
+/// struct BehindProxy;
+///
+/// impl Identify for BehindProxy {
+///     fn identify(&self, shown: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
+///         let name = shown.header("x-user").ok_or(NotIdentified::Missing)?;
+///         let name = std::str::from_utf8(name).map_err(|_| NotIdentified::Unknown)?;
+///         let owner = Owner::parse(name).map_err(|_| NotIdentified::Unknown)?;
+///         Ok(Arc::new(Caller::known(owner)))
+///     }
+/// }
+///
+/// let server = Server::new("library").identity(BehindProxy);
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("x-user", "ada".parse()?);
+/// assert_eq!(BehindProxy.identify(&Presented::by(&headers))?.owner.as_str(), "ada");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use longhaul_server::Identify;
 pub use longhaul_server::{
-    Caller, Identify, Limits, NotIdentified, Presented, RateLimits, SessionLimits, TokenError, TokenFile,
+    Caller, HeaderMap, Limits, NotIdentified, Presented, RateLimits, SessionLimits, TokenError, TokenFile,
     TokenFileError, Tokens,
 };
-pub use longhaul_task::{Fault, LogLevel, OnCrash, Owner, Retention};
+pub use longhaul_store::{Backup, BackupError, OpenError, ReadOnlyStore, Store, StoreError};
+pub use longhaul_task::{Fault, Json, NameError, OnCrash, Owner, QuestionKind, Retention, TaskId};
 pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};
 pub use question::{Filled, Form, Root, Roots, Sampled, Sampling};
 pub use schemars::JsonSchema;
 pub use server::{Listening, Server, Started};
 pub use store_url::StoreUrl;
+pub use tokio_util::sync::CancellationToken;
 pub use tool::Tool;
 
 /// The arguments of a tool that takes none.

@@ -98,6 +98,7 @@ pub struct Sampling {
 
 /// What the client's model said.
 #[derive(Debug, Clone, Deserialize)]
+#[non_exhaustive]
 pub struct Sampled {
     /// The model's name.
     pub model: String,
@@ -163,6 +164,7 @@ pub struct Roots;
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
 pub struct Root {
     /// Its `file:` URI.
     pub uri: String,

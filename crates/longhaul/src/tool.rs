@@ -26,7 +26,7 @@ use crate::{Answer, Failure, schema};
 ///
 /// let tool = Tool::new("write_book", |mut ctx: Ctx, Pages { pages }| async move {
 ///     for page in 1..=pages {
-///         ctx.progress(page.into(), Some(pages.into()), &format!("page {page}")).await?;
+///         ctx.progress(page, pages, &format!("page {page}")).await?;
 ///     }
 ///     Ok(format!("{pages} pages written"))
 /// })

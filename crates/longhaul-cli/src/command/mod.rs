@@ -31,7 +31,7 @@ impl Command {
         match self {
             Self::Serve(serve) => serve.run(longhaul::Server::new("longhaul")),
             Self::Task(task) => block_on(task.run()),
-            Self::Store(store) => store.run(),
+            Self::Store(store) => block_on(store.run()),
             Self::Token(token) => token.run(),
         }
     }

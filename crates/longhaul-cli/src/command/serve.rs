@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use longhaul::{EngineLimits, Server, StoreUrl};
-use longhaul_store::Store;
+use longhaul_store::{OpenError, Store};
 use tokio::net::TcpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -22,8 +22,8 @@ use crate::{demo, descriptors, operator, token};
 /// How long threads may take to end once everything is stored and said.
 const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 
-/// A store, or why there is none.
-pub type OpenedStore = Result<Arc<dyn Store>, longhaul::Error>;
+/// A store, or why it cannot be opened.
+pub type OpenedStore = Result<Arc<dyn Store>, OpenError>;
 
 /// What a signal means, as the help shows it.
 fn help() -> String {
@@ -83,8 +83,8 @@ impl Serve {
         self.run_on(server, StoreUrl::open)
     }
 
-    /// The same, on a store that is opened in the caller's own way.
-    pub fn run_on(self, server: Server, open: impl FnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
+    /// The same on a store that the caller opens.
+    pub fn run_on(self, server: Server, open: impl AsyncFnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
         let audit = self
             .audit
             .as_deref()
@@ -98,7 +98,7 @@ impl Serve {
         ended
     }
 
-    async fn serve(self, mut server: Server, open: impl FnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
+    async fn serve(self, mut server: Server, open: impl AsyncFnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
         if !self.stdio && self.token_file.is_none() && !self.listen.ip().is_loopback() {
             // Said before the store is touched: nothing is recovered for a server that will not run.
             return Err(Failed::TokenNeeded(self.listen));
@@ -107,7 +107,7 @@ impl Serve {
             // The same. Somebody may still be quicker than we are.
             is_free(self.listen).map_err(|error| longhaul::Error::Listen(self.listen, error))?;
         }
-        let url = self.store.url()?;
+        let url = self.store.url().await?;
         if self.demo {
             server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);
         }
@@ -117,15 +117,15 @@ impl Serve {
         for origin in self.allow_origin {
             server = server.origin(origin);
         }
-        let store = open(&url)?;
+        let store = open(&url).await?;
         if !self.stdio
             && let Some(open_files) = descriptors::raise()
         {
             server = server.open_files(open_files);
         }
         let mut started = server.start(store).await?;
-        if let StoreUrl::Sqlite(path) = &url
-            && let Some(socket) = operator::listen(path, started.receiver().engine().clone())
+        if let Some(file) = url.file()
+            && let Some(socket) = operator::listen(file, started.receiver().engine().clone())
         {
             started.before_close(move || drop(socket));
         }

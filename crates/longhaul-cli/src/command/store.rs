@@ -6,9 +6,8 @@ use clap::{Args, Subcommand};
 
 use crate::exit::{self, Failed};
 use crate::say::say;
-use crate::store::FileArgument;
+use crate::store::OperatorStoreArgument;
 
-/// What can be done with the store.
 #[derive(Debug, Subcommand)]
 #[command(after_help = exit::HELP)]
 pub enum Store {
@@ -16,20 +15,19 @@ pub enum Store {
     Backup(Backup),
 }
 
-/// Where to.
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub struct Backup {
     /// The new file
     to: PathBuf,
     #[command(flatten)]
-    store: FileArgument,
+    store: OperatorStoreArgument,
 }
 
 impl Store {
-    pub(super) fn run(self) -> Result<(), Failed> {
+    pub(super) async fn run(self) -> Result<(), Failed> {
         let Self::Backup(Backup { to, store }) = self;
-        longhaul_store_sqlite::backup(store.file()?, &to)?;
+        store.url()?.open_read_only().await?.backup(&to).await?;
         say!("The store is copied to {}.", to.display());
         Ok(())
     }

@@ -1,12 +1,10 @@
 //! `longhaul task list|get|cancel`: the operator's look into the store of this machine, while a server runs or not.
 
-use std::path::Path;
-
 use clap::{Args, Subcommand};
 use jiff::Timestamp as Time;
-use longhaul_store::embedded::Reader;
-use longhaul_store::{Listing, Snapshot, Store, StoreError, SystemClock};
-use longhaul_store_sqlite::{Options, SqliteReader};
+use longhaul::StoreUrl;
+use longhaul_engine::audit;
+use longhaul_store::{Listing, ReadOnlyStore, Snapshot, StoreError};
 use longhaul_task::transition::Cancel;
 use longhaul_task::{Event, Outcome, Owner, Phase, TaskId, TaskKey, Timestamp};
 use serde_json::{Value, json};
@@ -14,7 +12,7 @@ use serde_json::{Value, json};
 use crate::exit::{self, Failed};
 use crate::operator;
 use crate::say::{harmless, say};
-use crate::store::FileArgument;
+use crate::store::OperatorStoreArgument;
 
 /// What the operator sees, against what clients see, as the help shows it.
 const STATUSES: &str = "\
@@ -48,7 +46,7 @@ pub enum Task {
 #[command(after_help = help())]
 pub struct List {
     #[command(flatten)]
-    store: FileArgument,
+    store: OperatorStoreArgument,
     /// Only this owner's
     #[arg(long)]
     owner: Option<String>,
@@ -67,7 +65,7 @@ pub struct One {
     /// The task's ID
     id: String,
     #[command(flatten)]
-    store: FileArgument,
+    store: OperatorStoreArgument,
     /// Whose it is [default: whoever has a task of this ID]
     #[arg(long)]
     owner: Option<String>,
@@ -79,19 +77,19 @@ pub struct One {
 impl Task {
     pub(super) async fn run(self) -> Result<(), Failed> {
         match self {
-            Self::List(list) => list.run(),
-            Self::Get(one) => one.get(),
+            Self::List(list) => list.run().await,
+            Self::Get(one) => one.get().await,
             Self::Cancel(one) => one.cancel().await,
         }
     }
 }
 
 impl List {
-    fn run(self) -> Result<(), Failed> {
-        let reader = longhaul_store_sqlite::open_read_only(self.store.file()?)?;
+    async fn run(self) -> Result<(), Failed> {
+        let store = self.store.url()?.open_read_only().await?;
         let owner = self.owner.as_deref().map(owner).transpose()?;
         let listing = Listing { owner, after: None, limit: usize::try_from(self.limit).unwrap_or(usize::MAX) };
-        let page = reader.list(&listing).map_err(StoreError::from)?;
+        let page = store.list(&listing).await?;
         if self.json {
             for snapshot in &page.tasks {
                 say!("{}", object(snapshot));
@@ -122,18 +120,17 @@ impl List {
 }
 
 impl One {
-    fn find(&self, file: &Path) -> Result<Snapshot, Failed> {
-        let reader = longhaul_store_sqlite::open_read_only(file)?;
+    async fn find(&self, url: &StoreUrl) -> Result<Snapshot, Failed> {
+        let store = url.open_read_only().await?;
         let id = TaskId::parse(&self.id).map_err(|error| Failed::Usage(error.to_string()))?;
-        let found = match self.owner.as_deref() {
-            Some(name) => reader.read(&TaskKey { owner: owner(name)?, id }).map_err(StoreError::from)?,
-            None => find_among_all(&reader, &id)?,
-        };
-        found.ok_or(Failed::Store(StoreError::NotFound))
+        Ok(match self.owner.as_deref() {
+            Some(name) => store.read(&TaskKey { owner: owner(name)?, id }).await?,
+            None => find_among_all(&*store, &id).await?,
+        })
     }
 
-    fn get(self) -> Result<(), Failed> {
-        let snapshot = self.find(&self.store.file()?)?;
+    async fn get(self) -> Result<(), Failed> {
+        let snapshot = self.find(&self.store.url()?).await?;
         if self.json {
             say!("{}", object(&snapshot));
             return Ok(());
@@ -151,20 +148,28 @@ impl One {
         say!("updated   {}", when(task.updated_at));
         match task.phase.outcome() {
             Some(Outcome::Answer { body, .. }) => say!("result    {}", harmless(body.as_str())),
-            Some(Outcome::Refusal(fault)) => say!("error     {} ({})", harmless(&fault.message), fault.code),
+            Some(Outcome::Refusal(fault)) => {
+                // An ending of the engine's own has its code in its data.
+                let code = fault.code.map(|code| code.to_string()).or_else(|| audit::word(fault.data.as_ref()));
+                say!("error     {} ({})", harmless(&fault.message), code.unwrap_or_default());
+            }
             Some(Outcome::Cancelled) | None => {}
         }
         Ok(())
     }
 
     async fn cancel(self) -> Result<(), Failed> {
-        let file = self.store.file()?;
-        let key = self.find(&file)?.task.key.clone();
-        if let Some(cancelled) = operator::cancel(&file, &key).await {
+        let url = self.store.url()?;
+        let key = self.find(&url).await?.task.key.clone();
+        let by_server = match url.file() {
+            Some(file) => operator::cancel(file, &key).await,
+            None => None,
+        };
+        if let Some(cancelled) = by_server {
             cancelled?;
         } else {
-            // No server runs, so the store is ours for a moment.
-            let store = longhaul_store_sqlite::open(&file, &Options::default(), SystemClock)?;
+            // No server uses the file, so this process can.
+            let store = url.open().await?;
             let reason = Some("cancelled by the operator".into());
             let cancelled = store.apply(&key, Event::Cancel(Cancel { reason })).await;
             store.close().await;
@@ -184,16 +189,17 @@ fn owner(name: &str) -> Result<Owner, Failed> {
 }
 
 /// Looks for an ID with one owner after the other: keys begin with the owner, so each takes two short reads.
-fn find_among_all(reader: &SqliteReader, id: &TaskId) -> Result<Option<Snapshot>, Failed> {
+async fn find_among_all(store: &dyn ReadOnlyStore, id: &TaskId) -> Result<Snapshot, Failed> {
     let mut after = None;
     loop {
         let listing = Listing { owner: None, after, limit: 1 };
-        let page = reader.list(&listing).map_err(StoreError::from)?;
-        let Some(newest) = page.tasks.first() else { return Ok(None) };
+        let page = store.list(&listing).await?;
+        let newest = page.tasks.first().ok_or(StoreError::NotFound)?;
         let owner = newest.task.key.owner.clone();
         let key = TaskKey { owner: owner.clone(), id: id.clone() };
-        if let Some(found) = reader.read(&key).map_err(StoreError::from)? {
-            return Ok(Some(found));
+        match store.read(&key).await {
+            Err(StoreError::NotFound) => {}
+            found => return Ok(found?),
         }
         // A space comes before everything that an ID can begin with.
         let first = TaskId::parse(" ").map_err(|error| Failed::Usage(error.to_string()))?;
@@ -243,7 +249,10 @@ fn object(snapshot: &Snapshot) -> Value {
     match task.phase.outcome() {
         Some(Outcome::Answer { body, .. }) => object["result"] = parsed(body.as_str()),
         Some(Outcome::Refusal(fault)) => {
-            object["error"] = json!({ "code": fault.code, "message": &*fault.message });
+            object["error"] = json!({ "message": &*fault.message });
+            if let Some(code) = fault.code {
+                object["error"]["code"] = code.into();
+            }
             if let Some(data) = &fault.data {
                 object["error"]["data"] = parsed(data.as_str());
             }

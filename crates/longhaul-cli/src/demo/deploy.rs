@@ -25,13 +25,13 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn deploy(mut ctx: Ctx, Target { environment }: Target) -> Result<String, Failure> {
-    ctx.progress(1.0, Some(3.0), "Building").await?;
+    ctx.progress(1, 3, "Building").await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let question = Form::<Approval>::new(format!("The build is ready. Deploy it to {environment}?"));
     let Filled::Accepted(Approval { approve: true }) = ctx.ask("approval", question).await? else {
         return Ok(format!("Nothing was deployed to {environment}: it was not approved."));
     };
-    ctx.progress(2.0, Some(3.0), "Deploying").await?;
+    ctx.progress(2, 3, "Deploying").await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     Ok(format!("Deployed to {environment}."))
 }

@@ -47,7 +47,7 @@ async fn write(mut ctx: Ctx, Order { topic, seconds }: Order) -> Result<Structur
     let phases = u32::try_from(PHASES.len()).unwrap_or(1);
     for (done, phase) in (0..phases).zip(PHASES) {
         let message = format!("{phase} ({}/{phases})", done + 1);
-        ctx.progress(done.into(), Some(phases.into()), &message).await?;
+        ctx.progress(done, phases, &message).await?;
         tokio::time::sleep(Duration::from_secs(seconds.into()) / phases).await;
     }
     let sections: Vec<Section> = [

@@ -22,7 +22,7 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn import(mut ctx: Ctx, Import { file }: Import) -> Result<String, Failure> {
-    ctx.progress(36.0, Some(120.0), &format!("Reading {file}")).await?;
+    ctx.progress(36, 120, &format!("Reading {file}")).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     Err(Failure::tool(format!("{file}, line 37: the quantity is not a number. Nothing was imported.")))
 }

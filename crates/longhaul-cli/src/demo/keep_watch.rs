@@ -12,7 +12,7 @@ pub(super) fn tool() -> Tool {
 
 async fn watch(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     for seconds in 0_u32.. {
-        ctx.progress(seconds.into(), None, &format!("All quiet for {seconds} s")).await?;
+        ctx.progress(seconds, None, &format!("All quiet for {seconds} s")).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     Ok("The watch is over.".into())

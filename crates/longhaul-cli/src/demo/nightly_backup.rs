@@ -27,8 +27,7 @@ pub(super) fn tool() -> Tool {
 async fn back_up(mut ctx: Ctx, Backup { seconds }: Backup) -> Result<String, Failure> {
     let attempt = ctx.attempt();
     for second in 0..seconds {
-        ctx.progress(second.into(), Some(seconds.into()), &format!("Attempt {attempt}: {second} of {seconds} volumes"))
-            .await?;
+        ctx.progress(second, seconds, &format!("Attempt {attempt}: {second} of {seconds} volumes")).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     Ok(format!("{seconds} volumes are safe. It took {attempt} attempt{}.", if attempt == 1 { "" } else { "s" }))

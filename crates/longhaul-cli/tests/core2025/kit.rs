@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::{
-    Content, Ctx, Failure, Filled, Form, JsonSchema, Limits, LogLevel, NoArgs, Sampling, Server, SessionLimits,
+    Content, Ctx, Failure, Filled, Form, JsonSchema, Limits, NoArgs, Sampling, Server, SessionLimits, Severity,
     TaskSupport, Tokens, Tool, ToolResult,
 };
 use serde::Deserialize;
@@ -88,7 +88,7 @@ pub(crate) fn tools(door: &Door) -> Vec<Tool> {
             let door = at_steps.clone();
             async move {
                 for step in 1..=3_u32 {
-                    ctx.progress(step.into(), Some(3.0), &format!("step {step}")).await?;
+                    ctx.progress(step, 3, &format!("step {step}")).await?;
                     door.pass().await;
                 }
                 Ok("three steps")
@@ -98,10 +98,10 @@ pub(crate) fn tools(door: &Door) -> Vec<Tool> {
         Tool::new("talk", move |ctx: Ctx, _: NoArgs| {
             let door = at_talk.clone();
             async move {
-                ctx.log(LogLevel::Debug, "tiny");
-                ctx.log(LogLevel::Info, "first");
+                ctx.log(Severity::Debug, "tiny");
+                ctx.log(Severity::Info, "first");
                 door.pass().await;
-                ctx.log_as("database", LogLevel::Error, json!({ "error": 7 }));
+                ctx.log_as("database", Severity::Error, json!({ "error": 7 }));
                 Ok("talked")
             }
         }),
@@ -110,7 +110,7 @@ pub(crate) fn tools(door: &Door) -> Vec<Tool> {
             let door = at_chatter.clone();
             async move {
                 for _ in 0..CHATTER {
-                    ctx.log(LogLevel::Info, "x".repeat(10_000));
+                    ctx.log(Severity::Info, "x".repeat(10_000));
                 }
                 door.open(1);
                 Ok("chattered")
@@ -166,7 +166,7 @@ pub(crate) fn named(name: &str) -> Value {
 
 /// Limits for sessions that do not last.
 pub(crate) fn limits(session: SessionLimits) -> Limits {
-    Limits { session, ..Limits::default() }
+    Limits::default().session(session)
 }
 
 /// So short that it is over when somebody looks.

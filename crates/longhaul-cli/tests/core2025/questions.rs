@@ -227,7 +227,7 @@ async fn a_refusal_of_a_tasks_question_reaches_its_handler() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn past_the_limit_no_more_is_asked() {
-    let session = SessionLimits { questions_max: 1, ..SessionLimits::default() };
+    let session = SessionLimits::default().questions_max(1);
     let server = Local::start(server(&Door::closed()).limits(limits(session))).await;
     let client = Stateful::open(server.address, forms()).await;
     let greet = json!({ "name": "greet", "arguments": {} });

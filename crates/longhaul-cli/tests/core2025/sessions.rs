@@ -116,7 +116,7 @@ async fn a_session_expires_after_a_week() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_session_too_many_is_refused_unless_an_idle_one_makes_way() {
-    let limits = Limits { session: SessionLimits { sessions_max: 2, ..SessionLimits::default() }, ..Limits::default() };
+    let limits = Limits::default().session(SessionLimits::default().sessions_max(2));
     let server = Local::start(server(&Door::closed()).limits(limits)).await;
     let first = Stateful::open(server.address, forms()).await;
     let mut listening = first.listen(None).await;
@@ -139,10 +139,7 @@ async fn one_session_too_many_is_refused_unless_an_idle_one_makes_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_owner_cannot_take_every_session() {
-    let limits = Limits {
-        session: SessionLimits { sessions_per_owner_max: 1, ..SessionLimits::default() },
-        ..Limits::default()
-    };
+    let limits = Limits::default().session(SessionLimits::default().sessions_per_owner_max(1));
     let server = Local::start(with_tokens(&Door::closed()).limits(limits)).await;
     let ada = known(&server, "ada").initialize("2025-11-25", forms()).await;
     let mut listening = ada.listen(None).await;
@@ -158,8 +155,7 @@ async fn one_owner_cannot_take_every_session() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_session_is_let_go_and_taken_up_again() {
-    let limits =
-        Limits { session: SessionLimits { idle_time_max: SHORT, ..SessionLimits::default() }, ..Limits::default() };
+    let limits = Limits::default().session(SessionLimits::default().idle_time_max(SHORT));
     let server = Local::start(server(&Door::closed()).limits(limits)).await;
     let client = Stateful::open(server.address, forms()).await;
     let mut metrics = server.client().await;
@@ -170,7 +166,7 @@ async fn an_idle_session_is_let_go_and_taken_up_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_under_way_are_counted_and_one_id_is_used_once() {
     let door = Door::closed();
-    let session = SessionLimits { requests_max: 2, ..SessionLimits::default() };
+    let session = SessionLimits::default().requests_max(2);
     let server = Local::start(server(&door).limits(limits(session))).await;
     let client = Stateful::open(server.address, forms()).await;
     let greet = json!({ "name": "greet", "arguments": {} });

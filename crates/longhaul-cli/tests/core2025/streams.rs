@@ -89,7 +89,7 @@ async fn a_message_goes_to_one_stream_only_the_newest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_too_many_streams_to_listen_on_the_oldest_ends() {
-    let session = SessionLimits { listening_max: 2, ..SessionLimits::default() };
+    let session = SessionLimits::default().listening_max(2);
     let server = Local::start(server(&Door::closed()).limits(limits(session))).await;
     let client = Stateful::open(server.address, forms()).await;
     let mut streams = Vec::new();
@@ -106,7 +106,7 @@ async fn of_too_many_streams_to_listen_on_the_oldest_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
-    let session = SessionLimits { broken_time_max: SHORT, ..SessionLimits::default() };
+    let session = SessionLimits::default().broken_time_max(SHORT);
     let server = Local::start(server(&Door::closed()).limits(limits(session))).await;
     let client = Stateful::open(server.address, forms()).await;
     let message = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
@@ -131,7 +131,7 @@ async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_kept_of_a_stream_is_bounded() {
-    let session = SessionLimits { kept_messages_max: 2, ..SessionLimits::default() };
+    let session = SessionLimits::default().kept_messages_max(2);
     let server = Local::start(server(&Door::closed()).limits(limits(session))).await;
     let client = Stateful::open(server.address, forms()).await;
     let mut listening = client.listen(None).await;
@@ -195,7 +195,7 @@ async fn a_task_that_ends_while_the_server_stops_is_answered_to_whoever_waits_fo
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_for_results_that_nobody_reads_any_more_make_way_for_others() {
     let door = Door::closed();
-    let session = SessionLimits { requests_max: 2, ..SessionLimits::default() };
+    let session = SessionLimits::default().requests_max(2);
     let server = Local::start(server(&door).limits(limits(session))).await;
     let client = Stateful::open(server.address, forms()).await;
     let id = client.create("greet", json!({})).await;
@@ -227,7 +227,7 @@ async fn streamed_call(client: &Stateful) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_streams_that_ended_are_kept_and_older_ones_are_not() {
-    let session = SessionLimits { ended_streams_max: 1, ..SessionLimits::default() };
+    let session = SessionLimits::default().ended_streams_max(1);
     let server = Local::start(server(&Door::closed()).limits(limits(session))).await;
     let client = Stateful::open(server.address, forms()).await;
     let first = streamed_call(&client).await;
@@ -246,7 +246,7 @@ async fn the_last_streams_that_ended_are_kept_and_older_ones_are_not() {
 async fn a_session_hears_of_so_many_tasks_and_has_to_ask_for_others() {
     for followed_max in [1, 2] {
         let door = Door::closed();
-        let session = SessionLimits { followed_max, ..SessionLimits::default() };
+        let session = SessionLimits::default().followed_max(followed_max);
         let server = Local::start(server(&door).limits(limits(session))).await;
         let client = Stateful::open(server.address, forms()).await;
         let mut listening = client.listen(None).await;

@@ -11,7 +11,7 @@ use crate::support::{Local, in_time};
 
 #[tokio::test]
 async fn a_connection_past_the_limit_waits_and_is_then_served() {
-    let limits = Limits { connections_max: 2, ..Limits::default() };
+    let limits = Limits::default().connections_max(2);
     let server = Local::start(Server::new("test").limits(limits)).await;
     let (mut first, mut second) = (server.client().await, server.client().await);
     for client in [&mut first, &mut second] {
@@ -31,7 +31,7 @@ async fn a_connection_past_the_limit_waits_and_is_then_served() {
 
 #[tokio::test]
 async fn a_message_is_taken_up_to_its_last_byte() {
-    let limits = Limits { message_bytes_max: 1_000, ..Limits::default() };
+    let limits = Limits::default().message_bytes_max(1_000);
     let server = Local::start(Server::new("test").limits(limits)).await;
     let mut client = server.client().await;
     for (bytes, status) in [(1_000, 200), (1_001, 413), (100_000, 413)] {
@@ -91,7 +91,7 @@ async fn an_id_that_is_longer_than_any_is_no_task_of_anybody() {
 #[tokio::test]
 async fn a_quiet_stream_is_kept_alive_by_comments() {
     use http_body_util::BodyExt;
-    let limits = Limits { keep_alive: Duration::from_millis(10), ..Limits::default() };
+    let limits = Limits::default().keep_alive(Duration::from_millis(10));
     let server = Local::start(Server::new("test").limits(limits)).await;
     let mut client = server.client().await;
     let (message, headers) = client.message("subscriptions/listen", json!({ "notifications": { "taskIds": [] } }));

@@ -7,7 +7,7 @@ const TOOL: usize = longhaul_wire::tool::TOOL_NAME_BYTES_MAX;
 const OWNER: usize = longhaul_task::NAME_BYTES_MAX;
 
 async fn start(tools: impl IntoIterator<Item = Tool>) -> Result<(), longhaul::Error> {
-    Server::new("test").tools(tools).start(StoreUrl::Memory.open().unwrap()).await.map(drop)
+    Server::new("test").tools(tools).start(StoreUrl::Memory.open().await.unwrap()).await.map(drop)
 }
 
 #[tokio::test]

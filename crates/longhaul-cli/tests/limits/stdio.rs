@@ -19,9 +19,9 @@ async fn next_line(lines: &mut Lines<impl AsyncBufRead + Unpin>, asked: &Asked) 
 
 #[tokio::test]
 async fn a_stdio_client_has_so_many_requests_under_way_and_lines_so_long() {
-    let store = longhaul::StoreUrl::Memory.open().unwrap();
+    let store = longhaul::StoreUrl::Memory.open().await.unwrap();
     let started = Server::new("test").start(store).await.unwrap();
-    let limits = Limits { in_flight_max: 2, message_bytes_max: 1_000, ..Limits::default() };
+    let limits = Limits::default().in_flight_max(2).message_bytes_max(1_000);
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (input, output) = tokio::io::split(theirs);
     let stop = CancellationToken::new();

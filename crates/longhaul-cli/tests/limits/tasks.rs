@@ -14,7 +14,7 @@ use crate::support::{Local, Trouble, in_time};
 #[tokio::test]
 async fn a_full_queue_refuses_and_takes_again_when_there_is_room() {
     let gate = Arc::new(Semaphore::new(0));
-    let limits = ToolLimits { running_max: 1, queued_max: 2, ..ToolLimits::default() };
+    let limits = ToolLimits::default().running_max(1).queued_max(2);
     let server = Local::start(Server::new("test").tool(gated("work", &gate).limits(limits))).await;
     let mut client = server.client().await;
     let mut ids = Vec::new();
@@ -45,7 +45,7 @@ async fn an_owner_has_so_many_open_tasks_and_another_owner_as_many_again() {
     let gate = Arc::new(Semaphore::new(0));
     let line = |owner: &str| Tokens::line(&Owner::parse(owner).unwrap(), owner);
     let tokens = Tokens::parse(&format!("{}\n{}\n", line("ada"), line("bob"))).unwrap();
-    let limits = EngineLimits { open_per_owner_max: 2, ..EngineLimits::default() };
+    let limits = EngineLimits::default().open_per_owner_max(2);
     let tools = [gated("work", &gate), asking("ask")];
     let server = Local::start(Server::new("test").tools(tools).engine_limits(limits).tokens(tokens)).await;
     let (mut ada, mut bob) = (server.client().await, server.client().await);
@@ -69,7 +69,7 @@ async fn an_owner_has_so_many_open_tasks_and_another_owner_as_many_again() {
 
 #[tokio::test]
 async fn arguments_and_results_are_taken_up_to_their_last_byte() {
-    let limits = ToolLimits { input_bytes_max: 40, result_bytes_max: 400, ..ToolLimits::default() };
+    let limits = ToolLimits::default().input_bytes_max(40).result_bytes_max(400);
     let make = |name: &str, support| {
         Tool::new(name, |_: Ctx, Size { bytes }: Size| async move { Ok("x".repeat(bytes)) })
             .task_support(support)
@@ -133,7 +133,7 @@ fn stubborn(name: &str) -> (Tool, mpsc::UnboundedReceiver<()>) {
 #[tokio::test]
 async fn a_handler_that_runs_too_long_is_ended_and_its_worker_freed() {
     let (tool, mut dropped) = stubborn("run");
-    let limits = ToolLimits { running_max: 1, grace_ms: 1, ..ToolLimits::default() };
+    let limits = ToolLimits::default().running_max(1).grace_ms(1);
     let tool = tool.running_time_max(Duration::from_millis(30)).limits(limits);
     let server = Local::start(Server::new("test").tool(tool)).await;
     let mut client = server.client().await;
@@ -152,7 +152,7 @@ async fn a_handler_that_runs_too_long_is_ended_and_its_worker_freed() {
 async fn a_task_that_lives_too_long_fails_even_while_it_waits_or_is_queued() {
     let gate = Arc::new(Semaphore::new(0));
     let life = Duration::from_millis(30);
-    let queued = ToolLimits { running_max: 1, grace_ms: 1, ..ToolLimits::default() };
+    let queued = ToolLimits::default().running_max(1).grace_ms(1);
     let blocks = gated("queue", &gate).life_time_max(life).limits(queued);
     let server = Local::start(Server::new("test").tools([asking("ask").life_time_max(life), blocks])).await;
     let mut client = server.client().await;
@@ -168,7 +168,7 @@ async fn a_task_that_lives_too_long_fails_even_while_it_waits_or_is_queued() {
 #[tokio::test]
 async fn a_cancelled_handler_that_does_not_listen_is_dropped_after_its_grace() {
     let (tool, mut dropped) = stubborn("run");
-    let limits = ToolLimits { running_max: 1, grace_ms: 10, ..ToolLimits::default() };
+    let limits = ToolLimits::default().running_max(1).grace_ms(10);
     let server = Local::start(Server::new("test").tool(tool.limits(limits))).await;
     let mut client = server.client().await;
     let id = client.create("run", json!({})).await.unwrap();
@@ -186,7 +186,7 @@ async fn a_cancelled_handler_that_does_not_listen_is_dropped_after_its_grace() {
 
 #[tokio::test]
 async fn attempts_that_wait_give_their_worker_back_up_to_the_limit() {
-    let limits = ToolLimits { running_max: 1, idle_max: 1, ..ToolLimits::default() };
+    let limits = ToolLimits::default().running_max(1).idle_max(1);
     let server = Local::start(Server::new("test").tool(asking("ask").limits(limits))).await;
     let mut client = server.client().await;
     let mut ids = Vec::new();
@@ -224,7 +224,7 @@ async fn ordinary_calls_past_the_limit_wait_their_turn() {
         }
     })
     .task_support(TaskSupport::Forbidden)
-    .limits(ToolLimits { calls_max: 1, ..ToolLimits::default() });
+    .limits(ToolLimits::default().calls_max(1));
     let server = Local::start(Server::new("test").tool(tool)).await;
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..2 {

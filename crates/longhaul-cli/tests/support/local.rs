@@ -20,7 +20,7 @@ pub(crate) struct Local {
 impl Local {
     /// Starts it with a store in memory.
     pub(crate) async fn start(server: Server) -> Self {
-        Self::start_on(server, StoreUrl::Memory.open().expect("a store in memory")).await
+        Self::start_on(server, StoreUrl::Memory.open().await.expect("a store in memory")).await
     }
 
     /// Starts it on this store.

@@ -153,7 +153,7 @@ pub fn tool(name: &str, handler: Arc<dyn Handler>) -> Tool {
 
 /// The same with one worker.
 pub fn one_worker(name: &str, handler: Arc<dyn Handler>) -> Tool {
-    let limits = ToolLimits { running_max: 1, ..ToolLimits::default() };
+    let limits = ToolLimits::default().running_max(1);
     Tool { limits, ..tool(name, handler) }
 }
 

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use longhaul_engine::{Call, CallEnd, EngineError, NewCall, OpenQuestion, Requestor, Stop};
+use longhaul_engine::{Call, CallEnd, EngineError, LogLine, NewCall, OpenQuestion, Requestor, Stop};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, LogLine, Outcome, Progress, QuestionKind, Refused, Retention, TaskId};
+use longhaul_task::{Json, Outcome, Progress, QuestionKind, Refused, Retention, TaskId};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::tools_call::{self, InputRequest};
 use longhaul_wire::{CallTool, Headers, LogLevel, Request, TaskRequest, Ttl, View, logging, progress, question};
@@ -20,10 +20,10 @@ use tokio::sync::watch;
 
 use super::{Answer, Completed, Work};
 use crate::exchange::Exchange;
-use crate::refusal;
 use crate::seal::{CallBinding, CallState};
 use crate::session::{LastNotified, ask_on_stream};
 use crate::stream::MessageStream;
+use crate::{log, refusal};
 
 /// The shortest retention that a requestor can choose: the result must be fetchable.
 const TTL_MS_MIN: u64 = 1_000;
@@ -229,8 +229,9 @@ impl Requestor for CallClient {
     fn log(&self, line: &LogLine) {
         let Some(stream) = &self.stream else { return };
         let level = self.exchange.session.as_ref().map_or(self.log_level, |session| session.log_level());
-        if logging::is_wanted(line, level, self.exchange.peer.revision) {
-            stream.send_lossy(&logging::notification(line, None));
+        let message = log::message(line);
+        if logging::is_wanted(message, level, self.exchange.peer.revision) {
+            stream.send_lossy(&logging::notification(message, None));
         }
     }
 

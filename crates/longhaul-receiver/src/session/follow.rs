@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::Session;
 use super::question::AskedQuestions;
+use crate::log;
 use crate::stream::MessageStream;
 use crate::task_view::TaskView;
 
@@ -46,9 +47,10 @@ impl FollowedTask {
     fn send_log(&self, session: &Session, task: &Task, stream: &MessageStream) {
         let level = session.log_level();
         self.log.pass_on(|line| {
-            if logging::is_wanted(&line, level, session.peer.revision) {
+            let message = log::message(&line);
+            if logging::is_wanted(message, level, session.peer.revision) {
                 let related = Related::to(self.generation, task);
-                stream.send_lossy(&logging::notification(&line, Some(related)));
+                stream.send_lossy(&logging::notification(message, Some(related)));
             }
         });
     }

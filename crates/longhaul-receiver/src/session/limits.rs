@@ -2,6 +2,7 @@ use std::time::Duration;
 
 /// What sessions may use: all of them together, and each one.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SessionLimits {
     /// Sessions in memory. Past that an idle one is evicted (its client can come back); if none is idle, a new one is
     /// refused.
@@ -31,6 +32,22 @@ pub struct SessionLimits {
     /// How long a stream without a connection is kept. Requests that it would answer are dropped with it.
     pub broken_time_max: Duration,
 }
+
+longhaul_store::setters!(SessionLimits {
+    sessions_max: usize,
+    sessions_per_owner_max: usize,
+    idle_time_max: Duration,
+    ended_max: usize,
+    requests_max: usize,
+    questions_max: usize,
+    listening_max: usize,
+    followed_max: usize,
+    kept_messages_max: usize,
+    kept_bytes_max: usize,
+    ended_streams_max: usize,
+    unread_messages_max: usize,
+    broken_time_max: Duration,
+});
 
 impl Default for SessionLimits {
     fn default() -> Self {

@@ -41,6 +41,7 @@ pub struct TokenFile {
 
 /// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TokenFileError {
     /// It cannot be read.
     #[error("{0}")]

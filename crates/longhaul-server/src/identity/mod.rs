@@ -39,31 +39,7 @@ pub const ANONYMOUS: &str = "anonymous";
 ///
 /// An owner is either known or not, whoever asks: what is said about the first request of a session holds for all of it.
 ///
-/// ```
-/// use std::sync::Arc;
-///
-/// use longhaul_server::{Caller, Identify, NotIdentified, Presented};
-/// use longhaul_task::Owner;
-///
-/// /// A proxy before the server knows its users, and lets nobody else through.
-/// #[derive(Debug)]
-/// struct BehindProxy;
-///
-/// impl Identify for BehindProxy {
-///     fn identify(&self, shown: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
-///         let name = shown.header("x-user").ok_or(NotIdentified::Missing)?;
-///         let name = std::str::from_utf8(name).map_err(|_| NotIdentified::Unknown)?;
-///         let owner = Owner::parse(name).map_err(|_| NotIdentified::Unknown)?;
-///         Ok(Arc::new(Caller::known(owner)))
-///     }
-/// }
-///
-/// let mut headers = axum::http::HeaderMap::new();
-/// headers.insert("x-user", "ada".parse()?);
-/// let caller = BehindProxy.identify(&Presented::by(&headers))?;
-/// assert_eq!(caller.owner.as_str(), "ada");
-/// # Ok::<_, Box<dyn std::error::Error>>(())
-/// ```
+/// The crate `longhaul` has an example.
 pub trait Identify: fmt::Debug + Send + Sync + 'static {
     /// Who has sent this request. Streams that it opens end when the caller's `revoked` is cancelled, so whoever can lose
     /// the right to call gets a caller of which that is kept.

@@ -19,6 +19,7 @@ pub struct Tokens {
 
 /// Why a token file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TokenError {
     /// A line is not `OWNER SHA256`.
     #[error("line {0} must be an owner's name, a space, and the SHA-256 of a token in hex")]

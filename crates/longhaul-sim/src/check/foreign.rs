@@ -15,15 +15,11 @@ impl Law for Foreign {
     fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
         let never_was = |key| !truth.lives.contains_key(key);
         match fact {
-            Fact::Denied { key, what, error, .. } if never_was(key) && *what != "create" => match error {
-                StoreError::NotFound
-                | StoreError::Full(_)
-                | StoreError::Unavailable(_)
-                | StoreError::InDoubt(_)
-                | StoreError::Lapsed
-                | StoreError::Stopped(_) => Ok(()),
-                StoreError::Refused(refused) => Err(format!("{what} of {} was told: {refused}", short(key))),
-            },
+            Fact::Denied { key, what, error: StoreError::Refused(refused), .. }
+                if never_was(key) && *what != "create" =>
+            {
+                Err(format!("{what} of {} was told: {refused}", short(key)))
+            }
             Fact::Read { key, found: Some(_), .. } if never_was(key) => Err(format!("{} was read", short(key))),
             _ => Ok(()),
         }

@@ -360,7 +360,7 @@ impl Process {
                 self.put(key, fence, branch, At::Hanging);
             }
             Stop::Cancelled => {
-                let fault = Fault { code: -32603, message: "it was stopped".into(), data: None };
+                let fault = Fault { code: Some(-32603), message: "it was stopped".into(), data: None };
                 self.end(out, key, fence, Outcome::Refusal(fault));
             }
             // It has nothing left to do but to wait for its children: a parent ends after them.
@@ -399,11 +399,13 @@ impl Process {
         }
         let Some(running) = self.running.get(key) else { return };
         let outcome = match running.script.end {
-            _ if running.failed => Outcome::Refusal(Fault { code: -32000, message: "it failed".into(), data: None }),
+            _ if running.failed => {
+                Outcome::Refusal(Fault { code: Some(-32000), message: "it failed".into(), data: None })
+            }
             End::Answer => Outcome::Answer { body: Json::from_text(format!("\"{fence}\"")), is_error: false },
             End::ToolError => Outcome::Answer { body: Json::from_text("\"no\""), is_error: true },
             End::TooLarge => Outcome::Answer { body: Json::from_text("9".repeat(100)), is_error: false },
-            End::Error => Outcome::Refusal(Fault { code: -32000, message: "not today".into(), data: None }),
+            End::Error => Outcome::Refusal(Fault { code: Some(-32000), message: "not today".into(), data: None }),
             End::Panic => Outcome::Refusal(Fault::panic("simulated")),
         };
         self.end(out, key, fence, outcome);

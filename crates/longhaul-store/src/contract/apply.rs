@@ -13,7 +13,7 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     let store_ref = &*store;
     let fault = |data: Option<&str>| {
-        Outcome::Refusal(Fault { code: -32602, message: "no \"good\"".into(), data: data.map(json) })
+        Outcome::Refusal(Fault { code: Some(-32602), message: "no \"good\"".into(), data: data.map(json) })
     };
     let settled = |outcome| Some(Event::Settle(Settle { fence: 1, outcome }));
     let changes = [
@@ -27,6 +27,7 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
         settled(Outcome::Answer { body: json("{\"isError\":true}"), is_error: true }),
         settled(fault(None)),
         settled(fault(Some("{\"code\":\"X\"}"))),
+        settled(Outcome::Refusal(Fault::panic("an ending without a code of the handler's"))),
         Some(cancel()),
     ];
     let kept = [Retention::Unlimited, Retention::FromEnd(5), Retention::FromCreation(7)];
@@ -55,7 +56,7 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
     let everything = Listing { owner: None, after: None, limit: 100 };
     let tasks = |page: crate::TaskPage| page.tasks.into_iter().map(|listed| listed.task).collect::<Vec<_>>();
     let before = tasks(store.list(&everything).await.unwrap());
-    assert_eq!(before.len(), 21);
+    assert_eq!(before.len(), 22);
     for task in &before {
         assert_eq!(read(&*store, &task.key).await, *task);
     }

@@ -4,7 +4,7 @@
 use longhaul_task::{Json, Outcome, Phase};
 
 use super::TaskWire;
-use crate::jsonrpc::{self, RequestId, RpcError, write_error};
+use crate::jsonrpc::{self, RequestId, RpcError, fault_code, write_error};
 use crate::project::{self, Words};
 use crate::tool::{TaskSupport, ToolDeclaration};
 use crate::{CallTool, Capability, Peer, ReplyTo, View, acknowledge, splice, subscription, tools_call};
@@ -125,7 +125,7 @@ fn write_detailed(out: &mut String, view: &View<'_>) {
         }
         Phase::Settled { outcome: Outcome::Refusal(fault), .. } => {
             out.push_str(",\"error\":");
-            write_error(out, fault.code, &fault.message, fault.data.as_ref());
+            write_error(out, fault_code(fault), &fault.message, fault.data.as_ref());
         }
         Phase::Queued { .. }
         | Phase::Running { .. }

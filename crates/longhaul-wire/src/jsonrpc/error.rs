@@ -156,10 +156,15 @@ impl RpcError {
 /// What a task was refused with is what its call would have been answered with.
 impl From<&Fault> for RpcError {
     fn from(fault: &Fault) -> Self {
-        let mut error = Self::new(fault.code, fault.message.to_string());
+        let mut error = Self::new(fault_code(fault), fault.message.to_string());
         error.data.clone_from(&fault.data);
         error
     }
+}
+
+/// The code that a handler chose; an ending of the engine's own is an internal error.
+pub(crate) fn fault_code(fault: &Fault) -> i64 {
+    fault.code.unwrap_or(code::INTERNAL)
 }
 
 /// Appends an error object.

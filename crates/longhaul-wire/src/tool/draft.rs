@@ -22,6 +22,7 @@ pub struct ToolDraft {
 
 /// Why a tool cannot be declared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ToolError {
     /// Clients would not take the name, or not everywhere.
     #[error("the tool name {0:?} must have 1 to {TOOL_NAME_BYTES_MAX} letters, digits, `_`, `-` or `.`")]

@@ -92,7 +92,7 @@ pub(crate) fn completed(body: &str, is_error: bool) -> Task {
 
 pub(crate) fn failed() -> Task {
     settled(Outcome::Refusal(Fault {
-        code: -32603,
+        code: Some(-32603),
         message: "API rate limit exceeded".into(),
         data: Some(json(r#"{"retry":true}"#)),
     }))

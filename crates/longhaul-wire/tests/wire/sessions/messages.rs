@@ -1,8 +1,7 @@
 //! What comes in: requests, notices and answers, told apart and read.
 
-use longhaul_task::LogLine;
 use longhaul_wire::tool::{TaskSupport, ToolDeclaration};
-use longhaul_wire::{LogLevel, Notice, Operation, Revision, TaskRequest, Ttl, acknowledge, logging};
+use longhaul_wire::{LogLevel, LogMessage, Notice, Operation, Revision, TaskRequest, Ttl, acknowledge, logging};
 
 use super::{
     EVERY, Incoming, LATEST, RELATED_TASK, TASKS, asked, incoming, operation, peer, read, requesting, to, told,
@@ -198,13 +197,14 @@ fn levels_are_read_and_ordered() {
         assert_eq!(read, level);
         assert!(LogLevel::ALL[place..].iter().all(|worse| *worse >= level));
         // From the level on that was asked for; else as its era has it.
-        let line = LogLine::new(level, None, json("1"));
+        let data = json("1");
+        let line = LogMessage { level, logger: None, data: &data };
         for (other, set) in LogLevel::ALL.into_iter().enumerate() {
-            assert_eq!(logging::is_wanted(&line, Some(set), LATEST), place >= other);
-            assert_eq!(logging::is_wanted(&line, Some(set), Revision::V2026_07_28), place >= other);
+            assert_eq!(logging::is_wanted(line, Some(set), LATEST), place >= other);
+            assert_eq!(logging::is_wanted(line, Some(set), Revision::V2026_07_28), place >= other);
         }
-        assert_eq!(logging::is_wanted(&line, None, LATEST), level != LogLevel::Debug);
-        assert!(!logging::is_wanted(&line, None, Revision::V2026_07_28));
+        assert_eq!(logging::is_wanted(line, None, LATEST), level != LogLevel::Debug);
+        assert!(!logging::is_wanted(line, None, Revision::V2026_07_28));
     }
     assert_eq!(acknowledge(&to(&1.into(), LATEST)), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
 }

@@ -1,14 +1,14 @@
 //! Everything that is sent in the stateful era fits the official schema of its revision.
 
-use longhaul_task::{LogLine, Progress, QuestionKind, TaskId};
+use longhaul_task::{Progress, QuestionKind, TaskId};
 use longhaul_wire::ask::{Asking, ping, request};
 use longhaul_wire::content::{Content, ToolResult};
 use longhaul_wire::jsonrpc::{self, RpcError};
 use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration};
 use longhaul_wire::tools_list::{self, Page};
 use longhaul_wire::{
-    Cache, Cancelled, Capabilities, Capability, LogLevel, Peer, Related, Revision, View, acknowledge, initialize,
-    logging, progress, refusal, remote_task, tools_call,
+    Cache, Cancelled, Capabilities, Capability, LogLevel, LogMessage, Peer, Related, Revision, View, acknowledge,
+    initialize, logging, progress, refusal, remote_task, tools_call,
 };
 
 use super::{EVERY, LATEST, TASKS, id, to};
@@ -169,8 +169,8 @@ fn notifications_fit() {
             }
             for level in LogLevel::ALL {
                 let data = json(r#"{"error":"Connection failed","details":{"port":5432}}"#);
-                let entry = LogLine::new(level, Some("database"), data);
-                let message = logging::notification(&entry, related);
+                let entry = LogMessage { level, logger: Some("database"), data: &data };
+                let message = logging::notification(entry, related);
                 must_fit(&file(revision), "LoggingMessageNotification", &message, "");
                 must_fit(&file(revision), "ServerNotification", &message, "");
             }

@@ -1,13 +1,13 @@
 //! Everything that this crate writes fits the official schemas.
 
-use longhaul_task::{LogLine, Progress, QuestionKind, TaskId};
+use longhaul_task::{Progress, QuestionKind, TaskId};
 use longhaul_wire::content::{Content, ToolResult};
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::subscription::{self, SubscriptionFilter};
 use longhaul_wire::tool::{Annotations, ToolDeclaration};
 use longhaul_wire::tools_call::{self, InputRequest};
 use longhaul_wire::{
-    Cache, Capability, LogLevel, Revision, View, acknowledge, discover, logging, progress, tools_list,
+    Cache, Capability, LogLevel, LogMessage, Revision, View, acknowledge, discover, logging, progress, tools_list,
 };
 
 use super::{TASKS, to};
@@ -160,8 +160,9 @@ fn acknowledgements_and_streams_fit() {
         must_fit(CORE, "ProgressNotification", &progress::notification(&id(), &said, None), "");
     }
     for (logger, data) in [(None, "\"line\""), (Some("database \"a\""), r#"{"error":[1]}"#), (None, "null")] {
-        let line = LogLine::new(LogLevel::Warning, logger, json(data));
-        let message = logging::notification(&line, None);
+        let data = json(data);
+        let line = LogMessage { level: LogLevel::Warning, logger, data: &data };
+        let message = logging::notification(line, None);
         must_fit(CORE, "LoggingMessageNotification", &message, "");
         must_fit(CORE, "ServerNotification", &message, "");
     }

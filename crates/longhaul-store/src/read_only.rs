@@ -1,0 +1,74 @@
+//! Looking at a store from outside the server that uses it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use longhaul_task::TaskKey;
+
+use crate::{Listing, OpenError, Snapshot, StoreError, TaskPage};
+
+/// A store that was opened to look at it or to copy it, for example by an operator while a server uses it. It shows
+/// what is committed, locks nothing and changes nothing.
+#[async_trait]
+pub trait ReadOnlyStore: Send + Sync + fmt::Debug + 'static {
+    /// Like [`Store::read`](crate::Store::read).
+    async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError>;
+
+    /// Like [`Store::list`](crate::Store::list).
+    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError>;
+
+    /// Copies everything that is committed when the copy begins into a new file. That file appears under its name when
+    /// it is complete. A backend that cannot do this returns [`BackupError::Unsupported`].
+    async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {
+        let _ = to;
+        Err(BackupError::Unsupported)
+    }
+}
+
+/// A complete backup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub struct Backup {
+    pub path: PathBuf,
+    pub bytes: u64,
+    /// How many tasks are in it.
+    pub tasks: u64,
+}
+
+impl Backup {
+    /// A backup at this path.
+    pub fn new(path: PathBuf, bytes: u64, tasks: u64) -> Self {
+        Self { path, bytes, tasks }
+    }
+}
+
+/// Why there is no backup.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackupError {
+    /// The store cannot be read.
+    #[error("the store cannot be backed up: {0}")]
+    From(#[source] OpenError),
+    /// The copy cannot be written, or is not what was written.
+    #[error("the backup cannot be written: {0}")]
+    To(#[source] OpenError),
+    /// There is a file of that name already.
+    #[error("the backup {} exists already", .0.display())]
+    Exists(PathBuf),
+    /// The backend cannot make backups; use the tools of its database.
+    #[error("this store cannot be backed up into a file; use the tools of its database")]
+    Unsupported,
+}
+
+impl BackupError {
+    /// A stable code for scripts.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::From(error) | Self::To(error) => error.code(),
+            Self::Exists(_) => "BACKUP_EXISTS",
+            Self::Unsupported => "BACKUP_UNSUPPORTED",
+        }
+    }
+}
