@@ -1,28 +1,28 @@
-//! Who is calling, as far as the transport could find out.
+//! The caller of a request, as identified by the transport.
 
 use longhaul_task::Owner;
 use tokio_util::sync::CancellationToken;
 
-/// Who is at the other end.
+/// The caller of a request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Caller {
-    /// The owner of what it makes. Whatever it asks for is looked for among what this owner has, and nowhere else.
+    /// The owner of the tasks that the caller creates. Only tasks of this owner can be found.
     pub owner: Owner,
-    /// Whether the owner can be told from others. If not, everybody is this owner, and a task's ID is the only key to it:
+    /// Whether the caller has identified itself. If not, all callers are one owner, and a task's ID is the only key to it:
     /// tasks are not listed, and not kept for long.
     pub is_known: bool,
-    /// Cancelled when the right to call ends. Streams that are open then end; tasks go on.
+    /// Cancelled when the right to call ends. Open streams then end; tasks go on.
     pub revoked: CancellationToken,
 }
 
 impl Caller {
-    /// Somebody who has shown who it is.
+    /// A caller that has identified itself.
     pub fn known(owner: Owner) -> Self {
         Self { owner, is_known: true, revoked: CancellationToken::new() }
     }
 
-    /// Somebody who could be anybody.
+    /// A caller that has not identified itself.
     pub fn anonymous(owner: Owner) -> Self {
         Self { owner, is_known: false, revoked: CancellationToken::new() }
     }

@@ -1,4 +1,4 @@
-//! The tools that are offered: how each looks to clients.
+//! The tools of a server, as clients see them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,25 +15,22 @@ pub struct Catalogue {
 /// One tool.
 #[derive(Debug)]
 pub struct Offered {
-    /// What clients call it by.
     pub name: Arc<str>,
-    /// How it looks to clients.
     pub declaration: ToolDeclaration,
-    /// A sentence for the model to go on with while the tool runs as a task.
+    /// A sentence for the model to continue with while the tool runs as a task.
     pub immediate_response: Option<String>,
 }
 
-/// Why a tool cannot be offered.
+/// Why a tool cannot be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogueError {
-    /// There is one already.
+    /// Another tool has the same name.
     #[error("there are two tools named {0:?}")]
     Twice(Arc<str>),
 }
 
 impl Catalogue {
-    /// Adds a tool.
     pub fn add(
         &mut self,
         declaration: ToolDeclaration,
@@ -48,12 +45,10 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The tool of that name.
     pub fn find(&self, name: &str) -> Option<&Offered> {
-        self.by_name.get(name).map(|place| &self.tools[*place])
+        self.by_name.get(name).map(|index| &self.tools[*index])
     }
 
-    /// All tools.
     pub fn declarations(&self) -> Vec<&ToolDeclaration> {
         self.tools.iter().map(|offered| &offered.declaration).collect()
     }

@@ -12,6 +12,8 @@
 //! - `stateless.rs`: the stateless era. `operation/`: what clients can ask for, one file each.
 //! - `rates.rs`, `audit.rs`, `seal.rs`: how often an owner may ask, what is logged, what clients keep for the server.
 
+#![allow(missing_docs, reason = "the crate `longhaul` documents what users see")]
+
 pub mod audit;
 mod caller;
 mod catalogue;

@@ -1,4 +1,4 @@
-//! How often one owner may ask, and how often it may ask for what is not there.
+//! How often one owner may send requests, and how often it may ask for tasks that do not exist.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,30 +15,30 @@ use longhaul_task::Owner;
 use longhaul_wire::jsonrpc::RpcError;
 use parking_lot::RwLock;
 
-/// How often one owner may ask: so many in a second on average, and so many at once after a pause. One of
-/// [`RateLimits::NONE`] is no limit; less than one is taken for one.
+/// Rates of requests per owner: an average per second, and a burst after a pause. [`RateLimits::NONE`] means no limit; 0
+/// counts as 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimits {
-    /// Calls of tools in a second.
+    /// `tools/call` per second.
     pub creates_per_second: u32,
-    /// Calls of tools at once.
+    /// `tools/call` at once.
     pub creates_burst: u32,
-    /// Looks at tasks, results, lists and streams in a second.
+    /// Reads of tasks, results, lists and streams per second.
     pub reads_per_second: u32,
-    /// Looks at once.
+    /// Reads at once.
     pub reads_burst: u32,
-    /// Cancellations and answers in a second.
+    /// Cancellations and answers per second.
     pub changes_per_second: u32,
     /// Cancellations and answers at once.
     pub changes_burst: u32,
-    /// All other requests in a second.
+    /// All other requests per second.
     pub others_per_second: u32,
     /// All other requests at once.
     pub others_burst: u32,
-    /// Requests for tasks that are not there, or somebody else's, in a second.
+    /// Requests per second for tasks that do not exist or belong to another owner.
     pub failed_lookups_per_second: u32,
-    /// The same at once.
+    /// Such requests at once.
     pub failed_lookups_burst: u32,
 }
 
@@ -56,8 +56,9 @@ longhaul_store::setters!(RateLimits {
 });
 
 impl Default for RateLimits {
-    // Room for an owner who polls 10,000 tasks once a second, and hands in or calls off 10,000 at once. A loop without a
-    // pause gets there in seconds. All of it is well below what a small machine can serve, so that others get their share.
+    // Enough for an owner that polls 10,000 tasks once a second and creates or cancels 10,000 at once. A loop without a
+    // pause reaches the limits in seconds. They are well below what a small machine can serve, so that other owners get
+    // their share.
     fn default() -> Self {
         Self {
             creates_per_second: 1_000,
@@ -75,10 +76,10 @@ impl Default for RateLimits {
 }
 
 impl RateLimits {
-    /// As many in a second as anybody likes.
+    /// No limit.
     pub const NONE: u32 = u32::MAX;
 
-    /// The same number for everything, in a second and at once.
+    /// The same number for every kind of request, per second and at once.
     pub fn all(requests: u32) -> Self {
         Self {
             creates_per_second: requests,
@@ -100,12 +101,12 @@ impl RateLimits {
     }
 }
 
-/// What a request asks for, as far as its cost goes.
+/// The kind of a request, by its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A call of a tool, which may make a task.
+    /// `tools/call`, which may create a task.
     Create,
-    /// A look at tasks.
+    /// A read of tasks.
     Read,
     /// A cancellation or an answer.
     Change,
@@ -114,7 +115,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of a method, in whatever generation.
+    /// The kind of a method.
     pub fn of(method: &str) -> Self {
         match method {
             "tools/call" => Self::Create,
@@ -128,15 +129,15 @@ impl Kind {
 type Instants = <DefaultClock as Clock>::Instant;
 type Limiter<M> = RateLimiter<Owner, DashMapStateStore<Owner>, DefaultClock, M>;
 
-/// What every owner has asked for lately.
+/// The recent requests of every owner.
 pub(crate) struct Rates {
     creates: Option<Limiter<NoOpMiddleware<Instants>>>,
     reads: Option<Limiter<NoOpMiddleware<Instants>>>,
     changes: Option<Limiter<NoOpMiddleware<Instants>>>,
     others: Option<Limiter<NoOpMiddleware<Instants>>>,
     failed_lookups: Option<Limiter<StateInformationMiddleware>>,
-    /// Who has missed too often, and until when nothing is looked up for it.
-    shut_out: RwLock<HashMap<Owner, Instant>>,
+    /// Owners with too many failed look-ups, and until when nothing is looked up for them.
+    blocked: RwLock<HashMap<Owner, Instant>>,
 }
 
 fn limiter<M: RateLimitingMiddleware<Instants>>(per_second: u32, burst: u32) -> Option<Limiter<M>> {
@@ -154,11 +155,11 @@ impl Rates {
             changes: limiter(limits.changes_per_second, limits.changes_burst),
             others: limiter(limits.others_per_second, limits.others_burst),
             failed_lookups: limiter(limits.failed_lookups_per_second, limits.failed_lookups_burst),
-            shut_out: RwLock::default(),
+            blocked: RwLock::default(),
         }
     }
 
-    /// Counts a request; says when to try again if it is one too many.
+    /// Counts a request. The error says when to try again.
     pub(crate) fn admit(&self, owner: &Owner, kind: Kind) -> Result<(), RpcError> {
         let limiter = match kind {
             Kind::Create => &self.creates,
@@ -173,37 +174,37 @@ impl Rates {
         })
     }
 
-    /// Carries out a look for a task by the name that a caller gave. Whoever has missed too often is turned away before
-    /// it: nobody learns what is there.
+    /// Looks up a task by an ID that the caller sent. An owner with too many failed look-ups is refused before the look-up,
+    /// so that it cannot learn which IDs exist.
     pub(crate) async fn look_up<T>(
         &self,
         owner: &Owner,
-        look: impl Future<Output = Result<T, EngineError>>,
+        look_up: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<Result<T, EngineError>, RpcError> {
-        let until = self.shut_out.read().get(owner).copied();
+        let until = self.blocked.read().get(owner).copied();
         let left = until.and_then(|until| until.checked_duration_since(Instant::now())).filter(|left| !left.is_zero());
         if let Some(left) = left {
             let why = "too many requests for tasks that do not exist; slow down";
             return Err(RpcError::try_later("TOO_MANY_FAILED_LOOKUPS", why, wait_ms(left)).with_status(429));
         }
-        let found = look.await;
+        let found = look_up.await;
         if let Err(EngineError::Store(StoreError::NotFound)) = found {
-            self.missed(owner);
+            self.count_failure(owner);
         }
         Ok(found)
     }
 
-    fn missed(&self, owner: &Owner) {
+    fn count_failure(&self, owner: &Owner) {
         let Some(limiter) = &self.failed_lookups else { return };
         let wait = match limiter.check_key(owner) {
             Ok(left) if left.remaining_burst_capacity() > 0 => return,
             Ok(left) => left.quota().replenish_interval(),
             Err(until) => wait(limiter, &until),
         };
-        self.shut_out.write().insert(owner.clone(), Instant::now() + wait);
+        self.blocked.write().insert(owner.clone(), Instant::now() + wait);
     }
 
-    /// Forgets whoever may ask as often as a newcomer.
+    /// Drops the state of owners that have their whole burst again.
     pub(crate) fn tidy(&self) {
         for limiter in [&self.creates, &self.reads, &self.changes, &self.others].into_iter().flatten() {
             limiter.retain_recent();
@@ -214,7 +215,7 @@ impl Rates {
             limiter.shrink_to_fit();
         }
         let now = Instant::now();
-        self.shut_out.write().retain(|_, until| now < *until);
+        self.blocked.write().retain(|_, until| now < *until);
     }
 }
 
@@ -222,7 +223,7 @@ fn wait<M: RateLimitingMiddleware<Instants>>(limiter: &Limiter<M>, until: &NotUn
     until.wait_time_from(limiter.clock().now())
 }
 
-/// Rounded up: whoever waits for so long is not too early.
+/// Rounded up, so that a client that waits this long is not too early.
 fn wait_ms(wait: Duration) -> u64 {
     u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1)
 }
@@ -237,7 +238,7 @@ impl fmt::Debug for Rates {
 mod tests {
     use super::*;
 
-    const MISSED: Result<(), EngineError> = Err(EngineError::Store(StoreError::NotFound));
+    const NOT_FOUND: Result<(), EngineError> = Err(EngineError::Store(StoreError::NotFound));
 
     fn owner(name: &str) -> Owner {
         Owner::parse(name).unwrap()
@@ -251,34 +252,34 @@ mod tests {
     fn each_owner_has_its_own_burst_of_each_kind() {
         let rates = Rates::new(&limits(1, 3));
         let (ada, bob) = (owner("ada"), owner("bob"));
-        for who in [&ada, &bob] {
+        for owner in [&ada, &bob] {
             for _ in 0..3 {
-                rates.admit(who, Kind::Create).unwrap();
+                rates.admit(owner, Kind::Create).unwrap();
             }
-            let refused = rates.admit(who, Kind::Create).unwrap_err();
+            let refused = rates.admit(owner, Kind::Create).unwrap_err();
             assert!(refused.retry_after_ms().is_some_and(|ms| ms > 0), "{refused:?}");
             assert_eq!(refused.http_status(), 429);
             for kind in [Kind::Read, Kind::Change, Kind::Other] {
-                rates.admit(who, kind).unwrap();
-                assert!(rates.admit(who, kind).is_err());
+                rates.admit(owner, kind).unwrap();
+                assert!(rates.admit(owner, kind).is_err());
             }
         }
     }
 
     #[test]
-    fn nothing_is_counted_where_there_is_no_limit() {
+    fn without_a_limit_nothing_is_counted() {
         let rates = Rates::new(&RateLimits::off());
         assert!(rates.creates.is_none() && rates.failed_lookups.is_none());
         rates.admit(&owner("ada"), Kind::Create).unwrap();
     }
 
     #[test]
-    fn owners_with_all_their_room_are_forgotten_and_others_are_not() {
+    fn only_owners_with_their_whole_burst_are_dropped() {
         let others = RateLimits { others_per_second: 1_000_000_000, ..RateLimits::all(1) };
         let rates = Rates::new(&RateLimits { creates_burst: 1_000, ..others });
         let (ada, bob) = (owner("ada"), owner("bob"));
         rates.admit(&ada, Kind::Other).unwrap();
-        // Its room is back in a quarter of an hour.
+        // Its burst is complete again after a quarter of an hour.
         for _ in 0..1_000 {
             rates.admit(&bob, Kind::Create).unwrap();
         }
@@ -291,19 +292,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_look_for_what_is_not_there_is_refused_before_it_is_made_once_there_were_too_many() {
+    async fn after_too_many_failed_lookups_nothing_is_looked_up() {
         let rates = Rates::new(&RateLimits { failed_lookups_burst: 2, ..RateLimits::all(1) });
         let (ada, bob) = (owner("ada"), owner("bob"));
         for _ in 0..2 {
             rates.look_up(&ada, async { Ok::<_, EngineError>(()) }).await.unwrap().unwrap();
-            assert_eq!(rates.look_up(&ada, async { MISSED }).await.unwrap(), MISSED);
+            assert_eq!(rates.look_up(&ada, async { NOT_FOUND }).await.unwrap(), NOT_FOUND);
         }
-        let looked = async { unreachable!("it was looked up") };
-        let refused = rates.look_up::<()>(&ada, looked).await.unwrap_err();
+        let unreachable = async { unreachable!("it was looked up") };
+        let refused = rates.look_up::<()>(&ada, unreachable).await.unwrap_err();
         assert!(refused.data.as_ref().unwrap().as_str().contains("TOO_MANY_FAILED_LOOKUPS"), "{refused:?}");
         rates.look_up(&bob, async { Ok::<_, EngineError>(()) }).await.unwrap().unwrap();
-        // As if its time had passed.
-        rates.shut_out.write().insert(ada.clone(), Instant::now());
+        // As if the wait were over.
+        rates.blocked.write().insert(ada.clone(), Instant::now());
         rates.look_up(&ada, async { Ok::<_, EngineError>(()) }).await.unwrap().unwrap();
     }
 }

@@ -1,5 +1,5 @@
-//! What clients keep for us (between two rounds of a call, for a session, between two pages), so that nobody can change
-//! it, read it, or use it elsewhere.
+//! Seals what clients keep for the server (the state of a call between two rounds, session tokens, cursors): it cannot be
+//! read, changed, or used for another purpose.
 
 use std::collections::HashMap;
 
@@ -11,35 +11,34 @@ use longhaul_engine::Chance;
 use longhaul_task::{Json, Owner, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// How long a client may take between two rounds.
+/// How long a client may take between two rounds of a call.
 pub(crate) const STATE_MS_MAX: u64 = 60 * 60 * 1_000;
 
 const NONCE_BYTES: usize = 24;
 
-/// Seals and opens, with a key that the store keeps, so that any node, after any restart, can.
+/// Seals and opens with a key that the store keeps, so that every node, and the next process, can.
 pub(crate) struct Seal {
     cipher: XChaCha20Poly1305,
 }
 
-/// Which call a state belongs to. It opens for no other.
+/// The call that a sealed state is bound to. It cannot be opened for another one.
 pub(crate) struct CallBinding<'a> {
     pub(crate) owner: &'a Owner,
     pub(crate) tool: &'a str,
     pub(crate) arguments: &'a str,
 }
 
-/// What a call has behind it.
+/// The state of a call between two rounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CallState {
     pub(crate) answers: HashMap<String, Json>,
-    /// The ID of the task that the call becomes, if it becomes one: whoever sends the last round again, because its
-    /// answer was lost, finds that task instead of making another.
+    /// The ID of the task that the call will create. A client that repeats the last round because its response was lost
+    /// finds this task instead of creating another.
     pub(crate) task_id: TaskId,
     expires_at: Timestamp,
 }
 
 impl CallState {
-    /// What will be true after this round.
     pub(crate) fn new(answers: Vec<(String, Json)>, task_id: TaskId, now: Timestamp) -> Self {
         Self { answers: answers.into_iter().collect(), task_id, expires_at: now.plus_ms(STATE_MS_MAX) }
     }
@@ -50,7 +49,7 @@ impl Seal {
         Self { cipher: XChaCha20Poly1305::new(key.into()) }
     }
 
-    /// Seals something so that it opens for nobody but whoever is in the same position: `bound`.
+    /// Seals a text. It opens only with the same `bound`.
     pub(crate) fn close(&self, bound: &[u8], plain: &[u8], chance: &dyn Chance) -> Option<String> {
         let mut nonce = [0; NONCE_BYTES];
         nonce[..16].copy_from_slice(&chance.bits());
@@ -73,7 +72,7 @@ impl Seal {
         self.close(&call.bytes(), &serde_json::to_vec(state).ok()?, chance)
     }
 
-    /// What earlier rounds of this very call led to; `None` for anything that we did not seal for it, or too long ago.
+    /// Opens the state of a call. `None` if it was not sealed for this call, or too long ago.
     pub(crate) fn open_state(&self, call: &CallBinding<'_>, text: &str, now: Timestamp) -> Option<CallState> {
         let state: CallState = serde_json::from_slice(&self.open(&call.bytes(), text)?).ok()?;
         (now < state.expires_at).then_some(state)
@@ -86,7 +85,7 @@ impl CallBinding<'_> {
     }
 }
 
-/// These parts in bytes that no others have: lengths keep them apart.
+/// Joins parts unambiguously: each is preceded by its length.
 pub(crate) fn bound(parts: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64);
     for part in parts {
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_opens_for_nobody_else_and_for_nothing_else() {
+    fn a_state_opens_for_no_other_owner_tool_or_arguments() {
         let (seal, ada, bob) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
         let text = sealed(&seal, &ada);
         for call in [
@@ -137,17 +136,17 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_was_touched_does_not_open() {
+    fn a_state_that_was_changed_does_not_open() {
         let (seal, ada) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap());
         let text = sealed(&seal, &ada);
         let call = CallBinding { owner: &ada, tool: "greet", arguments: "{}" };
         assert!(seal.open_state(&call, &format!("{text}-TAMPERED"), NOW).is_none());
         assert!(seal.open_state(&call, "", NOW).is_none());
-        for place in 0..text.len() {
+        for index in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
-            bytes[place] = if bytes[place] == b'A' { b'B' } else { b'A' };
-            let touched = String::from_utf8(bytes).unwrap();
-            assert!(seal.open_state(&call, &touched, NOW).is_none(), "at {place}");
+            bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(bytes).unwrap();
+            assert!(seal.open_state(&call, &changed, NOW).is_none(), "at {index}");
         }
     }
 }

@@ -1,11 +1,12 @@
-//! The MCP endpoint: gets messages from a socket or a pipe to the [`Receiver`](longhaul_receiver::Receiver), and
-//! answers back.
+//! The transports of MCP: they move messages between a socket or a pipe and the
+//! [`Receiver`](longhaul_receiver::Receiver).
 //!
 //! - [`http`]: Streamable HTTP at `/mcp`, beside it `/healthz` and `/metrics`.
 //! - [`stdio`]: the same over standard input and output, one message a line.
-//! - [`Identify`]: who is calling. It comes from the transport and becomes the task's owner.
-//! - [`Limits`]: what a client may use.
-//! - [`Metrics`]: what an operator watches.
+//! - [`Identify`]: who is calling; the caller's owner becomes the owner of its tasks.
+//! - [`Limits`]: what clients may use. [`Metrics`]: what operators watch.
+
+#![allow(missing_docs, reason = "the crate `longhaul` documents what users see")]
 
 pub mod http;
 mod identity;

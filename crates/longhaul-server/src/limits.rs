@@ -1,4 +1,4 @@
-//! What a client may use.
+//! Limits of the endpoint.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use longhaul_receiver::SessionLimits;
 pub struct Limits {
     /// Bytes of one message.
     pub message_bytes_max: usize,
-    /// Connections at once; more wait to be accepted.
+    /// Open connections; further ones wait to be accepted.
     pub connections_max: usize,
-    /// How long a connection may be silent before a request and within its head. Longer than clients usually wait
-    /// between two polls, or those that keep their connection would find it closed.
+    /// How long a connection may be silent before a request and within its head. Longer than the usual interval between two
+    /// polls, so that clients can keep their connection.
     pub head_time_max: Duration,
-    /// How long it may take to send the rest.
+    /// How long the body of a request may take.
     pub body_time_max: Duration,
-    /// How long a client may read nothing of what is there for it.
+    /// How long a client may read nothing of a response.
     pub write_time_max: Duration,
-    /// Bytes of answers that wait to be read, all clients together (small ones are not counted); more are refused.
+    /// Bytes of responses that wait to be read, for all clients together (small ones are not counted); more are refused.
     pub unread_bytes_max: u32,
-    /// Silence on a stream after which a comment keeps it alive.
+    /// The interval of comments that keep a silent stream open.
     pub keep_alive: Duration,
-    /// Messages that wait for a slow reader before its stream waits too.
+    /// Messages that wait for a slow stdio client before its streams wait.
     pub stream_messages_max: usize,
-    /// Requests that one stdio client may have under way; more are refused.
+    /// Open requests of one stdio client; more are refused.
     pub in_flight_max: usize,
     /// What sessions may use.
     pub session: SessionLimits,
-    /// How long open connections, and requests on stdio, may take to finish at a shutdown.
+    /// How long connections and requests on stdio may take to finish at a shutdown.
     pub close_time_max: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What an operator watches.
+//! Metrics for operators.
 
 use std::sync::atomic::AtomicU64;
 
@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// One handle per method, so that a request takes no lock.
+    /// One handle per method, so that counting takes no lock.
     by_method: Vec<(&'static str, Counter, Counter)>,
     refused: Counter,
     streams: Gauge,
@@ -41,11 +41,11 @@ impl Default for Metrics {
         let requests = Family::<RequestLabels, Counter>::default();
         registry.register("requests", "Requests by method, and whether they were refused", requests.clone());
         let refused = Counter::default();
-        registry.register("messages_refused", "Messages that were no request of ours", refused.clone());
+        registry.register("messages_refused", "Messages that were not a request of a known method", refused.clone());
         let streams = Gauge::default();
         registry.register("streams_open", "Open response streams", streams.clone());
         let sessions = Gauge::default();
-        registry.register("sessions", "Sessions of the stateful era that are kept at hand", sessions.clone());
+        registry.register("sessions", "Sessions in memory", sessions.clone());
         let session_jobs = Gauge::default();
         let help = "Requests of sessions that are under way, and tasks that sessions follow";
         registry.register("session_jobs", help, session_jobs.clone());
@@ -77,7 +77,7 @@ impl Metrics {
         };
     }
 
-    /// Counts a message that was not even a request.
+    /// Counts a message that was not a request of a known method.
     pub(crate) fn refused(&self) {
         self.refused.inc();
     }
@@ -90,7 +90,7 @@ impl Metrics {
         self.streams.dec();
     }
 
-    /// Everything, in the Prometheus text format.
+    /// All metrics in the Prometheus text format.
     pub fn render(&self, receiver: &Receiver) -> String {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.sessions.set(count(receiver.sessions()));

@@ -1,4 +1,4 @@
-//! Answers that their clients have not read yet.
+//! Responses that their clients have not read yet.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use longhaul_receiver::SOON_MS;
 use longhaul_wire::jsonrpc::{self, Message, RequestId, RpcError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Answers up to this size are not counted: there are at most as many as connections.
+/// Responses up to this size are not counted: there are at most as many as connections.
 const SMALL_BYTES_MAX: usize = 16 << 10;
 
-/// The bytes of answers that wait to be read, all clients together. A client that asks and does not read keeps its
-/// answer in our memory until its time is up, so there is only so much room for those.
+/// The bytes of responses that wait to be read, for all clients together. A client that does not read keeps its response
+/// in memory until its connection times out, so their sum has a limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Unread {
     room: Arc<Semaphore>,
@@ -23,7 +23,7 @@ impl Unread {
         Self { room: Arc::new(Semaphore::new(bytes_max as usize)), bytes_max }
     }
 
-    /// Keeps an answer until it is read, if there is room. Waiting for some would keep the text all the same.
+    /// Reserves room for a response until it is read. Does not wait for room: the waiting response would take memory, too.
     pub(crate) fn keep(&self, text: String) -> Result<Kept, TooMuchUnread> {
         if text.len() <= SMALL_BYTES_MAX {
             return Ok(Kept::uncounted(text));
@@ -34,20 +34,20 @@ impl Unread {
         }
     }
 
-    /// Keeps something that is kept elsewhere until then, when there is room.
+    /// Reserves room for a message that is in memory anyway, as soon as there is some.
     pub(crate) async fn keep_later(&self, text: String) -> Kept {
         let room = Arc::clone(&self.room).acquire_many_owned(self.bytes(&text)).await;
-        // It fails when the room is closed, which it never is.
+        // It fails only if the semaphore is closed, which it never is.
         Kept { text, _room: room.ok() }
     }
 
-    /// What a text takes of the room. One that is larger than everything goes out alone.
+    /// The room that a text takes. One that is larger than the whole limit is sent when nothing else is unread.
     fn bytes(&self, text: &str) -> u32 {
         u32::try_from(text.len()).unwrap_or(u32::MAX).min(self.bytes_max)
     }
 }
 
-/// An answer on its way; its room is free again when its last byte has gone.
+/// A message on its way. Its room is free again when its last byte has been written.
 #[derive(Debug)]
 pub(crate) struct Kept {
     text: String,
@@ -55,7 +55,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// One that goes out whatever is unread: the word that there is no room.
+    /// A message that takes no room, such as the error that there is none.
     pub(crate) fn uncounted(text: String) -> Self {
         Self { text, _room: None }
     }
@@ -80,15 +80,15 @@ impl From<Kept> for Bytes {
     }
 }
 
-/// Clients leave too many answers unread.
+/// Clients leave too many responses unread.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMuchUnread {
-    /// What there is no room for.
+    /// The message that there is no room for.
     pub(crate) text: String,
 }
 
 impl TooMuchUnread {
-    /// The ID of the request whose answer that is; none if it is something else.
+    /// The ID of the request that the message answers; `None` if it is not a response.
     pub(crate) fn answered(&self) -> Option<RequestId> {
         match jsonrpc::parse(self.text.as_bytes()) {
             Ok(Message::Response(response)) => response.id,
@@ -113,12 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn large_answers_share_their_room_and_give_it_back_when_the_bytes_are_gone() {
+    fn large_responses_free_their_room_when_their_bytes_are_written() {
         let unread = Unread::new(100_000);
         let first = Bytes::from(unread.keep(text(60_000)).unwrap());
         assert!(unread.keep(text(40_001)).is_err());
         let second = unread.keep(text(40_000)).unwrap();
-        // What is cut off still keeps the whole.
+        // A slice keeps the whole buffer alive.
         let rest = first.slice(59_999..);
         drop(first);
         assert!(unread.keep(text(60_000)).is_err());
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn small_answers_go_out_whatever_is_unread() {
+    fn small_responses_are_sent_whatever_is_unread() {
         let unread = Unread::new(100_000);
         let _all = unread.keep(text(100_000)).unwrap();
         assert!(unread.keep(text(SMALL_BYTES_MAX)).is_ok());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_larger_than_the_room_goes_out_alone() {
+    fn a_response_larger_than_the_limit_is_sent_alone() {
         let unread = Unread::new(100_000);
         let large = unread.keep(text(200_000)).unwrap();
         assert!(unread.keep(text(SMALL_BYTES_MAX + 1)).is_err());

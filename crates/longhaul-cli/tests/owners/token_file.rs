@@ -213,10 +213,10 @@ async fn a_file_that_is_broken_or_gone_changes_nothing_and_the_log_says_which_li
 
     std::fs::remove_dir(&file.path).unwrap();
     file.write(&[("ada", "adas"), ("bob", "bobs")]);
-    server.says("the token file is in order again").await;
+    server.says("the token file is valid again").await;
     assert_eq!((status(&server, "adas"), status(&server, "bobs")), (200, 200));
     let log = server.log();
-    for cause in ["line 2 must", "line 3: ", "not a regular file", "in order again"] {
+    for cause in ["line 2 must", "line 3: ", "not a regular file", "valid again"] {
         assert_eq!(log.matches(cause).count(), 1, "{cause}:\n{log}");
     }
     assert!(log.contains(file.path.to_str().unwrap()), "{log}");
@@ -230,7 +230,7 @@ async fn an_empty_file_lets_nobody_in_until_somebody_is_added() {
     let server = file.serve().await;
     file.write_text("# nobody for now\n");
     until(&server, "adas", 401).await;
-    server.says("nobody is let in").await;
+    server.says("no caller is accepted").await;
     assert_eq!(status(&server, ""), 401);
     file.write(&[("ada", "adas")]);
     until(&server, "adas", 200).await;

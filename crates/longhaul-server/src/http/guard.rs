@@ -1,21 +1,20 @@
-//! From where the endpoint may be called: against web pages that talk to servers on their visitors' machines.
+//! Protection against web pages that send requests to servers on their visitors' machines (DNS rebinding).
 
 use axum::http::{HeaderMap, Uri, header};
 
-/// Which `Host` and `Origin` headers are let in.
+/// Which `Host` and `Origin` headers are accepted.
 #[derive(Debug, Clone)]
 pub struct Guard {
-    /// Only names of this machine may be used for it: without a token, the name is all that tells a local client from
-    /// a page that was made to point here.
+    /// Accept only names of this machine as the host. Without tokens, the name is the only difference between a local client
+    /// and a web page whose name resolves to this machine.
     pub loopback_only: bool,
-    /// Origins that are let in beside the server's own.
+    /// Accepted origins beside the server's own.
     pub origins: Vec<String>,
 }
 
 impl Guard {
-    /// Why a request is turned away, if it is.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
-        // Of two headers, somebody on the way may have looked at the other.
+        // If the header is repeated, a proxy may have checked another of its values.
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(Ok(host)), None) = (hosts.next().map(|value| value.to_str()), hosts.next()) else {
             return Err("a request needs one Host header");
@@ -25,14 +24,14 @@ impl Guard {
         }
         for origin in headers.get_all(header::ORIGIN) {
             let origin = origin.to_str().map_err(|_| "the Origin header is not a URL")?;
-            if !self.lets_in(origin, host) {
-                return Err("requests from this origin are not let in");
+            if !self.accepts(origin, host) {
+                return Err("requests from this origin are not accepted");
             }
         }
         Ok(())
     }
 
-    fn lets_in(&self, origin: &str, host: &str) -> bool {
+    fn accepts(&self, origin: &str, host: &str) -> bool {
         if self.origins.iter().any(|known| known == origin) {
             return true;
         }
@@ -43,7 +42,7 @@ impl Guard {
     }
 }
 
-/// The name in `name:port`, with or without the port.
+/// The name in `name:port` or `name`.
 fn host_name(host: &str) -> &str {
     if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address;
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_server_answers_only_to_names_of_this_machine() {
+    fn a_local_server_accepts_only_names_of_this_machine() {
         let guard = Guard { loopback_only: true, origins: vec![] };
         for host in ["localhost", "localhost:8377", "127.0.0.1:8377", "[::1]:8377", "LOCALHOST:1"] {
             assert!(check(&guard, host, None), "{host}");
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_server_lets_in_its_own_origin_and_those_it_was_told_of() {
+    fn a_public_server_accepts_its_own_origin_and_configured_ones() {
         let guard = Guard { loopback_only: false, origins: vec!["https://app.example".into()] };
         assert!(check(&guard, "tasks.example", Some("https://tasks.example")));
         assert!(check(&guard, "tasks.example", Some("https://app.example")));

@@ -1,4 +1,4 @@
-//! The accept loop: everything that starts here can be stopped.
+//! The accept loop.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Limits;
 
-/// Serves connections until told to stop, then lets those that are busy finish for a while.
+/// Serves connections until `stop`, then gives open requests some time to finish.
 pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: CancellationToken) {
-    let places = Arc::new(Semaphore::new(limits.connections_max));
+    let permits = Arc::new(Semaphore::new(limits.connections_max));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.head_time_max);
     loop {
-        // A place first: connections past the limit wait in the system's queue.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
+        // Connections past the limit wait in the system's queue.
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stop.cancelled() => break,
@@ -30,7 +30,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
         let socket = match accepted {
             Ok((socket, _)) => socket,
             Err(error) => {
-                // Out of descriptors, most likely: waiting gives some back.
+                // Most likely out of file descriptors, which become free as connections end.
                 tracing::warn!(%error, "could not accept a connection");
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 continue;
@@ -45,7 +45,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            drop(place);
+            drop(permit);
         });
     }
     drop(listener);

@@ -1,4 +1,4 @@
-//! A token file that is followed: whoever is added may call a moment later, whoever is taken out may not any more.
+//! A token file that is reread when it changes: added tokens are accepted and removed ones refused within moments.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
@@ -17,26 +17,25 @@ use super::{Identify, NotIdentified, Presented};
 /// The largest token file: about 200,000 tokens.
 const TOKEN_FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// How long it takes until somebody looks whether the file has changed.
+/// How often the file is checked for changes.
 const TOKEN_FILE_LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// How long a file that has changed must have been left alone before it is read: an editor may have emptied it and not
-/// filled it yet.
+/// How long a changed file must be unchanged before it is read: an editor may have truncated it and not written it yet.
 const UNTOUCHED: Duration = Duration::from_millis(50);
 
-/// How coarse a file system's clock may be: what was changed this short a time before it was read may have been changed
-/// again since, and look the same.
-const COARSE: Duration = Duration::from_secs(2);
+/// The coarsest resolution of a file system's timestamps: a second change within this time can leave the timestamp as it
+/// was.
+const TIMESTAMP_RESOLUTION: Duration = Duration::from_secs(2);
 
-/// The tokens of a file, which is looked at about once a second.
+/// The tokens of a file, which is checked for changes about once a second.
 ///
-/// A file that cannot be used, or is gone, changes nothing: the tokens that were read last still hold, and the log says
-/// why, once. One that is empty lets nobody in.
+/// If the file becomes invalid or disappears, the tokens that were read last stay valid, and the log says why, once. With an
+/// empty file no caller is accepted.
 #[derive(Debug)]
 pub struct TokenFile {
     path: PathBuf,
     tokens: RwLock<Tokens>,
-    seen: Mutex<Seen>,
+    last_read: Mutex<LastRead>,
 }
 
 /// Why a token file cannot be used.
@@ -46,7 +45,7 @@ pub enum TokenFileError {
     /// It cannot be read.
     #[error("{0}")]
     Read(#[from] io::Error),
-    /// It is something that cannot be read again.
+    /// It cannot be reread, for example a pipe.
     #[error("it is not a regular file")]
     NotAFile,
     /// It is too large.
@@ -55,114 +54,112 @@ pub enum TokenFileError {
     /// A line of it is wrong.
     #[error("{0}")]
     Tokens(#[from] TokenError),
-    /// Somebody is writing it.
+    /// It is being written.
     #[error("it changes while it is read")]
     InMotion,
 }
 
-/// What is known of the file.
+/// The state of the file when it was last read.
 #[derive(Debug)]
-struct Seen {
-    /// How it looked when it was last read.
+struct LastRead {
     stamp: Option<Stamp>,
-    /// Whether it would look different if it had changed since.
-    is_sure: bool,
-    /// Why it cannot be used, as it was said.
-    trouble: Option<String>,
+    /// Whether a later change is certain to change the stamp.
+    is_reliable: bool,
+    /// The error that was logged last.
+    error: Option<String>,
 }
 
-/// What a look at the file came to.
+/// The result of a check for changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
-    /// Nothing new.
-    Same,
-    /// Other tokens, or the same after some trouble.
-    Taken,
-    /// Trouble that was not there before.
-    Complained,
+enum CheckResult {
+    Unchanged,
+    /// New tokens, or the same ones after an error.
+    Reloaded,
+    /// A new error was logged.
+    Failed,
 }
 
 impl TokenFile {
-    /// Reads a file, which must be in good order now.
+    /// Reads a file, which must be valid.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, TokenFileError> {
         let path = path.into();
         let (bytes, stamp) = read(&path)?;
         let tokens = RwLock::new(Tokens::parse_bytes(&bytes)?);
-        let seen = Seen { stamp: Some(stamp), is_sure: stamp.is_old(), trouble: None };
-        Ok(Self { path, tokens, seen: Mutex::new(seen) })
+        let last_read = LastRead { stamp: Some(stamp), is_reliable: stamp.is_old(), error: None };
+        Ok(Self { path, tokens, last_read: Mutex::new(last_read) })
     }
 
-    /// Whether it lets nobody in.
+    /// Whether it has no tokens, so that no caller is accepted.
     pub fn is_empty(&self) -> bool {
         self.tokens.read().is_empty()
     }
 
-    /// Looks whether the file has changed, and reads it if so.
-    fn look(&self) -> Look {
-        let mut seen = self.seen.lock();
+    /// Reads the file if it has changed.
+    fn check(&self) -> CheckResult {
+        let mut last = self.last_read.lock();
         let before = stamp(&self.path).ok();
-        if seen.is_sure && before.is_some() && before == seen.stamp {
-            return Look::Same;
+        if last.is_reliable && before.is_some() && before == last.stamp {
+            return CheckResult::Unchanged;
         }
         std::thread::sleep(UNTOUCHED);
         let (bytes, now) = match read(&self.path) {
             Ok((bytes, now)) if before == Some(now) => (bytes, now),
-            // Somebody is at it: the next look will tell.
-            Ok(_) | Err(TokenFileError::InMotion) => return Look::Same,
+            // It is being written: the next check reads it.
+            Ok(_) | Err(TokenFileError::InMotion) => return CheckResult::Unchanged,
             Err(error) => {
-                seen.stamp = None;
-                return self.complain(&mut seen, &error);
+                last.stamp = None;
+                return self.fail(&mut last, &error);
             }
         };
-        seen.stamp = Some(now);
-        seen.is_sure = now.is_old();
+        last.stamp = Some(now);
+        last.is_reliable = now.is_old();
         match Tokens::parse_bytes(&bytes) {
-            Ok(tokens) => self.take(&mut seen, tokens),
-            Err(error) => self.complain(&mut seen, &error.into()),
+            Ok(tokens) => self.reload(&mut last, tokens),
+            Err(error) => self.fail(&mut last, &error.into()),
         }
     }
 
-    fn take(&self, seen: &mut Seen, others: Tokens) -> Look {
+    fn reload(&self, last: &mut LastRead, others: Tokens) -> CheckResult {
         let (tokens, (new, ended)) = {
             let mut tokens = self.tokens.write();
             let replaced = tokens.replace(others);
             (tokens.len(), replaced)
         };
         let file = self.path.display();
-        let was_in_trouble = seen.trouble.take().is_some();
-        if was_in_trouble {
-            tracing::warn!(%file, tokens, "the token file is in order again and was read");
+        let had_failed = last.error.take().is_some();
+        if had_failed {
+            tracing::warn!(%file, tokens, "the token file is valid again and was read");
         }
         let has_changed = new > 0 || !ended.is_empty();
         if has_changed {
             tracing::info!(%file, tokens, new, ended = ended.len(), "the token file has changed and was read");
             if tokens == 0 {
-                tracing::warn!(%file, "the token file has no tokens, so nobody is let in");
+                tracing::warn!(%file, "the token file has no tokens, so no caller is accepted");
             }
         }
-        // After the change: whoever comes back at once is told no.
+        // After the replacement: a caller that comes back at once is refused.
         for caller in ended {
             caller.revoked.cancel();
         }
-        if was_in_trouble || has_changed { Look::Taken } else { Look::Same }
+        if had_failed || has_changed { CheckResult::Reloaded } else { CheckResult::Unchanged }
     }
 
-    /// Says what is wrong, unless that was said.
-    fn complain(&self, seen: &mut Seen, error: &TokenFileError) -> Look {
+    /// Logs an error, unless it was the last one that was logged.
+    fn fail(&self, last: &mut LastRead, error: &TokenFileError) -> CheckResult {
         let cause = error.to_string();
-        if seen.trouble.as_ref() == Some(&cause) {
-            return Look::Same;
+        if last.error.as_ref() == Some(&cause) {
+            return CheckResult::Unchanged;
         }
         let file = self.path.display();
-        tracing::error!(%file, %cause, "the token file cannot be used; the tokens that it had still hold");
-        seen.trouble = Some(cause);
-        Look::Complained
+        tracing::error!(%file, %cause, "the token file cannot be used; the tokens that were read before stay valid");
+        last.error = Some(cause);
+        CheckResult::Failed
     }
 }
 
 impl Identify for TokenFile {
-    fn identify(&self, shown: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
-        let hash = hash(shown.bearer().ok_or(NotIdentified::Missing)?);
+    fn identify(&self, request: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
+        let hash = hash(request.bearer().ok_or(NotIdentified::Missing)?);
         self.tokens.read().find(&hash)
     }
 
@@ -172,20 +169,20 @@ impl Identify for TokenFile {
                 tokio::time::sleep(TOKEN_FILE_LOOK_TIME_MAX).await;
                 let file = Arc::clone(&self);
                 // It fails only when the process ends.
-                let _ = tokio::task::spawn_blocking(move || file.look()).await;
+                let _ = tokio::task::spawn_blocking(move || file.check()).await;
             }
         })
     }
 }
 
-/// By what a changed file is known, without reading it.
+/// Tells whether a file has changed, without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
     inode: u64,
     bytes: u64,
     modified: SystemTime,
-    /// When anything about it changed. A file can be made to look as old as it was; this cannot.
+    /// The change time (ctime). Unlike the modification time, it cannot be set back.
     changed: (i64, i64),
 }
 
@@ -203,9 +200,9 @@ impl Stamp {
         })
     }
 
-    /// Whether it was left alone for so long that a change from now on shows.
+    /// Whether the last change is so long ago that a further one changes the timestamp.
     fn is_old(&self) -> bool {
-        self.modified.elapsed().is_ok_and(|age| age > COARSE)
+        self.modified.elapsed().is_ok_and(|age| age > TIMESTAMP_RESOLUTION)
     }
 }
 
@@ -213,9 +210,8 @@ fn stamp(path: &Path) -> Result<Stamp, TokenFileError> {
     Stamp::of(&std::fs::metadata(path)?)
 }
 
-/// The bytes of a file, and how it looked.
 fn read(path: &Path) -> Result<(Vec<u8>, Stamp), TokenFileError> {
-    // Opening what is not a file may wait for ever.
+    // Checked first: opening a pipe would block.
     stamp(path)?;
     let file = File::open(path)?;
     let before = Stamp::of(&file.metadata()?)?;
@@ -242,7 +238,6 @@ mod tests {
         file.tokens.read().find(&hash(token.as_bytes())).ok().map(|caller| caller.owner.to_string())
     }
 
-    /// A file that has Ada's token, and the directory around it.
     fn adas() -> (tempfile::TempDir, TokenFile) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tokens");
@@ -251,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_said_once_and_so_is_its_end() {
+    fn an_error_is_logged_once_and_so_is_its_end() {
         let (_directory, file) = adas();
         let good = std::fs::read(&file.path).unwrap();
         for (bad, again) in [(Some("nonsense"), 3), (None, 3), (Some("ada 12"), 1)] {
@@ -259,41 +254,41 @@ mod tests {
                 Some(text) => std::fs::write(&file.path, text).unwrap(),
                 None => std::fs::remove_file(&file.path).unwrap(),
             }
-            assert_eq!(file.look(), Look::Complained, "{bad:?}");
+            assert_eq!(file.check(), CheckResult::Failed, "{bad:?}");
             for _ in 0..again {
-                assert_eq!(file.look(), Look::Same, "{bad:?}");
+                assert_eq!(file.check(), CheckResult::Unchanged, "{bad:?}");
             }
             assert_eq!(owner(&file, "a").as_deref(), Some("ada"));
         }
         std::fs::write(&file.path, good).unwrap();
-        assert_eq!([file.look(), file.look()], [Look::Taken, Look::Same]);
+        assert_eq!([file.check(), file.check()], [CheckResult::Reloaded, CheckResult::Unchanged]);
     }
 
     #[test]
-    fn a_change_that_leaves_the_files_times_and_size_as_they_were_is_noticed_all_the_same() {
+    fn a_change_is_noticed_even_if_size_and_modification_time_stay() {
         let (_directory, file) = adas();
         let at = SystemTime::now();
         for (name, token) in [("bob", "a"), ("ada", "b"), ("ada", "a")] {
             std::fs::write(&file.path, line(name, token)).unwrap();
             File::options().write(true).open(&file.path).unwrap().set_modified(at).unwrap();
-            assert_eq!(file.look(), Look::Taken, "{name} {token}");
+            assert_eq!(file.check(), CheckResult::Reloaded, "{name} {token}");
             assert_eq!(owner(&file, token).as_deref(), Some(name));
         }
         assert_eq!(owner(&file, "b"), None);
     }
 
     #[test]
-    fn a_file_without_tokens_lets_nobody_in() {
+    fn with_an_empty_file_no_caller_is_accepted() {
         let (_directory, file) = adas();
         let ada = file.tokens.read().find(&hash(b"a")).unwrap();
         std::fs::write(&file.path, "").unwrap();
-        assert_eq!(file.look(), Look::Taken);
+        assert_eq!(file.check(), CheckResult::Reloaded);
         assert!(file.is_empty() && ada.revoked.is_cancelled());
         assert_eq!(owner(&file, "a"), None);
     }
 
     #[test]
-    fn what_is_no_file_or_too_large_is_refused() {
+    fn a_directory_or_too_large_a_file_is_refused() {
         let (directory, _) = adas();
         assert!(matches!(TokenFile::open(directory.path()), Err(TokenFileError::NotAFile)));
         let large = directory.path().join("large");

@@ -1,11 +1,11 @@
 //! Who is calling.
 //!
 //! ```text
-//!  request ──► Presented ──► Identify ──► Caller: the owner, whether it is known, until when it may
+//!  request ──► Presented ──► Identify ──► Caller: the owner, whether it is known, the end of its right to call
 //!                               │
-//!                               ├── TokenFile   bearer tokens from a file that is followed
-//!                               ├── Tokens      bearer tokens that stay as they are
-//!                               ├── Anonymous   everybody is the same owner
+//!                               ├── TokenFile   bearer tokens from a file that is reread when it changes
+//!                               ├── Tokens      bearer tokens that do not change
+//!                               ├── Anonymous   all callers are one owner
 //!                               └── yours
 //! ```
 
@@ -23,42 +23,42 @@ use longhaul_task::Owner;
 pub use file::{TokenFile, TokenFileError};
 pub use tokens::{TokenError, Tokens};
 
-/// The owner of what is done over standard input and output: whoever has started the process. No token can be this
-/// owner's, so such tasks are not seen over HTTP.
+/// The owner of tasks that are created over standard input and output: the user who started the process. No token can
+/// have this owner, so these tasks are not visible over HTTP.
 pub const LOCAL: &str = "local";
 
-/// The owner of everybody, where callers need not say who they are. No token can be this owner's either: whoever has one
-/// would list what others made who knew of no list.
+/// The owner of all tasks where callers do not identify themselves. No token can have this owner: its bearer could list
+/// tasks that were created under the promise that nothing is listed.
 pub const ANONYMOUS: &str = "anonymous";
 
-/// Tells who is calling.
+/// Identifies the callers of a server.
 ///
-/// It is asked on every request, before anything else is looked at, and must not wait: whatever comes from elsewhere (a
-/// file, the keys of an issuer) is fetched beside the requests, by [`keep_up`](Self::keep_up). What it gives away is
-/// shared, so that a caller who comes again costs no memory.
+/// [`identify`](Self::identify) is called for every request, before its body is read, and must not block: data from
+/// elsewhere (a file, the keys of an issuer) is fetched in the background, by [`keep_up`](Self::keep_up). Callers are shared,
+/// so that a returning caller costs no memory.
 ///
-/// An owner is either known or not, whoever asks: what is said about the first request of a session holds for all of it.
+/// `is_known` must be the same for all callers of one owner: a session keeps the value of its first request.
 ///
 /// The crate `longhaul` has an example.
 pub trait Identify: fmt::Debug + Send + Sync + 'static {
-    /// Who has sent this request. Streams that it opens end when the caller's `revoked` is cancelled, so whoever can lose
-    /// the right to call gets a caller of which that is kept.
-    fn identify(&self, shown: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified>;
+    /// The caller of a request. Cancelling the caller's `revoked` ends the streams that it has opened, so keep the callers
+    /// whose right to call can end.
+    fn identify(&self, request: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified>;
 
-    /// What goes on beside the requests, for as long as the server serves.
+    /// Runs in the background for as long as the server serves.
     fn keep_up(self: Arc<Self>) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// Why a caller could not be told from anybody else.
+/// Why a request has no caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotIdentified {
     /// No token came with the request.
     #[error("this server needs a bearer token")]
     Missing,
-    /// The token is not one of ours.
+    /// The token is not known.
     #[error("this bearer token is not known here")]
     Unknown,
     /// The right to call has ended.
@@ -66,19 +66,18 @@ pub enum NotIdentified {
     Ended,
 }
 
-/// What a request shows of its sender.
+/// The part of a request that identifies its caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Presented<'a> {
     headers: &'a HeaderMap,
 }
 
 impl<'a> Presented<'a> {
-    /// What is shown by these headers.
     pub fn by(headers: &'a HeaderMap) -> Self {
         Self { headers }
     }
 
-    /// The value of a header. None if there are several: somebody on the way may have looked at the other.
+    /// The value of a header. `None` if the header is repeated: a proxy may have checked another of the values.
     pub fn header(&self, name: impl axum::http::header::AsHeaderName) -> Option<&'a [u8]> {
         let mut values = self.headers.get_all(name).iter();
         match (values.next(), values.next()) {
@@ -94,7 +93,7 @@ impl<'a> Presented<'a> {
     }
 }
 
-/// Everybody is the same owner: for a server that only this machine can reach.
+/// All callers are one owner: for a server that only this machine can reach.
 #[derive(Debug)]
 pub struct Anonymous(Arc<Caller>);
 
@@ -110,12 +109,11 @@ impl Identify for Anonymous {
     }
 }
 
-/// The local user, at the other end of a pipe.
+/// The user at the other end of a pipe.
 pub fn local() -> Caller {
     Caller::known(reserved(LOCAL))
 }
 
-/// A name that is known to be one.
 fn reserved(name: &str) -> Owner {
     Owner::parse(name).unwrap_or_else(|_| unreachable!("{name} is a name"))
 }

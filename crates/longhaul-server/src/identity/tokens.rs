@@ -1,4 +1,4 @@
-//! Bearer tokens, each an owner's.
+//! Bearer tokens and their owners.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256};
 
 use super::{ANONYMOUS, Identify, LOCAL, NotIdentified, Presented};
 
-/// Tokens by their hash: a file that somebody reads gives nobody away. An owner may have several.
+/// Bearer tokens, stored as hashes, so that reading the file does not reveal them. An owner may have several.
 #[derive(Debug, Default)]
 pub struct Tokens {
     by_hash: HashMap<[u8; 32], Arc<Caller>>,
 }
 
-/// Why a token file cannot be used.
+/// Why the text of a token file is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
@@ -27,42 +27,41 @@ pub enum TokenError {
     /// A line is not text.
     #[error("line {0} is not UTF-8")]
     NotText(usize),
-    /// A name cannot be one.
+    /// The owner's name is not valid.
     #[error("line {0}: {1}")]
     Owner(usize, NameError),
-    /// A name is not to be had.
+    /// The owner's name is reserved.
     #[error("line {0}: {1:?} is the server's own name for callers without a token; give this owner another")]
     Reserved(usize, Owner),
     /// Two lines have the same token for different owners.
-    #[error("line {0}: this token is {1}'s already")]
+    #[error("line {0}: this token belongs to {1} already")]
     Twice(usize, Owner),
 }
 
 impl Tokens {
-    /// Reads lines of `OWNER SHA256`. Empty ones and those that begin with `#` are passed over.
+    /// Reads lines of `OWNER SHA256`. Empty lines and those that begin with `#` are ignored.
     pub fn parse(text: &str) -> Result<Self, TokenError> {
         let mut tokens = Self::default();
-        for (place, line) in text.lines().enumerate().map(|(place, line)| (place + 1, line.trim())) {
+        for (number, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line.trim())) {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let (owner, hash) = line.rsplit_once(char::is_whitespace).ok_or(TokenError::Line(place))?;
-            let owner = Owner::parse(owner.trim()).map_err(|error| TokenError::Owner(place, error))?;
+            let (owner, hash) = line.rsplit_once(char::is_whitespace).ok_or(TokenError::Line(number))?;
+            let owner = Owner::parse(owner.trim()).map_err(|error| TokenError::Owner(number, error))?;
             if Self::is_reserved(&owner) {
-                return Err(TokenError::Reserved(place, owner));
+                return Err(TokenError::Reserved(number, owner));
             }
-            match tokens.by_hash.entry(from_hex(hash).ok_or(TokenError::Line(place))?) {
+            match tokens.by_hash.entry(from_hex(hash).ok_or(TokenError::Line(number))?) {
                 Entry::Vacant(free) => {
                     free.insert(Arc::new(Caller::known(owner)));
                 }
                 Entry::Occupied(taken) if taken.get().owner == owner => {}
-                Entry::Occupied(taken) => return Err(TokenError::Twice(place, taken.get().owner.clone())),
+                Entry::Occupied(taken) => return Err(TokenError::Twice(number, taken.get().owner.clone())),
             }
         }
         Ok(tokens)
     }
 
-    /// The same for the bytes of a file.
     pub(super) fn parse_bytes(bytes: &[u8]) -> Result<Self, TokenError> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let before = &bytes[..error.valid_up_to()];
@@ -71,7 +70,7 @@ impl Tokens {
         Self::parse(text)
     }
 
-    /// The line that stands for a token.
+    /// The line of a token file for this token.
     pub fn line(owner: &Owner, token: &str) -> String {
         let mut line = format!("{owner} ");
         for byte in hash(token.as_bytes()) {
@@ -81,24 +80,23 @@ impl Tokens {
         line
     }
 
-    /// Whether a name is the server's own and can be no owner's in a token file: that of the local user, or that of
-    /// everybody.
+    /// Whether a name is reserved for callers without a token: `local` or `anonymous`.
     pub fn is_reserved(owner: &Owner) -> bool {
         [LOCAL, ANONYMOUS].contains(&owner.as_str())
     }
 
-    /// Whether there is none.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.by_hash.is_empty()
     }
 
-    /// How many there are.
+    /// The number of tokens.
     pub fn len(&self) -> usize {
         self.by_hash.len()
     }
 
-    /// Puts others in their place. A token that is the same owner's as before is the same caller; the rights of all others
-    /// end. Says how many are new, and whose rights are to end.
+    /// Replaces the tokens. A token that keeps its owner keeps its caller. Returns the number of new tokens, and the callers
+    /// whose right to call has ended.
     pub(super) fn replace(&mut self, mut others: Self) -> (usize, Vec<Arc<Caller>>) {
         let mut new = 0;
         for (hash, caller) in &mut others.by_hash {
@@ -114,15 +112,14 @@ impl Tokens {
         (new, ended.map(|(_, caller)| Arc::clone(caller)).collect())
     }
 
-    /// Whose a token is, by its hash.
     pub(super) fn find(&self, hash: &[u8; 32]) -> Result<Arc<Caller>, NotIdentified> {
         self.by_hash.get(hash).map(Arc::clone).ok_or(NotIdentified::Unknown)
     }
 }
 
 impl Identify for Tokens {
-    fn identify(&self, shown: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
-        self.find(&hash(shown.bearer().ok_or(NotIdentified::Missing)?))
+    fn identify(&self, request: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
+        self.find(&hash(request.bearer().ok_or(NotIdentified::Missing)?))
     }
 }
 
@@ -135,8 +132,8 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
     }
     Some(bytes)
 }
@@ -164,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_names_its_owner_and_no_other_does() {
+    fn a_token_identifies_its_owner() {
         let file = format!("# the first one\n\n{}\n{}\n", line("ada", "secret"), line("ada", "her second"));
         assert!(!file.contains("secret"));
         let tokens = Tokens::parse(&file).unwrap();
@@ -177,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_none_is_named() {
+    fn an_invalid_line_is_named_in_the_error() {
         let unfit = |text: &str| Tokens::parse(text).unwrap_err();
         assert_eq!(unfit("ada"), TokenError::Line(1));
         assert_eq!(unfit("\nada 12"), TokenError::Line(2));
@@ -192,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_stays_is_the_same_caller_and_the_right_of_one_that_goes_or_changes_hands_ends() {
+    fn a_token_that_is_removed_or_changes_its_owner_loses_its_right() {
         let mut tokens = Tokens::parse(&[line("ada", "a"), line("bob", "b"), line("eve", "e")].join("\n")).unwrap();
         let [ada, bob, eve] = ["a", "b", "e"].map(|token| tokens.find(&hash(token.as_bytes())).unwrap());
         let others = Tokens::parse(&[line("ada", "a"), line("ada", "b"), line("dan", "d")].join("\n")).unwrap();
