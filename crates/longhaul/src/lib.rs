@@ -1,7 +1,7 @@
 //! Durable tasks for MCP servers: call now, fetch later, survive everything in between.
 //!
-//! A tool call that takes minutes or days is accepted at once, answered with a task ID, carried out in the background
-//! and collected later, by the same client or another one, before or after a crash of either side.
+//! A tool call that takes minutes or days returns a task ID at once, runs in the background, and its result is collected
+//! later, by the same client or another one, before or after a crash of either side.
 //!
 //! ```no_run
 //! use longhaul::{Ctx, JsonSchema, OnCrash, Server, StoreUrl, Tool};
@@ -30,9 +30,9 @@
 //! # }
 //! ```
 //!
-//! # What is where
+//! # Layout
 //!
-//! - [`Tool`]: what a tool is called, does, and may use. [`Ctx`]: what its function gets. [`Answer`], [`Structured`],
+//! - [`Tool`]: a tool's name, function and limits. [`Ctx`]: what its function gets. [`Answer`], [`Structured`],
 //!   [`Failure`]: what it returns.
 //! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client; [`Ask`]: a question of your own.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
