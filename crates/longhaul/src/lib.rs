@@ -127,9 +127,9 @@ pub use longhaul_store::{Backup, BackupError, OpenError, ReadOnlyStore, Store, S
 pub use longhaul_task::{Fault, Json, NameError, OnCrash, Owner, QuestionKind, Retention, TaskId};
 pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};
-pub use question::{Filled, Form, Root, Roots, Sampled, Sampling};
+pub use question::{Filled, Form, Root, Roots, Sampling, SamplingAnswer};
 pub use schemars::JsonSchema;
-pub use server::{Listening, Server, Started};
+pub use server::{HttpServer, RunningServer, Server};
 pub use store_url::StoreUrl;
 pub use tokio_util::sync::CancellationToken;
 pub use tool::Tool;

@@ -99,7 +99,7 @@ pub struct Sampling {
 /// The answer of the client's model.
 #[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
-pub struct Sampled {
+pub struct SamplingAnswer {
     /// The model's name.
     pub model: String,
     /// One content block, or an array of them.
@@ -109,7 +109,7 @@ pub struct Sampled {
     pub stop_reason: Option<String>,
 }
 
-impl Sampled {
+impl SamplingAnswer {
     /// The texts of all blocks, joined by line breaks.
     pub fn text(&self) -> String {
         let blocks = match &self.content {
@@ -138,7 +138,7 @@ impl Sampling {
 }
 
 impl Ask for Sampling {
-    type Answer = Sampled;
+    type Answer = SamplingAnswer;
 
     fn kind(&self) -> QuestionKind {
         QuestionKind::Sampling
@@ -153,7 +153,7 @@ impl Ask for Sampling {
         Json::from_text(params.to_string())
     }
 
-    fn read(&self, answer: &Json) -> Result<Sampled, Stop> {
+    fn read(&self, answer: &Json) -> Result<SamplingAnswer, Stop> {
         read(answer)
     }
 }

@@ -130,7 +130,7 @@ impl Server {
 
     /// Starts the engine on a store. Tasks of a process that died are recovered before this returns. The store is closed
     /// when the server ends, or if it does not start.
-    pub async fn start(self, store: Arc<dyn Store>) -> Result<Started, Error> {
+    pub async fn start(self, store: Arc<dyn Store>) -> Result<RunningServer, Error> {
         let started = self.start_on(Arc::clone(&store)).await;
         if started.is_err() {
             store.close().await;
@@ -138,7 +138,7 @@ impl Server {
         started
     }
 
-    async fn start_on(self, store: Arc<dyn Store>) -> Result<Started, Error> {
+    async fn start_on(self, store: Arc<dyn Store>) -> Result<RunningServer, Error> {
         let mut catalogue = Catalogue::default();
         let mut tools = Vec::with_capacity(self.tools.len());
         for tool in self.tools {
@@ -151,13 +151,13 @@ impl Server {
         let receiver = Receiver::new(engine, catalogue, self.options).await?;
         let (limits, identity, origins) = (self.limits, self.identity, self.origins);
         let stop = CancellationToken::new();
-        Ok(Started { receiver, limits, identity, origins, stop, before_close: BeforeClose::default() })
+        Ok(RunningServer { receiver, limits, identity, origins, stop, before_close: BeforeClose::default() })
     }
 }
 
 /// A server that runs its tasks and has no connections yet.
 #[derive(Debug)]
-pub struct Started {
+pub struct RunningServer {
     receiver: Receiver,
     limits: Limits,
     identity: Option<Arc<dyn Identify>>,
@@ -176,11 +176,11 @@ impl fmt::Debug for BeforeClose {
     }
 }
 
-impl Started {
+impl RunningServer {
     /// Listens for HTTP. Without [`Server::identity`] the address must be a loopback address.
-    pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
+    pub async fn listen(self, address: SocketAddr) -> Result<HttpServer, Error> {
         match self.bind(address).await {
-            Ok((listener, address)) => Ok(Listening { started: self, listener, address }),
+            Ok((listener, address)) => Ok(HttpServer { started: self, listener, address }),
             Err(error) => {
                 end(&self.receiver, self.before_close).await;
                 Err(error)
@@ -237,13 +237,13 @@ impl Started {
 
 /// A server that listens on an address.
 #[derive(Debug)]
-pub struct Listening {
-    started: Started,
+pub struct HttpServer {
+    started: RunningServer,
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Listening {
+impl HttpServer {
     /// The address, with the port that the system chose if it was 0.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -274,7 +274,7 @@ impl Listening {
     /// Serves until it is stopped by [`stop_handle`](Self::stop_handle). Then it lets requests and tools finish, within
     /// limits, and closes the store.
     pub async fn serve(self) -> Result<(), Error> {
-        let Started { receiver, limits, identity, origins, stop, before_close } = self.started;
+        let RunningServer { receiver, limits, identity, origins, stop, before_close } = self.started;
         let guard = Guard { loopback_only: identity.is_none(), origins };
         let identity = identity.unwrap_or_else(|| Arc::new(Anonymous::default()));
         let keeping_up = tokio::spawn(Arc::clone(&identity).keep_up());
