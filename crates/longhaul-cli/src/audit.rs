@@ -1,4 +1,4 @@
-//! `--audit FILE`: where the audit log goes.
+//! `--audit FILE`: the destination of the audit log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,26 +8,24 @@ use std::sync::{Mutex, PoisonError};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// A place for lines.
+/// Where the lines of the audit log go.
 #[derive(Debug)]
 pub(crate) enum Audit {
-    /// Standard error.
     Stderr,
-    /// A file, which grows.
     File(AuditFile),
 }
 
-/// A file that others may rename away: the next line then goes to a new one under the old name.
+/// A file that may be renamed at any time, for example to rotate it: the next line then goes to a new file.
 #[derive(Debug)]
 pub(crate) struct AuditFile {
     path: PathBuf,
-    open: Mutex<Open>,
+    open: Mutex<OpenFile>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     file: File,
-    /// The last line could not be written, and that was said.
+    /// The last line could not be written, and the log says so.
     failed: bool,
 }
 
@@ -37,20 +35,20 @@ impl Audit {
         if path == Path::new("-") {
             return Ok(Self::Stderr);
         }
-        let open = Mutex::new(Open { file: append(path)?, failed: false });
+        let open = Mutex::new(OpenFile { file: append(path)?, failed: false });
         Ok(Self::File(AuditFile { path: path.to_owned(), open }))
     }
 }
 
-/// Owners and what they do are nobody else's business, so only we can read it.
+/// Only the user who runs the server can read it: it names owners and what they do.
 fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
 impl AuditFile {
-    /// Writes one line. It is with the system before the request is answered; there it survives a crash of this process.
+    /// Writes one line. The system has it before the request is answered, so it survives a crash of this process.
     fn write(&self, line: &[u8]) {
-        // Whoever panicked here has at worst written half a line.
+        // A panic in here has written half a line at worst.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let written = open.keep_up(&self.path).and_then(|()| open.file.write_all(line));
         let failed = written.is_err();
@@ -58,17 +56,17 @@ impl AuditFile {
             && !open.failed
         {
             let path = self.path.display().to_string();
-            // Elsewhere, because whoever writes a line of one log must not write to the other in the middle of it.
+            // On another thread, because a log must not be written to while a line of the other is being written.
             std::thread::spawn(move || {
-                tracing::error!(path, %error, "cannot write to the audit log: lines are lost until this is mended");
+                tracing::error!(path, %error, "cannot write to the audit log: lines are lost until this is fixed");
             });
         }
         open.failed = failed;
     }
 }
 
-impl Open {
-    /// Opens the file anew if the one that is open is not there any more under its name.
+impl OpenFile {
+    /// Opens the file again if the open one no longer has this name.
     fn keep_up(&mut self, path: &Path) -> io::Result<()> {
         let ours = self.file.metadata()?;
         let is_ours = std::fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino()));
@@ -79,7 +77,6 @@ impl Open {
     }
 }
 
-/// One line on its way.
 #[derive(Debug)]
 pub(crate) struct Line<'a>(&'a Audit);
 

@@ -1,9 +1,9 @@
-//! How many files and sockets this process may have open.
+//! The limit of open files and sockets of this process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises that as far as the system lets it, and says how many it is: the usual soft limit is for programs that cannot
-/// count past a thousand. None where there is no limit.
+/// Raises the limit as far as the system allows, and returns it; `None` where there is none. The usual soft limit of about a
+/// thousand exists for programs that use `select`.
 pub(crate) fn raise() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {

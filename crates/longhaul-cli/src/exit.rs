@@ -1,4 +1,4 @@
-//! What the program says when it fails, and the exit codes.
+//! Errors of commands, and the exit codes.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use longhaul_store::{BackupError, OpenError, StoreError};
 
 use crate::say::tell;
 
-/// The exit codes, as the help shows them.
+/// The exit codes, for the help.
 pub const HELP: &str = "\
 Exit codes:
   0  done
@@ -19,58 +19,35 @@ Exit codes:
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Failed {
-    /// The server did not start, or had to stop.
+pub enum CommandError {
     #[error(transparent)]
     Server(#[from] longhaul::Error),
-    /// The store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The store cannot be copied.
     #[error(transparent)]
     Backup(#[from] BackupError),
-    /// The store did not do it.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A running server said no.
+    /// The running server refused an order.
     #[error("{message}")]
-    Operator {
-        /// Its sentence.
-        message: String,
-        /// Its code.
-        code: String,
-    },
-    /// The token file cannot be used.
+    Operator { message: String, code: String },
     #[error("the token file {path} cannot be used: {cause}")]
-    Tokens {
-        /// Which one.
-        path: String,
-        /// Why.
-        cause: String,
-    },
-    /// The audit log cannot be written to.
+    Tokens { path: String, cause: String },
     #[error("the audit log {path} cannot be written to: {cause}")]
-    Audit {
-        /// Which one.
-        path: String,
-        /// Why.
-        cause: std::io::Error,
-    },
-    /// Other machines could connect, and nobody would ask them who they are.
+    Audit { path: String, cause: std::io::Error },
     #[error(
         "{0} can be reached from other machines, so callers need tokens: add --token-file FILE (made if it does not \
          exist), or listen on 127.0.0.1"
     )]
     TokenNeeded(SocketAddr),
-    /// The command line asks for what cannot be.
     #[error("{0}")]
     Usage(String),
-    /// The system did not do it.
+    /// What could not be done, and what the system said.
     #[error("{0}: {1}")]
     System(&'static str, std::io::Error),
 }
 
-impl Failed {
+impl CommandError {
     fn code(&self) -> &str {
         match self {
             Self::Server(error) => error.code(),
@@ -101,8 +78,8 @@ impl Failed {
     }
 }
 
-/// One sentence and a stable code on standard error, and the exit code.
-pub fn report(result: Result<(), Failed>) -> ExitCode {
+/// Writes the error and its stable code to standard error, and returns the exit code.
+pub fn report(result: Result<(), CommandError>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {

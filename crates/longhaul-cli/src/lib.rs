@@ -1,8 +1,8 @@
-//! The `longhaul` program, as a library: so that a server with tools of its own can have the same command line.
+//! The `longhaul` program as a library, so that a server with its own tools can have the same command line.
 //!
 //! - [`command`]: one file per command.
 //! - [`demo`]: the tools of `serve --demo`.
-//! - [`exit`]: what the exit codes mean.
+//! - [`exit`]: errors and exit codes.
 //! - [`operator`]: how an operator's command reaches a running server.
 
 // Users of the program read its `--help`.
@@ -33,7 +33,7 @@ struct Arguments {
     command: Command,
 }
 
-/// Runs the program on the process's own arguments.
+/// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     exit::report(Arguments::parse().command.run())
 }

@@ -1,5 +1,5 @@
-//! Logs: for people by default, JSON on request. They go to standard error, because standard output may be a protocol.
-//! The audit log goes where the user wants it, as JSON, and nowhere otherwise.
+//! The log: text or JSON, on standard error, because standard output may carry the protocol. The audit log is JSON, and is
+//! written only where the user wants it.
 
 use std::io::IsTerminal;
 
@@ -12,7 +12,7 @@ use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
 use crate::audit::Audit;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people.
@@ -22,13 +22,13 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Starts logging. `RUST_LOG` chooses what is shown; by default warnings, and what the server does.
+/// Starts logging. `RUST_LOG` chooses what is logged; by default warnings, and information from Longhaul.
 pub(crate) fn start(format: LogFormat, audit: Option<Audit>) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,longhaul=info"));
     let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
-    // A line that cannot be written is lost; to complain about it in the same place would end whoever logged.
+    // A line that cannot be written is lost. Reporting that on the same stream would panic.
     let lines = lines.log_internal_errors(false);
-    // Colours are for a terminal, not for a file.
+    // No colours in a file.
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
     let lines = match format {
         LogFormat::Text => lines.boxed(),
@@ -41,6 +41,6 @@ pub(crate) fn start(format: LogFormat, audit: Option<Audit>) {
         objects.with_filter(Targets::new().with_target(AUDIT_TARGET, LevelFilter::INFO))
     });
     let all = tracing_subscriber::registry().with(lines.with_filter(filter).with_filter(ordinary)).with(audit);
-    // Logging that was started before (by a test, say) stays as it is.
+    // Logging that was started before, for example by a test, stays.
     let _ = all.try_init();
 }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// A quarter more creations a second than with the system's, and it gives memory back after large results.
-/// Without huge pages, which would double what an idle server takes.
+/// A quarter more creations a second than with the system's allocator, and memory is returned after large results.
+/// Without huge pages, which would double the memory of an idle server.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

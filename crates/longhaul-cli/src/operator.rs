@@ -1,5 +1,5 @@
-//! How an operator's command reaches a running server: a socket beside the store's file, which only the user who runs
-//! the server can open.
+//! How an operator's command reaches a running server: by a socket beside the store's file, which only the user who
+//! runs the server can open.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,38 +11,38 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
-use crate::exit::Failed;
+use crate::exit::CommandError;
 
-/// A line from the operator.
+/// An order of the operator: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Order {
     Cancel { owner: String, id: String },
 }
 
-/// A line back.
+/// The reply to an order: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
-struct Answer {
+struct Reply {
     error: Option<String>,
     code: Option<String>,
 }
 
-/// How long a server may take to carry out an order.
+/// How long to wait for the reply of a server.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// The longest line that is read.
+/// The longest order in bytes.
 const LINE_BYTES_MAX: u64 = 4_096;
 
 fn socket(store: &Path) -> PathBuf {
-    // Beside the file itself, whatever link it was called by.
+    // Beside the file itself, also if the path is a link to it.
     let own_name = store.canonicalize().unwrap_or_else(|_| store.to_owned());
     let mut name = own_name.into_os_string();
     name.push(".sock");
     name.into()
 }
 
-/// A socket that takes orders. It goes with this, so that must happen while the store's lock is held: later, another
-/// server may have put its own there.
+/// A socket that accepts orders. Dropping it removes the socket, so drop it while the store's lock is held: later, another
+/// server may have created its own there.
 #[derive(Debug)]
 pub(crate) struct Socket {
     path: PathBuf,
@@ -52,19 +52,19 @@ pub(crate) struct Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         self.listening.abort();
-        // One that cannot be removed is replaced by the next server.
+        // If it cannot be removed, the next server replaces it.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Takes orders. Whoever holds the store's lock may replace a socket that a dead process left.
+/// Accepts orders. The caller holds the store's lock, so a socket that is already there belongs to a dead process.
 pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
     let path = socket(store);
     let _ = std::fs::remove_file(&path);
     let listener = match UnixListener::bind(&path) {
         Ok(listener) => listener,
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "operators cannot reach this server while it runs");
+            tracing::warn!(path = %path.display(), %error, "`longhaul task cancel` will not reach this server");
             return None;
         }
     };
@@ -86,8 +86,8 @@ async fn serve(stream: UnixStream, engine: &Engine) -> std::io::Result<()> {
     let mut line = String::new();
     BufReader::new(tokio::io::AsyncReadExt::take(read, LINE_BYTES_MAX)).read_line(&mut line).await?;
     let answer = match carry_out(&line, engine).await {
-        Ok(()) => Answer { error: None, code: None },
-        Err((error, code)) => Answer { error: Some(error), code: Some(code.to_owned()) },
+        Ok(()) => Reply { error: None, code: None },
+        Err((error, code)) => Reply { error: Some(error), code: Some(code.to_owned()) },
     };
     let mut text = serde_json::to_string(&answer)?;
     text.push('\n');
@@ -104,20 +104,22 @@ async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static 
     Ok(())
 }
 
-/// Has a running server cancel a task; `None` when no server is there.
-pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), Failed>> {
+/// Lets the running server cancel a task. `None` if no server runs.
+pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), CommandError>> {
     let stream = UnixStream::connect(socket(store)).await.ok()?;
     let order = Order::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
-    // One that was stopped takes connections and says nothing.
+    // A suspended server accepts connections and does not reply.
     let given = tokio::time::timeout(ANSWER_TIME_MAX, give(stream, &order)).await;
     Some(match given.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
-        Ok(Answer { error: None, .. }) => Ok(()),
-        Ok(Answer { error: Some(message), code }) => Err(Failed::Operator { message, code: code.unwrap_or_default() }),
-        Err(error) => Err(Failed::System("the server did not answer", error)),
+        Ok(Reply { error: None, .. }) => Ok(()),
+        Ok(Reply { error: Some(message), code }) => {
+            Err(CommandError::Operator { message, code: code.unwrap_or_default() })
+        }
+        Err(error) => Err(CommandError::System("the server did not answer", error)),
     })
 }
 
-async fn give(stream: UnixStream, order: &Order) -> std::io::Result<Answer> {
+async fn give(stream: UnixStream, order: &Order) -> std::io::Result<Reply> {
     let (read, mut write) = stream.into_split();
     let mut text = serde_json::to_string(order)?;
     text.push('\n');

@@ -1,9 +1,9 @@
-//! Words for people and programs. Whoever reads them may have gone away, which is no reason to stop.
+//! Output of the program. A reader that has closed the stream is no reason to stop.
 
 use std::borrow::Cow;
 
-/// Somebody else's words on one line: whatever would move a terminal's cursor, or worse, is written out.
-pub(crate) fn harmless(words: &str) -> Cow<'_, str> {
+/// Text of another origin on one line: control characters, which could steer the terminal, are escaped.
+pub(crate) fn escape_control(words: &str) -> Cow<'_, str> {
     if !words.contains(char::is_control) {
         return Cow::Borrowed(words);
     }
@@ -13,7 +13,7 @@ pub(crate) fn harmless(words: &str) -> Cow<'_, str> {
     words.chars().map(written).collect()
 }
 
-/// A line on standard output.
+/// Writes a line to standard output.
 macro_rules! say {
     ($($words:tt)*) => {{
         use std::io::Write as _;
@@ -21,7 +21,7 @@ macro_rules! say {
     }};
 }
 
-/// A line on standard error.
+/// Writes a line to standard error.
 macro_rules! tell {
     ($($words:tt)*) => {{
         use std::io::Write as _;
@@ -33,11 +33,11 @@ pub(crate) use {say, tell};
 
 #[cfg(test)]
 mod tests {
-    use super::harmless;
+    use super::escape_control;
 
     #[test]
-    fn words_that_steer_a_terminal_are_written_out() {
-        assert_eq!(harmless("Grüße, 世界"), "Grüße, 世界");
-        assert_eq!(harmless("\u{1b}[2J\u{9b}31m\r\n"), "\\u{1b}[2J\\u{9b}31m\\r\\n");
+    fn characters_that_steer_a_terminal_are_escaped() {
+        assert_eq!(escape_control("Grüße, 世界"), "Grüße, 世界");
+        assert_eq!(escape_control("\u{1b}[2J\u{9b}31m\r\n"), "\\u{1b}[2J\\u{9b}31m\\r\\n");
     }
 }

@@ -2,7 +2,7 @@
 
 use longhaul::StoreUrl;
 
-use crate::exit::Failed;
+use crate::exit::CommandError;
 
 /// `--store` of a server.
 #[derive(Debug, Clone, clap::Args)]
@@ -14,7 +14,7 @@ pub(crate) struct StoreArgument {
 
 impl StoreArgument {
     /// The store's URL. Only the default directory is created if it does not exist: another may be a typing error.
-    pub(crate) async fn url(&self) -> Result<StoreUrl, Failed> {
+    pub(crate) async fn url(&self) -> Result<StoreUrl, CommandError> {
         if let Some(url) = &self.store {
             return Ok(url.clone());
         }
@@ -33,14 +33,14 @@ pub(crate) struct OperatorStoreArgument {
 }
 
 impl OperatorStoreArgument {
-    pub(crate) fn url(&self) -> Result<StoreUrl, Failed> {
+    pub(crate) fn url(&self) -> Result<StoreUrl, CommandError> {
         self.store.clone().map_or_else(default_url, Ok)
     }
 }
 
-fn default_url() -> Result<StoreUrl, Failed> {
+fn default_url() -> Result<StoreUrl, CommandError> {
     let directories = directories::ProjectDirs::from("", "", "longhaul");
-    let nowhere = "there is no data directory for this user; say where tasks are kept with --store";
-    let directories = directories.ok_or_else(|| Failed::Usage(nowhere.into()))?;
+    let nowhere = "this user has no data directory; choose a place for the store with --store";
+    let directories = directories.ok_or_else(|| CommandError::Usage(nowhere.into()))?;
     Ok(StoreUrl::Sqlite(directories.data_dir().join("tasks.db")))
 }

@@ -8,14 +8,14 @@ use std::path::Path;
 use longhaul::{Owner, TokenFile, Tokens};
 use rand::RngExt;
 
-use crate::exit::Failed;
+use crate::exit::CommandError;
 use crate::say::tell;
 
 /// The owner of the token that a new file begins with.
 const FIRST_OWNER: &str = "owner";
 
-/// The tokens of a file. A file that is not there yet is made, with one token that is shown once.
-pub(crate) fn open(path: &Path) -> Result<TokenFile, Failed> {
+/// Opens a token file. If there is none, it is created with one token, which is shown once.
+pub(crate) fn open(path: &Path) -> Result<TokenFile, CommandError> {
     if std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         let owner = Owner::parse(FIRST_OWNER).map_err(|error| failed(path, &error))?;
         let token = add(path, &owner)?;
@@ -23,24 +23,27 @@ pub(crate) fn open(path: &Path) -> Result<TokenFile, Failed> {
     }
     let tokens = TokenFile::open(path).map_err(|error| failed(path, &error))?;
     if tokens.is_empty() {
-        return Err(failed(path, &"it has no tokens; remove it to have one made"));
+        return Err(failed(
+            path,
+            &"it has no tokens; add one with `longhaul token new`, or remove the file to get a new one",
+        ));
     }
     if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
-        tracing::warn!(file = %path.display(), "others on this machine can read or change the token file; `chmod 600` it");
+        tracing::warn!(file = %path.display(), "other users can read or change the token file; run `chmod 600` on it");
     }
     Ok(tokens)
 }
 
-/// Adds a new token for an owner, in a new file if there is none, and says which. Only its hash is kept.
-pub(crate) fn add(path: &Path, owner: &Owner) -> Result<String, Failed> {
+/// Adds a new token for an owner and returns it. The file, which is created if there is none, contains only its hash.
+pub(crate) fn add(path: &Path, owner: &Owner) -> Result<String, CommandError> {
     let name = owner.as_str();
-    // Its line would be a comment, or another owner's.
+    // The line would be read as a comment or as another owner's.
     if name.starts_with('#') || name.trim() != name {
-        return Err(Failed::Usage(format!("{name:?} cannot be the name of an owner in a token file")));
+        return Err(CommandError::Usage(format!("{name:?} cannot be the name of an owner in a token file")));
     }
     if Tokens::is_reserved(owner) {
         let why = "the server's own name for callers without a token; choose another for this owner";
-        return Err(Failed::Usage(format!("{name:?} is {why}")));
+        return Err(CommandError::Usage(format!("{name:?} is {why}")));
     }
     let token = format!("{:032x}{:032x}", rand::rng().random::<u128>(), rand::rng().random::<u128>());
     let before = match std::fs::read_to_string(path) {
@@ -48,7 +51,7 @@ pub(crate) fn add(path: &Path, owner: &Owner) -> Result<String, Failed> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed(path, &error)),
     };
-    // Not the end of whatever this may be, if it is no token file.
+    // Nothing is appended to a file that is not a token file.
     Tokens::parse(&before).map_err(|error| failed(path, &error))?;
     let start = match before.as_str() {
         "" => "# OWNER SHA256-OF-TOKEN, one a line\n",
@@ -66,6 +69,6 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-fn failed(path: &Path, cause: &impl ToString) -> Failed {
-    Failed::Tokens { path: path.display().to_string(), cause: cause.to_string() }
+fn failed(path: &Path, cause: &impl ToString) -> CommandError {
+    CommandError::Tokens { path: path.display().to_string(), cause: cause.to_string() }
 }

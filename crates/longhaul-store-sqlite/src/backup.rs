@@ -1,4 +1,4 @@
-//! A copy of a store, also while a server writes to it.
+//! Copying a store, also while a server writes to it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,10 @@ use crate::migration::{self, MIGRATIONS};
 use crate::open::connect_read_only;
 use crate::{check, file};
 
-/// Copies a store to a new file: all that is committed when it begins, and nothing of what comes later. A server may
-/// go on writing meanwhile. The copy gets its name when it is complete, on the disk and read through.
+/// Copies a store to a new file: all that is committed when it begins, and nothing that comes later. A server may write
+/// meanwhile. The copy gets its name when it is complete, synced and checked.
+///
+/// This blocks. [`ReadOnlyStore::backup`](longhaul_store::ReadOnlyStore::backup) does not.
 pub fn backup(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Backup, BackupError> {
     let (from, to) = (from.as_ref(), to.as_ref());
     if to.exists() {
@@ -21,19 +23,19 @@ pub fn backup(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Backup, Ba
     let partial = partial_path(to);
     let copied = copy(from, &partial).and_then(|tasks| finish(&partial, to, tasks).map_err(BackupError::To));
     if copied.is_err() {
-        // What is left of it helps nobody; that it cannot be removed is not what went wrong.
+        // The error that is reported is the one of the copy, not of this.
         let _ = std::fs::remove_file(&partial);
     }
     copied
 }
 
-/// Copies and reads the copy through; says how many tasks are in it.
+/// Copies and checks the copy. Returns the number of tasks in it.
 fn copy(from: &Path, partial: &Path) -> Result<u64, BackupError> {
     let (source, _) = connect_read_only(from).map_err(BackupError::From)?;
     let write_failed = |error: rusqlite::Error| BackupError::To(sqlite_error(partial, &error));
     file::create(partial).map_err(|error| BackupError::To(io_error(partial, &error)))?;
     let mut target = Connection::open_with_flags(partial, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(write_failed)?;
-    // One step is one read transaction, so the copy is of one moment. Its log is not for it to have: one file.
+    // One step is one read transaction, so the copy shows one moment. Without a log, the copy is one file.
     let all_at_once = -1;
     let step = backup::Backup::new(&source, &mut target).and_then(|backup| backup.step(all_at_once));
     if step.map_err(write_failed)? != StepResult::Done {
@@ -47,7 +49,7 @@ fn copy(from: &Path, partial: &Path) -> Result<u64, BackupError> {
     Ok(tasks.unsigned_abs())
 }
 
-/// Puts a complete copy in its place.
+/// Gives a complete copy its name.
 fn finish(partial: &Path, to: &Path, tasks: u64) -> Result<Backup, OpenError> {
     let io = |error: std::io::Error| io_error(to, &error);
     let file = std::fs::File::open(partial).map_err(io)?;

@@ -1,4 +1,4 @@
-//! Whether a file can be trusted, as far as can be told before it is used.
+//! Checks of a file before it is used.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,16 +10,16 @@ use rusqlite::Connection;
 use crate::error::{io_error, is_a_directory, place, sqlite_error};
 use crate::file;
 
-/// Files up to this size are read through when they are opened: that takes a fraction of a second.
+/// Files up to this size are read completely when they are opened, which takes a fraction of a second.
 ///
-/// In a larger one only the schema and the edges of each table are looked at. Damage further in is found when it is
-/// read, and stops the store then. Whoever wants to know sooner makes a backup, which is always read through.
+/// Of a larger file only the schema and the first and last rows of each table are read. Damage elsewhere is found when it
+/// is read, and stops the store then. A backup finds it sooner: it is always read completely.
 const READ_THROUGH_BYTES_MAX: i64 = 64 << 20;
 
-/// What every SQLite file begins with.
+/// The first bytes of every SQLite file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Refuses what is no SQLite file or not a whole one, before SQLite gets to touch it. An empty file may become one.
+/// Refuses a file that is not a complete SQLite file, before SQLite opens it. An empty file is accepted.
 pub(crate) fn header(path: &Path) -> Result<(), OpenError> {
     let mut head = Vec::with_capacity(18);
     if path.is_dir() {
@@ -38,7 +38,7 @@ pub(crate) fn header(path: &Path) -> Result<(), OpenError> {
     };
     match head.strip_prefix(MAGIC) {
         _ if head.is_empty() => Ok(()),
-        // A crash may leave a torn page at the end; then the log still has it.
+        // A crash may leave half a page at the end; then the page is still in the log.
         Some(&[high, low]) if bytes % page_bytes(high, low) != 0 && !file::has_log(path) => {
             let cause = format!("it was cut off after {bytes} bytes");
             Err(OpenError::Damaged { store: place(path), cause })
@@ -48,7 +48,7 @@ pub(crate) fn header(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The page size as it stands behind the magic bytes, where 1 means the one that does not fit.
+/// The page size from the header, where 1 means 65,536, which does not fit.
 fn page_bytes(high: u8, low: u8) -> u64 {
     match u16::from_be_bytes([high, low]) {
         0 | 1 => 65_536,
@@ -56,7 +56,7 @@ fn page_bytes(high: u8, low: u8) -> u64 {
     }
 }
 
-/// Refuses what is damaged.
+/// Refuses a damaged file.
 pub(crate) fn body(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let sqlite = |error: rusqlite::Error| sqlite_error(path, &error);
     let bytes: i64 = connection
@@ -65,7 +65,7 @@ pub(crate) fn body(connection: &Connection, path: &Path) -> Result<(), OpenError
     if bytes <= READ_THROUGH_BYTES_MAX { read_through(connection, path) } else { edges(connection).map_err(sqlite) }
 }
 
-/// Reads every page and says what is wrong with the first that is.
+/// Reads every page. The error names the first problem.
 pub(crate) fn read_through(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let found: String = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -73,7 +73,7 @@ pub(crate) fn read_through(connection: &Connection, path: &Path) -> Result<(), O
     if found == "ok" {
         return Ok(());
     }
-    // SQLite says it in several lines; an error of ours is one.
+    // SQLite's description may have several lines; an error message has one.
     Err(OpenError::Damaged { store: place(path), cause: found.lines().collect::<Vec<_>>().join(" ") })
 }
 

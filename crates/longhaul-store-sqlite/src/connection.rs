@@ -9,17 +9,17 @@ use rusqlite::{Connection, OpenFlags, ffi};
 use crate::row::to_sql;
 use crate::{Synchronous, file};
 
-/// How long to wait for another program that has the file: a person with a shell, a backup tool.
+/// How long to wait for another program that has locked the file, such as a shell or a backup tool.
 const BUSY_MS_MAX: u64 = 5_000;
 
-/// How long a store that is closed waits for others who read it.
+/// How long closing waits for other readers.
 const FOLD_MS_MAX: u64 = 1_000;
 
 /// Pages in the log before they are moved into the database (16 MiB). Larger moves pages that change often less often;
 /// smaller keeps the log short and the pause at the end of a commit with it.
 const CHECKPOINT_PAGES: u32 = 4_000;
 
-/// A log that a burst made longer is cut back to this.
+/// A log that has grown longer is truncated to this size.
 const LOG_BYTES_MAX: u32 = 64 << 20;
 
 /// The writer's page cache. It writes mostly at the end of each tree, so it needs few pages.
@@ -31,14 +31,14 @@ const READER_CACHE_KIB: i64 = 1 << 10;
 /// How much of the database is read through the system's page cache without a copy.
 const MAPPED_BYTES_MAX: i64 = 1 << 30;
 
-/// More than there are statements, so that none is compiled twice.
+/// More than the number of statements, so that none is compiled twice.
 const STATEMENTS_MAX: usize = 64;
 
-/// The writer's connection, which has written nothing yet.
+/// The connection of the writer, before it may write.
 pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | shared_flags())?;
     set_up(&connection, WRITER_CACHE_KIB)?;
-    // A store that is refused keeps its log as it is.
+    // Opening may still fail, and then the log must stay as it is.
     keep_log(&connection, file::has_log(path))?;
     Ok(connection)
 }
@@ -53,18 +53,18 @@ pub(crate) fn prepare_to_write(connection: &Connection, synchronous: Synchronous
     connection.pragma_update(None, "synchronous", synchronous.as_str())?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
-    // From here on only [`fold`] does, and not a connection that is dropped because nothing can be trusted any more.
+    // From here on only [`fold`] removes the log; a connection that is dropped after an error does not.
     keep_log(connection, true)
 }
 
-/// Moves the log into the file, so that the file alone is the store. Without a log it can also be read where nothing can
-/// be written.
+/// Moves the log into the file, so that the file alone is the store. Without a log the store can also be read from a
+/// read-only file system.
 pub(crate) fn fold(connection: &Connection) -> rusqlite::Result<()> {
     let mode = connection.pragma_update_and_check(None, "journal_mode", "delete", |row| row.get::<_, String>(0));
     if mode.is_ok_and(|mode| mode == "delete") {
         return Ok(());
     }
-    // Somebody else looks at it: a person with a shell, a backup. Then the log stays, but empty.
+    // Another program has the file open. Then the log stays, but empty.
     connection.busy_timeout(Duration::from_millis(FOLD_MS_MAX))?;
     let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if is_busy {
@@ -74,12 +74,12 @@ pub(crate) fn fold(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Whether the log outlives the last connection.
+/// Sets whether the log stays after the last connection is closed.
 fn keep_log(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep).map(|_| ())
 }
 
-/// Lets the file grow up to that size.
+/// Limits the size of the file.
 pub(crate) fn limit_size(connection: &Connection, bytes_max: u64) -> rusqlite::Result<()> {
     let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let pages_max = (bytes_max / u64::from(page_bytes.max(1))).clamp(1, u64::from(u32::MAX) - 1);
@@ -93,7 +93,7 @@ pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// No mutex: a connection is only ever used by the thread that holds it.
+/// No mutex: each connection is used by one thread at a time.
 fn shared_flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
@@ -103,7 +103,7 @@ fn set_up(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -cache_kib)?;
     connection.pragma_update(None, "mmap_size", MAPPED_BYTES_MAX)?;
     connection.pragma_update(None, "temp_store", "memory")?;
-    // Or every statement that could meet a partial index is compiled again whenever it gets other parameters.
+    // Without this, every statement that could use a partial index is compiled again when its parameters change.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(())

@@ -1,4 +1,4 @@
-//! The writer's side: one connection, one transaction at a time.
+//! The disk of the writer: one connection, one transaction at a time.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::session::Session;
 pub(crate) const SELECT: &str = select_task!("WHERE task.owner = ?1 AND task.id = ?2");
 const INPUT: &str = "SELECT body FROM input WHERE owner = ?1 AND id = ?2";
 const OPEN_CHILDREN: &str = "SELECT count(*) FROM task WHERE owner = ?1 AND parent = ?2 AND settled_at IS NULL";
-// A settled task has only settled ones below it, so the way down leads through open ones.
+// All descendants of a settled task are settled, so the search follows open tasks only.
 const OPEN_DESCENDANTS: &str = select_task!(
     "WHERE task.owner = ?1 AND task.id IN (WITH RECURSIVE below (id) AS (
        SELECT id FROM task WHERE owner = ?1 AND parent = ?2 AND settled_at IS NULL
@@ -44,8 +44,8 @@ const INSERT: &str = "INSERT INTO task (owner, id, root, parent, family_since, d
   ON CONFLICT DO NOTHING";
 const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
 
-/// An index is written anew whenever one of its columns is named in an update, changed or not; so there is one update
-/// for each set of indexes that a change can touch, and each names the columns of those alone.
+/// SQLite writes an index again whenever an update names one of its columns, changed or not. So there is one statement
+/// for each set of indexes that a change can affect, which names only their columns.
 macro_rules! update_task {
     ($more:literal) => {
         concat!(
@@ -72,7 +72,7 @@ const WRITE_PROGRESS: &str = "INSERT INTO progress (owner, id, done, total, mess
   VALUES (?1, ?2, ?3, ?4, ?5, ?6)
   ON CONFLICT DO UPDATE SET done = excluded.done, total = excluded.total, message = excluded.message, at = excluded.at";
 const DELETE_PROGRESS: &str = "DELETE FROM progress WHERE owner = ?1 AND id = ?2";
-/// Everything that stands under a task's key.
+/// Deletes everything that is stored for a task.
 const DELETE: [&str; 5] = [
     "DELETE FROM task WHERE owner = ?1 AND id = ?2",
     "DELETE FROM input WHERE owner = ?1 AND id = ?2",
@@ -83,14 +83,14 @@ const DELETE: [&str; 5] = [
 const INSERT_SECRET: &str = "INSERT INTO secret (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
 const INSERT_CHECK: &str = "INSERT OR REPLACE INTO secret (name, value) VALUES ('check', zeroblob(?1))";
 const DELETE_CHECK: &str = "DELETE FROM secret WHERE name = 'check'";
-/// More than fits into what is left at the end of a page.
+/// More than can be left free at the end of a page, so that the check needs a new one.
 const CHECK_BYTES: i64 = 64 << 10;
 const SECRET: &str = "SELECT value FROM secret WHERE name = ?1";
 
-/// The writer's connection, and the lock that makes it the only one.
+/// The connection of the writer, with the lock that keeps other processes out.
 #[derive(Debug)]
 pub(crate) struct SqliteDisk {
-    // Before the lock: the file is closed when the next process gets in.
+    // Declared before the lock, and so dropped before it: the file is closed when the next process opens it.
     session: Session,
     path: PathBuf,
     _lock: Lock,
@@ -294,7 +294,7 @@ impl Disk for SqliteDisk {
         if rows != 1 {
             return Err(DiskError::Untrusted(format!("revision {was} of task {id} is not what the file has")));
         }
-        // A new attempt starts from nothing, and so does its progress.
+        // The progress of an earlier attempt does not count for a new one.
         if before.attempt != after.attempt && before.attempt > 0 {
             self.session.execute(DELETE_PROGRESS, [owner, id])?;
         }
@@ -368,7 +368,7 @@ impl Disk for SqliteDisk {
     fn close(&mut self) {
         if let Err(error) = connection::fold(&self.session.connection) {
             let store = self.path.display();
-            tracing::warn!(%store, %error, "the store has more than one file: a copy needs the -wal file beside it too");
+            tracing::warn!(%store, %error, "the store is not in one file: a copy needs the -wal file beside it, too");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What SQLite says, in our words.
+//! Errors of SQLite and of the file system as errors of the store.
 
 use std::io;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(crate) fn is_a_directory(path: &Path) -> OpenError {
 }
 
 /// What SQLite said during a read or a write, by what it means for the store.
-// By value: that is how `map_err` hands it over.
+// By value, because `map_err` passes it so.
 #[allow(clippy::needless_pass_by_value)]
 pub(crate) fn disk_error(error: rusqlite::Error) -> DiskError {
     let cause = error.to_string();
@@ -51,11 +51,11 @@ pub(crate) fn disk_error(error: rusqlite::Error) -> DiskError {
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
     ) {
-        // A row that this program did not write, or not so.
+        // A row that this program did not write.
         return DiskError::Untrusted(cause);
     }
     match (primary_code(&error), error.sqlite_extended_error_code()) {
-        // The memory that readers and the writer share is a file on the same disk; it fails to grow for want of room.
+        // The shared memory of readers and writer is a file on the same disk, which cannot grow when the disk is full.
         (Some(ffi::SQLITE_FULL), _) | (_, Some(ffi::SQLITE_IOERR_SHMSIZE)) => DiskError::Full(cause),
         (Some(ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB), _)
         | (_, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)) => DiskError::Untrusted(cause),

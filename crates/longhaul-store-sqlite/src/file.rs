@@ -4,14 +4,14 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Makes what is created with these options readable by its owner alone.
+/// Files created with these options can be read by their owner only.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Creates an empty private file, unless there is one; says whether there was none.
+/// Creates an empty private file if there is none. Returns whether it did.
 ///
 /// SQLite gives its log and its shared memory the mode of the database, so they become private with it.
 pub(crate) fn create(path: &Path) -> io::Result<bool> {
@@ -22,7 +22,7 @@ pub(crate) fn create(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes the directory that will hold `path`, private, with everything above it.
+/// Creates the directory of `path`, private, with everything above it.
 pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
     let directory = directory(path);
     if directory.is_dir() {
@@ -33,12 +33,12 @@ pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)?;
-    // New directories are entries of older ones; up to the root, because nobody knows where the new ones began.
+    // A new directory is an entry of the one above. Which of them are new is not known, so all are synced.
     directory.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).try_for_each(sync_directory)
 }
 
-/// The file's own name: links to it are followed, so that the lock stands beside the file itself whatever it was called
-/// by. The directory of a new one must be there.
+/// The path of the file itself, with symbolic links resolved, so that the lock is always beside the file. The directory of
+/// a new file must exist.
 pub(crate) fn own_name(path: &Path) -> io::Result<PathBuf> {
     match (path.canonicalize(), path.file_name()) {
         (Err(error), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
@@ -48,25 +48,25 @@ pub(crate) fn own_name(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether the file has names that nobody can find by looking at this one. A lock beside it would not be seen by
-/// whoever uses another, and two logs on one file destroy it.
+/// Whether the file has hard links under other names. A process that opens it by another name would not see the lock
+/// beside this one, and two logs for one file destroy it.
 pub(crate) fn has_other_names(path: &Path) -> io::Result<bool> {
     let metadata = std::fs::metadata(path)?;
     #[cfg(unix)]
     let names = std::os::unix::fs::MetadataExt::nlink(&metadata);
     #[cfg(not(unix))]
     let names = 1;
-    // Every directory has several, and is refused for what it is.
+    // A directory always has several; it is refused elsewhere.
     Ok(metadata.is_file() && names > 1)
 }
 
-/// Makes the name of a new file as durable as what is in it.
+/// Makes the name of a new file durable.
 pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
     sync_directory(directory(path))
 }
 
-/// Brings the log that a dead process left to the disk. What it wrote last may only be in the system's memory yet, and
-/// whoever reads it from here on must be able to rely on it.
+/// Syncs the log of a dead process. Its last writes may still be only in the system's memory, and what is read from it
+/// from here on must be durable.
 pub(crate) fn sync_log(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).open(beside(path, "-wal")) {
         Ok(log) => log.sync_all(),
@@ -79,7 +79,7 @@ pub(crate) fn sync_log(path: &Path) -> io::Result<()> {
 fn sync_directory(path: &Path) -> io::Result<()> {
     match File::open(path) {
         Ok(directory) => directory.sync_all(),
-        // A directory that we may pass through but not read is none that we made.
+        // A directory that may be passed through but not read was not created here.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(error) => Err(error),
     }
@@ -90,20 +90,20 @@ fn sync_directory(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a file that was made here and did not become a store, with what SQLite has put beside it.
+/// Removes a new file that did not become a store, with the files that SQLite has put beside it.
 pub(crate) fn remove(path: &Path) {
     for file in [beside(path, "-wal"), beside(path, "-shm"), beside(path, "-journal"), path.to_owned()] {
-        // That it cannot be removed, or was never there, is not what went wrong.
+        // The error that is reported is the one of opening, not of this.
         let _ = std::fs::remove_file(file);
     }
 }
 
-/// Whether there is a log with something in it.
+/// Whether there is a log that is not empty.
 pub(crate) fn has_log(path: &Path) -> bool {
     std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// The file beside `path` whose name ends so.
+/// `path` with an ending appended to its name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);

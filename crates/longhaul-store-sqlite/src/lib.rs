@@ -1,4 +1,4 @@
-//! The SQLite backend: one file, one process, durable before it is acknowledged.
+//! The SQLite backend: one file, used by one process, durable before a change is acknowledged.
 //!
 //! [`open`] gives the same [`Embedded`](longhaul_store::Embedded) store as the memory backend, on a file:
 //!
@@ -23,9 +23,9 @@
 //! # Layout
 //!
 //! - `open`: [`open`], [`open_read_only`] and their [`Options`].
-//! - `lock`, `check`, `migration`: what a file goes through before it is used.
-//! - `disk`: the writer's connection. `reader`, `pool`: everybody's. `session`: what both do with a
-//!   connection. `row`: a task as a row, and back.
+//! - `lock`, `check`, `migration`: what happens to a file before it is used.
+//! - `disk`: the connection of the writer. `reader`, `pool`: the connections of readers. `session`: what both do with
+//!   a connection. `row`: converting tasks to rows and back.
 //! - `backup`: [`backup`], also while a server runs.
 //!
 //! # Limits
@@ -33,11 +33,11 @@
 //! | what | limit |
 //! | --- | --- |
 //! | size of the file | [`Options::file_bytes_max`], else the disk |
-//! | size of the log before it is moved into the file | 16 MiB, longer while somebody reads |
-//! | wait for another program's lock on the file | 5 s |
-//! | wait for others who read, when it is closed | 1 s |
-//! | connections that read | 16 |
-//! | size up to which a file is read through when it is opened | 64 MiB |
+//! | size of the log before it is moved into the file | 16 MiB, more while a connection reads |
+//! | wait for another program that has locked the file | 5 s |
+//! | wait for other readers when the store is closed | 1 s |
+//! | reading connections | 16 |
+//! | size up to which a file is read completely when it is opened | 64 MiB |
 
 mod backup;
 mod check;

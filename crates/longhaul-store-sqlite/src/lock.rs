@@ -1,11 +1,11 @@
 //! One process at a time: a lock file beside the database.
 //!
-//! SQLite itself would let two processes in, and each would believe its cache. The lock also proves that every attempt
-//! of an older process is dead, which is what recovery stands on.
+//! SQLite would allow two processes, and each would trust its own cache. The lock also proves that every attempt of an
+//! earlier process is dead, which recovery depends on.
 //!
-//! The file goes when the lock is let go. That is safe, because only whoever holds the lock removes the file, and a lock
-//! counts only if the file is still there under its name: a process that got hold of one that was removed meanwhile
-//! tries again with the next.
+//! The lock file is removed when the lock is released. This is safe: only the holder of the lock removes the file, and a
+//! lock counts only if its file still has its name. A process that has locked a removed file tries again with the
+//! new one.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -15,11 +15,11 @@ use longhaul_store::OpenError;
 
 use crate::error::{io_error, place};
 
-/// How often a lock may turn out to be one of a file that was just removed. Each time, another process has opened and
-/// closed the store in between.
+/// How often locking may be tried again because the file was removed meanwhile. Each time, another process has opened
+/// and closed the store.
 const TRIES_MAX: usize = 1_000;
 
-/// Holds the lock.
+/// The lock of a store, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of that store, or says who has it.
+    /// Takes the lock of that store. The error names the process that holds it.
     pub(crate) fn take(store: &Path) -> Result<Self, OpenError> {
         let path = lock_path(store);
         let io = |error: io::Error| io_error(store, &error);
@@ -44,7 +44,7 @@ impl Lock {
                 }
                 Err(TryLockError::Error(error)) => return Err(io(error)),
             }
-            // Only for people to read; the lock itself is the system's.
+            // For people to read; the lock itself is the system's.
             file.set_len(0).map_err(io)?;
             writeln!(file, "{}", std::process::id()).map_err(io)?;
             return Ok(Self { path, _held: file });
@@ -55,13 +55,13 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is still held. One that cannot be removed does no harm: it is a lock only while somebody holds it.
+        // It is still locked here. A file that cannot be removed does no harm: it is not locked.
         #[cfg(unix)]
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Whether the file is the one that has this name now.
+/// Whether the open file still has this name.
 #[cfg(unix)]
 fn has_its_name(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -74,7 +74,7 @@ fn has_its_name(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Nobody removes it here.
+/// On this system the file is not removed.
 #[cfg(not(unix))]
 fn has_its_name(_file: &File, _path: &Path) -> io::Result<bool> {
     Ok(true)
@@ -92,7 +92,7 @@ fn lock_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// The process that has the lock, if it has written down who it is.
+/// The process that holds the lock, if it has written its number into the file yet.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;

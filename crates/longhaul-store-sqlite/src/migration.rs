@@ -1,7 +1,7 @@
-//! Numbered steps from any older file to the newest schema.
+//! Numbered steps from any older schema to the newest.
 //!
-//! A step, once released, never changes; a new one is a new file and a line in [`MIGRATIONS`]. The file's
-//! `user_version` says how many it has seen.
+//! A released step never changes; a new one is a new file and a line in [`MIGRATIONS`]. `user_version` in the file is the
+//! number of steps that it has.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::error::{place, sqlite_error};
 /// The steps in order: the first makes version 1.
 pub(crate) const MIGRATIONS: &[&str] = &[include_str!("schema/0001_tasks.sql")];
 
-/// Stands in the header of our files, so that nobody's other database is taken for a store (`LHst`).
+/// `LHst` in the header of the file, so that the database of another program is not taken for a store.
 const APPLICATION_ID: i32 = 0x4c48_7374;
 
 /// Brings a file to the newest version, in one transaction.
@@ -36,7 +36,7 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) 
     Ok(())
 }
 
-/// The file's version, if this program may touch it; zero for an empty file.
+/// The version of the file, or why this program must not use it. Zero for an empty file.
 pub(crate) fn version(connection: &Connection, path: &Path, known: usize) -> Result<usize, OpenError> {
     let sqlite = |error: rusqlite::Error| sqlite_error(path, &error);
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(sqlite);
@@ -51,7 +51,7 @@ pub(crate) fn version(connection: &Connection, path: &Path, known: usize) -> Res
     match usize::try_from(found) {
         Ok(found) if found <= known => Ok(found),
         _ => {
-            // A version below zero is none of ours, so it is from later.
+            // No version so far is below zero, so a later program wrote it.
             let found = u32::try_from(found).unwrap_or(u32::MAX);
             Err(OpenError::Newer { store: place(path), found, known: number(known) })
         }

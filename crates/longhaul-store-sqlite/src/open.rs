@@ -1,4 +1,4 @@
-//! Opening a store: the lock, the file, its schema, its health; in this order.
+//! Opening a store: the lock, the file, its schema and its integrity, in this order.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use crate::{SqliteReader, check, connection, file};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// The limits of the store in this process: its cache, its queue, its batches.
+    /// The limits of the store in this process: cache, queue, batches.
     pub limits: Limits,
-    /// How large the file may become; past that, creations are refused with `STORE_FULL`. As large as its disk, if
-    /// nothing is said.
+    /// The largest size of the file in bytes. A creation beyond it is refused with `STORE_FULL`. `None`: as large as the
+    /// disk allows.
     pub file_bytes_max: Option<u64>,
-    /// Only so that a test can show that it notices a missing fsync.
+    /// Lets a test show that it notices a missing fsync.
     #[doc(hidden)]
     pub synchronous: Synchronous,
 }
@@ -32,10 +32,9 @@ longhaul_store::setters!(Options { limits: Limits, file_bytes_max: Option<u64> }
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Synchronous {
-    /// It does.
     #[default]
     Full,
-    /// It does not, and promises nothing.
+    /// A commit may be lost in a crash of the machine.
     Off,
 }
 
@@ -90,8 +89,8 @@ pub(crate) fn connect_read_only(path: &Path) -> Result<(Connection, usize), Open
     }
 }
 
-/// Makes the directory that a store at this path is kept in, private, with everything above it. [`open`] makes none: a
-/// path with a typing error would become a new, empty store.
+/// Creates the directory of the file at this path, private to its user, with everything above it. [`open`] does not:
+/// after a typing error in a path there would be a new, empty store.
 pub fn create_directory(path: impl AsRef<Path>) -> Result<(), OpenError> {
     let path = path.as_ref();
     file::create_directory(path).map_err(|error| io_error(path, &error))
@@ -128,7 +127,7 @@ fn open_file(path: &Path, is_new: bool, options: &Options) -> Result<Connection,
     }
     let connection = open_writer(path, options)?;
     if is_new {
-        // The rows of a file whose name is lost are lost.
+        // If the name of a new file is lost in a crash, so are its rows.
         file::sync_name(path).map_err(io)?;
     }
     Ok(connection)
@@ -137,7 +136,7 @@ fn open_file(path: &Path, is_new: bool, options: &Options) -> Result<Connection,
 fn open_writer(path: &Path, options: &Options) -> Result<Connection, OpenError> {
     let sqlite = |error: rusqlite::Error| sqlite_error(path, &error);
     let mut connection = connection::open(path).map_err(sqlite)?;
-    // Whose file it is comes before any write to it.
+    // Before the first write: the file may belong to another program.
     migration::version(&connection, path, MIGRATIONS.len())?;
     check::body(&connection, path)?;
     connection::prepare_to_write(&connection, options.synchronous).map_err(sqlite)?;

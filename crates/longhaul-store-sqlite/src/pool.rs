@@ -10,10 +10,11 @@ use crate::connection;
 use crate::error::disk_error;
 use crate::session::Session;
 
-/// Connections at most. Reads are short, so it takes many threads at once to make one wait.
+/// The most connections. Reads are short, so a thread rarely waits for one.
 const CONNECTIONS_MAX: usize = 16;
 
-/// Opened when first needed; a thread comes back to the connection that it used before, whose pages are warm.
+/// Connections are opened when they are first needed. A thread prefers the connection that it used before, because its pages
+/// are cached.
 #[derive(Debug)]
 pub(crate) struct Pool {
     path: PathBuf,
@@ -30,7 +31,7 @@ impl Pool {
         &self.path
     }
 
-    /// A connection that nobody else has.
+    /// A connection for the caller alone.
     pub(crate) fn take(&self) -> Result<MappedMutexGuard<'_, Box<Session>>, DiskError> {
         let home = home();
         let mut around = (0..CONNECTIONS_MAX).map(|step| &self.places[(home + step) % CONNECTIONS_MAX]);
@@ -45,7 +46,7 @@ impl Pool {
         Ok(MutexGuard::map(place, |place| place.insert(session)))
     }
 
-    /// Closes every connection, and opens none any more. Reads that have begun are waited for.
+    /// Closes every connection, after the reads under way, and opens no more.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         for place in &self.places {
@@ -54,7 +55,7 @@ impl Pool {
     }
 }
 
-/// Where this thread looks first.
+/// The connection that this thread tries first.
 fn home() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -1,7 +1,7 @@
-//! Everybody's side: reads of what is committed.
+//! Reads of what is committed.
 //!
-//! A read of one row takes microseconds, less than handing it to another thread, so it runs where it is asked for, on
-//! one of a few connections.
+//! A read of one row takes microseconds, less than handing it to another thread, so it runs on the thread of its
+//! caller, on one of a few connections.
 
 use std::path::{Path, PathBuf};
 
@@ -26,13 +26,13 @@ const LIST_ALL_PAST: &str =
 const CHILDREN: &str = "SELECT id FROM task WHERE owner = ?1 AND parent = ?2 ORDER BY ordinal";
 const RECORDS: &str = "SELECT fork, seq, key, digest, output FROM record
   WHERE owner = ?1 AND id = ?2 AND epoch = ?3 ORDER BY fork, seq";
-// What is due, one more of it, and the first that is not: whatever comes after the limit is the next. One statement,
-// because nobody may commit between the two halves.
+// The due tasks, one more than the limit, and the first that is not due yet: the first after the limit is the next. One
+// statement, so that no commit falls between the two halves.
 const DUE: &str = "SELECT * FROM (SELECT due_at, owner, id FROM task WHERE due_at <= ?1
     ORDER BY due_at, owner, id LIMIT ?2)
   UNION ALL
   SELECT * FROM (SELECT due_at, owner, id FROM task WHERE due_at > ?1 ORDER BY due_at, owner, id LIMIT 1)";
-// From tool to tool: the first in line of each, however long the line.
+// The first queued task of the next tool, however many tasks of each tool are queued.
 const FIRST_QUEUED: &str = "SELECT tool, version, not_before FROM task
   WHERE not_before IS NOT NULL AND (tool, version) > (?1, ?2) ORDER BY tool, version, not_before LIMIT 1";
 const HELD: &str = "SELECT owner, id, node, fence FROM task INDEXED BY task_open
@@ -40,7 +40,7 @@ const HELD: &str = "SELECT owner, id, node, fence FROM task INDEXED BY task_open
 const CENSUS: &str = "SELECT owner, tool, version, phase, count(*), count(not_before) FROM task INDEXED BY task_open
   WHERE settled_at IS NULL GROUP BY owner, tool, version, phase";
 
-/// Reads a store, also while a server has it.
+/// Reads a store, also while a server uses it.
 #[derive(Debug)]
 pub struct SqliteReader {
     pool: Pool,
@@ -110,7 +110,7 @@ impl Reader for SqliteReader {
     }
 
     fn list(&self, of: &Listing) -> Result<TaskPage, DiskError> {
-        // One more than asked for tells whether there are more.
+        // One task more than the limit shows whether there are more.
         let limit = to_sql(of.limit as u64).saturating_add(1);
         let snapshot = |columns: Columns<'_, '_>| columns.snapshot(None);
         let mut tasks = match (&of.owner, &of.after) {
@@ -121,7 +121,7 @@ impl Reader for SqliteReader {
             (Some(owner), Some(after)) if after.owner == *owner => {
                 self.rows(LIST_PAST, params![owner.as_str(), after.id.as_str(), limit], snapshot)?
             }
-            // Past somebody else's task is past all of this owner's, or before them.
+            // After a task of another owner: after all tasks of this owner, or before them.
             (Some(owner), Some(after)) if after.owner < *owner => Vec::new(),
             (Some(owner), _) => self.rows(LIST, params![owner.as_str(), limit], snapshot)?,
         };
@@ -159,7 +159,7 @@ impl Reader for SqliteReader {
     }
 
     fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError> {
-        // Names are never empty, so the empty one is before them all.
+        // Names are not empty, so the empty one comes before all.
         let (owner, id) = after.map_or(("", ""), |after| (after.owner.as_str(), after.id.as_str()));
         let params = params![owner, id, to_sql(limit as u64)];
         self.rows(HELD, params, |mut columns| {
@@ -188,8 +188,8 @@ mod tests {
     use crate::disk;
     use crate::migration::{MIGRATIONS, migrate};
 
-    /// A scan of a million rows is a second in which nobody else writes, so every lookup goes by an index that also
-    /// has its order. Only the operator's list walks the table, and stops at its limit.
+    /// A scan of a million rows blocks the writer for a second, so every lookup uses an index that also has its order.
+    /// Only the operator's list reads the table in order, and stops at its limit.
     #[test]
     fn no_statement_scans_or_sorts_a_table() {
         let mut connection = rusqlite::Connection::open_in_memory().unwrap();

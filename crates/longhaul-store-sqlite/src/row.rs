@@ -1,4 +1,4 @@
-//! A task as a row, and back.
+//! Converting tasks to rows and back.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rusqlite::types::{FromSql, Type};
 
 use crate::texts::Texts;
 
-/// The columns that [`Columns::snapshot`] reads, in its order, and where they come from.
+/// Selects the columns that [`Columns::snapshot`] reads, in its order.
 macro_rules! select_task {
     ($rest:literal) => {
         concat!(
@@ -33,8 +33,8 @@ macro_rules! select_task {
 }
 pub(crate) use select_task;
 
-/// A number for a column. SQLite's integers have a sign, so the end of time, and every limit that means "none", is the
-/// largest it has.
+/// A number as a column stores it. SQLite's integers are signed, so larger numbers (a limit that means "none") become the
+/// largest.
 pub(crate) fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -60,7 +60,7 @@ pub(crate) fn outcome_word(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The columns of one row, from left to right.
+/// Reads the columns of one row from left to right.
 pub(crate) struct Columns<'r, 't> {
     row: &'r Row<'r>,
     next: usize,
@@ -84,10 +84,10 @@ impl<'r, 't> Columns<'r, 't> {
         self.row.get_ref(index)?.as_str_or_null().map_err(|error| bad(index, error))
     }
 
-    /// A text that must be there.
+    /// A text that must not be NULL.
     fn some_text(&mut self) -> rusqlite::Result<&'r str> {
         let index = self.next;
-        self.text()?.ok_or_else(|| bad(index, "nothing where a text must be"))
+        self.text()?.ok_or_else(|| bad(index, "NULL where a text must be"))
     }
 
     fn common_text(&mut self) -> rusqlite::Result<Arc<str>> {
@@ -95,15 +95,15 @@ impl<'r, 't> Columns<'r, 't> {
         Ok(self.texts.text(text))
     }
 
-    /// What stands there, if this column's text can be that.
+    /// The value that the text of this column stands for.
     fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> rusqlite::Result<T> {
         let index = self.next;
         let text = self.some_text()?;
-        parse(text).ok_or_else(|| bad(index, format!("{text:?} means nothing here")))
+        parse(text).ok_or_else(|| bad(index, format!("{text:?} is not a value of this column")))
     }
 
     fn number(&mut self) -> rusqlite::Result<u64> {
-        self.maybe_number()?.ok_or_else(|| bad(self.next - 1, "nothing where a number must be"))
+        self.maybe_number()?.ok_or_else(|| bad(self.next - 1, "NULL where a number must be"))
     }
 
     fn maybe_number(&mut self) -> rusqlite::Result<Option<u64>> {
@@ -165,7 +165,7 @@ impl<'r, 't> Columns<'r, 't> {
         self.number()
     }
 
-    /// The task and its side slot. Whoever looked for one task knows its key already.
+    /// The task and its progress. `known` is the key that was searched for, which then need not be read.
     pub(crate) fn snapshot(mut self, known: Option<&TaskKey>) -> rusqlite::Result<Snapshot> {
         let task = self.task(known)?;
         let progress = self.progress()?.map(Arc::new);
@@ -256,7 +256,7 @@ impl<'r, 't> Columns<'r, 't> {
                 outcome(ending, body, code, message).zip(settled_at).map(|(outcome, at)| Phase::Settled { outcome, at })
             }
         };
-        phase.ok_or_else(|| bad(index, format!("a task that is {} lacks what it needs", name.as_str())))
+        phase.ok_or_else(|| bad(index, format!("a task that is {} lacks a column", name.as_str())))
     }
 
     fn progress(&mut self) -> rusqlite::Result<Option<Progress>> {
@@ -297,7 +297,7 @@ fn outcome(word: Option<&str>, body: Option<&str>, code: Option<i64>, message: O
     }
 }
 
-/// What this program would never have written.
+/// The error for a row that this program did not write.
 fn bad(column: usize, why: impl Into<Box<dyn Error + Send + Sync>>) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into())
 }

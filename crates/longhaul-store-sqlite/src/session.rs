@@ -1,4 +1,4 @@
-//! A connection in use: its statements, compiled once, and the texts that it has met.
+//! A connection with its compiled statements and its shared texts.
 
 use longhaul_store::embedded::DiskError;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params};
@@ -7,7 +7,7 @@ use crate::error::disk_error;
 use crate::row::Columns;
 use crate::texts::Texts;
 
-/// What the writer has one of and the readers have a few.
+/// The writer has one, the readers have a few.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) connection: Connection,
@@ -19,12 +19,12 @@ impl Session {
         Self { connection, texts: Texts::default() }
     }
 
-    /// Runs a statement that changes something; says how many rows it changed.
+    /// Runs a statement that changes rows. Returns how many it changed.
     pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, DiskError> {
         self.statement(sql)?.execute(params).map_err(disk_error)
     }
 
-    /// The one row that is looked for, if it is there.
+    /// At most one row.
     pub(crate) fn row<T>(
         &mut self,
         sql: &str,
@@ -36,7 +36,7 @@ impl Session {
         statement.query_row(params, |row| read(Columns::of(row, texts))).optional().map_err(disk_error)
     }
 
-    /// Every row.
+    /// All rows.
     pub(crate) fn rows<T>(
         &mut self,
         sql: &str,

@@ -1,14 +1,14 @@
-//! Texts that stand in many rows are one allocation in memory.
+//! Texts that occur in many rows share one allocation in memory.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longhaul_task::{NameError, Owner};
 
-/// Texts kept of each kind. There are few tools and few owners who are busy at once; past that, start over.
+/// The most texts of each kind. Tools and busy owners are few; when there are more, the table is emptied.
 const TEXTS_MAX: usize = 4_096;
 
-/// The owners, tools, versions and origins that one connection has met.
+/// The owners, tools, versions and origins that one connection has read.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     texts: HashSet<Arc<str>>,

@@ -1,4 +1,4 @@
-//! What a handler can answer with.
+//! Answers of a handler.
 
 use longhaul_task::Json;
 use longhaul_wire::content::ToolResult;
@@ -56,7 +56,7 @@ impl Answer for &str {
     }
 }
 
-/// A typed answer: programs get the structure, whose schema clients see beforehand, and models get a text.
+/// A typed answer: programs get the value, with a schema that clients see before they call; models get a text.
 ///
 /// ```
 /// use longhaul::Structured;
@@ -80,7 +80,7 @@ impl<T> Structured<T> {
         Self { value, text: None }
     }
 
-    /// The same with a text of its own.
+    /// Sets the text for models.
     pub fn with_text(self, text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..self }
     }

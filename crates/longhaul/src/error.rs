@@ -10,7 +10,7 @@ use longhaul_wire::tool::ToolError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A tool's declaration is wrong.
+    /// The declaration of a tool is wrong.
     #[error(transparent)]
     Tool(#[from] ToolError),
     /// Two tools have the same name.
@@ -28,7 +28,7 @@ pub enum Error {
     /// Standard input or output broke.
     #[error("cannot read or write the standard streams: {0}")]
     Stdio(std::io::Error),
-    /// The store has stopped while serving.
+    /// The store has stopped while the server was running.
     #[error("the store has stopped: {0}")]
     Stopped(String),
 }

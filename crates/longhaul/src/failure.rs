@@ -92,7 +92,7 @@ mod tests {
     enum OrderError {
         #[error("order {0} cannot be read")]
         Unreadable(u32, #[source] io::Error),
-        #[error("nobody approved it")]
+        #[error("it was not approved")]
         NotApproved(#[from] Stop),
     }
 

@@ -1,7 +1,7 @@
 //! Durable tasks for MCP servers: call now, fetch later, survive everything in between.
 //!
-//! A tool call that takes minutes or days is accepted at once, answered with a task ID, carried out in the background
-//! and collected later, by the same client or another one, before or after a crash of either side.
+//! A tool call that takes minutes or days returns a task ID at once, runs in the background, and its result is collected
+//! later, by the same client or another one, before or after a crash of either side.
 //!
 //! ```no_run
 //! use longhaul::{Ctx, JsonSchema, OnCrash, Server, StoreUrl, Tool};
@@ -30,9 +30,9 @@
 //! # }
 //! ```
 //!
-//! # What is where
+//! # Layout
 //!
-//! - [`Tool`]: what a tool is called, does, and may use. [`Ctx`]: what its function gets. [`Answer`], [`Structured`],
+//! - [`Tool`]: a tool's name, function and limits. [`Ctx`]: what its function gets. [`Answer`], [`Structured`],
 //!   [`Failure`]: what it returns.
 //! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client; [`Ask`]: a question of your own.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
@@ -127,9 +127,9 @@ pub use longhaul_store::{Backup, BackupError, OpenError, ReadOnlyStore, Store, S
 pub use longhaul_task::{Fault, Json, NameError, OnCrash, Owner, QuestionKind, Retention, TaskId};
 pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};
-pub use question::{Filled, Form, Root, Roots, Sampled, Sampling};
+pub use question::{Filled, Form, Root, Roots, Sampling, SamplingAnswer};
 pub use schemars::JsonSchema;
-pub use server::{Listening, Server, Started};
+pub use server::{HttpServer, RunningServer, Server};
 pub use store_url::StoreUrl;
 pub use tokio_util::sync::CancellationToken;
 pub use tool::Tool;

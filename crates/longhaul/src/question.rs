@@ -1,4 +1,4 @@
-//! What a handler can ask: [`Form`], [`Sampling`], [`Roots`].
+//! Questions of a handler: [`Form`], [`Sampling`], [`Roots`].
 
 use std::marker::PhantomData;
 
@@ -27,7 +27,7 @@ fn read<T: DeserializeOwned>(answer: &Json) -> Result<T, Stop> {
 /// # async fn handler(mut ctx: Ctx) -> Result<String, Failure> {
 /// match ctx.ask("approval", Form::<Approval>::new("Deploy to production?")).await? {
 ///     Filled::Accepted(Approval { approve: true }) => Ok("deploying".into()),
-///     _ => Err(Failure::tool("nobody approved it")),
+///     _ => Err(Failure::tool("the deployment was not approved")),
 /// }
 /// # }
 /// ```
@@ -37,7 +37,7 @@ pub struct Form<T> {
     fields: PhantomData<fn() -> T>,
 }
 
-/// What became of a form.
+/// The user's answer to a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filled<T> {
     /// The user filled it in.
@@ -49,7 +49,7 @@ pub enum Filled<T> {
 }
 
 impl<T> Form<T> {
-    /// A form under this message.
+    /// A form with this message above it.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), fields: PhantomData }
     }
@@ -96,21 +96,21 @@ pub struct Sampling {
     tokens_max: u32,
 }
 
-/// What the client's model said.
+/// The answer of the client's model.
 #[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
-pub struct Sampled {
+pub struct SamplingAnswer {
     /// The model's name.
     pub model: String,
-    /// Its message: one content block, or several.
+    /// One content block, or an array of them.
     pub content: Value,
-    /// Why it ended.
+    /// Why the model stopped.
     #[serde(rename = "stopReason")]
     pub stop_reason: Option<String>,
 }
 
-impl Sampled {
-    /// The text of the message, blocks joined.
+impl SamplingAnswer {
+    /// The texts of all blocks, joined by line breaks.
     pub fn text(&self) -> String {
         let blocks = match &self.content {
             Value::Array(blocks) => blocks.as_slice(),
@@ -121,24 +121,24 @@ impl Sampled {
 }
 
 impl Sampling {
-    /// A prompt from the user's side.
+    /// A prompt in the role of the user.
     pub fn new(prompt: impl Into<String>) -> Self {
         Self { prompt: prompt.into(), system: None, tokens_max: 1_000 }
     }
 
-    /// How the model should behave.
+    /// The system prompt.
     pub fn system(self, system: impl Into<String>) -> Self {
         Self { system: Some(system.into()), ..self }
     }
 
-    /// How long its answer may be.
+    /// The most tokens of the answer. Default: 1,000.
     pub fn tokens_max(self, tokens_max: u32) -> Self {
         Self { tokens_max, ..self }
     }
 }
 
 impl Ask for Sampling {
-    type Answer = Sampled;
+    type Answer = SamplingAnswer;
 
     fn kind(&self) -> QuestionKind {
         QuestionKind::Sampling
@@ -153,22 +153,22 @@ impl Ask for Sampling {
         Json::from_text(params.to_string())
     }
 
-    fn read(&self, answer: &Json) -> Result<Sampled, Stop> {
+    fn read(&self, answer: &Json) -> Result<SamplingAnswer, Stop> {
         read(answer)
     }
 }
 
-/// Asks for the folders that the client works in.
+/// A question for the folders that the client works in.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Roots;
 
-/// One of them.
+/// A folder of the client.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct Root {
-    /// Its `file:` URI.
+    /// A `file:` URI.
     pub uri: String,
-    /// Its name.
+    /// A name for people.
     pub name: Option<String>,
 }
 

@@ -5,8 +5,8 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 
-/// The schema of a type, in the dialect that the protocol takes for granted, without references where that is
-/// possible: many clients do not follow them.
+/// The schema of a type, in the default dialect of the protocol, without references where possible: many clients do not
+/// follow them.
 pub(crate) fn of<T: JsonSchema>() -> Json {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;
@@ -16,7 +16,7 @@ pub(crate) fn of<T: JsonSchema>() -> Json {
     Json::from_text(schema.to_value().to_string())
 }
 
-/// The schema of a form: the protocol knows flat objects of plain values, without the formats of numbers that Rust has.
+/// The schema of a form: the protocol allows flat objects of plain values, without Rust's formats of numbers.
 pub(crate) fn of_form<T: JsonSchema>() -> serde_json::Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;

@@ -1,4 +1,4 @@
-//! A whole server: tools, a store, an endpoint.
+//! A server: tools, a store, an endpoint.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Error, Tool};
 
-/// Files that are left for the store and for whatever else is not a connection.
+/// Open files that are kept for the store and everything else that is not a connection.
 const SPARE_FILES_MIN: usize = 128;
 
-/// Everything that a server is made of.
+/// An MCP server. [`start`](Self::start) starts it on a store.
 #[derive(Debug, Default)]
 pub struct Server {
     tools: Vec<Tool>,
@@ -29,45 +29,45 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of that name, without tools.
+    /// A server without tools. Clients see its name.
     pub fn new(name: impl Into<String>) -> Self {
         let options = Options { name: name.into(), ..Options::default() };
         Self { options, ..Self::default() }
     }
 
-    /// Offers a tool.
+    /// Adds a tool.
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// Offers several.
+    /// Adds several tools.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// The server's own version.
+    /// The version that clients see.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.options.version = version.into();
         self
     }
 
-    /// A word to models on how to use it.
+    /// Instructions for models on how to use this server.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.options.instructions = Some(instructions.into());
         self
     }
 
-    /// How often clients should ask about a task.
+    /// How often clients should poll a task.
     pub fn poll_interval_ms(mut self, poll_interval_ms: u64) -> Self {
         self.options.poll_interval_ms = poll_interval_ms;
         self
     }
 
-    /// Who may call over HTTP, and as whom: a [`TokenFile`](crate::TokenFile), or something of your own. Without it only
-    /// this machine can, and everybody is the same owner, `anonymous`: a task's ID is the only key to it, tasks are not
-    /// listed, and not kept for long.
+    /// Who may call over HTTP, and as which owner: a [`TokenFile`](crate::TokenFile), or a type of your own. Without it only
+    /// this machine can connect, and every caller is the same owner, `anonymous`: the ID of a task is the only key to it,
+    /// tasks cannot be listed, and they are not kept for long.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -82,55 +82,55 @@ impl Server {
         self
     }
 
-    /// Who may call, by tokens that stay as they are while the server runs.
+    /// Who may call, by tokens that do not change while the server runs.
     pub fn tokens(self, tokens: Tokens) -> Self {
         self.identity(tokens)
     }
 
-    /// How long a task of an anonymous caller is kept, whatever its tool says: an hour, unless this is set.
+    /// The longest time for which a task of an anonymous caller is kept, whatever its tool says. Default: one hour.
     pub fn anonymous_kept_ms_max(mut self, ms: u64) -> Self {
         self.options.anonymous_kept_ms_max = ms;
         self
     }
 
-    /// A web origin that may call.
+    /// Allows calls from pages of this web origin.
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self
     }
 
-    /// What clients may use.
+    /// Limits for clients: connections, sessions, message sizes, times.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How many files and sockets this process may have open. Connections past what that leaves for them wait to be
-    /// accepted, so that the store never finds none left.
+    /// How many files and sockets this process may have open. The number of connections is reduced to fit, so that the
+    /// store can always open its files; further connections wait to be accepted.
     pub fn open_files(mut self, open_files: u64) -> Self {
         let connections = usize::try_from(open_files).unwrap_or(usize::MAX).saturating_sub(SPARE_FILES_MIN).max(1);
         if connections < self.limits.connections_max {
-            tracing::warn!(open_files, connections, "the limit of open files allows fewer connections than ours");
+            tracing::warn!(open_files, connections, "the limit of open files reduces the number of connections");
             self.limits.connections_max = connections;
         }
         self
     }
 
-    /// How often one owner may ask.
+    /// How many requests one owner may make in a second.
     pub fn rate_limits(mut self, limits: RateLimits) -> Self {
         self.options.rates = limits;
         self
     }
 
-    /// What the engine may use.
+    /// Limits of the engine: open tasks per owner, times.
     pub fn engine_limits(mut self, limits: EngineLimits) -> Self {
         self.engine_limits = limits;
         self
     }
 
-    /// Starts the engine on a store. What a dead process left behind is dealt with before this returns. The store is
-    /// closed when the server ends, or if it does not start.
-    pub async fn start(self, store: Arc<dyn Store>) -> Result<Started, Error> {
+    /// Starts the engine on a store. Tasks of a process that died are recovered before this returns. The store is closed
+    /// when the server ends, or if it does not start.
+    pub async fn start(self, store: Arc<dyn Store>) -> Result<RunningServer, Error> {
         let started = self.start_on(Arc::clone(&store)).await;
         if started.is_err() {
             store.close().await;
@@ -138,7 +138,7 @@ impl Server {
         started
     }
 
-    async fn start_on(self, store: Arc<dyn Store>) -> Result<Started, Error> {
+    async fn start_on(self, store: Arc<dyn Store>) -> Result<RunningServer, Error> {
         let mut catalogue = Catalogue::default();
         let mut tools = Vec::with_capacity(self.tools.len());
         for tool in self.tools {
@@ -152,13 +152,13 @@ impl Server {
         let receiver = Receiver::new(engine, catalogue, options).await?;
         let (limits, identity, origins) = (self.limits, self.identity, self.origins);
         let stop = CancellationToken::new();
-        Ok(Started { receiver, limits, identity, origins, stop, before_close: BeforeClose::default() })
+        Ok(RunningServer { receiver, limits, identity, origins, stop, before_close: BeforeClose::default() })
     }
 }
 
-/// A server whose engine runs, ready to be given connections.
+/// A server that runs its tasks and has no connections yet.
 #[derive(Debug)]
-pub struct Started {
+pub struct RunningServer {
     receiver: Receiver,
     limits: Limits,
     identity: Option<Arc<dyn Identify>>,
@@ -167,7 +167,7 @@ pub struct Started {
     before_close: BeforeClose,
 }
 
-/// What is done before the store is let go.
+/// Work to do before the store is closed.
 #[derive(Default)]
 struct BeforeClose(Vec<Box<dyn FnOnce() + Send>>);
 
@@ -177,11 +177,11 @@ impl fmt::Debug for BeforeClose {
     }
 }
 
-impl Started {
-    /// Listens for HTTP. Without an identity only on an address of this machine alone.
-    pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
+impl RunningServer {
+    /// Listens for HTTP. Without [`Server::identity`] the address must be a loopback address.
+    pub async fn listen(self, address: SocketAddr) -> Result<HttpServer, Error> {
         match self.bind(address).await {
-            Ok((listener, address)) => Ok(Listening { started: self, listener, address }),
+            Ok((listener, address)) => Ok(HttpServer { started: self, listener, address }),
             Err(error) => {
                 end(&self.receiver, self.before_close).await;
                 Err(error)
@@ -199,8 +199,8 @@ impl Started {
         Ok((listener, address))
     }
 
-    /// Serves one client over the standard streams until its end of file. It is the local user, the owner `local`: whoever
-    /// is at the other end of the pipe has started this process.
+    /// Serves one client over standard input and output until the end of input. Its tasks belong to the owner `local`: the
+    /// client has started this process.
     pub async fn serve_stdio(self) -> Result<(), Error> {
         let input = tokio::io::BufReader::new(tokio::io::stdin());
         let client = stdio::serve(
@@ -219,47 +219,48 @@ impl Started {
         ended
     }
 
-    /// Does this when every task has been dealt with and before the store is let go: while no other process can have it.
+    /// Runs this when the server stops, after the last task has stopped and before the store is closed, while no other
+    /// process can open it.
     pub fn before_close(&mut self, work: impl FnOnce() + Send + 'static) {
         self.before_close.0.push(Box::new(work));
     }
 
-    /// The handle that stops it.
+    /// Cancel this token to stop the server.
     pub fn stop_handle(&self) -> CancellationToken {
         self.stop.clone()
     }
 
-    /// The receiver, for whoever hosts it elsewhere.
+    /// The receiver, for a transport of your own.
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
     }
 }
 
-/// A server that has its address.
+/// A server that listens on an address.
 #[derive(Debug)]
-pub struct Listening {
-    started: Started,
+pub struct HttpServer {
+    started: RunningServer,
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Listening {
-    /// Where it listens.
+impl HttpServer {
+    /// The address, with the port that the system chose if it was 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The handle that stops it.
+    /// Cancel this token to stop the server.
     pub fn stop_handle(&self) -> CancellationToken {
         self.started.stop_handle()
     }
 
-    /// The receiver behind it.
+    /// The receiver.
     pub fn receiver(&self) -> &Receiver {
         &self.started.receiver
     }
 
-    /// Serves until this comes to pass, such as `tokio::signal::ctrl_c()`, and then ends as [`serve`](Self::serve) does.
+    /// Serves until this future ends, such as `tokio::signal::ctrl_c()`, and then stops like [`serve`](Self::serve).
     pub async fn serve_until(self, end: impl Future + Send + 'static) -> Result<(), Error> {
         let stop = self.stop_handle();
         let waiting = tokio::spawn(async move {
@@ -271,9 +272,10 @@ impl Listening {
         ended
     }
 
-    /// Serves until it is stopped, then lets what is under way finish and closes the store.
+    /// Serves until it is stopped by [`stop_handle`](Self::stop_handle). Then it lets requests and tools finish, within
+    /// limits, and closes the store.
     pub async fn serve(self) -> Result<(), Error> {
-        let Started { receiver, limits, identity, origins, stop, before_close } = self.started;
+        let RunningServer { receiver, limits, identity, origins, stop, before_close } = self.started;
         let guard = Guard { loopback_only: identity.is_none(), origins };
         let identity = identity.unwrap_or_else(|| Arc::new(Anonymous::default()));
         let keeping_up = tokio::spawn(Arc::clone(&identity).keep_up());
@@ -285,7 +287,7 @@ impl Listening {
         let told = stop.clone();
         tokio::spawn(async move {
             told.cancelled().await;
-            // A task that began now would not have the time that it was promised.
+            // A task that began now would not have its full time.
             closing.engine().drain();
             closing.close();
         });
@@ -301,7 +303,7 @@ impl Listening {
 }
 
 async fn end(receiver: &Receiver, before_close: BeforeClose) {
-    // Every connection is closed, so waiting for an answer would be in vain.
+    // Every connection is closed, so no answer to a question can come.
     receiver.engine().hang_up().await;
     receiver.engine().shut_down().await;
     for work in before_close.0 {
@@ -310,7 +312,7 @@ async fn end(receiver: &Receiver, before_close: BeforeClose) {
     receiver.engine().store().close().await;
 }
 
-/// Nothing can be promised on a store that has stopped, so the server does too.
+/// A server stops when its store has stopped, because nothing can be stored any more.
 async fn stopped(receiver: &Receiver) -> Error {
     Error::Stopped(receiver.engine().store().stopped().await)
 }

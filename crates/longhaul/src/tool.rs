@@ -1,4 +1,4 @@
-//! Registering a tool.
+//! Declaring a tool.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Answer, Failure, schema};
 
-/// A tool: what clients see of it, what it does, and what happens to its tasks.
+/// A tool: what clients see, what it does, and what happens to its tasks.
 ///
 /// ```
 /// use longhaul::{Ctx, OnCrash, Tool};
@@ -50,11 +50,11 @@ pub struct Tool {
     prelude: Option<Arc<dyn Handler>>,
 }
 
-/// How long results are kept unless the tool says otherwise: a day.
+/// How long a task is kept after its creation, unless the tool says otherwise.
 const RETENTION_MS: u64 = 24 * 60 * 60 * 1_000;
 
 impl Tool {
-    /// A tool from a function of its typed arguments. The schema that clients see is derived from them.
+    /// A tool from an async function of a [`Ctx`] and typed arguments. The input schema is derived from the arguments.
     pub fn new<A, R, F, Fut>(name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -81,8 +81,8 @@ impl Tool {
         }
     }
 
-    /// Asks something before there is a task: what this returns becomes the arguments of the tool's own function, and
-    /// its own arguments are what clients send.
+    /// Runs this function before there is a task, for example to ask questions. Clients send the arguments of this function;
+    /// what it returns becomes the arguments of the tool's own function.
     pub fn ask_first<A, B, F, Fut>(self, prelude: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -97,7 +97,7 @@ impl Tool {
         Self { input_schema: schema::of::<A>(), prelude: Some(prelude), ..self }
     }
 
-    /// The version of what it does. A task is only run by the version it was made for.
+    /// The version of the function. A task runs only on the version that it was created for. Default: `1`.
     pub fn version(self, version: impl Into<String>) -> Self {
         Self { version: version.into(), ..self }
     }
@@ -107,12 +107,12 @@ impl Tool {
         Self { title: Some(title.into()), ..self }
     }
 
-    /// What it does, for models and people.
+    /// The description for models and people.
     pub fn description(self, description: impl Into<String>) -> Self {
         Self { description: Some(description.into()), ..self }
     }
 
-    /// The schema of its arguments, where the derived one will not do.
+    /// The schema of the arguments, instead of the derived one.
     pub fn input_schema(self, schema: &serde_json::Value) -> Self {
         Self { input_schema: Json::from_text(schema.to_string()), ..self }
     }
@@ -122,52 +122,52 @@ impl Tool {
         Self { annotations, ..self }
     }
 
-    /// Whether a call becomes a task. By default it does, for clients that can take one.
+    /// Whether a call becomes a task. By default it does if the client supports tasks.
     pub fn task_support(self, task_support: TaskSupport) -> Self {
         Self { task_support, ..self }
     }
 
-    /// A sentence for the model to go on with while a task of this tool runs, for clients that hand it on.
+    /// A sentence with which the model continues while the task runs, for clients that pass it to the model.
     pub fn immediate_response(self, sentence: impl Into<String>) -> Self {
         Self { immediate_response: Some(sentence.into()), ..self }
     }
 
-    /// What happens to a task whose process died. By default it fails.
+    /// What happens to a running task when the server crashes. By default it fails.
     pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
         self.policy.on_crash = on_crash;
         self
     }
 
-    /// How many attempts there may be in all, and how long to wait before the second; the wait doubles from there.
+    /// The most attempts in all, and the wait before the second one; the wait then doubles.
     pub fn attempts(mut self, attempts_max: u32, backoff: Duration) -> Self {
         self.policy.attempts_max = attempts_max;
         self.policy.backoff_ms = ms(backoff);
         self
     }
 
-    /// How long the handler may run without waiting for an answer.
+    /// The longest time that the function may run without waiting for an answer.
     pub fn running_time_max(mut self, limit: Duration) -> Self {
         self.policy.running_ms_max = ms(limit);
         self
     }
 
-    /// How long a task may take from its creation to its end.
+    /// The longest time from the creation of a task to its end.
     pub fn life_time_max(mut self, limit: Duration) -> Self {
         self.policy.life_ms_max = ms(limit);
         self
     }
 
-    /// How long results are kept.
+    /// How long a task and its result are kept.
     pub fn retention(self, retention: Retention) -> Self {
         Self { retention, ..self }
     }
 
-    /// What it may use.
+    /// Limits of this tool: attempts at once, sizes, times.
     pub fn limits(self, limits: ToolLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The two halves: what clients see, and what the engine runs.
+    /// What clients see, and what the engine runs.
     pub(crate) fn split(self) -> Result<(ToolDeclaration, longhaul_engine::Tool), ToolError> {
         let mut draft = ToolDeclaration::draft(self.name.as_str())
             .input_schema(self.input_schema)
@@ -218,7 +218,7 @@ where
     })
 }
 
-/// A function of typed arguments as the engine runs it.
+/// A function of typed arguments as a handler of the engine.
 fn handler<A, R, F, Fut>(function: F, end: fn(R) -> Result<Outcome, Failure>) -> Arc<dyn Handler>
 where
     A: DeserializeOwned + Send + 'static,
@@ -230,7 +230,7 @@ where
     Arc::new(move |ctx: Ctx, input: Json| {
         let function = Arc::clone(&function);
         let running: std::pin::Pin<Box<dyn Future<Output = Result<Outcome, Stop>> + Send>> = Box::pin(async move {
-            // The schema let it through, but a type can be stricter than its schema.
+            // The arguments fit the schema, but a type can be stricter than its schema.
             let ended = match serde_json::from_str(input.as_str()) {
                 Ok(arguments) => function(ctx, arguments).await.and_then(end),
                 Err(error) => Err(Failure::tool(format!("the arguments do not fit this tool: {error}"))),

@@ -7,27 +7,25 @@ pub mod token;
 
 use clap::Subcommand;
 
-use crate::exit::Failed;
+use crate::exit::CommandError;
 
-/// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the server: MCP at /mcp, health at /healthz, metrics at /metrics
     Serve(serve::Serve),
-    /// Look at the tasks of this machine's store, or cancel one
+    /// Look at the tasks in a store, or cancel one
     #[command(subcommand)]
     Task(task::Task),
-    /// Take care of the store
+    /// Back up the store
     #[command(subcommand)]
     Store(store::Store),
-    /// Say who may call
+    /// Make tokens for callers
     #[command(subcommand)]
     Token(token::Token),
 }
 
 impl Command {
-    /// Carries the command out.
-    pub fn run(self) -> Result<(), Failed> {
+    pub fn run(self) -> Result<(), CommandError> {
         match self {
             Self::Serve(serve) => serve.run(longhaul::Server::new("longhaul")),
             Self::Task(task) => block_on(task.run()),
@@ -37,7 +35,7 @@ impl Command {
     }
 }
 
-fn block_on(work: impl Future<Output = Result<(), Failed>>) -> Result<(), Failed> {
+fn block_on(work: impl Future<Output = Result<(), CommandError>>) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failed::System("cannot start the runtime", error))?.block_on(work)
+    runtime.map_err(|error| CommandError::System("cannot start the runtime", error))?.block_on(work)
 }

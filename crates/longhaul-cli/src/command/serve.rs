@@ -13,27 +13,27 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
-use crate::exit::{self, Failed};
+use crate::exit::{self, CommandError};
 use crate::log::{self, LogFormat};
 use crate::say::tell;
 use crate::store::StoreArgument;
 use crate::{demo, descriptors, operator, token};
 
-/// How long threads may take to end once everything is stored and said.
+/// How long threads may take to end once everything is stored and answered.
 const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// A store, or why it cannot be opened.
 pub type OpenedStore = Result<Arc<dyn Store>, OpenError>;
 
-/// What a signal means, as the help shows it.
+/// What a signal does, for the help.
 fn help() -> String {
     let drain = EngineLimits::default().drain_ms / 1_000;
     format!(
         "\
 Stopping:
-  Ctrl-C or SIGTERM takes nothing new, gives running tools {drain} s to end, and closes the store: then its one file is all
-  of it. A task that has not ended by then fails or is started again by the next server, as its tool says. Queued tasks
-  stay queued. A second signal stops at once. With --stdio, the end of input is such a signal, too.
+  After Ctrl-C or SIGTERM the server accepts nothing new, gives running tools {drain} s to end, and closes the store, which is
+  then one file. A task that has not ended by then fails or runs again on the next server, as its tool says. Queued tasks
+  stay queued. A second signal stops at once. With --stdio, the end of input has the same effect.
 
 {}",
         exit::HELP
@@ -55,56 +55,60 @@ pub struct Serve {
     #[command(flatten)]
     store: StoreArgument,
 
-    /// Let in only who has a token of this file, which is followed while the server runs; made with a first token if it
-    /// does not exist. Without it, only this machine can connect
+    /// Accept only callers with a token of this file. Changes to it take effect while the server runs. If it does not exist, it
+    /// is created with a first token. Without this option, only this machine can connect
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// A web origin that may call, beside the server's own
+    /// Allow calls from pages of this web origin, in addition to the server's own
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
 
-    /// Add a few tools that show what it can do, `generate_report` first
+    /// Add demo tools, `generate_report` first
     #[arg(long)]
     demo: bool,
 
-    /// Append what is done with tasks, by whom, and what is refused to this file, as lines of JSON; `-` is standard error
+    /// Append an audit log to this file, as lines of JSON: who did what with which task, and what was refused. `-` is standard
+    /// error
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
 
-    /// How log lines look
+    /// The format of log lines
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
 }
 
 impl Serve {
-    /// Serves these tools until the process is told to stop.
-    pub fn run(self, server: Server) -> Result<(), Failed> {
+    /// Serves these tools until a signal stops the process.
+    pub fn run(self, server: Server) -> Result<(), CommandError> {
         self.run_on(server, StoreUrl::open)
     }
 
     /// The same on a store that the caller opens.
-    pub fn run_on(self, server: Server, open: impl AsyncFnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
-        let audit = self
-            .audit
-            .as_deref()
-            .map(|path| Audit::open(path).map_err(|cause| Failed::Audit { path: path.display().to_string(), cause }));
+    pub fn run_on(self, server: Server, open: impl AsyncFnOnce(&StoreUrl) -> OpenedStore) -> Result<(), CommandError> {
+        let audit = self.audit.as_deref().map(|path| {
+            Audit::open(path).map_err(|cause| CommandError::Audit { path: path.display().to_string(), cause })
+        });
         log::start(self.log_format, audit.transpose()?);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failed::System("cannot start the runtime", error))?;
+        let runtime = runtime.map_err(|error| CommandError::System("cannot start the runtime", error))?;
         let ended = runtime.block_on(self.serve(server, open));
-        // A thread that reads standard input comes back only when the client says something.
+        // A thread that reads standard input ends only when the client sends something.
         runtime.shutdown_timeout(THREADS_TIME_MAX);
         ended
     }
 
-    async fn serve(self, mut server: Server, open: impl AsyncFnOnce(&StoreUrl) -> OpenedStore) -> Result<(), Failed> {
+    async fn serve(
+        self,
+        mut server: Server,
+        open: impl AsyncFnOnce(&StoreUrl) -> OpenedStore,
+    ) -> Result<(), CommandError> {
         if !self.stdio && self.token_file.is_none() && !self.listen.ip().is_loopback() {
-            // Said before the store is touched: nothing is recovered for a server that will not run.
-            return Err(Failed::TokenNeeded(self.listen));
+            // Before the store is opened: no task is recovered for a server that will not run.
+            return Err(CommandError::TokenNeeded(self.listen));
         }
         if !self.stdio {
-            // The same. Somebody may still be quicker than we are.
+            // For the same reason. Another process may still take the address before this one does.
             is_free(self.listen).map_err(|error| longhaul::Error::Listen(self.listen, error))?;
         }
         let url = self.store.url().await?;
@@ -149,14 +153,14 @@ fn greet(address: SocketAddr, url: &StoreUrl, token_file: Option<&Path>) {
     }
 }
 
-/// Whether nobody listens there. It is not listened on yet: a client that came now would be turned away.
+/// Checks that the address is free. It is not listened on yet, because clients could not be served.
 fn is_free(address: SocketAddr) -> std::io::Result<()> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.bind(address)
 }
 
-/// `HOST:PORT`, where the host may be a name. Of several addresses, one of IPv4: `localhost` has both, and not every
+/// `HOST:PORT`, where the host may be a name. IPv4 is preferred: `localhost` has addresses of both kinds, and not every
 /// client tries both.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let resolved = text.to_socket_addrs().map(|found| found.min_by_key(SocketAddr::is_ipv6));
@@ -166,9 +170,9 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// The first signal asks for a graceful end, the second does not ask.
-fn stop_on_signal(stop: CancellationToken) -> Result<(), Failed> {
-    let cannot = |error| Failed::System("cannot listen for signals", error);
+/// The first signal stops the server gracefully, the second at once.
+fn stop_on_signal(stop: CancellationToken) -> Result<(), CommandError> {
+    let cannot = |error| CommandError::System("cannot listen for signals", error);
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     tokio::spawn(async move {
@@ -180,7 +184,7 @@ fn stop_on_signal(stop: CancellationToken) -> Result<(), Failed> {
             if stop.is_cancelled() {
                 std::process::exit(1);
             }
-            tell!("Stopping: letting what is under way finish. Once more to stop at once.");
+            tell!("Stopping: requests and tools may finish. A second signal stops at once.");
             stop.cancel();
         }
     });

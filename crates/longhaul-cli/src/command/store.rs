@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::exit::{self, Failed};
+use crate::exit::{self, CommandError};
 use crate::say::say;
 use crate::store::OperatorStoreArgument;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = exit::HELP)]
 pub enum Store {
-    /// Copy the store into a new file, while a server runs or not
+    /// Copy the store into a new file, also while a server uses it
     Backup(Backup),
 }
 
@@ -25,7 +25,7 @@ pub struct Backup {
 }
 
 impl Store {
-    pub(super) async fn run(self) -> Result<(), Failed> {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
         let Self::Backup(Backup { to, store }) = self;
         store.url()?.open_read_only().await?.backup(&to).await?;
         say!("The store is copied to {}.", to.display());

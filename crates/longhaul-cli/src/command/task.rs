@@ -1,4 +1,4 @@
-//! `longhaul task list|get|cancel`: the operator's look into the store of this machine, while a server runs or not.
+//! `longhaul task list|get|cancel`: the operator's view of a store, while a server uses it or not.
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp as Time;
@@ -9,12 +9,12 @@ use longhaul_task::transition::Cancel;
 use longhaul_task::{Event, Outcome, Owner, Phase, TaskId, TaskKey, Timestamp};
 use serde_json::{Value, json};
 
-use crate::exit::{self, Failed};
+use crate::exit::{self, CommandError};
 use crate::operator;
-use crate::say::{harmless, say};
+use crate::say::{escape_control, say};
 use crate::store::OperatorStoreArgument;
 
-/// What the operator sees, against what clients see, as the help shows it.
+/// The statuses of the operator and of clients, for the help.
 const STATUSES: &str = "\
 Statuses, and what a client sees:
   queued     waits for a worker                     working
@@ -29,53 +29,50 @@ fn help() -> String {
     format!("{STATUSES}\n\n{}", exit::HELP)
 }
 
-/// What can be done with tasks.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help())]
 pub enum Task {
     /// List tasks, newest first
     List(List),
     /// Show one task with its outcome
-    Get(One),
+    Get(OneTask),
     /// Cancel a task, at once and for good
-    Cancel(One),
+    Cancel(OneTask),
 }
 
-/// Which tasks.
 #[derive(Debug, Args)]
 #[command(after_help = help())]
 pub struct List {
     #[command(flatten)]
     store: OperatorStoreArgument,
-    /// Only this owner's
+    /// Only tasks of this owner
     #[arg(long)]
     owner: Option<String>,
-    /// How many at most
+    /// The most tasks to list
     #[arg(long, default_value = "50", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
-/// Which task.
 #[derive(Debug, Args)]
 #[command(after_help = help())]
-pub struct One {
+pub struct OneTask {
     /// The task's ID
     id: String,
     #[command(flatten)]
     store: OperatorStoreArgument,
-    /// Whose it is [default: whoever has a task of this ID]
+    /// The owner of the task [default: the first owner with a task of this ID]
     #[arg(long)]
     owner: Option<String>,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
 impl Task {
-    pub(super) async fn run(self) -> Result<(), Failed> {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
         match self {
             Self::List(list) => list.run().await,
             Self::Get(one) => one.get().await,
@@ -85,7 +82,7 @@ impl Task {
 }
 
 impl List {
-    async fn run(self) -> Result<(), Failed> {
+    async fn run(self) -> Result<(), CommandError> {
         let store = self.store.url()?.open_read_only().await?;
         let owner = self.owner.as_deref().map(owner).transpose()?;
         let listing = Listing { owner, after: None, limit: usize::try_from(self.limit).unwrap_or(usize::MAX) };
@@ -119,17 +116,17 @@ impl List {
     }
 }
 
-impl One {
-    async fn find(&self, url: &StoreUrl) -> Result<Snapshot, Failed> {
+impl OneTask {
+    async fn find(&self, url: &StoreUrl) -> Result<Snapshot, CommandError> {
         let store = url.open_read_only().await?;
-        let id = TaskId::parse(&self.id).map_err(|error| Failed::Usage(error.to_string()))?;
+        let id = TaskId::parse(&self.id).map_err(|error| CommandError::Usage(error.to_string()))?;
         Ok(match self.owner.as_deref() {
             Some(name) => store.read(&TaskKey { owner: owner(name)?, id }).await?,
             None => find_among_all(&*store, &id).await?,
         })
     }
 
-    async fn get(self) -> Result<(), Failed> {
+    async fn get(self) -> Result<(), CommandError> {
         let snapshot = self.find(&self.store.url()?).await?;
         if self.json {
             say!("{}", object(&snapshot));
@@ -141,24 +138,24 @@ impl One {
         say!("tool      {}", task.tool);
         say!("status    {}", status(&task.phase));
         if let Some(message) = message(&snapshot) {
-            say!("message   {}", harmless(message));
+            say!("message   {}", escape_control(message));
         }
         say!("attempt   {}", task.attempt);
         say!("created   {}", when(task.created_at));
         say!("updated   {}", when(task.updated_at));
         match task.phase.outcome() {
-            Some(Outcome::Answer { body, .. }) => say!("result    {}", harmless(body.as_str())),
+            Some(Outcome::Answer { body, .. }) => say!("result    {}", escape_control(body.as_str())),
             Some(Outcome::Refusal(fault)) => {
                 // An ending of the engine's own has its code in its data.
                 let code = fault.code.map(|code| code.to_string()).or_else(|| audit::word(fault.data.as_ref()));
-                say!("error     {} ({})", harmless(&fault.message), code.unwrap_or_default());
+                say!("error     {} ({})", escape_control(&fault.message), code.unwrap_or_default());
             }
             Some(Outcome::Cancelled) | None => {}
         }
         Ok(())
     }
 
-    async fn cancel(self) -> Result<(), Failed> {
+    async fn cancel(self) -> Result<(), CommandError> {
         let url = self.store.url()?;
         let key = self.find(&url).await?.task.key.clone();
         let by_server = match url.file() {
@@ -184,12 +181,12 @@ impl One {
     }
 }
 
-fn owner(name: &str) -> Result<Owner, Failed> {
-    Owner::parse(name).map_err(|error| Failed::Usage(error.to_string()))
+fn owner(name: &str) -> Result<Owner, CommandError> {
+    Owner::parse(name).map_err(|error| CommandError::Usage(error.to_string()))
 }
 
-/// Looks for an ID with one owner after the other: keys begin with the owner, so each takes two short reads.
-async fn find_among_all(store: &dyn ReadOnlyStore, id: &TaskId) -> Result<Snapshot, Failed> {
+/// Searches the tasks of one owner after the other. Keys begin with the owner, so each takes two short reads.
+async fn find_among_all(store: &dyn ReadOnlyStore, id: &TaskId) -> Result<Snapshot, CommandError> {
     let mut after = None;
     loop {
         let listing = Listing { owner: None, after, limit: 1 };
@@ -201,8 +198,8 @@ async fn find_among_all(store: &dyn ReadOnlyStore, id: &TaskId) -> Result<Snapsh
             Err(StoreError::NotFound) => {}
             found => return Ok(found?),
         }
-        // A space comes before everything that an ID can begin with.
-        let first = TaskId::parse(" ").map_err(|error| Failed::Usage(error.to_string()))?;
+        // A space sorts before every character that an ID can begin with.
+        let first = TaskId::parse(" ").map_err(|error| CommandError::Usage(error.to_string()))?;
         after = Some(TaskKey { owner, id: first });
     }
 }

@@ -51,7 +51,7 @@ async fn write(mut ctx: Ctx, Order { topic, seconds }: Order) -> Result<Structur
         tokio::time::sleep(Duration::from_secs(seconds.into()) / phases).await;
     }
     let sections: Vec<Section> = [
-        ("In short", format!("{topic} takes longer than anybody waits for, and is worth it.")),
+        ("In short", format!("{topic} takes longer than a client waits, and is worth it.")),
         ("What was found", format!("Of everything written about {topic}, most repeats the rest.")),
         ("What to do", format!("Start on {topic} now, go away, and collect the result later.")),
     ]

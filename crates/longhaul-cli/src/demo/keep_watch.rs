@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use longhaul::{Ctx, Failure, NoArgs, TaskSupport, Tool};
 
-/// Runs until it is cancelled, so only a client that can take a task can call it.
+/// Runs until it is cancelled, so only a client that supports tasks can call it.
 pub(super) fn tool() -> Tool {
     Tool::new("keep_watch", watch)
         .title("Keep watch")

@@ -1,4 +1,4 @@
-//! Tools that show what a durable task can do: the ones of `serve --demo`.
+//! The tools of `serve --demo`, which show what a durable task can do.
 
 mod deploy;
 mod generate_report;
@@ -8,12 +8,11 @@ mod nightly_backup;
 
 use longhaul::Tool;
 
-/// What models are told about them.
+/// The instructions for models.
 pub const INSTRUCTIONS: &str = "A demonstration of long-running tasks. `generate_report` takes some seconds and \
 reports its progress; `deploy` asks for approval; `import_orders` fails; `nightly_backup` is started again after a \
 crash; `keep_watch` runs until it is cancelled.";
 
-/// All of them, `generate_report` first.
 pub fn tools() -> Vec<Tool> {
     vec![generate_report::tool(), deploy::tool(), import_orders::tool(), nightly_backup::tool(), keep_watch::tool()]
 }

@@ -15,7 +15,7 @@ fn seconds() -> u32 {
     30
 }
 
-/// Started again when its process died: kill the server while it runs, start it again, and look.
+/// Runs again after a crash: kill the server while it runs, start the server again, and look.
 pub(super) fn tool() -> Tool {
     Tool::new("nightly_backup", back_up)
         .title("Nightly backup")

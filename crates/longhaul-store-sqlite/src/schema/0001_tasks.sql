@@ -1,13 +1,13 @@
--- The words are those of the types in `longhaul-task`. Times are milliseconds since the epoch.
+-- The names are those of the types in `longhaul-task`. Times are milliseconds since the epoch.
 --
--- Every byte and every index entry here is written to the log before a creation is acknowledged, so: what a reader
--- can derive is not stored, payloads stand apart from the row that changes, and indexes are partial.
+-- Every byte and every index entry is written to the log before a creation is acknowledged. So values that can be
+-- derived are not stored, payloads are apart from the row that changes, and indexes are partial.
 
 CREATE TABLE task (
   owner                       TEXT    NOT NULL,
   id                          TEXT    NOT NULL,
 
-  -- Its place in the family. The root of a family has no root, parent and since of its own here: it is the root.
+  -- The place in the family. NULL in the row of a root: root (itself), parent, family_since (created_at).
   root                        TEXT,
   parent                      TEXT,
   family_since                INTEGER,
@@ -15,7 +15,7 @@ CREATE TABLE task (
   children                    INTEGER NOT NULL,
   ordinal                     INTEGER NOT NULL,
 
-  -- What it is born with.
+  -- What never changes.
   tool                        TEXT    NOT NULL,
   version                     TEXT    NOT NULL,
   origin                      TEXT    NOT NULL,
@@ -34,30 +34,30 @@ CREATE TABLE task (
   revision                    INTEGER NOT NULL,
   fence                       INTEGER NOT NULL,
   attempt                     INTEGER NOT NULL,
-  spent                       INTEGER NOT NULL, -- attempts that came to nothing
+  spent                       INTEGER NOT NULL, -- attempts that were lost or given back
   questions_asked             INTEGER NOT NULL,
   message                     TEXT,
   phase                       TEXT    NOT NULL, -- queued, running, waiting, parked, settled
   not_before                  INTEGER,          -- queued, and waiting if it is in the queue
-  node                        TEXT,             -- running, and waiting if somebody holds its attempt
+  node                        TEXT,             -- running, and waiting while an attempt holds it
   run_since                   INTEGER,          -- as node
   questions                   TEXT,             -- waiting: the open questions as JSON
-  wake_at                     INTEGER,          -- parked, and waiting in nobody's memory: when it goes on by itself
-  for_children                INTEGER,          -- likewise: whether the end of a child wakes it, 0 or 1
+  wake_at                     INTEGER,          -- parked, and waiting while no attempt holds it: when to wake it
+  for_children                INTEGER,          -- as wake_at: whether the end of a child wakes it, 0 or 1
   outcome                     TEXT,             -- settled: answer, error, refusal, cancelled
   settled_at                  INTEGER,          -- settled
-  due_at                      INTEGER,          -- when somebody has to look at it again
+  due_at                      INTEGER,          -- when the sweep must look at it
 
   PRIMARY KEY (owner, id)
 ) STRICT, WITHOUT ROWID;
 
--- Each index carries the key at its end, so equal times come in the order of keys.
+-- Each index ends with the key, so equal times are in the order of keys.
 CREATE INDEX task_queued ON task (tool, version, not_before, created_at) WHERE not_before IS NOT NULL;
 CREATE INDEX task_due    ON task (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX task_open   ON task (owner, id) WHERE settled_at IS NULL;
 CREATE INDEX task_child  ON task (owner, parent, ordinal) WHERE parent IS NOT NULL;
 
--- The request's arguments.
+-- The arguments of the request.
 CREATE TABLE input (
   owner  TEXT NOT NULL,
   id     TEXT NOT NULL,
@@ -65,7 +65,8 @@ CREATE TABLE input (
   PRIMARY KEY (owner, id)
 ) STRICT, WITHOUT ROWID;
 
--- What a settled task ended with: the body of an answer; the code, message and data (as body) of a refusal.
+-- The outcome of a settled task: the body of an answer; the code (if the handler chose one), message and data (as body)
+-- of a refusal.
 CREATE TABLE outcome (
   owner    TEXT NOT NULL,
   id       TEXT NOT NULL,
@@ -75,7 +76,7 @@ CREATE TABLE outcome (
   PRIMARY KEY (owner, id)
 ) STRICT, WITHOUT ROWID;
 
--- The side slot. No number is a number that is none.
+-- How far a task is. NULL stands for NaN, which SQLite cannot store.
 CREATE TABLE progress (
   owner    TEXT    NOT NULL,
   id       TEXT    NOT NULL,
@@ -86,7 +87,7 @@ CREATE TABLE progress (
   PRIMARY KEY (owner, id)
 ) STRICT, WITHOUT ROWID;
 
--- What attempts did.
+-- The recorded operations of attempts.
 CREATE TABLE record (
   owner     TEXT    NOT NULL,
   id        TEXT    NOT NULL,
@@ -96,7 +97,7 @@ CREATE TABLE record (
   key       TEXT    NOT NULL,
   digest    INTEGER NOT NULL,
   output    TEXT,
-  question  TEXT, -- the key of the question that it waits for or waited for
+  question  TEXT, -- the key of the question, if the operation is one
   PRIMARY KEY (owner, id, epoch, fork, seq)
 ) STRICT, WITHOUT ROWID;
 
