@@ -11,19 +11,24 @@ fn every_law_holds_over_a_few_hundred_histories() {
 }
 
 #[test]
-fn a_seed_is_the_whole_history() {
-    let text = |seed| play(seed).ledger.iter().map(ToString::to_string).collect::<Vec<_>>();
-    for seed in [3, 77, 1_234] {
-        assert_eq!(text(seed), text(seed), "seed {seed}");
+fn the_same_seed_gives_the_same_history() {
+    for seed in 1..=1_000 {
+        let [first, second] = [play(seed), play(seed)].map(|played| format!("{:?}", played.ledger));
+        assert!(first == second, "seed {seed}: {}", first_difference(&first, &second));
     }
-    assert_ne!(text(1), text(2));
+}
+
+fn first_difference(first: &str, second: &str) -> String {
+    let entries = |text: &str| text.split("Entry {").map(str::to_owned).collect::<Vec<_>>();
+    let pairs = entries(first).into_iter().zip(entries(second));
+    pairs.enumerate().find(|(_, (first, second))| first != second).map_or_else(
+        || "one goes on where the other ends".into(),
+        |(line, (first, second))| format!("line {line}:\n{first}\n{second}"),
+    )
 }
 
 #[test]
-fn histories_meet_crashes_refusals_and_evictions() {
-    let coverage = run::run(1, 300, 2).coverage;
-    assert!(coverage.crashes.values().sum::<u64>() > 0);
-    for met in ["failed transaction", "queue full", "too many open", "read past the cache", "graceful shutdown"] {
-        assert!(coverage.also.contains_key(met), "no history met: {met}");
-    }
+fn another_seed_gives_another_history() {
+    let text = |seed| format!("{:?}", play(seed).ledger);
+    assert_ne!(text(1), text(2));
 }
