@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -73,6 +74,8 @@ pub(crate) struct Running {
     start: Option<(Arc<Task>, Json)>,
     stop: CancellationToken,
     abort: Option<AbortHandle>,
+    /// Its handler has returned: what is left is to write its end.
+    returned: Arc<AtomicBool>,
     /// Branches that wait for a worker.
     resuming: Vec<oneshot::Sender<()>>,
 }
@@ -251,11 +254,13 @@ impl Shared {
             start: Some((Arc::clone(task), input)),
             stop: CancellationToken::new(),
             abort: None,
+            returned: Arc::default(),
             resuming: Vec::new(),
         };
         let before = self.running.lock().insert(task.key.clone(), running);
-        // An attempt that was told to stop and has not yet. One that was not has ended, and waits for the answer to that.
-        if let Some(before) = before.filter(|before| before.stop.is_cancelled()) {
+        // The attempt before it has lost the task, perhaps to an event that this node has not heard of. One whose handler
+        // has returned waits for the answer to its end.
+        if let Some(before) = before.filter(|before| !before.returned.load(Ordering::SeqCst)) {
             before.abort.inspect(AbortHandle::abort);
         }
     }
@@ -276,8 +281,10 @@ impl Shared {
         };
         let shared = Arc::clone(self);
         let key = key.clone();
+        let returned = Arc::clone(&running.returned);
         let attempt = self.tracker.spawn(async move {
             let outcome = attempt::drive(&shared, link, handler, input).await;
+            returned.store(true, Ordering::SeqCst);
             let actions = shared.core.lock().step(Input::Ended { key: key.clone(), fence, outcome });
             for action in actions {
                 match action {
@@ -311,7 +318,8 @@ impl Shared {
     pub(crate) fn drop_attempt(self: &Arc<Self>, key: &TaskKey, fence: u64) -> bool {
         let handler = self.forget(key, fence).and_then(|running| {
             running.stop.cancel();
-            running.abort.filter(|abort| !abort.is_finished())
+            // An end that is being written is left alone: its answer moves the counts.
+            running.abort.filter(|abort| !abort.is_finished() && !running.returned.load(Ordering::SeqCst))
         });
         if let Some(handler) = &handler {
             handler.abort();

@@ -38,19 +38,24 @@ enum Task {
         /// Where the copy and its build go.
         #[arg(long, default_value = "target/mutations")]
         scratch: PathBuf,
+        /// Tries only this one.
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
     },
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     match (&args.command, args.replay) {
-        (Some(Task::Mutations { workspace, scratch }), _) => mutations(&args, workspace, scratch),
+        (Some(Task::Mutations { workspace, scratch, only }), _) => {
+            mutations(&args, workspace, scratch, only.as_deref())
+        }
         (None, Some(seed)) => replay(seed, args.verbose),
         (None, None) => histories(&args),
     }
 }
 
-fn mutations(args: &Args, workspace: &Path, scratch: &Path) -> ExitCode {
+fn mutations(args: &Args, workspace: &Path, scratch: &Path, only: Option<&str>) -> ExitCode {
     println!("seed {}, up to {} histories for each mutation", args.seed, args.histories);
     let tell = |hunt: &mutation::Hunt| match &hunt.found {
         Some(found) => println!("{:<36}{:>8}  {}", hunt.mutation.name, found.histories, found.broken),
@@ -58,7 +63,7 @@ fn mutations(args: &Args, workspace: &Path, scratch: &Path) -> ExitCode {
     };
     let hunts = std::path::absolute(scratch)
         .map_err(mutation::MutationError::from)
-        .and_then(|scratch| mutation::run(workspace, &scratch, args.seed, args.histories, tell));
+        .and_then(|scratch| mutation::run(workspace, &scratch, only, args.seed, args.histories, tell));
     match hunts {
         Ok(hunts) if hunts.iter().all(|hunt| hunt.found.is_some()) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,

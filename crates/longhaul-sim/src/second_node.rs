@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use longhaul_store::{ClaimNext, NewTask, Store, StoreError};
 use longhaul_task::transition::{Ask, Create, Park, Release, Report, Settle, Spawn};
-use longhaul_task::{Event, Json, NodeId, Outcome, Place, QuestionKind, Record, Task, TaskId, TaskKey, Timestamp};
+use longhaul_task::{
+    Event, Json, NodeId, Outcome, Place, Progress, QuestionKind, Record, Task, TaskId, TaskKey, Timestamp,
+};
 use parking_lot::Mutex;
 
 use crate::chance::Chance;
@@ -33,8 +35,8 @@ pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
     let node = NodeId::mint(world.chance(Chance::bits));
     let node = SecondNode { world, store, node, running: Arc::default() };
     let tools = node.world.setup().other_tools.each_ref().map(|setup| setup.tool.clone());
-    if node.store.join(node.node, None, &tools).await.is_err() {
-        return;
+    while node.store.join(node.node, None, &tools).await.is_err() {
+        tokio::time::sleep(SLEEP).await;
     }
     let wants: Vec<_> = tools.into_iter().map(|tool| (tool, 3)).collect();
     let mut queue = node.store.watch_queue();
@@ -131,6 +133,8 @@ impl SecondNode {
                 }
             } else if self.world.is_calm() {
                 tokio::time::sleep(SLEEP).await;
+            } else if self.world.chance(|chance| chance.below(2) == 0) {
+                self.progress(&task).await;
             } else {
                 self.record(&task).await;
             }
@@ -185,6 +189,12 @@ impl SecondNode {
             10 | 11 => settle(),
             _ => None,
         }
+    }
+
+    async fn progress(&self, task: &Task) {
+        let message = Some(format!("attempt {}", task.attempt).into());
+        let progress = Progress { done: 1.0, total: None, message, at: task.updated_at };
+        let _ = self.store.progress(&task.key, task.fence, progress).await;
     }
 
     /// Does one of a few steps once, on record.

@@ -316,8 +316,10 @@ impl longhaul_engine::Chance for World {
 }
 
 impl State {
+    /// A task that clients know of, and rather a recent one.
     pub(crate) fn pick_known(&mut self) -> Option<TaskKey> {
-        self.chance.pick(&self.known).cloned()
+        let from = if self.chance.below(2) == 0 { self.known.len().saturating_sub(5) } else { 0 };
+        self.chance.pick(&self.known[from..]).cloned()
     }
 
     /// How long a call is on its way, in one direction.

@@ -21,11 +21,16 @@ impl Core {
     pub(super) fn fail(&mut self, tool: &ToolRef, asked: usize, tasks: Vec<(TaskKey, u64)>) -> Vec<Action> {
         self.failing.remove(tool);
         let got = tasks.len();
-        let fail = |(key, fence)| {
-            let outcome = Outcome::Refusal(Fault::tool_gone(tool));
-            Action::Write { key, fence, event: Event::Settle(Settle { fence, outcome }) }
-        };
-        let mut actions: Vec<Action> = tasks.into_iter().map(fail).collect();
+        let mut actions = Vec::new();
+        for (key, fence) in tasks {
+            actions.extend(self.begin(key, tool, fence).into_iter().map(|action| match action {
+                Action::Start { key, fence } => {
+                    let outcome = Outcome::Refusal(Fault::tool_gone(tool));
+                    Action::Write { key, fence, event: Event::Settle(Settle { fence, outcome }) }
+                }
+                other => other,
+            }));
+        }
         if got == asked {
             actions.extend(self.tool_gone(tool.clone()));
         }

@@ -123,8 +123,9 @@ impl Core {
         commit: Commit,
     ) -> Vec<Action> {
         let Some(state) = self.tool(tool) else {
+            let actions = self.fail(tool, asked, tasks);
             self.commits.end(commit);
-            return self.fail(tool, asked, tasks);
+            return actions;
         };
         let got = tasks.len();
         state.claiming = false;
