@@ -23,13 +23,13 @@ use crate::{handler, second_node};
 
 /// How long everything is left alone at first: past every backoff, grace and pause of a service, past the wait for a
 /// missing tool, and well before anything is overdue.
-const ALONE: Duration = Duration::from_secs(30);
+const ALONE: Duration = Duration::from_secs(15);
 
 /// How long after a round of answers: past every backoff, grace and pause.
-const AFTER_ANSWERS: Duration = Duration::from_secs(12);
+const AFTER_ANSWERS: Duration = Duration::from_secs(8);
 
-/// Until an engine has noticed that the clock was set forward, and dealt with what is due.
-const PAST_DUE: Duration = Duration::from_secs(62);
+/// Until a process that has just started has dealt with what is due.
+const AFTER_START: Duration = Duration::from_secs(3);
 
 /// How often questions are answered at the end before the tasks that still ask are cancelled.
 const ROUNDS: usize = 3;
@@ -106,9 +106,14 @@ impl Process {
     /// Clients act until the process ends, or until there is nothing more for them to do; then everything calms down.
     pub(crate) async fn live(&self) -> Next {
         loop {
+            if self.world.state().all_expires {
+                self.leave_alone(AFTER_START).await;
+                self.quiet(Stage::Expired);
+                return Next::Nothing;
+            }
             if self.world.is_calm() {
                 self.calm().await;
-                return Next::Nothing;
+                return Next::Process;
             }
             if self.step().await {
                 return Next::Process;
@@ -238,9 +243,10 @@ impl Process {
             self.leave_alone(AFTER_ANSWERS).await;
         }
         self.quiet(Stage::Settled);
+        self.shut_down().await;
+        // The next process finds everything due, and does not have to wait until it notices.
         self.world.time().jump_forward(2 * LIFE_MS_MAX);
-        self.leave_alone(PAST_DUE).await;
-        self.quiet(Stage::Expired);
+        self.world.state().all_expires = true;
     }
 
     async fn leave_alone(&self, time: Duration) {

@@ -81,7 +81,7 @@ impl Setup {
         let owners = ["ada", "bob", "kin"].iter().filter_map(|name| Owner::parse(name).ok()).collect();
         let limits = EngineLimits {
             open_per_owner_max: 2 + chance.below(5),
-            tool_gone_ms: 20_000,
+            tool_gone_ms: 8_000,
             drain_ms: chance.between(0, 2_000),
         };
         let cache_bytes = if chance.below(2) == 0 { chance.between(0, 3_000) } else { 60_000 };
@@ -166,7 +166,7 @@ impl Script {
 fn op(chance: &mut Chance, root: bool) -> Op {
     match chance.below(if root { 14 } else { 10 }) {
         0 | 1 => Op::Work(chance.between(0, 30)),
-        2 => Op::Work(chance.between(0, 2_000)),
+        2 => Op::Work(chance.between(0, 500)),
         3 => Op::Progress,
         4 => Op::Log,
         5..=8 => Op::Ask,

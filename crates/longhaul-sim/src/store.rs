@@ -94,8 +94,7 @@ impl SimStore {
 
     /// Passes time. A call of a process that is dead goes no further.
     async fn on_its_way(&self) {
-        self.world.call();
-        let delay_ms = self.world.state().delay_ms();
+        let delay_ms = self.world.call();
         if delay_ms > 0 {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
         }

@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub(crate) weather: Weather,
     /// Nothing goes wrong any more, and handlers come to their end by themselves.
     pub(crate) is_calm: bool,
+    /// Every retention is over.
+    pub(crate) all_expires: bool,
     /// How many things clients still do before the calm.
     pub(crate) acts_left: u64,
     /// How many tasks the second node still makes.
@@ -98,7 +100,7 @@ impl World {
         let mut chance = Chance::new(seed);
         let setup = Setup::choose(&mut chance);
         let weather = Weather::choose(&mut chance);
-        let acts_left = chance.between(10, 90);
+        let acts_left = chance.between(10, 70);
         let kin_left = 1 + chance.below(8);
         let rules = Fact::Rules(setup.rules());
         let state = State {
@@ -107,6 +109,7 @@ impl World {
             coverage: Coverage { histories: 1, ..Coverage::default() },
             weather,
             is_calm: false,
+            all_expires: false,
             acts_left,
             kin_left,
             stage: ProcessStage::Starting,
@@ -270,8 +273,8 @@ impl World {
         self.crash(CrashPoint::Idle);
     }
 
-    /// The store is called.
-    pub(crate) fn call(&self) {
+    /// The store is called, or answers. Returns for how long that is on its way.
+    pub(crate) fn call(&self) -> u64 {
         let now = Instant::now();
         let mut state = self.state();
         state.calls += 1;
@@ -287,10 +290,12 @@ impl World {
             () if state.is_calm && state.calls_left_alone > CALLS_LEFT_ALONE_MAX => Some("its timers ring without end"),
             () => None,
         };
+        let delay_ms = state.delay_ms();
         drop(state);
         if let Some(what) = endless {
             self.endless(what);
         }
+        delay_ms
     }
 
     /// Everything is left alone from here on.
@@ -323,7 +328,7 @@ impl State {
     }
 
     /// How long a call is on its way, in one direction.
-    pub(crate) fn delay_ms(&mut self) -> u64 {
+    fn delay_ms(&mut self) -> u64 {
         if !self.chance.permille(self.weather.delay) {
             return 0;
         }

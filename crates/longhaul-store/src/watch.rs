@@ -1,9 +1,9 @@
 //! One watcher per task serves everyone who waits for it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use foldhash::HashMap;
 use longhaul_task::TaskKey;
 use parking_lot::Mutex;
 use tokio::sync::Notify;

@@ -1,6 +1,5 @@
-use std::collections::HashMap;
-
 use super::Law;
+use foldhash::HashMap;
 use longhaul_task::{Owner, ToolRef};
 
 use super::truth::{Truth, is_queued};
@@ -48,8 +47,8 @@ impl Law for Limits {
                 if !grows || rules.engines > 1 {
                     return Ok(());
                 }
-                let mut open = HashMap::new();
-                let mut queued = HashMap::new();
+                let mut open = HashMap::default();
+                let mut queued = HashMap::default();
                 for task in truth.all().filter(|task| !task.is_settled()) {
                     *open.entry(&task.key.owner).or_insert(0) += 1;
                     // What comes back into the queue was admitted before; what is new was admitted to a place in it.

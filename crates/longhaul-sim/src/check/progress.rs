@@ -1,6 +1,6 @@
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use longhaul_task::{Phase, Retention, Task, ToolRef};
 
 use super::Law;
@@ -62,7 +62,7 @@ fn is_open_child(task: &Task, parent: &Task) -> bool {
 }
 
 fn leaked(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
-    let mut open = HashMap::new();
+    let mut open = HashMap::default();
     for task in truth.all().filter(|task| !task.is_settled()) {
         *open.entry(&task.key.owner).or_insert(0) += 1;
     }

@@ -2,9 +2,10 @@
 //!
 //! It has no thread, no channel and no clock: a [`WriterLoop`](super::WriterLoop) feeds it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use longhaul_task::transition::{self, Claim, asked_before};
 use longhaul_task::{
     Below, Change, Event, Json, Note, Progress, Record, Refused, Scope, Surroundings, Task, TaskKey, Timestamp,
@@ -84,7 +85,15 @@ enum Shown {
 impl<D: Disk> Writer<D> {
     /// A writer that has written nothing.
     pub(super) fn new(disk: D, published: Arc<Published>, watchers: Arc<Watchers>) -> Self {
-        Self { disk, published, watchers, working: HashMap::new(), to_show: Vec::new(), stopped: None, failed: None }
+        Self {
+            disk,
+            published,
+            watchers,
+            working: HashMap::default(),
+            to_show: Vec::new(),
+            stopped: None,
+            failed: None,
+        }
     }
 
     /// Why nothing can be promised any more, if so.
