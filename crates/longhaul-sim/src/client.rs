@@ -138,17 +138,17 @@ impl Client {
         TaskId::parse(&format!("own-{}", state.own_ids)).ok()
     }
 
-    /// Reads a task and says whether it is there; `None` when the store could not be asked.
-    pub(crate) async fn read(&self, key: &TaskKey) -> Option<Option<Arc<Task>>> {
+    /// Reads a task; `None` when there is none.
+    pub(crate) async fn read(&self, key: &TaskKey) -> Result<Option<Arc<Task>>, EngineError> {
         let began = self.world.line();
         let found = match self.engine.read(key).await {
             Ok(found) => Some(found),
             Err(EngineError::Store(StoreError::NotFound)) => None,
-            Err(_) => return None,
+            Err(error) => return Err(error),
         };
         let task = found.as_ref().map(|found| Arc::clone(&found.task));
         self.world.note(Fact::Read { began, key: key.clone(), found });
-        Some(task)
+        Ok(task)
     }
 
     async fn list(&self, owner: &Owner) {
@@ -167,24 +167,18 @@ impl Client {
     }
 
     async fn answer_something(&self, key: &TaskKey) {
-        let Some(Some(task)) = self.read(key).await else { return };
+        let Ok(Some(task)) = self.read(key).await else { return };
         let open = task.phase.questions().into_iter().flatten().last().map(|question| question.key.clone());
-        let (key, question) = {
-            let mut state = self.world.state();
-            match open {
-                Some(question) => {
-                    state.asked.push((key.clone(), question.clone()));
-                    (key.clone(), question)
-                }
-                // A client is late, or answers twice.
-                None => {
-                    let state = &mut *state;
-                    let Some(asked) = state.chance.pick(&state.asked).cloned() else { return };
-                    asked
-                }
-            }
+        let asked = {
+            let state = &mut *self.world.state();
+            let open = open.map(|question| (key.clone(), question));
+            state.asked.extend(open.clone());
+            // Otherwise a client is late, or answers twice.
+            open.or_else(|| state.chance.pick(&state.asked).cloned())
         };
-        self.answer(&key, question).await;
+        if let Some((key, question)) = asked {
+            self.answer(&key, question).await;
+        }
     }
 
     pub(crate) async fn answer(&self, key: &TaskKey, question: QuestionKey) {
@@ -231,14 +225,12 @@ impl Client {
         // Subscribe, then read.
         let mut watch = self.engine.watch(&key);
         loop {
-            match self.read(&key).await {
-                Some(task) => seen(task.map(|task| task.revision)),
-                None => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
+            if let Ok(task) = self.read(&key).await {
+                seen(task.map(|task| task.revision));
+                watch.changed().await;
+            } else {
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            watch.changed().await;
         }
     }
 

@@ -55,9 +55,9 @@ pub(crate) struct Process {
 
 struct Followed {
     key: TaskKey,
-    /// The revision that was seen last, if any was; none in it when the task was gone.
-    seen: Arc<Mutex<Option<Option<u64>>>>,
-    follower: AbortHandle,
+    /// Every revision that was seen; none where the task was gone.
+    revisions: Arc<Mutex<Vec<Option<u64>>>>,
+    task: AbortHandle,
 }
 
 impl Process {
@@ -201,12 +201,12 @@ impl Process {
         let mut followed = self.followed.lock();
         if followed.len() == FOLLOWED_MAX {
             let place = self.world.chance(|chance| chance.below(FOLLOWED_MAX));
-            followed.swap_remove(place).follower.abort();
+            followed.swap_remove(place).task.abort();
         }
-        let seen = Arc::<Mutex<Option<Option<u64>>>>::default();
-        let sees = Arc::clone(&seen);
-        let follower = tokio::spawn(client.follow(key.clone(), move |revision| *sees.lock() = Some(revision)));
-        followed.push(Followed { key, seen, follower: follower.abort_handle() });
+        let revisions = Arc::<Mutex<Vec<Option<u64>>>>::default();
+        let log = Arc::clone(&revisions);
+        let task = tokio::spawn(client.follow(key.clone(), move |revision| log.lock().push(revision)));
+        followed.push(Followed { key, revisions, task: task.abort_handle() });
     }
 
     async fn shut_down(&self) {
@@ -256,8 +256,8 @@ impl Process {
 
     fn quiet(&self, stage: Stage) {
         for followed in &*self.followed.lock() {
-            if let Some(seen) = *followed.seen.lock() {
-                self.world.note(Fact::Followed { key: followed.key.clone(), seen });
+            if let Some(seen) = followed.revisions.lock().last() {
+                self.world.note(Fact::Followed { key: followed.key.clone(), seen: *seen });
             }
         }
         let Some(engine) = self.engines.first() else { return };
@@ -265,8 +265,8 @@ impl Process {
         let owners = self.world.setup().counted_owners();
         let open: BTreeMap<_, _> = owners.iter().map(|owner| (owner.clone(), engine.open(owner))).collect();
         let (others, handlers) = {
-            let state = self.world.state();
-            (state.nodes[1..].to_vec(), state.handlers)
+            let world = self.world.state();
+            (world.nodes[1..].to_vec(), world.handlers)
         };
         let open = open.into_iter().collect();
         let quiet = Quiet { stage, others, load: engine.load(), open, attempts, running, handlers };

@@ -167,7 +167,6 @@ fn op(chance: &mut Chance, root: bool) -> Op {
     match chance.below(if root { 14 } else { 10 }) {
         0 | 1 => Op::Work(chance.between(0, 30)),
         2 => Op::Work(chance.between(0, 500)),
-        3 => Op::Progress,
         4 => Op::Log,
         5..=8 => Op::Ask,
         9 => Op::Report,

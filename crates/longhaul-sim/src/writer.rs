@@ -109,8 +109,12 @@ impl SimWriter {
         let dies_now = done.crashed.is_none() && state.chance.permille(permille);
         let crashed = if dies_now { Some(CrashPoint::BeforeAnswers) } else { done.crashed };
         if crashed.is_some() {
-            done.lost.into_iter().for_each(|event| state.coverage.crash_before(event));
-            committed.into_iter().for_each(|event| state.coverage.crash_after(event));
+            for event in done.lost {
+                state.coverage.crash_before(event);
+            }
+            for event in committed {
+                state.coverage.crash_after(event);
+            }
         }
         drop(state);
         if let Some(point) = crashed {
