@@ -41,6 +41,23 @@ pub fn play(seed: u64) -> Played {
     Played { seed, coverage, ledger, broken }
 }
 
+/// Plays one history twice. The error has the first line that differs.
+pub fn play_twice(seed: u64) -> Result<(), String> {
+    let [first, second] = [play(seed), play(seed)].map(|played| played.ledger);
+    let mut pairs = first.iter().zip(&second).enumerate();
+    let differs = pairs.find_map(|(line, (first, second))| {
+        let [first, second] = [first, second].map(|entry| format!("{entry:?}"));
+        (first != second).then(|| format!("seed {seed} differs in line {line}:\n{first}\n{second}"))
+    });
+    match differs {
+        Some(differs) => Err(differs),
+        None if first.len() != second.len() => {
+            Err(format!("seed {seed} has {} lines and {}", first.len(), second.len()))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Runs one process on a runtime of its own. When it ends, everything in its memory is dropped.
 fn process(world: &World) -> Next {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();

@@ -8,7 +8,7 @@
 //! made durable, that clients were told and that handlers did goes into a [`ledger`], and [`check`](check::check)
 //! holds that against the laws.
 //!
-//! - [`play`]: one history.
+//! - [`play`]: one history; [`play_twice`]: the same again.
 //! - [`run`]: many, on several threads.
 //! - [`coverage`]: what they met.
 //! - [`mutation`]: faults put into a copy of the code, which have to be found.
@@ -32,4 +32,4 @@ mod time;
 mod world;
 mod writer;
 
-pub use history::{Played, play};
+pub use history::{Played, play, play_twice};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use longhaul_sim::{Played, mutation, play, run};
+use longhaul_sim::{Played, mutation, play, play_twice, run};
 
 /// Plays seeded histories of the engine and its store under crashes, and holds each against the laws.
 #[derive(Debug, Parser)]
@@ -30,6 +30,8 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// Plays histories twice and compares them.
+    Twice,
     /// Puts faults into a copy of the code, one after the other, and sees that each is found.
     Mutations {
         /// The root of the workspace.
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         (Some(Task::Mutations { workspace, scratch, only }), _) => {
             mutations(&args, workspace, scratch, only.as_deref())
         }
+        (Some(Task::Twice), _) => twice(&args),
         (None, Some(seed)) => replay(seed, args.verbose),
         (None, None) => histories(&args),
     }
@@ -72,6 +75,17 @@ fn mutations(args: &Args, workspace: &Path, scratch: &Path, only: Option<&str>) 
             ExitCode::FAILURE
         }
     }
+}
+
+fn twice(args: &Args) -> ExitCode {
+    for seed in args.seed..args.seed.saturating_add(args.histories) {
+        if let Err(differs) = play_twice(seed) {
+            println!("{differs}");
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("{} histories are the same when they are played again", args.histories);
+    ExitCode::SUCCESS
 }
 
 fn replay(seed: u64, verbose: bool) -> ExitCode {

@@ -1,6 +1,6 @@
-//! A few hundred histories with every test run; the many are `cargo run --release -p longhaul-sim`.
+//! A few histories with every test run; the many are `cargo run --release -p longhaul-sim`.
 
-use longhaul_sim::{play, run};
+use longhaul_sim::{play, play_twice, run};
 
 #[test]
 fn every_law_holds_over_a_few_hundred_histories() {
@@ -12,19 +12,9 @@ fn every_law_holds_over_a_few_hundred_histories() {
 
 #[test]
 fn the_same_seed_gives_the_same_history() {
-    for seed in 1..=1_000 {
-        let [first, second] = [play(seed), play(seed)].map(|played| format!("{:?}", played.ledger));
-        assert!(first == second, "seed {seed}: {}", first_difference(&first, &second));
+    for seed in 1..=50 {
+        play_twice(seed).unwrap();
     }
-}
-
-fn first_difference(first: &str, second: &str) -> String {
-    let entries = |text: &str| text.split("Entry {").map(str::to_owned).collect::<Vec<_>>();
-    let pairs = entries(first).into_iter().zip(entries(second));
-    pairs.enumerate().find(|(_, (first, second))| first != second).map_or_else(
-        || "one goes on where the other ends".into(),
-        |(line, (first, second))| format!("line {line}:\n{first}\n{second}"),
-    )
 }
 
 #[test]
