@@ -5,7 +5,11 @@ use xshell::{Shell, cmd};
 /// Histories in a run of the tests.
 const HISTORIES: &str = "100000";
 
+/// Histories that are played twice, to see that the same seed gives the same history.
+const TWICE: &str = "1000";
+
 pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
+    cmd!(shell, "cargo run --release --quiet -p longhaul-sim -- --histories {TWICE} twice").run()?;
     Ok(cmd!(shell, "cargo run --release --quiet -p longhaul-sim -- --histories {HISTORIES}").run()?)
 }
 

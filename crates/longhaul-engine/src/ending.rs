@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_store::StoreError;
-use longhaul_task::{Effect, Event, Refused, TaskKey};
+use longhaul_task::{Event, Refused, TaskKey};
 
-use crate::audit;
 use crate::core::Input;
 use crate::shell::Shared;
 
@@ -20,24 +19,14 @@ impl Shared {
     /// Writes the end of an attempt. It was earned, so a store that cannot take it now is asked again.
     pub(crate) async fn write(self: &Arc<Self>, key: TaskKey, fence: u64, event: Event) {
         let mut wait_ms = WRITE_RETRY_MS_MIN;
-        let mut in_doubt = false;
-        let won = loop {
-            match self.store.apply(&key, event.clone()).await {
-                Ok(applied) => {
-                    audit::applied(&applied);
-                    self.due.at_latest(applied.task.due_at());
-                    self.woken(applied.effects);
-                    break true;
-                }
+        loop {
+            match self.apply(&key, event.clone()).await {
+                Ok(_) => break,
+                // In doubt it may have been written: then it is refused the next time, which comes to the same.
                 Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {
-                    in_doubt |= matches!(error, StoreError::InDoubt(_));
                     tracing::warn!(task = %key.id, wait_ms, %error, "could not write the end of a task; trying again");
                     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
                     wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
-                }
-                // The first try may have been written after all: nobody else ends a task under this fence.
-                Err(StoreError::Refused(Refused::Settled)) if in_doubt => {
-                    break self.store.read(&key).await.is_ok_and(|found| found.task.fence == fence);
                 }
                 // A parent ends after its children. The handler has returned, so its worker can serve them meanwhile.
                 Err(StoreError::Refused(Refused::ChildrenOpen(open))) => {
@@ -48,20 +37,13 @@ impl Shared {
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(task = %key.id, %error, "an attempt ended after it had lost its task");
-                    break false;
+                    tracing::debug!(task = %key.id, %error, "an attempt ended after its task had ended");
+                    break;
                 }
             }
-        };
-        self.step(Input::Written { key, fence, won });
-    }
-
-    /// The end of an attempt may have woken its task's parent.
-    fn woken(self: &Arc<Self>, mut effects: Vec<Effect>) {
-        effects.retain(|effect| matches!(effect, Effect::Queued { .. }));
-        if !effects.is_empty() {
-            self.step(Input::Applied { effects });
         }
+        self.step(Input::Written { key: key.clone(), fence });
+        self.forget(&key, fence);
     }
 
     /// Waits until every child has ended. Those of a task that is cancelled end with it.

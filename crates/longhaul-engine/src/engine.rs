@@ -189,6 +189,18 @@ impl Engine {
         &self.shared.chance
     }
 
+    /// How many attempts this node holds: by its decisions, and by what it runs. The simulator compares them.
+    #[doc(hidden)]
+    pub fn attempts(&self) -> (usize, usize) {
+        (self.shared.core.lock().attempts(), self.shared.held().len())
+    }
+
+    /// How many open tasks of an owner this node counts.
+    #[doc(hidden)]
+    pub fn open(&self, owner: &Owner) -> usize {
+        self.shared.core.lock().open(owner)
+    }
+
     /// Running and queued tasks by tool, as far as this node knows.
     pub fn load(&self) -> Vec<(ToolRef, usize, usize)> {
         self.shared.core.lock().load().map(|(tool, running, queued)| (tool.clone(), running, queued)).collect()

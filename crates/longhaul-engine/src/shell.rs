@@ -1,15 +1,16 @@
 //! The async shell: tells the core what happened and does what it says.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use longhaul_store::{Applied, ClaimNext, Claimed, NewTask, Store, StoreError};
-use longhaul_task::transition::Create;
+use longhaul_store::{Applied, ClaimNext, Claimed, NewTask, Orphan, Store, StoreError};
+use longhaul_task::transition::{Create, Lose};
 use longhaul_task::{Event, Json, NodeId, Refused, Task, TaskKey, ToolRef};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -32,8 +33,8 @@ pub(crate) struct Shared {
     pub(crate) node: NodeId,
     pub(crate) limits: EngineLimits,
     pub(crate) core: Mutex<Core>,
-    tools: HashMap<Arc<str>, Registered>,
-    running: Mutex<HashMap<TaskKey, Running>>,
+    tools: BTreeMap<Arc<str>, Registered>,
+    running: Mutex<BTreeMap<TaskKey, Running>>,
     pub(crate) listeners: Arc<Listeners>,
     /// Wakes the service that waits for the next due task.
     pub(crate) due: service::Alarm,
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) queue: Notify,
     /// Wakes the service that looks for attempts this node was given and never heard of.
     pub(crate) doubt: Notify,
+    /// Wakes the service that takes the store's counts over.
+    pub(crate) recount: Notify,
     pub(crate) stopping: CancellationToken,
     /// Since when nothing new is taken.
     pub(crate) draining_since: OnceLock<Instant>,
@@ -65,12 +68,14 @@ impl Registered {
 }
 
 /// What the shell keeps of an attempt.
-struct Running {
+pub(crate) struct Running {
     fence: u64,
     /// What it is to run on, until it is started.
     start: Option<(Arc<Task>, Json)>,
     stop: CancellationToken,
     abort: Option<AbortHandle>,
+    /// Its handler has returned: what is left is to write its end.
+    returned: Arc<AtomicBool>,
     /// Branches that wait for a worker.
     resuming: Vec<oneshot::Sender<()>>,
 }
@@ -86,7 +91,7 @@ impl Shared {
     pub(crate) fn new(store: Arc<dyn Store>, tools: Vec<Tool>, limits: EngineLimits, chance: Arc<dyn Chance>) -> Self {
         let node = NodeId::mint(chance.bits());
         let mut core = Core::new(node, limits.clone());
-        let mut registered = HashMap::new();
+        let mut registered = BTreeMap::new();
         for tool in tools {
             core.register(tool.tool.clone(), tool.limits.clone());
             let calls = Semaphore::new(tool.limits.calls_max);
@@ -104,6 +109,7 @@ impl Shared {
             due: service::Alarm::default(),
             queue: Notify::new(),
             doubt: Notify::new(),
+            recount: Notify::new(),
             stopping: CancellationToken::new(),
             draining_since: OnceLock::new(),
             tracker: TaskTracker::new(),
@@ -114,15 +120,27 @@ impl Shared {
         self.tools.get(tool).ok_or_else(|| EngineError::NoSuchTool(Arc::clone(tool)))
     }
 
-    /// Lets something happen to a task, and does what follows from it.
+    /// Applies an event and does what follows from it. Every event of the engine takes this way.
     pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
-        let applied = self.store.apply(key, event).await?;
+        let _under_way = UnderWay::begin(self);
+        let applied = self.store.apply(key, event).await.inspect_err(|error| self.doubted(error))?;
         audit::applied(&applied);
         self.due.at_latest(applied.task.due_at());
         if !applied.effects.is_empty() {
             self.step(Input::Applied { effects: applied.effects.clone() });
         }
         Ok(applied)
+    }
+
+    /// Ends an attempt that no handler will carry on, by its tool's policy: the task fails or goes back to the queue.
+    /// Returns the task, or `None` when the attempt had ended already.
+    pub(crate) async fn lose(self: &Arc<Self>, attempt: &Orphan) -> Result<Option<Arc<Task>>, StoreError> {
+        let event = Event::Lose(Lose { node: attempt.node, fence: attempt.fence });
+        match self.apply(&attempt.key, event).await {
+            Ok(applied) => Ok(Some(applied.task)),
+            Err(StoreError::NotFound | StoreError::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells the core what happened and does what it says.
@@ -221,10 +239,11 @@ impl Shared {
         }
     }
 
-    /// After a doubt this node may hold attempts that it does not know.
+    /// After a doubt, what this node knows may not be what the store has.
     fn doubted(&self, error: &StoreError) {
         if let StoreError::InDoubt(_) = error {
             self.doubt.notify_one();
+            self.recount.notify_one();
         }
     }
 
@@ -235,11 +254,13 @@ impl Shared {
             start: Some((Arc::clone(task), input)),
             stop: CancellationToken::new(),
             abort: None,
+            returned: Arc::default(),
             resuming: Vec::new(),
         };
         let before = self.running.lock().insert(task.key.clone(), running);
-        // An attempt that was told to stop and has not yet. One that was not has ended, and waits for the answer to that.
-        if let Some(before) = before.filter(|before| before.stop.is_cancelled()) {
+        // The attempt before it has lost the task, perhaps to an event that this node has not heard of. One whose handler
+        // has returned waits for the answer to its end.
+        if let Some(before) = before.filter(|before| !before.returned.load(Ordering::SeqCst)) {
             before.abort.inspect(AbortHandle::abort);
         }
     }
@@ -260,8 +281,10 @@ impl Shared {
         };
         let shared = Arc::clone(self);
         let key = key.clone();
+        let returned = Arc::clone(&running.returned);
         let attempt = self.tracker.spawn(async move {
             let outcome = attempt::drive(&shared, link, handler, input).await;
+            returned.store(true, Ordering::SeqCst);
             let actions = shared.core.lock().step(Input::Ended { key: key.clone(), fence, outcome });
             for action in actions {
                 match action {
@@ -295,7 +318,8 @@ impl Shared {
     pub(crate) fn drop_attempt(self: &Arc<Self>, key: &TaskKey, fence: u64) -> bool {
         let handler = self.forget(key, fence).and_then(|running| {
             running.stop.cancel();
-            running.abort.filter(|abort| !abort.is_finished())
+            // An end that is being written is left alone: its answer moves the counts.
+            running.abort.filter(|abort| !abort.is_finished() && !running.returned.load(Ordering::SeqCst))
         });
         if let Some(handler) = &handler {
             handler.abort();
@@ -304,7 +328,7 @@ impl Shared {
         handler.is_some()
     }
 
-    fn forget(&self, key: &TaskKey, fence: u64) -> Option<Running> {
+    pub(crate) fn forget(&self, key: &TaskKey, fence: u64) -> Option<Running> {
         let mut all = self.running.lock();
         all.get(key).filter(|running| running.fence == fence)?;
         all.remove(key)
@@ -333,8 +357,9 @@ impl Shared {
         }
         self.step(Input::Busy { key: key.clone(), fence });
         tokio::select! {
-            resumed = resumed => resumed.map_err(|_| Stop::Cancelled),
+            biased;
             () = stop.cancelled() => Err(Stop::Cancelled),
+            resumed = resumed => resumed.map_err(|_| Stop::Cancelled),
         }
     }
 
@@ -351,6 +376,24 @@ impl Shared {
     /// The attempts that this node holds.
     pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
         self.running.lock().iter().map(|(key, running)| (key.clone(), running.fence)).collect()
+    }
+}
+
+/// A commit under way. It counts as ended also when the future that waits for it is dropped.
+struct UnderWay<'a> {
+    shared: &'a Shared,
+    commit: Commit,
+}
+
+impl<'a> UnderWay<'a> {
+    fn begin(shared: &'a Shared) -> Self {
+        Self { shared, commit: shared.core.lock().begin_commit() }
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.shared.core.lock().end_commit(self.commit);
     }
 }
 

@@ -60,8 +60,9 @@ impl TaskLink {
             let _waits = branch.wait();
             while self.is_open(&key).await? {
                 tokio::select! {
-                    () = watch.changed() => {}
+                    biased;
                     () = self.stop.cancelled() => return Err(Stop::Cancelled),
+                    () = watch.changed() => {}
                 }
             }
         }

@@ -26,7 +26,15 @@ fn key(id: &str) -> TaskKey {
 fn core() -> Core {
     let mut core = Core::new(node(), EngineLimits::default());
     core.register(tool(), ToolLimits::default().running_max(1));
+    core.recount(Vec::new());
     core
+}
+
+/// An attempt ended its task.
+fn ended(core: &mut Core, id: &str, fence: u64) -> Vec<Action> {
+    let mut actions = core.step(Input::Applied { effects: vec![settled(id, false)] });
+    actions.extend(core.step(Input::Written { key: key(id), fence }));
+    actions
 }
 
 fn admit(core: &mut Core) -> Admission {
@@ -74,7 +82,7 @@ fn a_handler_that_was_stopped_before_its_claim_came_back_is_not_started() {
     let mut core = core();
     create(&mut core, "first");
     create(&mut core, "second");
-    let commit = claim(&core.step(Input::Written { key: key("first"), fence: 1, won: true }));
+    let commit = claim(&ended(&mut core, "first", 1));
 
     // The claim is committed, and then the cancellation, whose news come first.
     core.step(Input::Applied { effects: vec![settled("second", false), stop("second", 1)] });
@@ -110,7 +118,7 @@ fn a_stopped_attempt_takes_no_worker_when_its_turn_comes() {
     core.step(Input::Busy { key: key("asks"), fence: 1 });
     core.step(Input::Applied { effects: vec![settled("asks", false), stop("asks", 1)] });
 
-    core.step(Input::Written { key: key("next"), fence: 1, won: true });
+    ended(&mut core, "next", 1);
 
     assert_eq!(load(&core), (0, 0, 0));
 }
@@ -122,7 +130,7 @@ fn a_task_that_leaves_the_queue_before_it_is_known_to_be_in_it_is_not_counted() 
     // It went back into the queue and was called off there; the news of the second come first.
     core.step(Input::Applied { effects: vec![settled("a", true)] });
     core.step(Input::Applied { effects: vec![queued("a")] });
-    core.step(Input::Written { key: key("a"), fence: 1, won: false });
+    core.step(Input::Written { key: key("a"), fence: 1 });
 
     assert_eq!(load(&core), (0, 0, 0));
 }
@@ -133,8 +141,8 @@ fn a_claim_that_overtakes_the_end_of_the_attempt_before_costs_no_worker() {
     create(&mut core, "a");
     let commit = admit(&mut core).commit;
     core.step(Input::Claimed { tool: tool(), asked: 0, tasks: vec![(key("a"), 3)], commit });
-    core.step(Input::Written { key: key("a"), fence: 1, won: false });
-    core.step(Input::Written { key: key("a"), fence: 3, won: true });
+    core.step(Input::Written { key: key("a"), fence: 1 });
+    ended(&mut core, "a", 3);
 
     assert_eq!(load(&core).0, 0);
     assert_eq!(core.attempts(), 0);
@@ -148,7 +156,7 @@ fn a_winner_is_counted_although_its_task_is_gone_and_another_has_its_name() {
     let commit = admit(&mut core).commit;
     core.step(Input::Created { key: key("a"), tool: tool(), claimed: Some(1 << 40), commit });
     assert_eq!(load(&core).2, 2);
-    core.step(Input::Written { key: key("a"), fence: 1, won: true });
+    ended(&mut core, "a", 1);
     assert_eq!(load(&core).2, 1);
     assert_eq!(core.attempts(), 1, "the second goes on");
 }

@@ -9,9 +9,10 @@ use common::{
     Approve, Door, Lab, Log, Machine, START, TestStore, answer, code, echo, handler, one_worker, phase, text_of, tool,
     waits_at,
 };
-use longhaul_engine::{Ctx, Engine, EngineError, EngineLimits, Stop, SystemChance, Tool};
+use longhaul_engine::{Ctx, Engine, EngineError, EngineLimits, Handler, NewCall, Stop, SystemChance, Tool};
 use longhaul_store::{Store, StoreError};
-use longhaul_task::{OnCrash, Outcome, PhaseName, Policy, Retention};
+use longhaul_task::transition::{Cancel, Delete};
+use longhaul_task::{Event, OnCrash, Outcome, PhaseName, Policy, Retention, TaskId};
 
 fn unavailable() -> StoreError {
     StoreError::Unavailable("the disk is away".into())
@@ -275,6 +276,50 @@ async fn a_question_in_doubt_is_asked_once() {
     lab.answer(&key, &question, "\"yes\"").await;
     assert_eq!(lab.end(&key).await, text_of("yes"));
     assert_eq!(lab.read(&key).await.questions_asked, 1);
+}
+
+/// A handler that does not end, and says when it is dropped.
+fn hangs(log: &Log) -> Arc<dyn Handler> {
+    let log = log.clone();
+    handler(move |_ctx: Ctx, _input| {
+        let dropped = log.on_drop("dropped");
+        log.say("start");
+        async move {
+            let _dropped = dropped;
+            std::future::pending().await
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_in_doubt_stops_its_handler_and_frees_its_place() {
+    let log = Log::new();
+    let limits = EngineLimits::default().open_per_owner_max(1);
+    let lab = Lab::with(vec![one_worker("hang", hangs(&log))], limits).await;
+    let key = lab.create("hang").await;
+    log.hears("start").await;
+    lab.store.doubt("cancel", 1);
+    let told = lab.engine.cancel(&key, None).await.unwrap_err();
+    assert_eq!(told.code(), "STORE_IN_DOUBT");
+    log.hears("dropped").await;
+    lab.counts("hang", (0, 0)).await;
+    lab.create("hang").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_whose_task_was_made_anew_under_its_id_is_dropped() {
+    let log = Log::new();
+    let lab = Lab::start(vec![tool("hang", hangs(&log))]).await;
+    let id = TaskId::parse("own").unwrap();
+    let key = lab.engine.create(NewCall { id: Some(id.clone()), ..common::call("hang") }).await.unwrap().key.clone();
+    log.hears("start").await;
+    // Another node cancels and deletes it, of which this one does not hear.
+    lab.store.inner().apply(&key, Event::Cancel(Cancel::default())).await.unwrap();
+    lab.store.inner().apply(&key, Event::Delete(Delete)).await.unwrap();
+    lab.engine.create(NewCall { id: Some(id), ..common::call("hang") }).await.unwrap();
+    log.hears_times("start", 2).await;
+    log.hears("dropped").await;
+    assert_eq!(lab.load("hang"), (1, 0));
 }
 
 #[test]

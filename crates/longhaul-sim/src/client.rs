@@ -1,266 +1,258 @@
 //! Clients: they know what they were told, and ask for anything.
 
-use longhaul_store::embedded::{Reader, Request};
-use longhaul_store::{Listing, NewTask, Snapshot, Watch};
-use longhaul_task::transition::{Answer, Cancel, Create, Delete, Release, Report, Settle};
-use longhaul_task::{Event, Json, Outcome, Owner, QuestionKey, TaskId, TaskKey};
+use std::sync::Arc;
+use std::time::Duration;
 
+use longhaul_engine::{Engine, EngineError, NewCall};
+use longhaul_store::{Listing, StoreError};
+use longhaul_task::transition::{Delete, Release, Report, Settle};
+use longhaul_task::{Event, Json, Outcome, Owner, QuestionKey, Task, TaskId, TaskKey};
+
+use crate::fault::Fault;
 use crate::ledger::{Ack, Fact};
-use crate::outside::Outside;
-use crate::shell::{Process, Waits, heard};
+use crate::setup::Script;
+use crate::world::World;
 
-/// How many tasks clients follow at once.
-const FOLLOWED_MAX: usize = 6;
-
-/// Everybody who talks to the process.
-#[derive(Default)]
-pub(crate) struct Clients {
-    /// Reads that missed the cache and have not come back.
-    loading: Vec<Loading>,
-    following: Vec<Following>,
-    own_ids: usize,
-}
-
-struct Loading {
-    key: TaskKey,
-    began: usize,
-    deletions: u64,
-    found: Option<Snapshot>,
-}
-
-struct Following {
-    key: TaskKey,
-    watch: Watch,
-    seen: Option<u64>,
+/// One client of one engine.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) world: World,
+    pub(crate) engine: Engine,
 }
 
 #[derive(Clone, Copy)]
-enum Does {
+enum Act {
     Create,
     Read,
     List,
     Cancel,
     Answer,
     Delete,
-    Follow,
-    Listen,
     Foreign,
     Late,
 }
 
-const CHOICES: [(u32, Does); 10] = [
-    (10, Does::Create),
-    (8, Does::Read),
-    (1, Does::List),
-    (3, Does::Cancel),
-    (9, Does::Answer),
-    (2, Does::Delete),
-    (2, Does::Follow),
-    (3, Does::Listen),
-    (1, Does::Foreign),
-    (2, Does::Late),
+const ACTS: [(u32, Act); 8] = [
+    (12, Act::Create),
+    (7, Act::Read),
+    (1, Act::List),
+    (3, Act::Cancel),
+    (10, Act::Answer),
+    (2, Act::Delete),
+    (1, Act::Foreign),
+    (2, Act::Late),
 ];
 
-impl Clients {
-    /// The process is gone, and with it every connection.
-    pub(crate) fn disconnected(&mut self) {
-        self.loading.clear();
-        self.following.clear();
+impl Client {
+    /// Does something by chance, and sometimes goes away before it is done.
+    pub(crate) async fn act(self) {
+        let (act, patience_ms) = self.world.chance(|chance| {
+            let act = chance.weighted(&ACTS).unwrap_or(Act::Create);
+            (act, chance.permille(60).then(|| chance.between(0, 10)))
+        });
+        match patience_ms {
+            None => self.do_it(act).await,
+            Some(ms) => {
+                let done = tokio::time::timeout(Duration::from_millis(ms), self.do_it(act)).await;
+                if done.is_err() {
+                    self.world.met(Fault::ClientGone);
+                }
+            }
+        }
     }
 
-    /// One client does one thing.
-    pub(crate) fn act(&mut self, process: &mut Process, out: &mut Outside) {
-        if !self.loading.is_empty() && out.chance.below(2) == 0 {
-            return self.loaded(process, out);
-        }
-        let Some(does) = out.chance.weighted(&CHOICES) else { return };
-        match does {
-            Does::Create => return self.create(process, out),
-            Does::Late => return late(process, out),
+    async fn do_it(&self, act: Act) {
+        match act {
+            Act::Create => return self.create().await,
+            Act::Late => return self.late().await,
             _ => {}
         }
-        let Some(key) = out.chance.pick(&out.known).cloned() else { return };
-        match does {
-            Does::Create | Does::Late => {}
-            Does::Read => self.read(process, out, key),
-            Does::List => list(process, out, &key.owner),
-            Does::Cancel => cancel(process, out, key),
-            Does::Answer => {
-                let mut open: Vec<QuestionKey> = process.questions(&key);
-                if let Some(question) = open.pop() {
-                    out.asked.push((key.clone(), question.clone()));
-                    answer(process, out, key, question);
-                } else if let Some((key, question)) = out.chance.pick(&out.asked).cloned() {
-                    // Somebody is late, or answers twice.
-                    answer(process, out, key, question);
-                }
+        let Some(key) = self.world.state().pick_known() else { return };
+        match act {
+            Act::Create | Act::Late => {}
+            Act::Read => drop(self.read(&key).await),
+            Act::List => self.list(&key.owner).await,
+            Act::Cancel => self.cancel(&key).await,
+            Act::Answer => self.answer_something(&key).await,
+            Act::Delete => {
+                let began = self.world.line();
+                let deleted = self.engine.store().apply(&key, Event::Delete(Delete)).await;
+                self.told("delete", began, &key, Ack::Deleted, deleted.map(|applied| applied.task));
             }
-            Does::Delete => ask(process, out, key, Event::Delete(Delete), Ack::Deleted),
-            Does::Follow => self.follow(process, out, key),
-            Does::Listen => self.listen(process, out),
-            Does::Foreign => {
-                let stranger = out.setup.owners.iter().find(|owner| **owner != key.owner).cloned();
-                let Some(owner) = stranger else { return };
-                let key = TaskKey { owner, id: key.id };
-                match out.chance.below(3) {
-                    0 => self.read(process, out, key),
-                    1 => cancel(process, out, key),
-                    _ => answer(process, out, key, QuestionKey::from_text("q-1")),
-                }
-            }
+            Act::Foreign => self.foreign(key.id).await,
         }
     }
 
-    fn create(&mut self, process: &mut Process, out: &mut Outside) {
-        let Some(owner) = out.chance.pick(&out.setup.owners).cloned() else { return };
-        let place = out.chance.below(out.setup.tools.len());
-        let admission = match process.core.admit(&owner, &out.setup.tools[place].tool.name, 2) {
-            Ok(admission) => admission,
-            Err(refusal) => {
-                let what = match refusal {
-                    longhaul_engine::EngineError::QueueFull { .. } => "queue full",
-                    longhaul_engine::EngineError::TooManyOpen { .. } => "too many open",
-                    _ => "not admitted otherwise",
-                };
-                return out.coverage.also(what);
+    async fn create(&self) {
+        let (tool, owner, is_own) = self.world.chance(|chance| {
+            let setup = self.world.setup();
+            let place = chance.below(setup.tools.len());
+            let owner = setup.owners[chance.below(setup.owners.len())].clone();
+            (Arc::clone(&setup.tools[place].tool.name), owner, chance.below(4) == 0)
+        });
+        let id = if is_own { self.own_id(&owner).await } else { None };
+        let number = {
+            let mut state = self.world.state();
+            let mut chance = state.chance.split();
+            state.scripts.push(Arc::new(Script::choose(&mut chance, owner.clone())));
+            state.scripts.len() - 1
+        };
+        let began = self.world.line();
+        let key = id.clone().map(|id| TaskKey { owner: owner.clone(), id });
+        let input = Json::from_text(number.to_string());
+        let call = NewCall { owner, tool, input, origin: "sim".into(), id, retention: None };
+        match (self.engine.create(call).await, key) {
+            (Ok(task), _) => {
+                let mut state = self.world.state();
+                state.known.push(task.key.clone());
+                state.chosen.insert(task.key.clone());
+                drop(state);
+                self.acknowledge(Ack::Created, &task);
             }
-        };
-        let id = (out.chance.below(4) == 0).then(|| self.own_id(process, out, &owner)).flatten();
-        // As the engine does it: whoever chooses an ID may choose one that was used before.
-        let fences_from = if id.is_some() {
-            u64::from_le_bytes(out.chance.bits()[..8].try_into().unwrap_or_default()) >> 17
-        } else {
-            0
-        };
-        let id = id.unwrap_or_else(|| TaskId::mint(out.time.wall(), out.chance.bits()));
-        let key = TaskKey { owner, id };
-        out.chosen.insert(key.clone());
-        let setup = &out.setup.tools[place];
-        let create = Create {
-            key: key.clone(),
-            tool: admission.tool.clone(),
-            origin: "sim".into(),
-            policy: setup.policy.clone(),
-            retention: setup.retention,
-            claimed_by: admission.claimed.then_some(process.node),
-            fences_from,
-        };
-        let (claimed, commit) = (admission.claimed, admission.commit);
-        let waits = Waits::Creation { key, tool: admission.tool, claimed, commit };
-        process.send(Request::Create(NewTask { create, input: Json::from_text("{}") }), waits);
+            (Err(EngineError::Store(error)), Some(key)) => self.deny("create", began, &key, error),
+            (Err(error), _) => self.world.also(match error {
+                EngineError::QueueFull { .. } => "queue full",
+                EngineError::TooManyOpen { .. } => "too many open",
+                EngineError::Draining => "draining",
+                EngineError::NoSuchTool(_) => "no such tool",
+                _ => "not created",
+            }),
+        }
     }
 
-    /// An ID of the client's own choice: a new one, one that is taken, perhaps by somebody else, or one whose task is
+    /// An ID of the client's own choice: a new one, one that is taken, perhaps by another owner, or one whose task is
     /// gone, while an attempt of that one may still be about.
-    fn own_id(&mut self, process: &Process, out: &mut Outside, owner: &Owner) -> Option<TaskId> {
-        let theirs = out.chance.pick(&out.known)?;
-        let key = TaskKey { owner: owner.clone(), id: theirs.id.clone() };
-        let settled = process.read(&key).is_some_and(|snapshot| snapshot.task.is_settled());
-        if !settled && out.chance.below(3) > 0 {
-            if out.chosen.contains(&key) && process.read(&key).is_none() {
-                out.coverage.also("ID used again");
+    async fn own_id(&self, owner: &Owner) -> Option<TaskId> {
+        let theirs = self.world.state().pick_known()?;
+        let key = TaskKey { owner: owner.clone(), id: theirs.id };
+        let found = self.engine.read(&key).await.ok();
+        let is_settled = found.as_ref().is_some_and(|found| found.task.is_settled());
+        let mut state = self.world.state();
+        if !is_settled && state.chance.below(3) > 0 {
+            if found.is_none() && state.chosen.contains(&key) {
+                state.coverage.also("ID used again");
             }
             return Some(key.id);
         }
-        self.own_ids += 1;
-        TaskId::parse(&format!("own-{}", self.own_ids)).ok()
+        state.own_ids += 1;
+        TaskId::parse(&format!("own-{}", state.own_ids)).ok()
     }
 
-    /// A read, as the store does it: from the cache at once, from the disk with a wait.
-    fn read(&mut self, process: &Process, out: &mut Outside, key: TaskKey) {
-        let began = out.ledger.len();
-        if let Some(found) = process.published.get(&key) {
-            return out.note(Fact::Read { began, key, found: Some(found) });
-        }
-        out.coverage.also("read past the cache");
-        let deletions = process.published.deletions();
-        let found = process.reader.read(&key).ok().flatten();
-        self.loading.push(Loading { key, began, deletions, found });
+    /// Reads a task; `None` when there is none.
+    pub(crate) async fn read(&self, key: &TaskKey) -> Result<Option<Arc<Task>>, EngineError> {
+        let began = self.world.line();
+        let found = match self.engine.read(key).await {
+            Ok(found) => Some(found),
+            Err(EngineError::Store(StoreError::NotFound)) => None,
+            Err(error) => return Err(error),
+        };
+        let task = found.as_ref().map(|found| Arc::clone(&found.task));
+        self.world.note(Fact::Read { began, key: key.clone(), found });
+        Ok(task)
     }
 
-    fn loaded(&mut self, process: &Process, out: &mut Outside) {
-        let Loading { key, began, deletions, found } = self.loading.remove(out.chance.below(self.loading.len()));
-        if let Some(snapshot) = &found {
-            process.published.remember(snapshot, deletions);
+    async fn list(&self, owner: &Owner) {
+        let began = self.world.line();
+        let listing = Listing { owner: Some(owner.clone()), after: None, limit: 3 };
+        let Ok(page) = self.engine.store().list(&listing).await else { return };
+        for found in page.tasks {
+            self.world.note(Fact::Read { began, key: found.task.key.clone(), found: Some(found) });
         }
-        out.note(Fact::Read { began, key, found });
     }
 
-    fn follow(&mut self, process: &Process, out: &mut Outside, key: TaskKey) {
-        if self.following.len() == FOLLOWED_MAX {
-            self.following.swap_remove(out.chance.below(FOLLOWED_MAX));
+    pub(crate) async fn cancel(&self, key: &TaskKey) {
+        let began = self.world.line();
+        let cancelled = self.engine.cancel(key, None).await;
+        self.told("cancel", began, key, Ack::Cancelled, of_the_store(cancelled));
+    }
+
+    async fn answer_something(&self, key: &TaskKey) {
+        let Ok(Some(task)) = self.read(key).await else { return };
+        let open = task.phase.questions().into_iter().flatten().last().map(|question| question.key.clone());
+        let asked = {
+            let state = &mut *self.world.state();
+            let open = open.map(|question| (key.clone(), question));
+            state.asked.extend(open.clone());
+            // Otherwise a client is late, or answers twice.
+            open.or_else(|| state.chance.pick(&state.asked).cloned())
+        };
+        if let Some((key, question)) = asked {
+            self.answer(&key, question).await;
         }
+    }
+
+    pub(crate) async fn answer(&self, key: &TaskKey, question: QuestionKey) {
+        let began = self.world.line();
+        let body = Json::from_text(format!("\"{question} at {began}\""));
+        let answered = self.engine.answer(key, question.clone(), body.clone()).await;
+        self.told("answer", began, key, Ack::Answered { question, body }, of_the_store(answered));
+    }
+
+    async fn foreign(&self, id: TaskId) {
+        let (owner, act) = self.world.chance(|chance| {
+            let owners = self.world.setup().counted_owners();
+            (owners[chance.below(owners.len())].clone(), chance.below(3))
+        });
+        let key = TaskKey { owner, id };
+        match act {
+            0 => drop(self.read(&key).await),
+            1 => self.cancel(&key).await,
+            _ => self.answer(&key, QuestionKey::from_text("q-1")).await,
+        }
+    }
+
+    /// An attempt that has lost its task does not know it yet, and writes.
+    async fn late(&self) {
+        let (key, fence, act) = {
+            let state = &mut *self.world.state();
+            let Some((key, fence)) = state.chance.pick(&state.void).cloned() else { return };
+            (key, fence, state.chance.below(3))
+        };
+        let event = match act {
+            0 => Event::Report(Report { fence, message: "too late".into() }),
+            1 => Event::Release(Release { fence, wait_ms: 0 }),
+            _ => Event::Settle(Settle { fence, outcome: Outcome::Cancelled }),
+        };
+        let name = event.name();
+        self.world.also("late write");
+        if self.engine.store().apply(&key, event).await.is_ok() {
+            self.world.note(Fact::WroteLate { key, fence, event: name });
+        }
+    }
+
+    /// Follows a task for as long as the process lives: `seen` has the revision that was seen last.
+    pub(crate) async fn follow(self, key: TaskKey, seen: impl Fn(Option<u64>) + Send) {
         // Subscribe, then read.
-        let watch = process.watchers.follow(&key);
-        let seen = look(process, out, &key);
-        self.following.push(Following { key, watch, seen });
-    }
-
-    fn listen(&mut self, process: &Process, out: &mut Outside) {
-        let index = out.chance.below(self.following.len());
-        if let Some(following) = self.following.get_mut(index)
-            && heard(&mut following.watch)
-        {
-            following.seen = look(process, out, &following.key);
-        }
-    }
-
-    /// Everybody hears what there is to hear and says what they saw last.
-    pub(crate) fn hear_all(&mut self, process: &Process, out: &mut Outside) {
-        while !self.loading.is_empty() {
-            self.loaded(process, out);
-        }
-        for following in &mut self.following {
-            while heard(&mut following.watch) {
-                following.seen = look(process, out, &following.key);
+        let mut watch = self.engine.watch(&key);
+        loop {
+            if let Ok(task) = self.read(&key).await {
+                seen(task.map(|task| task.revision));
+                watch.changed().await;
+            } else {
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            out.note(Fact::Followed { key: following.key.clone(), seen: following.seen });
         }
     }
-}
 
-/// An attempt that has lost its task does not know it yet, and writes.
-fn late(process: &mut Process, out: &mut Outside) {
-    let Some((key, fence)) = out.chance.pick(&out.void).cloned() else { return };
-    let event = match out.chance.below(3) {
-        0 => Event::Report(Report { fence, message: "too late".into() }),
-        1 => Event::Release(Release { fence, wait_ms: 0 }),
-        _ => Event::Settle(Settle { fence, outcome: Outcome::Cancelled }),
-    };
-    let waits = Waits::Late { key: key.clone(), fence, event: event.name() };
-    process.send(Request::Apply(key, event), waits);
-}
+    fn told(&self, what: &'static str, began: usize, key: &TaskKey, ack: Ack, told: Result<Arc<Task>, StoreError>) {
+        match told {
+            Ok(task) => self.acknowledge(ack, &task),
+            Err(error) => self.deny(what, began, key, error),
+        }
+    }
 
-fn look(process: &Process, out: &mut Outside, key: &TaskKey) -> Option<u64> {
-    let began = out.ledger.len();
-    let found = process.read(key);
-    let seen = found.as_ref().map(|snapshot| snapshot.task.revision);
-    out.note(Fact::Read { began, key: key.clone(), found });
-    seen
-}
+    fn acknowledge(&self, what: Ack, task: &Task) {
+        self.world.note(Fact::Acknowledged { what, key: task.key.clone(), revision: task.revision });
+    }
 
-fn list(process: &Process, out: &mut Outside, owner: &Owner) {
-    let began = out.ledger.len();
-    let listing = Listing { owner: Some(owner.clone()), after: None, limit: 3 };
-    let Ok(page) = process.reader.list(&listing) else { return };
-    for listed in page.tasks {
-        let key = listed.task.key.clone();
-        let found = Some(process.published.get(&key).unwrap_or(listed));
-        out.note(Fact::Read { began, key, found });
+    fn deny(&self, what: &'static str, began: usize, key: &TaskKey, error: StoreError) {
+        self.world.note(Fact::Denied { began, key: key.clone(), what, error });
     }
 }
 
-pub(crate) fn cancel(process: &mut Process, out: &Outside, key: TaskKey) {
-    ask(process, out, key, Event::Cancel(Cancel { reason: None }), Ack::Cancelled);
-}
-
-pub(crate) fn answer(process: &mut Process, out: &Outside, key: TaskKey, question: QuestionKey) {
-    let body = Json::from_text(format!("\"{question} at {}\"", out.ledger.len()));
-    let event = Event::Answer(Answer { key: question.clone(), body: body.clone() });
-    ask(process, out, key, event, Ack::Answered { question, body });
-}
-
-fn ask(process: &mut Process, out: &Outside, key: TaskKey, event: Event, ack: Ack) {
-    let waits = Waits::Client { key: key.clone(), event: event.name(), ack, began: out.ledger.len() };
-    process.send(Request::Apply(key, event), waits);
+fn of_the_store(told: Result<Arc<Task>, EngineError>) -> Result<Arc<Task>, StoreError> {
+    told.map_err(|error| match error {
+        EngineError::Store(error) => error,
+        other => StoreError::Unavailable(other.to_string()),
+    })
 }

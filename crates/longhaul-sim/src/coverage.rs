@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::fault::CrashPoint;
+use crate::fault::{CrashPoint, Fault};
 
 /// Every transition: creation and the events by their names.
 pub const TRANSITIONS: [&str; 15] = [
@@ -20,6 +20,8 @@ pub struct Coverage {
     pub transitions: BTreeMap<&'static str, Met>,
     /// By crash point.
     pub crashes: BTreeMap<CrashPoint, u64>,
+    /// By fault.
+    pub faults: BTreeMap<Fault, u64>,
     /// Other things worth having met.
     pub also: BTreeMap<&'static str, u64>,
 }
@@ -48,6 +50,10 @@ impl Coverage {
         self.transitions.entry(event).or_default().crash_after += 1;
     }
 
+    pub(crate) fn met(&mut self, fault: Fault) {
+        *self.faults.entry(fault).or_default() += 1;
+    }
+
     pub(crate) fn also(&mut self, what: &'static str) {
         *self.also.entry(what).or_default() += 1;
     }
@@ -63,6 +69,9 @@ impl Coverage {
         }
         for (point, count) in &other.crashes {
             *self.crashes.entry(*point).or_default() += count;
+        }
+        for (fault, count) in &other.faults {
+            *self.faults.entry(*fault).or_default() += count;
         }
         for (what, count) in &other.also {
             *self.also.entry(what).or_default() += count;
@@ -89,6 +98,11 @@ impl Coverage {
                 gaps.push(format!("no process died at {point:?}"));
             }
         }
+        for fault in Fault::ALL {
+            if !self.faults.contains_key(&fault) {
+                gaps.push(format!("{fault:?} never happened"));
+            }
+        }
         gaps
     }
 }
@@ -104,6 +118,11 @@ impl fmt::Display for Coverage {
         for point in CrashPoint::ALL {
             let name = format!("{point:?}");
             writeln!(f, "{name:<28}{:>12}", self.crashes.get(&point).copied().unwrap_or(0))?;
+        }
+        writeln!(f, "\n{:<28}{:>12}", "fault", "times")?;
+        for fault in Fault::ALL {
+            let name = format!("{fault:?}");
+            writeln!(f, "{name:<28}{:>12}", self.faults.get(&fault).copied().unwrap_or(0))?;
         }
         writeln!(f, "\n{:<28}{:>12}", "also met", "times")?;
         for (what, count) in &self.also {

@@ -80,25 +80,105 @@ impl Kind {
     }
 }
 
-/// How often something goes wrong in one history, in permille of the transactions.
+/// What goes wrong beside crashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// The answer to a commit is lost; it was written.
+    InDoubtWritten,
+    /// The answer to a commit is lost; it was not written.
+    InDoubtNotWritten,
+    /// The store cannot be asked.
+    Unavailable,
+    /// There is no room.
+    Full,
+    /// A commit fails in a way after which the disk cannot be trusted.
+    Untrusted,
+    /// A call or its answer takes its time.
+    Delay,
+    /// The store's clock is set forward.
+    ClockForward,
+    /// The store's clock is set back.
+    ClockBack,
+    /// A client goes away before it has its answer.
+    ClientGone,
+    /// A process ends in good order.
+    Shutdown,
+    /// Before that, tasks that wait for an answer are given up.
+    HangUp,
+    /// A process could not start.
+    StartFailed,
+    /// A process with several engines on one store.
+    SeveralEngines,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::InDoubtWritten,
+        Self::InDoubtNotWritten,
+        Self::Unavailable,
+        Self::Full,
+        Self::Untrusted,
+        Self::Delay,
+        Self::ClockForward,
+        Self::ClockBack,
+        Self::ClientGone,
+        Self::Shutdown,
+        Self::HangUp,
+        Self::StartFailed,
+        Self::SeveralEngines,
+    ];
+}
+
+/// How often something goes wrong in one history, in permille of what it can happen to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weather {
+    /// Of the transactions.
     pub(crate) crash: u32,
     pub(crate) failure: u32,
     pub(crate) untrusted: u32,
-    /// In permille of the steps.
+    /// Of the commits.
+    pub(crate) in_doubt: u32,
+    /// Of the reads.
+    pub(crate) read_failure: u32,
+    /// Of the calls and of their answers.
+    pub(crate) delay: u32,
+    /// Of what clients do.
     pub(crate) idle_crash: u32,
     pub(crate) shutdown: u32,
+    pub(crate) clock_jump: u32,
 }
 
 impl Weather {
-    pub(crate) const CALM: Self = Self { crash: 0, failure: 0, untrusted: 0, idle_crash: 0, shutdown: 0 };
+    pub(crate) const CALM: Self = Self {
+        crash: 0,
+        failure: 0,
+        untrusted: 0,
+        in_doubt: 0,
+        read_failure: 0,
+        delay: 0,
+        idle_crash: 0,
+        shutdown: 0,
+        clock_jump: 0,
+    };
 
     pub(crate) fn choose(chance: &mut Chance) -> Self {
-        let fair = Self { crash: 20, failure: 0, untrusted: 0, idle_crash: 4, shutdown: 2 };
-        let full_disk = Self { crash: 10, failure: 250, untrusted: 5, idle_crash: 2, shutdown: 2 };
-        let stormy = Self { crash: 90, failure: 60, untrusted: 10, idle_crash: 10, shutdown: 6 };
-        let choices = [(2, Self::CALM), (4, fair), (1, full_disk), (4, stormy)];
+        let mild = Self { delay: 250, clock_jump: 60, shutdown: 10, ..Self::CALM };
+        let fair = Self { crash: 20, idle_crash: 15, ..mild };
+        let full_disk = Self { crash: 10, failure: 250, untrusted: 5, idle_crash: 10, ..mild };
+        let far_away = Self { in_doubt: 60, read_failure: 10, delay: 700, ..fair };
+        let stormy = Self {
+            crash: 80,
+            failure: 50,
+            untrusted: 10,
+            in_doubt: 40,
+            read_failure: 15,
+            delay: 400,
+            idle_crash: 30,
+            shutdown: 25,
+            clock_jump: 100,
+        };
+        let choices = [(2, mild), (4, fair), (1, full_disk), (3, far_away), (4, stormy)];
         chance.weighted(&choices).unwrap_or(Self::CALM)
     }
 

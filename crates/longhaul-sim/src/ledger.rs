@@ -22,12 +22,10 @@ pub struct Entry {
 pub enum Fact {
     /// The limits that this history runs under.
     Rules(Rules),
-    /// A process started.
-    Booted(NodeId),
-    /// It has dealt with what was left behind, and serves from here on.
+    /// An engine has dealt with what was left behind, and serves from here on.
     Recovered {
-        /// The process.
-        node: NodeId,
+        /// The nodes of its process.
+        nodes: Vec<NodeId>,
         /// Attempts that the store says some node holds.
         held: Vec<Orphan>,
     },
@@ -37,6 +35,13 @@ pub enum Fact {
     ShutDown,
     /// A transaction became durable.
     Committed(Commit),
+    /// The answer to a commit was lost.
+    InDoubt {
+        /// What was to be written.
+        event: &'static str,
+        /// Whether it was.
+        written: bool,
+    },
     /// A client was told that it is done.
     Acknowledged {
         /// What.
@@ -91,7 +96,7 @@ pub enum Fact {
         /// On which task.
         key: TaskKey,
         /// As which attempt.
-        fence: u64,
+        attempt: u32,
     },
     /// A handler got what is on record.
     Got {
@@ -125,7 +130,11 @@ pub enum Fact {
 /// The limits of a history.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// Open tasks of one owner.
+    /// Engines in one process. Several of them do not know each other's counts.
+    pub engines: usize,
+    /// The owners whose tasks are counted.
+    pub owners: Vec<Owner>,
+    /// Open tasks of one of them.
     pub open_per_owner_max: usize,
     /// By tool.
     pub tools: Vec<ToolRules>,
@@ -206,11 +215,13 @@ pub enum Ack {
     },
 }
 
-/// What the core and the store each say when nothing is under way.
+/// What the engine says when nothing is under way.
 #[derive(Debug, Clone)]
 pub struct Quiet {
     /// How far the history is.
     pub stage: Stage,
+    /// The nodes that are not engines: their attempts are not counted below.
+    pub others: Vec<NodeId>,
     /// By tool: workers taken and tasks queued, as the core counts them.
     pub load: Vec<(ToolRef, usize, usize)>,
     /// Open tasks by owner, as the core counts them.
@@ -219,6 +230,8 @@ pub struct Quiet {
     pub attempts: usize,
     /// Attempts that the shell holds.
     pub running: usize,
+    /// Handlers in memory.
+    pub handlers: usize,
 }
 
 /// The stages of a history's end.
@@ -270,7 +283,7 @@ impl fmt::Display for Entry {
                 write!(f, "attempt {} fence {fence} wrote {event} rev {revision}", short(key))
             }
             Fact::WroteLate { key, fence, event } => write!(f, "{event} {} came late under fence {fence}", short(key)),
-            Fact::Started { key, fence } => write!(f, "started {} fence {fence}", short(key)),
+            Fact::Started { key, attempt } => write!(f, "started {} attempt {attempt}", short(key)),
             Fact::Followed { key, seen } => write!(f, "followed {} seen {seen:?}", short(key)),
             other => write!(f, "{other:?}"),
         }

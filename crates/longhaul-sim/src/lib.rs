@@ -1,13 +1,14 @@
-//! The simulator: whole histories of the real core and the real group-committing writer, with virtual time, on a disk
-//! that can fail or lose its power at any call.
+//! The simulator: whole histories of the real engine on the real embedded store, with virtual time, on a disk that can
+//! fail or lose its power at any call.
 //!
-//! One history is one seed. Its process has the engine's [`Core`](longhaul_engine::core::Core), the store's
-//! [`Writer`](longhaul_store::embedded::Writer) with its working state, and the published cache; the part of the async
-//! shell is played step by step, in an order that the seed chooses. When the process dies, only the disk is left, and
-//! another process recovers. Everything that the disk made durable, that clients were told and that handlers did goes
-//! into a [`ledger`], and [`check`](check::check) holds that against the laws.
+//! One history is one seed. Its processes run the real [`Engine`](longhaul_engine::Engine), one or several, with real
+//! handlers, on a single-threaded runtime with a paused clock, over the real writer and a simulated disk. Between
+//! engine and store stands a store that delays calls, fails them and loses the answers of commits. A crash drops
+//! the runtime with everything in it; only the disk is left, and the next process recovers. Everything that the disk
+//! made durable, that clients were told and that handlers did goes into a [`ledger`], and [`check`](check::check)
+//! holds that against the laws.
 //!
-//! - [`play`]: one history.
+//! - [`play`]: one history; [`play_twice`]: the same again.
 //! - [`run`]: many, on several threads.
 //! - [`coverage`]: what they met.
 //! - [`mutation`]: faults put into a copy of the code, which have to be found.
@@ -18,13 +19,17 @@ mod client;
 pub mod coverage;
 mod disk;
 pub mod fault;
+mod handler;
+mod history;
 pub mod ledger;
 pub mod mutation;
-mod outside;
+mod process;
 pub mod run;
+mod second_node;
 mod setup;
-mod shell;
+mod store;
 mod time;
 mod world;
+mod writer;
 
-pub use world::{Played, play};
+pub use history::{Played, play, play_twice};

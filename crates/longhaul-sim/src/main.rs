@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use longhaul_sim::{Played, mutation, play, run};
+use longhaul_sim::{Played, mutation, play, play_twice, run};
 
 /// Plays seeded histories of the engine and its store under crashes, and holds each against the laws.
 #[derive(Debug, Parser)]
@@ -30,6 +30,8 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// Plays histories twice and compares them.
+    Twice,
     /// Puts faults into a copy of the code, one after the other, and sees that each is found.
     Mutations {
         /// The root of the workspace.
@@ -38,19 +40,25 @@ enum Task {
         /// Where the copy and its build go.
         #[arg(long, default_value = "target/mutations")]
         scratch: PathBuf,
+        /// Tries only this one.
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
     },
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     match (&args.command, args.replay) {
-        (Some(Task::Mutations { workspace, scratch }), _) => mutations(&args, workspace, scratch),
+        (Some(Task::Mutations { workspace, scratch, only }), _) => {
+            mutations(&args, workspace, scratch, only.as_deref())
+        }
+        (Some(Task::Twice), _) => twice(&args),
         (None, Some(seed)) => replay(seed, args.verbose),
         (None, None) => histories(&args),
     }
 }
 
-fn mutations(args: &Args, workspace: &Path, scratch: &Path) -> ExitCode {
+fn mutations(args: &Args, workspace: &Path, scratch: &Path, only: Option<&str>) -> ExitCode {
     println!("seed {}, up to {} histories for each mutation", args.seed, args.histories);
     let tell = |hunt: &mutation::Hunt| match &hunt.found {
         Some(found) => println!("{:<36}{:>8}  {}", hunt.mutation.name, found.histories, found.broken),
@@ -58,7 +66,7 @@ fn mutations(args: &Args, workspace: &Path, scratch: &Path) -> ExitCode {
     };
     let hunts = std::path::absolute(scratch)
         .map_err(mutation::MutationError::from)
-        .and_then(|scratch| mutation::run(workspace, &scratch, args.seed, args.histories, tell));
+        .and_then(|scratch| mutation::run(workspace, &scratch, only, args.seed, args.histories, tell));
     match hunts {
         Ok(hunts) if hunts.iter().all(|hunt| hunt.found.is_some()) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
@@ -67,6 +75,17 @@ fn mutations(args: &Args, workspace: &Path, scratch: &Path) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn twice(args: &Args) -> ExitCode {
+    for seed in args.seed..args.seed.saturating_add(args.histories) {
+        if let Err(differs) = play_twice(seed) {
+            println!("{differs}");
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("{} histories are the same when they are played again", args.histories);
+    ExitCode::SUCCESS
 }
 
 fn replay(seed: u64, verbose: bool) -> ExitCode {

@@ -11,8 +11,16 @@ use crate::ledger::{Rules, ToolRules};
 /// What a history is played with.
 #[derive(Debug)]
 pub(crate) struct Setup {
+    /// How many engines a process has, until the calm.
+    pub(crate) engines: usize,
+    /// Whether there is a node that talks to the store directly.
+    pub(crate) second_node: bool,
+    /// The last one has the tasks that the second node has to do with. The engines do not count them right.
     pub(crate) owners: Vec<Owner>,
+    /// The tools of the engines.
     pub(crate) tools: Vec<ToolSetup>,
+    /// The tools of the second node: one that resumes and one that starts over.
+    pub(crate) other_tools: [ToolSetup; 2],
     pub(crate) limits: EngineLimits,
     /// So small that settled tasks are evicted, or large enough that none is.
     pub(crate) cache_bytes: u64,
@@ -42,7 +50,7 @@ impl Setup {
             ("fail", OnCrash::Fail, false),
             ("gone", OnCrash::Retry, true),
         ];
-        let tools = kinds.map(|(name, on_crash, may_be_gone)| {
+        let mut tool = |(name, on_crash, may_be_gone)| {
             let policy = Policy {
                 on_crash,
                 attempts_max: u32::try_from(chance.between(1, 3)).unwrap_or(1),
@@ -66,14 +74,34 @@ impl Setup {
                 .grace_ms(chance.between(0, 500))
                 .calls_max(1);
             ToolSetup { tool: ToolRef::new(name, "1"), policy, retention, limits, may_be_gone }
-        });
-        let owners = ["ada", "bob"].iter().filter_map(|name| Owner::parse(name).ok()).collect();
+        };
+        let tools = kinds.map(&mut tool);
+        let other_tools = [("steps", OnCrash::Resume, false), ("parts", OnCrash::Retry, false)].map(&mut tool);
+        let owners = ["ada", "bob", "kin"].iter().filter_map(|name| Owner::parse(name).ok()).collect();
         let limits = EngineLimits::default()
             .open_per_owner_max(2 + chance.below(5))
-            .tool_gone_ms(10_000)
+            .tool_gone_ms(8_000)
             .drain_ms(chance.between(0, 2_000));
-        let cache_bytes = if chance.below(2) == 0 { chance.between(0, 3_000) } else { 1 << 20 };
-        Self { owners, tools: tools.into(), limits, cache_bytes, batch_max: 1 + chance.below(12) }
+        let cache_bytes = if chance.below(2) == 0 { chance.between(0, 3_000) } else { 60_000 };
+        Self {
+            engines: chance.weighted(&[(5, 1), (1, 2), (1, 3)]).unwrap_or(1),
+            second_node: chance.below(2) == 0,
+            owners,
+            tools: tools.into(),
+            other_tools,
+            limits,
+            cache_bytes,
+            batch_max: 1 + chance.below(12),
+        }
+    }
+
+    /// The owners whose tasks the engines count.
+    pub(crate) fn counted_owners(&self) -> &[Owner] {
+        &self.owners[..2]
+    }
+
+    pub(crate) fn kin(&self) -> &Owner {
+        &self.owners[2]
     }
 
     pub(crate) fn rules(&self) -> Rules {
@@ -82,46 +110,35 @@ impl Setup {
             running_max: setup.limits.running_max,
             queued_max: setup.limits.queued_max,
         };
-        Rules { open_per_owner_max: self.limits.open_per_owner_max, tools: self.tools.iter().map(rules).collect() }
-    }
-
-    pub(crate) fn tool(&self, name: &str) -> Option<(usize, &ToolSetup)> {
-        self.tools.iter().enumerate().find(|(_, setup)| &*setup.tool.name == name)
+        Rules {
+            engines: self.engines,
+            owners: self.counted_owners().to_vec(),
+            open_per_owner_max: self.limits.open_per_owner_max,
+            tools: self.tools.iter().map(rules).collect(),
+        }
     }
 }
 
 /// What a handler does: the same in every attempt of its task, as a real one would.
 #[derive(Debug)]
 pub(crate) struct Script {
+    pub(crate) owner: Owner,
     pub(crate) ops: Arc<[Op]>,
     pub(crate) end: End,
     /// Does not stop when it is told to.
     pub(crate) stubborn: bool,
-    /// Gives up its memory while it waits, if its tool resumes.
-    pub(crate) drops: bool,
-    /// Waits for its children before it returns.
-    pub(crate) waits: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
-    /// Works for so many steps, away from its context.
-    Work(u32),
+    /// Works for so many milliseconds, away from its context.
+    Work(u64),
     Report,
     Progress,
-    /// Does something once, on record.
-    Step,
+    Log,
     Ask,
     /// Two branches side by side.
     Fork(Arc<[Op]>, Arc<[Op]>),
-    /// Makes a child of that tool, if it is admitted.
-    Spawn(usize),
-    /// Waits for its children.
-    Join,
-    /// Sleeps on record and gives up its memory meanwhile.
-    Sleep(u64),
-    /// Hands the task back, the first time.
-    Release(u64),
     /// Runs until it is cancelled.
     Hang,
 }
@@ -136,39 +153,26 @@ pub(crate) enum End {
 }
 
 impl Script {
-    /// `tool` is its place among the tools: children are of later ones, so that no family waits for its own workers.
-    pub(crate) fn choose(chance: &mut Chance, setup: &Setup, tool: usize) -> Self {
-        let resumes = setup.tools[tool].policy.on_crash == OnCrash::Resume;
-        let ops = (0..chance.below(5)).map(|_| op(chance, setup, tool, resumes, true)).collect();
+    pub(crate) fn choose(chance: &mut Chance, owner: Owner) -> Self {
+        let ops = (0..chance.below(5)).map(|_| op(chance, true)).collect();
         let ends = [(8, End::Answer), (1, End::ToolError), (1, End::TooLarge), (1, End::Error), (1, End::Panic)];
-        Self {
-            ops,
-            end: chance.weighted(&ends).unwrap_or(End::Answer),
-            stubborn: chance.below(4) == 0,
-            drops: resumes && chance.below(2) == 0,
-            waits: chance.below(2) == 0,
-        }
+        let end = chance.weighted(&ends).unwrap_or(End::Answer);
+        Self { owner, ops, end, stubborn: chance.below(4) == 0 }
     }
 }
 
-fn op(chance: &mut Chance, setup: &Setup, tool: usize, resumes: bool, root: bool) -> Op {
-    let simple = [Op::Work(u32::try_from(chance.below(4)).unwrap_or(0)), Op::Report, Op::Progress, Op::Step, Op::Ask];
-    let last = setup.tools.len() - 1;
-    match chance.below(if root { 16 } else { 8 }) {
-        0 => simple[0].clone(),
-        2 => Op::Progress,
-        3 => Op::Step,
-        4..=7 => Op::Ask,
-        8 => {
-            let mut branch = |_| op(chance, setup, tool, resumes, false);
+fn op(chance: &mut Chance, root: bool) -> Op {
+    match chance.below(if root { 14 } else { 10 }) {
+        0 | 1 => Op::Work(chance.between(0, 30)),
+        2 => Op::Work(chance.between(0, 500)),
+        4 => Op::Log,
+        5..=8 => Op::Ask,
+        9 => Op::Report,
+        10 | 11 => {
+            let mut branch = |_| op(chance, false);
             Op::Fork((0..2).map(&mut branch).collect(), (0..2).map(&mut branch).collect())
         }
-        9 | 10 if tool < last => Op::Spawn(tool + 1 + chance.below(last - tool)),
-        11 => Op::Join,
-        12 if resumes => Op::Sleep(chance.between(0, 2_000)),
-        13 if resumes => Op::Sleep(chance.between(0, 200)),
-        13 | 15 => Op::Release(chance.between(0, 300)),
-        14 => Op::Hang,
-        _ => Op::Report,
+        12 => Op::Hang,
+        _ => Op::Progress,
     }
 }

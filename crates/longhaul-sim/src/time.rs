@@ -1,44 +1,53 @@
-//! Virtual time: the machine's steady clock, and the store's, which may stand still or jump back.
+//! Virtual time: the runtime's clock, which only sleeping moves, and the store's, which can also jump.
 
+use longhaul_store::Clock;
 use longhaul_task::Timestamp;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
-/// When every history begins.
-const START: u64 = 1_700_000_000_000;
+/// The store's time when a history begins.
+const START_MS: u64 = 1_700_000_000_000;
 
-/// Two clocks that move only when they are moved.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Time {
-    steady_ms: u64,
-    wall_ms: u64,
+/// The store's clock. It goes on from one runtime to the next.
+#[derive(Debug)]
+pub(crate) struct Time(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// What the store's clock showed when the runtime started, and what it was set forward or back since.
+    base_ms: u64,
+    started: Option<Instant>,
 }
 
 impl Time {
     pub(crate) fn start() -> Self {
-        Self { steady_ms: 0, wall_ms: START }
+        Self(Mutex::new(State { base_ms: START_MS, started: None }))
     }
 
-    /// What sleeping goes by.
-    pub(crate) fn steady(&self) -> u64 {
-        self.steady_ms
+    /// A runtime begins.
+    pub(crate) fn resume(&self) {
+        self.0.lock().started = Some(Instant::now());
     }
 
-    /// What the store says.
-    pub(crate) fn wall(&self) -> Timestamp {
-        Timestamp::from_ms(self.wall_ms)
+    /// A runtime ends.
+    pub(crate) fn suspend(&self) {
+        let now = self.now();
+        *self.0.lock() = State { base_ms: now.as_ms(), started: None };
     }
 
-    pub(crate) fn pass(&mut self, ms: u64) {
-        self.steady_ms += ms;
-        self.wall_ms += ms;
+    pub(crate) fn jump_forward(&self, ms: u64) {
+        self.0.lock().base_ms += ms;
     }
 
-    /// Time passes and the store's clock does not show it.
-    pub(crate) fn pass_unseen(&mut self, ms: u64) {
-        self.steady_ms += ms;
+    pub(crate) fn jump_back(&self, ms: u64) {
+        self.0.lock().base_ms -= ms;
     }
+}
 
-    /// Somebody corrects the store's clock.
-    pub(crate) fn set_back(&mut self, ms: u64) {
-        self.wall_ms -= ms;
+impl Clock for Time {
+    fn now(&self) -> Timestamp {
+        let state = self.0.lock();
+        let passed = state.started.map_or(0, |started| started.elapsed().as_millis());
+        Timestamp::from_ms(state.base_ms + u64::try_from(passed).unwrap_or(0))
     }
 }

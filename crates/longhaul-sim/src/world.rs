@@ -1,269 +1,347 @@
-//! One history, from its seed to its end.
+//! What outlives a process: the disk, the clock, the ledger, the seed's chance, and what clients know.
 
-use longhaul_task::TaskKey;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::check::{Broken, check};
-use crate::client::{self, Clients};
+use longhaul_store::Clock;
+use longhaul_task::{NodeId, QuestionKey, TaskKey, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::chance::Chance;
 use crate::coverage::Coverage;
 use crate::disk::SimDisk;
-use crate::fault::{CrashPoint, Weather};
-use crate::ledger::{Entry, Fact, Quiet, Stage};
-use crate::outside::Outside;
-use crate::setup::{LIFE_MS_MAX, RUNNING_MS_MAX};
-use crate::shell::{Boot, Process};
+use crate::fault::{CrashPoint, Fault, Weather};
+use crate::ledger::{Entry, Fact};
+use crate::setup::{Script, Setup};
+use crate::store::at_once;
+use crate::time::Time;
+use crate::writer::SimWriter;
 
-/// Steps that may follow each other without time passing before that is a fault of its own.
-const BUSY_STEPS_MAX: usize = 3_000;
+/// Calls of the store that may follow each other without time passing, before that is a fault of its own.
+const CALLS_AT_ONCE_MAX: usize = 3_000;
 
-/// Timers that may ring while everything is left alone.
-const RINGS_MAX: usize = 2_000;
+/// Calls of the store while everything is left alone.
+const CALLS_LEFT_ALONE_MAX: usize = 5_000;
 
-/// How long everything is left alone: past every backoff, grace and pause, and well before anything is overdue.
-const ALONE_MS: u64 = 30_000;
+/// A handle on the world of one history.
+#[derive(Debug, Clone)]
+pub(crate) struct World(Arc<Inner>);
 
-/// How often questions are answered at the end before what still asks is called off.
-const ROUNDS: usize = 4;
-
-/// How a history went.
 #[derive(Debug)]
-pub struct Played {
-    /// Its seed.
-    pub seed: u64,
-    /// What it met.
-    pub coverage: Coverage,
-    /// Everything that happened.
-    pub ledger: Vec<Entry>,
-    /// The law that it broke, if it did.
-    pub broken: Option<Broken>,
-}
-
-/// Plays one history and holds it against the laws.
-pub fn play(seed: u64) -> Played {
-    let mut world = World { out: Outside::new(seed), disk: SimDisk::default(), up: None, clients: Clients::default() };
-    let busy = world.play().err();
-    let Outside { coverage, ledger, .. } = world.out;
-    let broken = check(&ledger).err().or_else(|| {
-        let what = busy?;
-        Some(Broken { law: "nothing is stuck and nothing leaks", what, line: ledger.len() })
-    });
-    Played { seed, coverage, ledger, broken }
-}
-
-struct World {
-    out: Outside,
+struct Inner {
     disk: SimDisk,
-    up: Option<Box<Process>>,
-    clients: Clients,
+    time: Time,
+    setup: Setup,
+    state: Mutex<State>,
+    /// The writer of the process that is up.
+    writer: Mutex<Option<Arc<SimWriter>>>,
+    dead: Notify,
+    calm: Notify,
 }
 
-#[derive(Clone, Copy)]
-enum Step {
-    Client,
-    Write,
-    Deliver,
-    Handle,
-    Serve,
-    Time,
+/// Everything in the world that changes.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) chance: Chance,
+    pub(crate) ledger: Vec<Entry>,
+    pub(crate) coverage: Coverage,
+    pub(crate) weather: Weather,
+    /// Nothing goes wrong any more, and handlers come to their end by themselves.
+    pub(crate) is_calm: bool,
+    /// Every retention is over.
+    pub(crate) all_expires: bool,
+    /// How many things clients still do before the calm.
+    pub(crate) acts_left: u64,
+    /// How many tasks the second node still makes.
+    pub(crate) kin_left: usize,
+    pub(crate) stage: ProcessStage,
+    /// Where the process died, if it did.
+    pub(crate) crashed: Option<CrashPoint>,
+    /// What went on without end, if something did.
+    pub(crate) endless: Option<&'static str>,
+    /// The nodes of the process.
+    pub(crate) nodes: Vec<NodeId>,
+    /// Events that are durable and whose callers do not know it yet.
+    pub(crate) unanswered: BTreeMap<u64, &'static str>,
+    pub(crate) calls: u64,
+    calls_at: Option<Instant>,
+    calls_at_once: usize,
+    calls_left_alone: usize,
+    /// Handlers in memory.
+    pub(crate) handlers: usize,
+    /// Handlers at work, by engine and tool.
+    pub(crate) working: BTreeMap<(usize, usize), usize>,
+    /// Tasks that clients know of.
+    pub(crate) known: Vec<TaskKey>,
+    /// Questions that clients have seen.
+    pub(crate) asked: Vec<(TaskKey, QuestionKey)>,
+    /// Attempts that the process before this one held when it died.
+    pub(crate) held: Vec<(TaskKey, u64)>,
+    /// Attempts that have lost their task.
+    pub(crate) void: Vec<(TaskKey, u64)>,
+    /// Every ID that was ever asked for.
+    pub(crate) chosen: BTreeSet<TaskKey>,
+    pub(crate) own_ids: usize,
+    pub(crate) scripts: Vec<Arc<Script>>,
 }
 
-const STEPS: [(u32, Step); 6] =
-    [(14, Step::Client), (24, Step::Write), (26, Step::Deliver), (26, Step::Handle), (8, Step::Serve), (6, Step::Time)];
+/// How far a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProcessStage {
+    Starting,
+    Serving,
+    ShuttingDown,
+}
 
 impl World {
-    /// Chance first, then calm. An error says what went on without end.
-    fn play(&mut self) -> Result<(), String> {
-        for _ in 0..self.out.chance.between(30, 500) {
-            self.step();
-        }
-        self.out.weather = Weather::CALM;
-        self.out.calm = true;
-        self.settle_down(ALONE_MS)?;
-        self.quiet(Stage::LeftAlone);
-        self.finish()?;
-        self.quiet(Stage::Settled);
-        // One leap instead of an hour of looking at nothing.
-        self.out.time.pass(2 * LIFE_MS_MAX);
-        self.settle_down(1_000)?;
-        self.quiet(Stage::Expired);
-        Ok(())
-    }
-
-    fn step(&mut self) {
-        let Some(process) = &mut self.up else { return self.boot() };
-        let out = &mut self.out;
-        if process.is_drained() {
-            return self.ended();
-        }
-        // A process that can promise nothing does not live long.
-        let doomed = process.must_stop() && out.chance.below(4) == 0;
-        if doomed || out.chance.permille(out.weather.idle_crash) {
-            let point = process.crash_point();
-            process.untold().into_iter().for_each(|event| out.coverage.crash_after(event));
-            return self.crashed(point);
-        }
-        if !process.is_draining() && out.chance.permille(out.weather.shutdown) {
-            return process.shut_down(out);
-        }
-        let crashed = match out.chance.weighted(&STEPS).unwrap_or(Step::Time) {
-            Step::Client => {
-                self.clients.act(process, out);
-                None
-            }
-            Step::Write => process.write(out).err(),
-            Step::Deliver => {
-                process.deliver(out);
-                None
-            }
-            Step::Handle => {
-                process.handle(out);
-                None
-            }
-            Step::Serve => {
-                process.serve(out);
-                None
-            }
-            Step::Time => {
-                pass(process, out);
-                None
-            }
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let setup = Setup::choose(&mut chance);
+        let weather = Weather::choose(&mut chance);
+        let acts_left = chance.between(10, 70);
+        let kin_left = 1 + chance.below(8);
+        let rules = Fact::Rules(setup.rules());
+        let state = State {
+            chance,
+            ledger: Vec::with_capacity(512),
+            coverage: Coverage { histories: 1, ..Coverage::default() },
+            weather,
+            is_calm: false,
+            all_expires: false,
+            acts_left,
+            kin_left,
+            stage: ProcessStage::Starting,
+            crashed: None,
+            endless: None,
+            nodes: Vec::new(),
+            unanswered: BTreeMap::new(),
+            calls: 0,
+            calls_at: None,
+            calls_at_once: 0,
+            calls_left_alone: 0,
+            handlers: 0,
+            working: BTreeMap::new(),
+            known: Vec::new(),
+            asked: Vec::new(),
+            held: Vec::new(),
+            void: Vec::new(),
+            chosen: BTreeSet::new(),
+            own_ids: 0,
+            scripts: Vec::new(),
         };
-        if let Some(point) = crashed {
-            self.crashed(point);
+        let world = Self(Arc::new(Inner {
+            disk: SimDisk::default(),
+            time: Time::start(),
+            setup,
+            state: Mutex::new(state),
+            writer: Mutex::default(),
+            dead: Notify::new(),
+            calm: Notify::new(),
+        }));
+        world.note(rules);
+        world
+    }
+
+    pub(crate) fn disk(&self) -> &SimDisk {
+        &self.0.disk
+    }
+
+    pub(crate) fn time(&self) -> &Time {
+        &self.0.time
+    }
+
+    pub(crate) fn setup(&self) -> &Setup {
+        &self.0.setup
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock()
+    }
+
+    pub(crate) fn chance<T>(&self, draw: impl FnOnce(&mut Chance) -> T) -> T {
+        draw(&mut self.state().chance)
+    }
+
+    /// Writes something down, unless the process that says so is dead.
+    pub(crate) fn note(&self, fact: Fact) {
+        let at = self.0.time.now();
+        let mut state = self.state();
+        if state.crashed.is_none() {
+            state.ledger.push(Entry { at, fact });
         }
     }
 
-    fn boot(&mut self) {
-        match Process::boot(&self.disk, &mut self.out) {
-            Boot::Up(process) => self.up = Some(process),
-            Boot::Failed => self.out.coverage.also("start failed"),
-            Boot::Crashed(point) => self.crashed(point),
+    /// How long the ledger is.
+    pub(crate) fn line(&self) -> usize {
+        self.state().ledger.len()
+    }
+
+    pub(crate) fn met(&self, fault: Fault) {
+        self.state().coverage.met(fault);
+    }
+
+    pub(crate) fn also(&self, what: &'static str) {
+        self.state().coverage.also(what);
+    }
+
+    pub(crate) fn is_calm(&self) -> bool {
+        self.state().is_calm
+    }
+
+    pub(crate) fn calm_down(&self) {
+        let mut state = self.state();
+        state.is_calm = true;
+        state.weather = Weather::CALM;
+        state.kin_left = 0;
+        state.calls_left_alone = 0;
+        drop(state);
+        self.0.calm.notify_waiters();
+    }
+
+    pub(crate) async fn calm(&self) {
+        let calm = self.0.calm.notified();
+        if !self.is_calm() {
+            calm.await;
         }
     }
 
-    fn crashed(&mut self, point: CrashPoint) {
-        let point =
-            if self.up.as_ref().is_some_and(|process| process.is_draining()) { CrashPoint::InShutdown } else { point };
-        *self.out.coverage.crashes.entry(point).or_default() += 1;
-        self.out.note(Fact::Crashed(point));
-        self.gone();
+    pub(crate) fn writer(&self) -> Option<Arc<SimWriter>> {
+        self.0.writer.lock().clone()
     }
 
-    fn ended(&mut self) {
-        self.out.note(Fact::ShutDown);
-        self.out.coverage.also("graceful shutdown");
-        self.gone();
+    /// A process begins with nothing in its memory.
+    pub(crate) fn boot(&self, writer: Arc<SimWriter>) {
+        *self.0.writer.lock() = Some(writer);
     }
 
-    fn gone(&mut self) {
-        self.clients.disconnected();
-        self.out.void.extend(self.up.iter().flat_map(|process| process.void()));
-        self.up = None;
+    /// A process ends, and everything in its memory is gone.
+    pub(crate) fn halt(&self) {
+        let writer = self.0.writer.lock().take();
+        drop(writer);
+        self.0.disk.restart();
+        // The word of its death, if nothing has heard it.
+        at_once(self.0.dead.notified());
+        let held = self.0.disk.held();
+        let mut state = self.state();
+        state.crashed = None;
+        state.stage = ProcessStage::Starting;
+        state.nodes.clear();
+        state.unanswered.clear();
+        state.handlers = 0;
+        state.working.clear();
+        state.held = held;
+        state.calls_left_alone = 0;
     }
 
-    /// Lets everything go on by itself, for that long.
-    fn settle_down(&mut self, ms: u64) -> Result<(), String> {
-        let mut until = self.out.time.steady() + ms;
-        let (mut busy, mut rung) = (0, 0);
-        loop {
-            let Some(process) = &mut self.up else {
-                self.boot();
-                continue;
-            };
-            if process.is_drained() || process.must_stop() {
-                self.ended();
-                continue;
-            }
-            let out = &mut self.out;
-            let wrote = process.write(out).unwrap_or(false);
-            if process.deliver(out) || process.handle(out) || process.serve(out) || wrote {
-                busy += 1;
-                if busy > BUSY_STEPS_MAX {
-                    return Err("it is busy without end".into());
-                }
-                continue;
-            }
-            busy = 0;
-            match process.next_timer() {
-                Some(at) if at <= until => {
-                    out.time.pass(at.saturating_sub(out.time.steady()));
-                    process.ring(out);
-                    // Rings that lead to nothing but the next one are work without end, too.
-                    rung += 1;
-                    if rung > RINGS_MAX {
-                        return Err("its timers ring without end".into());
-                    }
-                }
-                // Something ended just now, and has its grace period.
-                Some(at) if process.winds_up() => until = at,
-                _ => {
-                    out.time.pass(until - out.time.steady());
-                    return Ok(());
-                }
-            }
+    /// The process dies: from here on nothing that it does has a consequence.
+    pub(crate) fn crash(&self, point: CrashPoint) {
+        let mut state = self.state();
+        if state.crashed.is_some() {
+            return;
         }
-    }
-
-    /// Answers what is asked, and calls off what goes on asking.
-    fn finish(&mut self) -> Result<(), String> {
-        for round in 0..=ROUNDS {
-            let Some(process) = &mut self.up else { return Ok(()) };
-            let waiting: Vec<TaskKey> = process.reader.all_open();
-            if waiting.is_empty() {
-                break;
-            }
-            for key in waiting {
-                let questions = process.questions(&key);
-                if round == ROUNDS || questions.is_empty() {
-                    client::cancel(process, &self.out, key);
-                } else if self.out.chance.below(4) > 0 {
-                    for question in questions {
-                        client::answer(process, &self.out, key.clone(), question);
-                    }
-                }
-            }
-            self.settle_down(ALONE_MS)?;
+        let point = match (state.stage, point) {
+            (_, CrashPoint::Untrusted) => point,
+            (ProcessStage::Starting, _) => CrashPoint::InRecovery,
+            (ProcessStage::ShuttingDown, _) => CrashPoint::InShutdown,
+            (ProcessStage::Serving, CrashPoint::Idle) if !state.unanswered.is_empty() => CrashPoint::BetweenAnswers,
+            (ProcessStage::Serving, _) => point,
+        };
+        *state.coverage.crashes.entry(point).or_default() += 1;
+        for event in std::mem::take(&mut state.unanswered).into_values() {
+            state.coverage.crash_after(event);
         }
-        Ok(())
+        drop(state);
+        self.note(Fact::Crashed(point));
+        self.state().crashed = Some(point);
+        self.0.dead.notify_one();
     }
 
-    fn quiet(&mut self, stage: Stage) {
-        let Some(process) = &self.up else { return };
-        self.clients.hear_all(process, &mut self.out);
-        let mut load: Vec<_> = process.core.load().map(|(tool, busy, queued)| (tool.clone(), busy, queued)).collect();
-        load.sort();
-        let open = self.out.setup.owners.iter().map(|owner| (owner.clone(), process.core.open(owner))).collect();
-        let quiet = Quiet { stage, load, open, attempts: process.core.attempts(), running: process.held() };
-        self.out.note(Fact::Quiet(quiet));
+    pub(crate) fn is_dead(&self) -> bool {
+        self.state().crashed.is_some()
+    }
+
+    /// Resolves when the process has died.
+    pub(crate) async fn death(&self) {
+        self.0.dead.notified().await;
+    }
+
+    /// Something goes on without end: the history is over.
+    pub(crate) fn endless(&self, what: &'static str) {
+        self.state().endless.get_or_insert(what);
+        self.crash(CrashPoint::Idle);
+    }
+
+    /// The store is called, or answers. Returns for how long that is on its way.
+    pub(crate) fn call(&self) -> u64 {
+        let now = Instant::now();
+        let mut state = self.state();
+        state.calls += 1;
+        if state.calls_at == Some(now) {
+            state.calls_at_once += 1;
+        } else {
+            state.calls_at = Some(now);
+            state.calls_at_once = 1;
+        }
+        state.calls_left_alone += 1;
+        let endless = match () {
+            () if state.calls_at_once > CALLS_AT_ONCE_MAX => Some("the store is called without end"),
+            () if state.is_calm && state.calls_left_alone > CALLS_LEFT_ALONE_MAX => Some("its timers ring without end"),
+            () => None,
+        };
+        let delay_ms = state.delay_ms();
+        drop(state);
+        if let Some(what) = endless {
+            self.endless(what);
+        }
+        delay_ms
+    }
+
+    /// Everything is left alone from here on.
+    pub(crate) fn leave_alone(&self) {
+        self.state().calls_left_alone = 0;
+    }
+
+    pub(crate) fn script(&self, number: usize) -> Arc<Script> {
+        Arc::clone(&self.state().scripts[number])
     }
 }
 
-/// Time passes: a moment, up to the next timer, or so much that something is overdue.
-fn pass(process: &mut Process, out: &mut Outside) {
-    match out.chance.below(20) {
-        0..=9 => {
-            let ms = out.chance.between(0, 300);
-            out.time.pass(ms);
+impl Clock for World {
+    fn now(&self) -> Timestamp {
+        self.0.time.now()
+    }
+}
+
+impl longhaul_engine::Chance for World {
+    fn bits(&self) -> [u8; 16] {
+        self.chance(Chance::bits)
+    }
+}
+
+impl State {
+    /// A task that clients know of, and rather a recent one.
+    pub(crate) fn pick_known(&mut self) -> Option<TaskKey> {
+        let from = if self.chance.below(2) == 0 { self.known.len().saturating_sub(5) } else { 0 };
+        self.chance.pick(&self.known[from..]).cloned()
+    }
+
+    /// How long a call is on its way, in one direction.
+    fn delay_ms(&mut self) -> u64 {
+        if !self.chance.permille(self.weather.delay) {
+            return 0;
         }
-        10..=14 => {
-            let next = process.next_timer().unwrap_or(0).saturating_sub(out.time.steady());
-            out.time.pass(next);
-        }
-        15 => {
-            let ms = out.chance.between(0, 2_000);
-            out.time.pass_unseen(ms);
-        }
-        16 | 17 => {
-            let ms = out.chance.between(1, 500);
-            out.time.set_back(ms);
-        }
-        18 => {
-            let ms = out.chance.between(0, 100_000);
-            out.time.pass(ms);
-        }
-        _ => {
-            let ms = out.chance.between(0, 2 * RUNNING_MS_MAX);
-            out.time.pass(ms);
+        self.coverage.met(Fault::Delay);
+        match self.chance.below(40) {
+            0 => self.chance.between(50, 500),
+            1..=4 => self.chance.between(5, 40),
+            _ => self.chance.between(1, 4),
         }
     }
-    process.ring(out);
+
+    /// How long the writer lets requests gather.
+    pub(crate) fn write_ms(&mut self) -> u64 {
+        if self.is_calm { 0 } else { self.chance.between(0, 4) }
+    }
 }

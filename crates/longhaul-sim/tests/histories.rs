@@ -1,6 +1,6 @@
-//! A few hundred histories with every test run; the many are `cargo run --release -p longhaul-sim`.
+//! A few histories with every test run; the many are `cargo run --release -p longhaul-sim`.
 
-use longhaul_sim::{play, run};
+use longhaul_sim::{play, play_twice, run};
 
 #[test]
 fn every_law_holds_over_a_few_hundred_histories() {
@@ -11,19 +11,14 @@ fn every_law_holds_over_a_few_hundred_histories() {
 }
 
 #[test]
-fn a_seed_is_the_whole_history() {
-    let text = |seed| play(seed).ledger.iter().map(ToString::to_string).collect::<Vec<_>>();
-    for seed in [3, 77, 1_234] {
-        assert_eq!(text(seed), text(seed), "seed {seed}");
+fn the_same_seed_gives_the_same_history() {
+    for seed in 1..=50 {
+        play_twice(seed).unwrap();
     }
-    assert_ne!(text(1), text(2));
 }
 
 #[test]
-fn histories_meet_crashes_refusals_and_evictions() {
-    let coverage = run::run(1, 300, 2).coverage;
-    assert!(coverage.crashes.values().sum::<u64>() > 0);
-    for met in ["failed transaction", "queue full", "too many open", "read past the cache", "graceful shutdown"] {
-        assert!(coverage.also.contains_key(met), "no history met: {met}");
-    }
+fn another_seed_gives_another_history() {
+    let text = |seed| format!("{:?}", play(seed).ledger);
+    assert_ne!(text(1), text(2));
 }

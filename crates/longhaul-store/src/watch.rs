@@ -1,17 +1,43 @@
 //! One watcher per task serves everyone who waits for it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use foldhash::HashMap;
 use longhaul_task::TaskKey;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// Who follows which task on this node, and the queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Watchers {
-    following: Mutex<HashMap<TaskKey, watch::Sender<u64>>>,
-    queue: watch::Sender<u64>,
+    following: Mutex<HashMap<TaskKey, Followed>>,
+    queue: Arc<Changes>,
+}
+
+#[derive(Debug, Default)]
+struct Followed {
+    watches: usize,
+    changes: Arc<Changes>,
+}
+
+/// Counts changes and wakes those who wait for the next one, in the order in which they began to wait. (`tokio::sync::watch`
+/// wakes them in a random order, and the simulator could not repeat a history.)
+#[derive(Debug, Default)]
+struct Changes {
+    count: AtomicU64,
+    news: Notify,
+}
+
+impl Changes {
+    fn add(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.news.notify_waiters();
+    }
+
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::SeqCst)
+    }
 }
 
 /// Follows one task, or the queue. It says that something may have changed, not what: read to see how things stand. It
@@ -20,46 +46,46 @@ pub struct Watchers {
 pub struct Watch {
     /// The task; none for the queue.
     key: Option<TaskKey>,
-    changes: watch::Receiver<u64>,
+    changes: Arc<Changes>,
+    /// The count of changes that this watch has told of.
+    seen: u64,
     watchers: Arc<Watchers>,
-}
-
-impl Default for Watchers {
-    fn default() -> Self {
-        Self { following: Mutex::default(), queue: watch::channel(0).0 }
-    }
 }
 
 impl Watchers {
     /// Begins to follow a task.
     pub fn follow(self: &Arc<Self>, key: &TaskKey) -> Watch {
         let mut following = self.following.lock();
-        let sender = following.entry(key.clone()).or_insert_with(|| watch::channel(0).0);
-        let changes = sender.subscribe();
-        Watch { key: Some(key.clone()), changes, watchers: Arc::clone(self) }
+        let followed = following.entry(key.clone()).or_default();
+        followed.watches += 1;
+        self.watch(Some(key.clone()), &followed.changes)
     }
 
     /// Begins to follow the queue.
     pub fn follow_queue(self: &Arc<Self>) -> Watch {
-        Watch { key: None, changes: self.queue.subscribe(), watchers: Arc::clone(self) }
+        self.watch(None, &self.queue)
+    }
+
+    fn watch(self: &Arc<Self>, key: Option<TaskKey>, changes: &Arc<Changes>) -> Watch {
+        Watch { key, changes: Arc::clone(changes), seen: changes.count(), watchers: Arc::clone(self) }
     }
 
     /// Tells everyone who follows this task that it changed.
     pub fn changed(&self, key: &TaskKey) {
-        if let Some(sender) = self.following.lock().get(key) {
-            sender.send_modify(|count| *count += 1);
+        if let Some(followed) = self.following.lock().get(key) {
+            followed.changes.add();
         }
     }
 
     /// Tells everyone who follows the queue that somebody entered it, or will.
     pub fn queue_changed(&self) {
-        self.queue.send_modify(|count| *count += 1);
+        self.queue.add();
     }
 
     /// Tells everyone to look again: word of some changes may have been lost.
     pub fn all_changed(&self) {
-        for sender in self.following.lock().values() {
-            sender.send_modify(|count| *count += 1);
+        for followed in self.following.lock().values() {
+            followed.changes.add();
         }
         self.queue_changed();
     }
@@ -73,8 +99,16 @@ impl Watchers {
 impl Watch {
     /// Waits until something may have changed since this was last called (or since the watch began).
     pub async fn changed(&mut self) {
-        // The sender lives for as long as this watch does, so the channel cannot close under it.
-        let _ = self.changes.changed().await;
+        loop {
+            // Before the count is read: a change after that wakes this future even if it was not polled yet.
+            let news = self.changes.news.notified();
+            let count = self.changes.count();
+            if count != self.seen {
+                self.seen = count;
+                return;
+            }
+            news.await;
+        }
     }
 }
 
@@ -82,9 +116,11 @@ impl Drop for Watch {
     fn drop(&mut self) {
         let Some(key) = &self.key else { return };
         let mut following = self.watchers.following.lock();
-        // Under the lock nobody can subscribe, so the last one out is known.
-        if following.get(key).is_some_and(|sender| sender.receiver_count() <= 1) {
-            following.remove(key);
+        if let Some(followed) = following.get_mut(key) {
+            followed.watches -= 1;
+            if followed.watches == 0 {
+                following.remove(key);
+            }
         }
     }
 }

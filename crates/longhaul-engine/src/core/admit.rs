@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_task::{Owner, TaskKey, ToolRef};
 
-use super::{Action, Commit, Core};
+use super::{Action, Commit, Core, Stage};
 use crate::EngineError;
 
 /// A task that may be created.
@@ -21,7 +21,7 @@ pub struct Admission {
 impl Core {
     /// Decides on a new task. Once admitted it counts; [`Input::NotCreated`](super::Input::NotCreated) takes it back.
     pub fn admit(&mut self, owner: &Owner, tool: &Arc<str>, input_bytes: usize) -> Result<Admission, EngineError> {
-        if self.draining {
+        if self.stage == Stage::Draining {
             return Err(EngineError::Draining);
         }
         let open = self.open(owner);

@@ -105,6 +105,9 @@ impl Core {
             return Vec::new();
         };
         let was = attempt.doing;
+        if attempt.is_stopped() {
+            return Vec::new();
+        }
         let tool = attempt.tool.clone();
         attempt.doing = Doing::Stopped { holds_worker: was == Doing::Working };
         let Some(state) = self.tool(&tool) else { return Vec::new() };
@@ -113,15 +116,6 @@ impl Core {
         }
         let grace_ms = state.limits.grace_ms;
         vec![Action::Stop { key: key.clone(), fence, grace_ms }]
-    }
-
-    /// The end of an attempt is written. The task counts as open until the event that ended it is known, so only the
-    /// winner takes it off the count: also one whose task is gone, and whose key is another's by now.
-    pub(super) fn written(&mut self, key: &TaskKey, fence: u64, won: bool) -> Vec<Action> {
-        if won {
-            self.closed(&key.owner);
-        }
-        self.over(key, fence)
     }
 
     /// Nothing of the attempt is left: its worker is free.

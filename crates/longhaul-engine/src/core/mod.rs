@@ -9,12 +9,14 @@ mod alarm;
 mod attempt;
 mod commits;
 mod due;
+mod gone;
 mod look;
 mod queue;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use longhaul_store::Count;
 use longhaul_task::transition::Settle;
 use longhaul_task::{Effect, Event, Fault, NodeId, Outcome, Owner, TaskKey, ToolRef};
 
@@ -33,11 +35,22 @@ use crate::{EngineLimits, ToolLimits};
 pub struct Core {
     node: NodeId,
     limits: EngineLimits,
-    tools: HashMap<Arc<str>, ToolState>,
+    tools: BTreeMap<Arc<str>, ToolState>,
+    /// Tools that no node serves, while their queued tasks are claimed to be failed.
+    failing: BTreeSet<ToolRef>,
     open_by_owner: HashMap<Owner, usize>,
     attempts: HashMap<TaskKey, Attempt>,
     commits: Commits,
-    draining: bool,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// What dead processes left behind is being dealt with. Nothing is claimed, and nothing is counted yet.
+    Recovering,
+    Serving,
+    /// Nothing new is taken.
+    Draining,
 }
 
 /// Something that happened.
@@ -81,6 +94,11 @@ pub enum Input {
         /// The tool.
         tool: ToolRef,
     },
+    /// No node has served a tool for a while.
+    ToolGone {
+        /// The tool.
+        tool: ToolRef,
+    },
     /// Every branch of an attempt waits for an answer.
     Idle {
         /// The task.
@@ -117,8 +135,6 @@ pub enum Input {
         key: TaskKey,
         /// The attempt.
         fence: u64,
-        /// Whether this write ended the task; if not, somebody else's did or will.
-        won: bool,
     },
     /// An event was committed.
     Applied {
@@ -190,11 +206,12 @@ impl Core {
         Self {
             node,
             limits,
-            tools: HashMap::new(),
+            tools: BTreeMap::new(),
+            failing: BTreeSet::new(),
             open_by_owner: HashMap::new(),
             attempts: HashMap::new(),
             commits: Commits::default(),
-            draining: false,
+            stage: Stage::Recovering,
         }
     }
 
@@ -208,13 +225,19 @@ impl Core {
         self.tools.insert(tool.name.clone(), ToolState::new(tool, limits));
     }
 
-    /// Takes over what the store counted at the start.
-    pub fn count(&mut self, owner: Owner, tool: &ToolRef, tasks: usize, queued: usize) {
-        *self.open_by_owner.entry(owner).or_default() += tasks;
-        if queued > 0
-            && let Some(state) = self.tool(tool)
-        {
-            state.queue(queued);
+    /// Takes over what the store counted: after recovery, and after a doubt once no commit is under way. The first count
+    /// ends the recovery.
+    pub fn recount(&mut self, counts: Vec<Count>) {
+        self.open_by_owner.clear();
+        self.tools.values_mut().for_each(ToolState::empty_queue);
+        for Count { owner, tool, tasks, queued, .. } in counts {
+            *self.open_by_owner.entry(owner).or_default() += usize::try_from(tasks).unwrap_or(usize::MAX);
+            if let Some(state) = self.tool(&tool) {
+                state.queue(usize::try_from(queued).unwrap_or(usize::MAX));
+            }
+        }
+        if self.stage == Stage::Recovering {
+            self.stage = Stage::Serving;
         }
     }
 
@@ -226,6 +249,22 @@ impl Core {
     /// How many attempts this node holds.
     pub fn attempts(&self) -> usize {
         self.attempts.len()
+    }
+
+    /// A commit begins. Its answer may give attempts to this node or move its counts.
+    pub fn begin_commit(&mut self) -> Commit {
+        self.commits.begin()
+    }
+
+    /// A commit has ended, and what followed from it is known.
+    pub fn end_commit(&mut self, commit: Commit) {
+        self.commits.end(commit);
+    }
+
+    /// The last commit that was begun, if every commit has ended.
+    pub fn all_ended(&self) -> Option<Commit> {
+        let last = self.commits.last();
+        self.commits.have_ended_up_to(last).then_some(last)
     }
 
     /// The last commit that was begun.
@@ -260,14 +299,14 @@ impl Core {
             Input::NotCreated { owner, tool, claimed, commit } => self.not_created(&owner, &tool, claimed, commit),
             Input::Claimed { tool, asked, tasks, commit } => self.claimed(&tool, asked, tasks, commit),
             Input::MaybeQueued { tool } => self.offer(&tool),
+            Input::ToolGone { tool } => self.tool_gone(tool),
             Input::Idle { key, fence } => self.idle(&key, fence),
             Input::Busy { key, fence } => self.busy(key, fence),
             Input::Ended { key, fence, outcome } => self.ended(key, fence, outcome),
-            Input::Dropped { key, fence } => self.over(&key, fence),
-            Input::Written { key, fence, won } => self.written(&key, fence, won),
+            Input::Dropped { key, fence } | Input::Written { key, fence } => self.over(&key, fence),
             Input::Applied { effects } => self.applied(effects),
             Input::Drain => {
-                self.draining = true;
+                self.stage = Stage::Draining;
                 Vec::new()
             }
         }
@@ -277,7 +316,7 @@ impl Core {
         self.tools.get_mut(&tool.name).filter(|state| state.tool == *tool)
     }
 
-    /// An event that did not come from an attempt of ours has consequences for our counts and our attempts.
+    /// A committed event has consequences for the counts and the attempts of this node.
     fn applied(&mut self, effects: Vec<Effect>) -> Vec<Action> {
         let mut actions = Vec::new();
         for effect in effects {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use longhaul_task::{TaskKey, ToolRef};
 
 use super::attempt::Attempt;
-use super::{Action, Commit, Core};
+use super::{Action, Commit, Core, Stage};
 use crate::ToolLimits;
 
 /// What this node knows of one tool.
@@ -52,6 +52,11 @@ impl ToolState {
         self.queued = self.queued.saturating_sub_unsigned(tasks);
     }
 
+    /// Nothing is known to wait.
+    pub(super) fn empty_queue(&mut self) {
+        self.queued = 0;
+    }
+
     pub(super) fn queued(&self) -> usize {
         usize::try_from(self.queued).unwrap_or(0)
     }
@@ -78,10 +83,10 @@ impl Core {
     /// Gives free workers to whoever waits: first to attempts that go on, then to the queue.
     pub(super) fn feed(&mut self, tool: &ToolRef) -> Vec<Action> {
         let mut actions = self.resume(tool);
-        let draining = self.draining;
+        let serving = self.stage == Stage::Serving;
         if let Some(state) = self.tool(tool) {
             let limit = state.free.min(state.queued());
-            if limit > 0 && state.may_be_claimed() && !state.claiming && !draining {
+            if limit > 0 && state.may_be_claimed() && !state.claiming && serving {
                 state.free -= limit;
                 state.claiming = true;
                 let commit = self.commits.begin();
@@ -118,8 +123,9 @@ impl Core {
         commit: Commit,
     ) -> Vec<Action> {
         let Some(state) = self.tool(tool) else {
+            let actions = self.fail(tool, asked, tasks);
             self.commits.end(commit);
-            return Vec::new();
+            return actions;
         };
         let got = tasks.len();
         state.claiming = false;

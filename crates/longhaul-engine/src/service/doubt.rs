@@ -1,13 +1,17 @@
-//! Gives up attempts that this node was given and never heard of: the answer to a claim or a creation was lost on its
-//! way, and the store cannot say so. Nobody runs them, and no other node may take them while this one lives.
+//! Repairs what a commit in doubt leaves behind: the store could not say whether it was written, and what followed from it
+//! did not reach this node. Then
+//!
+//! - this node may hold attempts that it never heard of: no handler runs them, and no other node may take them;
+//! - attempts of this node may have lost their task, and their handlers were not told;
+//! - its counts of open and queued tasks may be wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_store::{Orphan, StoreError};
-use longhaul_task::Event;
-use longhaul_task::transition::Lose;
+use longhaul_store::StoreError;
+use longhaul_task::Effect;
 
+use crate::core::Input;
 use crate::shell::Shared;
 
 /// How many attempts are looked at in one go.
@@ -15,6 +19,9 @@ const BATCH: usize = 1_000;
 
 /// The pause before looking whether every commit has come back, and after the store could not be asked.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause before the counts are compared again. Counting costs the store more than a look.
+const RECOUNT_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
@@ -27,6 +34,11 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 async fn pass(shared: &Arc<Shared>) -> Result<(), StoreError> {
+    give_up_unknown(shared).await?;
+    stop_outdated(shared).await
+}
+
+async fn give_up_unknown(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let mut after = None;
     loop {
         let held = shared.store.held(shared.node, after.as_ref(), BATCH).await?;
@@ -38,20 +50,49 @@ async fn pass(shared: &Arc<Shared>) -> Result<(), StoreError> {
             tokio::time::sleep(PAUSE).await;
         }
         for attempt in held.iter().filter(|attempt| !shared.knows(&attempt.key, attempt.fence)) {
-            lose(shared, attempt).await?;
+            if shared.lose(attempt).await?.is_some() {
+                tracing::warn!(task = %attempt.key.id, "gave up an attempt that this node never heard of");
+            }
         }
     }
 }
 
-async fn lose(shared: &Arc<Shared>, attempt: &Orphan) -> Result<(), StoreError> {
-    let event = Event::Lose(Lose { node: attempt.node, fence: attempt.fence });
-    match shared.apply(&attempt.key, event).await {
-        Ok(_) => {
-            tracing::warn!(task = %attempt.key.id, "gave up an attempt that this node never heard of");
-            Ok(())
+async fn stop_outdated(shared: &Arc<Shared>) -> Result<(), StoreError> {
+    for (key, fence) in shared.held() {
+        let is_outdated = match shared.store.read(&key).await {
+            Ok(found) => found.task.fence != fence,
+            Err(StoreError::NotFound) => true,
+            Err(error) => return Err(error),
+        };
+        if is_outdated {
+            shared.step(Input::Applied { effects: vec![Effect::Stop { key, node: shared.node, fence }] });
         }
-        // It has ended since.
-        Err(StoreError::NotFound | StoreError::Refused(_)) => Ok(()),
-        Err(error) => Err(error),
     }
+    Ok(())
+}
+
+/// Takes the store's counts over at a moment when no commit of this node is under way.
+pub(crate) async fn recount(shared: Arc<Shared>) {
+    loop {
+        shared.recount.notified().await;
+        let mut pause = PAUSE;
+        while !try_recount(&shared).await {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(RECOUNT_PAUSE_MAX);
+        }
+    }
+}
+
+async fn try_recount(shared: &Arc<Shared>) -> bool {
+    let Some(last) = shared.core.lock().all_ended() else { return false };
+    let Ok(counts) = shared.store.census().await else { return false };
+    {
+        let mut core = shared.core.lock();
+        if core.all_ended() != Some(last) {
+            return false;
+        }
+        core.recount(counts);
+    }
+    shared.queue.notify_one();
+    true
 }

@@ -64,7 +64,8 @@ async fn sleep(shared: &Shared) {
     let Ok(now) = shared.store.now().await else { return };
     let wait_ms = shared.due.at().map_or(SLEEP_MS_MAX, |at| at.ms_since(now).min(SLEEP_MS_MAX));
     tokio::select! {
-        () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+        biased;
         () = shared.due.set_earlier() => {}
+        () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
     }
 }

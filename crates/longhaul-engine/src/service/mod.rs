@@ -17,8 +17,9 @@ use crate::shell::Shared;
 
 /// Starts everything that waits for time to pass.
 pub(crate) fn start(shared: &Arc<Shared>) {
-    let services: [fn(Arc<Shared>) -> futures_util::future::BoxFuture<'static, ()>; 4] = [
+    let services: [fn(Arc<Shared>) -> futures_util::future::BoxFuture<'static, ()>; 5] = [
         |shared| Box::pin(doubt::run(shared)),
+        |shared| Box::pin(doubt::recount(shared)),
         |shared| Box::pin(due::run(shared)),
         |shared| Box::pin(queue::run(shared)),
         |shared| Box::pin(gone::run(shared)),

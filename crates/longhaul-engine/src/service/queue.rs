@@ -24,9 +24,10 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         };
         tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(sleep_ms)) => {}
+            biased;
             () = shared.queue.notified() => {}
             () = told(&mut others) => shared.due.look(),
+            () = tokio::time::sleep(Duration::from_millis(sleep_ms)) => {}
         }
     }
 }

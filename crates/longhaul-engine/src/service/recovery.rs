@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_store::{Orphan, StoreError};
-use longhaul_task::transition::Lose;
-use longhaul_task::{Event, Outcome, Phase};
+use longhaul_store::StoreError;
 
-use crate::audit;
 use crate::shell::Shared;
 
 /// How many orphans are fetched at once.
@@ -24,11 +21,11 @@ pub(crate) async fn run(shared: &Arc<Shared>) -> Result<(), StoreError> {
             break;
         }
         for group in orphans.chunks(AT_ONCE) {
-            let lost = futures_util::future::join_all(group.iter().map(|orphan| lose(shared, orphan))).await;
+            let lost = futures_util::future::join_all(group.iter().map(|orphan| shared.lose(orphan))).await;
             for lost in lost {
                 match lost? {
-                    Some(true) => failed += 1,
-                    Some(false) => queued += 1,
+                    Some(task) if task.is_settled() => failed += 1,
+                    Some(_) => queued += 1,
                     None => {}
                 }
             }
@@ -39,23 +36,6 @@ pub(crate) async fn run(shared: &Arc<Shared>) -> Result<(), StoreError> {
     }
     // Counted after the orphans are back in the queue, so that it holds from here on.
     let counts = shared.store.census().await?;
-    let mut core = shared.core.lock();
-    for count in counts {
-        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        core.count(count.owner, &count.tool, size(count.tasks), size(count.queued));
-    }
+    shared.core.lock().recount(counts);
     Ok(())
-}
-
-/// Says whether the task ended with it.
-async fn lose(shared: &Shared, orphan: &Orphan) -> Result<Option<bool>, StoreError> {
-    match shared.store.apply(&orphan.key, Event::Lose(Lose { node: orphan.node, fence: orphan.fence })).await {
-        Ok(applied) => {
-            audit::applied(&applied);
-            Ok(Some(matches!(applied.task.phase, Phase::Settled { outcome: Outcome::Refusal(_), .. })))
-        }
-        // Its family ended with another member, or another node was quicker.
-        Err(StoreError::NotFound | StoreError::Refused(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
 }

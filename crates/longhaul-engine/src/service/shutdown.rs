@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_task::transition::Lose;
-use longhaul_task::{Event, TaskKey};
+use longhaul_store::Orphan;
+use longhaul_task::TaskKey;
 use tokio::time::Instant;
 
-use crate::audit;
 use crate::shell::Shared;
 
 pub(crate) async fn run(shared: &Arc<Shared>) {
@@ -44,11 +43,11 @@ pub(crate) async fn hang_up(shared: &Arc<Shared>) {
 /// Ends attempts as a crash would, but at once: failed, or back in the queue for the next process.
 async fn give_up(shared: &Arc<Shared>, held: Vec<(TaskKey, u64)>) {
     let lose = |(key, fence)| async move {
-        match shared.store.apply(&key, Event::Lose(Lose { node: shared.node, fence })).await {
-            Ok(applied) => audit::applied(&applied),
-            Err(error) => tracing::debug!(task = %key.id, %error, "a task ended by itself during the shutdown"),
+        let attempt = Orphan { key, node: shared.node, fence };
+        if let Err(error) = shared.lose(&attempt).await {
+            tracing::warn!(task = %attempt.key.id, %error, "could not give a task up; the next process does");
         }
-        shared.drop_attempt(&key, fence);
+        shared.drop_attempt(&attempt.key, fence);
     };
     futures_util::future::join_all(held.into_iter().map(lose)).await;
 }

@@ -1,5 +1,4 @@
-use std::collections::HashSet;
-
+use foldhash::HashSet;
 use longhaul_task::Task;
 
 use super::Law;

@@ -1,5 +1,4 @@
-use std::collections::{HashMap, HashSet};
-
+use foldhash::{HashMap, HashSet};
 use longhaul_task::{QuestionKey, TaskKey};
 
 use super::Law;

@@ -1,6 +1,6 @@
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use longhaul_store::Snapshot;
 use longhaul_task::{Task, TaskKey};
 

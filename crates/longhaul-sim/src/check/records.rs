@@ -1,5 +1,4 @@
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use longhaul_task::{Json, Place, TaskKey};
 
 use super::Law;

@@ -11,8 +11,8 @@ impl Law for Recovery {
     }
 
     fn look(&mut self, _truth: &Truth, fact: &Fact) -> Result<(), String> {
-        let Fact::Recovered { node, held } = fact else { return Ok(()) };
-        match held.iter().find(|attempt| attempt.node != *node) {
+        let Fact::Recovered { nodes, held } = fact else { return Ok(()) };
+        match held.iter().find(|attempt| !nodes.contains(&attempt.node)) {
             Some(attempt) => Err(format!("{} belongs to {}", short(&attempt.key), attempt.node)),
             None => Ok(()),
         }

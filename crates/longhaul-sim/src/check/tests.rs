@@ -22,7 +22,7 @@ impl Book {
     fn new() -> Self {
         let tools = vec![ToolRules { tool: tool(), running_max: 1, queued_max: 1 }];
         let mut book = Self { now: Timestamp::from_ms(1_000_000), lines: Vec::new() };
-        book.note(Fact::Rules(Rules { open_per_owner_max: 2, tools }));
+        book.note(Fact::Rules(Rules { engines: 1, owners: vec![owner()], open_per_owner_max: 2, tools }));
         book
     }
 
@@ -67,7 +67,8 @@ impl Book {
 
     fn quiet(&mut self, stage: Stage, open: usize, busy: usize) {
         let open = vec![(owner(), open)];
-        self.note(Fact::Quiet(Quiet { stage, load: vec![(tool(), busy, 0)], open, attempts: 0, running: 0 }));
+        let load = vec![(tool(), busy, 0)];
+        self.note(Fact::Quiet(Quiet { stage, others: Vec::new(), load, open, attempts: 0, running: 0, handlers: 0 }));
     }
 
     fn breaks(&self, law: &str) {
@@ -416,7 +417,7 @@ fn the_progress_of_another_attempt_is_caught() {
 fn an_attempt_of_a_dead_process_after_recovery_is_caught() {
     let mut book = Book::new();
     let held = vec![longhaul_store::Orphan { key: key("a"), node: node(), fence: 1 }];
-    book.note(Fact::Recovered { node: NodeId::mint([1; 16]), held });
+    book.note(Fact::Recovered { nodes: vec![NodeId::mint([1; 16])], held });
     book.breaks("after recovery no attempt belongs to a dead process");
 }
 

@@ -1,8 +1,8 @@
 //! What the disk says, over time: the measure of everything else.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use longhaul_task::{Task, TaskKey};
 
 use crate::ledger::{Fact, Rules, short};

@@ -8,15 +8,17 @@ mod reader;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use longhaul_store::Snapshot;
-use longhaul_store::embedded::{Disk, DiskError, Published, Stands};
+use longhaul_store::embedded::{Disk, DiskError, Stands};
+use longhaul_store::{Embedded, Snapshot, Store};
 use longhaul_task::{Json, Outcome, Phase, Place, Progress, QuestionKey, Record, Task, TaskKey, Timestamp, ToolRef};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use self::reader::SimReader;
 
 use crate::fault::{CrashPoint, Plan};
 use crate::ledger::{Commit, Fact, Recorded, Written};
+use crate::store::at_once;
+use crate::world::World;
 
 /// The disk. It outlives processes; clones are the same disk.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +35,7 @@ struct State {
     /// Calls since the transaction began.
     calls: usize,
     dead: Option<CrashPoint>,
+    failed: bool,
     /// What happened, to be taken to the ledger.
     facts: Vec<Fact>,
 }
@@ -54,7 +57,7 @@ pub(crate) struct Look {
     /// Before that call; past the last one it is between the commit and what follows.
     pub(crate) at: usize,
     pub(crate) keys: Vec<TaskKey>,
-    pub(crate) published: Arc<Published>,
+    pub(crate) store: Embedded,
     /// How long the ledger is.
     pub(crate) began: usize,
 }
@@ -87,13 +90,62 @@ struct Transaction {
 pub(crate) struct Done {
     pub(crate) facts: Vec<Fact>,
     pub(crate) crashed: Option<CrashPoint>,
+    /// Whether the disk reported an error.
+    pub(crate) failed: bool,
     /// The events of a transaction that did not become durable.
     pub(crate) lost: Vec<&'static str>,
 }
 
 impl SimDisk {
-    pub(crate) fn reader(&self) -> SimReader {
-        SimReader(Arc::clone(&self.0))
+    pub(crate) fn reader(&self, world: &World) -> SimReader {
+        SimReader { disk: Arc::clone(&self.0), world: world.clone() }
+    }
+
+    /// Every attempt that some node holds.
+    pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
+        let state = self.0.lock();
+        let held = state.rows.values().filter(|row| row.task.phase.run().is_some());
+        held.map(|row| (row.task.key.clone(), row.task.fence)).collect()
+    }
+
+    /// Every task that has not ended, with its open questions.
+    pub(crate) fn open(&self) -> Vec<(TaskKey, Vec<QuestionKey>)> {
+        let state = self.0.lock();
+        let open = state.rows.values().map(|row| &row.task).filter(|task| !task.is_settled());
+        let questions = |task: &Task| task.phase.questions().into_iter().flatten().map(|it| it.key.clone()).collect();
+        open.map(|task| (task.key.clone(), questions(task))).collect()
+    }
+
+    /// One call of the writer: the place for everything that can happen between two calls.
+    fn call(&self) -> Result<MutexGuard<'_, State>, DiskError> {
+        let call = self.0.lock().calls;
+        self.look(|at| at == call);
+        let mut state = self.0.lock();
+        if state.dead.is_some() {
+            return Err(power_off());
+        }
+        state.calls += 1;
+        match state.job.plan {
+            Plan::CrashAt(at) if at == call => {
+                state.dead = Some(CrashPoint::BetweenWrites);
+                Err(power_off())
+            }
+            Plan::FailAt(at, kind) if at == call => {
+                state.failed = true;
+                Err(kind.error())
+            }
+            _ => Ok(state),
+        }
+    }
+
+    /// A client reads, through the store's own cache.
+    fn look(&self, now: impl Fn(usize) -> bool) {
+        let look = self.0.lock().job.look.take_if(|look| now(look.at));
+        let Some(look) = look else { return };
+        for key in look.keys {
+            let found = at_once(look.store.read(&key)).and_then(Result::ok);
+            self.0.lock().facts.push(Fact::Read { began: look.began, key, found });
+        }
     }
 
     /// Sets up the next batch.
@@ -108,7 +160,8 @@ impl SimDisk {
         let mut state = self.0.lock();
         state.job = Job::default();
         let lost = state.open.take().map(|open| open.written.iter().map(|written| written.event).collect());
-        Done { facts: std::mem::take(&mut state.facts), crashed: state.dead, lost: lost.unwrap_or_default() }
+        let failed = std::mem::take(&mut state.failed);
+        Done { facts: std::mem::take(&mut state.facts), crashed: state.dead, failed, lost: lost.unwrap_or_default() }
     }
 
     /// The machine is on again: what was not committed is gone.
@@ -121,31 +174,35 @@ impl SimDisk {
 }
 
 impl State {
-    /// One call of the writer: the place for everything that can happen between two calls.
-    fn call(&mut self) -> Result<&mut Transaction, DiskError> {
-        if self.dead.is_some() {
-            return Err(power_off());
-        }
-        let call = self.calls;
-        self.calls += 1;
-        self.look(|at| at == call);
-        match self.job.plan {
-            Plan::CrashAt(at) if at == call => {
-                self.dead = Some(CrashPoint::BetweenWrites);
-                Err(power_off())
-            }
-            Plan::FailAt(at, kind) if at == call => Err(kind.error()),
-            _ => self.open.as_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into())),
-        }
+    fn open(&mut self) -> Result<&mut Transaction, DiskError> {
+        self.open.as_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into()))
     }
 
-    fn look(&mut self, now: impl Fn(usize) -> bool) {
-        let Some(look) = self.job.look.take_if(|look| now(look.at)) else { return };
-        for key in look.keys {
-            let shown = look.published.get(&key);
-            let found = shown.or_else(|| self.rows.get(&key).map(Row::snapshot));
-            self.facts.push(Fact::Read { began: look.began, key, found });
+    /// Ends the transaction as it was planned.
+    fn end(&mut self) -> Result<(), DiskError> {
+        match self.job.plan {
+            _ if self.dead.is_some() => return Err(power_off()),
+            Plan::CrashBeforeCommit => self.dead = Some(CrashPoint::BeforeCommit),
+            Plan::CrashInCommit { durable: false } => self.dead = Some(CrashPoint::CommitLost),
+            Plan::CrashInCommit { durable: true } => {
+                self.commit();
+                self.dead = Some(CrashPoint::CommitDurable);
+            }
+            Plan::FailCommit(kind) => {
+                self.failed = true;
+                return Err(kind.error());
+            }
+            Plan::Untrusted { durable } => {
+                if durable {
+                    self.commit();
+                }
+                self.failed = true;
+                return Err(DiskError::Untrusted("simulated".into()));
+            }
+            // A planned call that did not come: the transaction was shorter.
+            Plan::Well | Plan::CrashAt(_) | Plan::FailAt(..) => self.commit(),
         }
+        Ok(())
     }
 
     fn commit(&mut self) {
@@ -182,7 +239,7 @@ impl State {
 
     fn change(&mut self, key: &TaskKey, change: impl FnOnce(&mut Row) -> Option<Recorded>) -> Result<(), DiskError> {
         let mut row = self.row(key).cloned().ok_or_else(|| DiskError::Failed(format!("no row {key:?}")))?;
-        let open = self.call()?;
+        let open = self.open()?;
         open.recorded.extend(change(&mut row));
         open.rows.insert(key.clone(), Some(row));
         Ok(())
@@ -222,37 +279,16 @@ fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
 
 impl Disk for SimDisk {
     fn begin(&mut self) -> Result<(), DiskError> {
-        let mut state = self.0.lock();
-        state.open = Some(Transaction::default());
-        state.call().map(|_| ())
+        self.0.lock().open = Some(Transaction::default());
+        self.call().map(|_| ())
     }
 
     fn commit(&mut self) -> Result<(), DiskError> {
-        let mut state = self.0.lock();
-        if state.dead.is_some() {
-            return Err(power_off());
-        }
-        let calls = state.calls;
-        state.look(|at| at >= calls && at % 2 == 0);
-        match state.job.plan {
-            Plan::CrashBeforeCommit => state.dead = Some(CrashPoint::BeforeCommit),
-            Plan::CrashInCommit { durable: false } => state.dead = Some(CrashPoint::CommitLost),
-            Plan::CrashInCommit { durable: true } => {
-                state.commit();
-                state.dead = Some(CrashPoint::CommitDurable);
-            }
-            Plan::FailCommit(kind) => return Err(kind.error()),
-            Plan::Untrusted { durable } => {
-                if durable {
-                    state.commit();
-                }
-                return Err(DiskError::Untrusted("simulated".into()));
-            }
-            // A planned call that did not come: the transaction was shorter.
-            Plan::Well | Plan::CrashAt(_) | Plan::FailAt(..) => state.commit(),
-        }
-        state.look(|_| true);
-        if state.dead.is_some() { Err(power_off()) } else { Ok(()) }
+        let calls = self.0.lock().calls;
+        self.look(|at| at >= calls && at % 2 == 0);
+        self.0.lock().end()?;
+        self.look(|_| true);
+        if self.0.lock().dead.is_some() { Err(power_off()) } else { Ok(()) }
     }
 
     fn rollback(&mut self) {
@@ -264,27 +300,23 @@ impl Disk for SimDisk {
     }
 
     fn task(&mut self, key: &TaskKey) -> Result<Option<Task>, DiskError> {
-        let mut state = self.0.lock();
-        state.call()?;
+        let state = self.call()?;
         Ok(state.row(key).map(|row| (*row.task).clone()))
     }
 
     fn input(&mut self, key: &TaskKey) -> Result<Option<Json>, DiskError> {
-        let mut state = self.0.lock();
-        state.call()?;
+        let state = self.call()?;
         Ok(state.row(key).map(|row| row.input.clone()))
     }
 
     fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError> {
-        let mut state = self.0.lock();
-        state.call()?;
+        let state = self.call()?;
         let open = state.all().filter(|row| !row.task.is_settled() && row.is_child_of(key)).count();
         Ok(u32::try_from(open).unwrap_or(u32::MAX))
     }
 
     fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError> {
-        let mut state = self.0.lock();
-        state.call()?;
+        let state = self.call()?;
         let mut below: Vec<Task> = Vec::new();
         let mut parents = vec![key.clone()];
         while let Some(parent) = parents.pop() {
@@ -297,8 +329,7 @@ impl Disk for SimDisk {
     }
 
     fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
-        let mut state = self.0.lock();
-        state.call()?;
+        let state = self.call()?;
         let mut queued: Vec<(Timestamp, Timestamp, TaskKey)> = state
             .all()
             .filter(|row| row.task.tool == *tool)
@@ -312,15 +343,14 @@ impl Disk for SimDisk {
     }
 
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
-        let mut state = self.0.lock();
-        state.call()?;
+        let mut state = self.call()?;
         if state.row(&task.key).is_some() {
             return Ok(false);
         }
         let task = Arc::new(task.clone());
         let event = if task.is_root() { "create" } else { "spawn" };
         let before = state.lives.get(&task.key).copied().unwrap_or(0);
-        let open = state.call()?;
+        let open = state.open()?;
         let here = open.written.iter().filter(|written| written.key == task.key && written.is_birth()).count();
         let life = before + here + 1;
         let row = Row { task: Arc::clone(&task), life, input: input.clone(), progress: None, records: BTreeMap::new() };
@@ -330,7 +360,7 @@ impl Disk for SimDisk {
     }
 
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {
-        let mut state = self.0.lock();
+        let mut state = self.call()?;
         let claimed = before.phase.not_before().is_some() && after.phase.run().is_some();
         let event = if claimed { "claim" } else { state.name(&after.key, candidates(before, after)) };
         let task = Arc::new(after.clone());
@@ -349,14 +379,14 @@ impl Disk for SimDisk {
     }
 
     fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError> {
-        let mut state = self.0.lock();
+        let mut state = self.call()?;
         let event = state.name(root, &["delete", "expire"]);
         let members: Vec<TaskKey> = state
             .all()
             .filter(|row| row.task.key.owner == root.owner && row.task.family.root == root.id)
             .map(|row| row.task.key.clone())
             .collect();
-        let open = state.call()?;
+        let open = state.open()?;
         for key in &members {
             open.rows.insert(key.clone(), None);
             open.written.push(Written { event, key: key.clone(), after: None });
@@ -373,7 +403,7 @@ impl Disk for SimDisk {
     ) -> Result<Option<Stands>, DiskError> {
         let new = Stands { record: record.clone(), question: question.cloned() };
         let mut stands = None;
-        self.0.lock().change(key, |row| {
+        self.call()?.change(key, |row| {
             let place = (epoch, record.place.clone());
             stands = row.records.get(&place).cloned();
             if stands.is_some() {
@@ -387,7 +417,7 @@ impl Disk for SimDisk {
     }
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
-        self.0.lock().change(key, |row| {
+        self.call()?.change(key, |row| {
             let mut records = row.records.iter_mut();
             let ((epoch, _), stands) = records.find(|(_, stands)| stands.question.as_ref() == Some(question))?;
             stands.record.output = Some(output.clone());
@@ -396,8 +426,7 @@ impl Disk for SimDisk {
     }
 
     fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError> {
-        let mut state = self.0.lock();
-        // Not a call that a plan can hit: the order of these is not part of a history.
+        let mut state = self.call()?;
         if let Some(mut row) = state.row(key).cloned()
             && let Some(open) = &mut state.open
         {
@@ -408,11 +437,11 @@ impl Disk for SimDisk {
     }
 
     fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError> {
-        let mut state = self.0.lock();
+        let mut state = self.call()?;
         if let Some(stored) = state.secrets.get(name) {
             return Ok(*stored);
         }
-        let open = state.call()?;
+        let open = state.open()?;
         Ok(*open.secrets.entry(name.to_owned()).or_insert(fresh))
     }
 }

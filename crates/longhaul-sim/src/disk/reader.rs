@@ -9,18 +9,28 @@ use longhaul_task::{Record, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 
 use super::{Row, State};
+use crate::world::World;
 
 /// Reads of what is committed.
 #[derive(Debug, Clone)]
-pub(crate) struct SimReader(pub(super) Arc<Mutex<State>>);
+pub(crate) struct SimReader {
+    pub(super) disk: Arc<Mutex<State>>,
+    pub(super) world: World,
+}
 
 impl Reader for SimReader {
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
-        Ok(self.0.lock().rows.get(key).map(Row::snapshot))
+        let found = self.disk.lock().rows.get(key).map(Row::snapshot);
+        let meets_the_writer = !self.world.is_calm() && self.world.chance(|chance| chance.permille(100));
+        if let Some(writer) = self.world.writer().filter(|_| meets_the_writer) {
+            // The writer's thread comes between this load and what the reader does with it.
+            writer.turn();
+        }
+        Ok(found)
     }
 
     fn list(&self, of: &Listing) -> Result<TaskPage, DiskError> {
-        let state = self.0.lock();
+        let state = self.disk.lock();
         let mine = |key: &TaskKey| of.owner.as_ref().is_none_or(|owner| key.owner == *owner);
         let past = |key: &TaskKey| of.after.as_ref().is_none_or(|after| key < after);
         let mut rows = state.rows.iter().rev().filter(|(key, _)| mine(key) && past(key));
@@ -29,20 +39,20 @@ impl Reader for SimReader {
     }
 
     fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, DiskError> {
-        let state = self.0.lock();
+        let state = self.disk.lock();
         let mut children: Vec<_> = state.rows.values().filter(|row| row.is_child_of(key)).collect();
         children.sort_by_key(|row| row.task.family.ordinal);
         Ok(children.into_iter().map(|row| row.task.key.id.clone()).collect())
     }
 
     fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError> {
-        let state = self.0.lock();
+        let state = self.disk.lock();
         let all = state.rows.get(key).into_iter().flat_map(|row| &row.records);
         Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, kept)| kept.record.clone()).collect())
     }
 
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {
-        let state = self.0.lock();
+        let state = self.disk.lock();
         let mut due: Vec<(Timestamp, &TaskKey)> =
             state.rows.iter().filter_map(|(key, row)| row.task.due_at().map(|at| (at, key))).collect();
         due.sort();
@@ -53,7 +63,7 @@ impl Reader for SimReader {
     }
 
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
-        let state = self.0.lock();
+        let state = self.disk.lock();
         let mut first: BTreeMap<&ToolRef, Timestamp> = BTreeMap::new();
         for task in state.rows.values().map(|row| &row.task) {
             if let Some(not_before) = task.phase.not_before() {
@@ -65,7 +75,7 @@ impl Reader for SimReader {
     }
 
     fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError> {
-        let state = self.0.lock();
+        let state = self.disk.lock();
         let past = state.rows.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
         let held = past.filter_map(|(key, row)| {
             let run = row.task.phase.run()?;
@@ -75,7 +85,7 @@ impl Reader for SimReader {
     }
 
     fn census(&self) -> Result<Vec<Count>, DiskError> {
-        let state = self.0.lock();
+        let state = self.disk.lock();
         let mut counts = BTreeMap::new();
         for task in state.rows.values().map(|row| &row.task).filter(|task| !task.is_settled()) {
             let of = (task.key.owner.clone(), task.tool.clone(), task.phase.name());
@@ -85,14 +95,5 @@ impl Reader for SimReader {
         }
         let count = |((owner, tool, phase), (tasks, queued))| Count { owner, tool, phase, tasks, queued };
         Ok(counts.into_iter().map(count).collect())
-    }
-}
-
-impl SimReader {
-    /// The open tasks that somebody can still do something about.
-    pub(crate) fn all_open(&self) -> Vec<TaskKey> {
-        let all = Listing { owner: None, after: None, limit: usize::MAX };
-        let tasks = self.list(&all).map(|page| page.tasks).unwrap_or_default();
-        tasks.into_iter().filter(|shown| !shown.task.is_settled()).map(|shown| shown.task.key.clone()).collect()
     }
 }

@@ -65,10 +65,11 @@ pub enum MutationError {
     Io(#[from] io::Error),
 }
 
-/// Tries every mutation of the table on a copy of the workspace. `tell` hears of each as it is done.
+/// Tries every mutation of the table, or only that one, on a copy of the workspace. `tell` hears of each as it is done.
 pub fn run(
     workspace_root: &Path,
     scratch_dir: &Path,
+    only: Option<&str>,
     seed: u64,
     histories: u64,
     mut tell: impl FnMut(&Hunt),
@@ -83,7 +84,7 @@ pub fn run(
         return Err(MutationError::Unsound(found.broken));
     }
     let mut hunts = Vec::new();
-    for mutation in MUTATIONS {
+    for mutation in MUTATIONS.iter().filter(|mutation| only.is_none_or(|only| only == mutation.name)) {
         let file = lab.root.join(mutation.file);
         let sound = fs::read_to_string(&file)?;
         fs::write(&file, mutated(workspace_root, mutation)?)?;

@@ -27,6 +27,11 @@ const ADMIT: &str = "crates/longhaul-engine/src/core/admit.rs";
 const ATTEMPT: &str = "crates/longhaul-engine/src/core/attempt.rs";
 const QUEUE: &str = "crates/longhaul-engine/src/core/queue.rs";
 const LOOK: &str = "crates/longhaul-engine/src/core/look.rs";
+const ENDING: &str = "crates/longhaul-engine/src/ending.rs";
+const SHELL: &str = "crates/longhaul-engine/src/shell.rs";
+const TASK_LINK: &str = "crates/longhaul-engine/src/task_link.rs";
+const DOUBT: &str = "crates/longhaul-engine/src/service/doubt.rs";
+const LOOK_SERVICE: &str = "crates/longhaul-engine/src/service/queue.rs";
 
 /// All of them.
 pub const MUTATIONS: &[Mutation] = &[
@@ -182,5 +187,53 @@ pub const MUTATIONS: &[Mutation] = &[
         file: LOOK,
         find: "pause_ms: LOOK_MS_MIN,",
         replace: "pause_ms: LOOK_MS_MIN - LOOK_MS_MIN,",
+    },
+    Mutation {
+        name: "end-written-twice-after-doubt",
+        file: ENDING,
+        find: "StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {",
+        replace: "StoreError::Unavailable(_) | StoreError::InDoubt(_) | StoreError::Refused(Refused::Settled))) => {",
+    },
+    Mutation {
+        name: "lost-attempt-goes-on",
+        file: SHELL,
+        find: "            handler.abort();\n",
+        replace: "            let _ = handler;\n",
+    },
+    Mutation {
+        name: "worker-not-given-back",
+        file: ENDING,
+        find: "        self.step(Input::Written { key: key.clone(), fence });\n",
+        replace: "",
+    },
+    Mutation {
+        name: "answer-before-the-watch",
+        file: TASK_LINK,
+        find: "() = watch.changed() => {}",
+        replace: "() = async { self.engine.store.watch(&self.key).changed().await } => {}",
+    },
+    Mutation {
+        name: "queue-not-looked-at-again",
+        file: LOOK_SERVICE,
+        find: "(RETRY_MS, 0)",
+        replace: "(RETRY_MS, u64::MAX)",
+    },
+    Mutation {
+        name: "counts-wrong-after-doubt",
+        file: SHELL,
+        find: "            self.recount.notify_one();\n",
+        replace: "",
+    },
+    Mutation {
+        name: "attempt-not-stopped-after-doubt",
+        file: DOUBT,
+        find: "        if is_outdated {\n",
+        replace: "        if is_outdated && fence == 0 {\n",
+    },
+    Mutation {
+        name: "unknown-attempt-kept-after-doubt",
+        file: DOUBT,
+        find: "in held.iter().filter(",
+        replace: "in held.iter().take(0).filter(",
     },
 ];

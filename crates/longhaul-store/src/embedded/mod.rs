@@ -12,6 +12,7 @@ mod disk;
 mod published;
 mod trouble;
 mod writer;
+mod writer_loop;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,9 +26,12 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::disk::{Disk, DiskError, Reader, Stands};
-pub use self::published::Published;
+use self::published::Published;
 use self::trouble::Trouble;
-pub use self::writer::{Request, Response, Writer};
+pub use self::writer::Request;
+use self::writer::{Response, UnsavedProgress, Writer};
+use self::writer_loop::Waiting;
+pub use self::writer_loop::{Batch, WriterLoop};
 use crate::{
     Applied, ClaimNext, Claimed, Clock, Count, Due, Listing, NewTask, Orphan, Snapshot, Store, StoreError, TaskPage,
     Watch, Watchers,
@@ -91,22 +95,32 @@ impl Member {
     }
 }
 
-/// Progress that readers see and the disk does not have yet, with the number of the attempt that said so.
-type UnsavedProgress = HashMap<TaskKey, (u32, Arc<Progress>)>;
-
-enum Waiting {
-    Request {
-        request: Request,
-        answer: Answer,
-    },
-    /// The last one: nothing is taken after it.
-    Close,
+/// How the cache spreads its entries over its shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hashing {
+    /// Differently in every process, so that a requestor cannot choose IDs that collide.
+    Random,
+    /// Always alike, so that the simulator can repeat a history.
+    Fixed,
 }
 
 impl Embedded {
-    /// Starts the writer on its own thread. It ends when the last handle is gone.
+    /// Opens a store whose writer runs on a thread of its own. The thread ends when the last handle is dropped.
     pub fn start(disk: impl Disk, reader: impl Reader, clock: impl Clock, limits: &Limits) -> std::io::Result<Self> {
-        let published = Arc::new(Published::new(limits.cache_bytes_max));
+        let (store, writer) = Self::with_writer_loop(disk, reader, clock, limits, Hashing::Random);
+        thread::Builder::new().name("longhaul-writer".into()).spawn(move || writer.run())?;
+        Ok(store)
+    }
+
+    /// Opens a store whose writer the caller drives. Nothing is written until it does.
+    pub fn with_writer_loop<D: Disk>(
+        disk: D,
+        reader: impl Reader,
+        clock: impl Clock,
+        limits: &Limits,
+        hashing: Hashing,
+    ) -> (Self, WriterLoop<D>) {
+        let published = Arc::new(Published::new(limits.cache_bytes_max, hashing));
         let watchers = Arc::new(Watchers::default());
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let unsaved_progress = Arc::new(Mutex::default());
@@ -114,7 +128,7 @@ impl Embedded {
         let (stop, stopped) = watch::channel(None);
         let trouble = Arc::new(Trouble::of(disk.name()));
         let reader: Arc<dyn Reader> = Arc::new(reader);
-        let shell = Shell {
+        let writer = WriterLoop {
             writer: Writer::new(disk, Arc::clone(&published), Arc::clone(&watchers)),
             waiting,
             clock: Arc::clone(&clock),
@@ -126,20 +140,9 @@ impl Embedded {
             stop,
             runtime: Handle::try_current().ok(),
         };
-        thread::Builder::new().name("longhaul-writer".into()).spawn(move || shell.run())?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                clock,
-                reader,
-                published,
-                watchers,
-                requests,
-                unsaved_progress,
-                nodes: Mutex::default(),
-                trouble,
-                stopped,
-            }),
-        })
+        let nodes = Mutex::default();
+        let shared = Shared { clock, reader, published, watchers, requests, unsaved_progress, nodes, trouble, stopped };
+        (Self { shared: Arc::new(shared) }, writer)
     }
 
     /// How many tasks somebody follows.
@@ -161,84 +164,6 @@ impl Embedded {
             self.shared.trouble.did_not_read(operation, &error, self.shared.clock.now());
             error
         })
-    }
-}
-
-/// The writer's thread.
-struct Shell<D> {
-    writer: Writer<D>,
-    waiting: mpsc::Receiver<Waiting>,
-    clock: Arc<dyn Clock>,
-    unsaved_progress: Arc<Mutex<UnsavedProgress>>,
-    progress_saved_at: Timestamp,
-    limits: Limits,
-    reader: Arc<dyn Reader>,
-    trouble: Arc<Trouble>,
-    /// Dropped last of all: whoever waits for the end waits for this.
-    stop: watch::Sender<Option<String>>,
-    /// The one that the store was opened in, if it was in one.
-    runtime: Option<Handle>,
-}
-
-/// Where somebody waits for a response.
-type Answer = oneshot::Sender<Result<Response, StoreError>>;
-
-fn hand_out(answers: Vec<Answer>, responses: Vec<Result<Response, StoreError>>) {
-    for (answer, response) in answers.into_iter().zip(responses) {
-        // Whoever asked may have gone away; what was done stays done.
-        let _ = answer.send(response);
-    }
-}
-
-impl<D: Disk> Shell<D> {
-    fn run(mut self) {
-        while let Some(first) = self.waiting.blocking_recv() {
-            let (mut requests, mut answers) = (Vec::new(), Vec::new());
-            let mut next = Some(first);
-            while let Some(waiting) = next.take() {
-                match waiting {
-                    Waiting::Request { request, answer } => {
-                        requests.push(request);
-                        answers.push(answer);
-                    }
-                    // What has been sent by now is still carried out.
-                    Waiting::Close => self.waiting.close(),
-                }
-                if requests.len() < self.limits.batch_max {
-                    next = self.waiting.try_recv().ok();
-                }
-            }
-            self.carry_out(requests, answers);
-        }
-        // Readers first: only the last connection to a file can tidy up behind itself.
-        self.reader.close();
-        self.writer.close();
-    }
-
-    fn carry_out(&mut self, requests: Vec<Request>, answers: Vec<Answer>) {
-        let Some(first) = requests.first() else { return };
-        let (operation, count) = (first.operation(), requests.len());
-        let now = self.clock.now();
-        let progress = self.progress_to_save(now);
-        let responses = self.writer.batch(requests, &progress, now);
-        self.trouble.wrote(operation, count, self.writer.failed(), now);
-        match &self.runtime {
-            // To wake many from outside their runtime is dear, so one of its own tasks does.
-            Some(runtime) if answers.len() > 1 => drop(runtime.spawn(async move { hand_out(answers, responses) })),
-            _ => hand_out(answers, responses),
-        }
-        if let Some(reason) = self.writer.stopped() {
-            self.stop.send_replace(Some(reason.to_owned()));
-        }
-    }
-
-    /// Progress never makes a commit of its own: it rides with whatever is written, and not too often.
-    fn progress_to_save(&mut self, now: Timestamp) -> UnsavedProgress {
-        if now.ms_since(self.progress_saved_at) < self.limits.progress_ms_min {
-            return UnsavedProgress::new();
-        }
-        self.progress_saved_at = now;
-        std::mem::take(&mut *self.unsaved_progress.lock())
     }
 }
 
@@ -412,7 +337,7 @@ impl fmt::Debug for Embedded {
 }
 
 /// Attempts of nodes that are not alive.
-pub fn orphans(reader: &dyn Reader, alive: impl Fn(&NodeId) -> bool, limit: usize) -> Result<Vec<Orphan>, DiskError> {
+fn orphans(reader: &dyn Reader, alive: impl Fn(&NodeId) -> bool, limit: usize) -> Result<Vec<Orphan>, DiskError> {
     held(reader, |node| !alive(node), None, limit)
 }
 

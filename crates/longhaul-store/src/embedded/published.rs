@@ -5,32 +5,33 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use foldhash::fast::RandomState;
+use foldhash::fast::SeedableRandomState;
 use longhaul_task::{Outcome, Progress, Task, TaskKey};
 use parking_lot::RwLock;
 use quick_cache::Equivalent;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
 
+use super::Hashing;
 use crate::Snapshot;
 
 /// Shards of the live map: enough that readers on a small machine seldom meet.
 const SHARDS: usize = 16;
 
-/// Places for marks of tasks that were loaded: a quarter of a megabyte.
-const MARKS: usize = 1 << 16;
+/// The most marks of tasks that were loaded: a quarter of a megabyte.
+const MARKS_MAX: usize = 1 << 16;
 
 /// What a cached task costs beside its texts: the struct, its handles, its place in the map.
 const ENTRY_BYTES: usize = 640;
 
-type Live = HashMap<TaskKey, Snapshot, RandomState>;
+type Live = HashMap<TaskKey, Snapshot, SeedableRandomState>;
 
 /// Committed tasks in memory. Live ones stay, because they are asked for and written to; settled ones are final, so
 /// they can be dropped and loaded again, and share a budget of bytes.
 #[derive(Debug)]
-pub struct Published {
-    hasher: RandomState,
+pub(super) struct Published {
+    hasher: SeedableRandomState,
     live: [RwLock<Live>; SHARDS],
-    settled: Cache<ByKey, Snapshot, Weight>,
+    settled: Cache<ByKey, Snapshot, Weight, SeedableRandomState>,
     /// Marks of settled tasks that were loaded. Only one that is asked for again gets a place in the cache: among a
     /// million that are read at random, those that are read once would push each other out, at a price.
     loaded: Box<[AtomicU32]>,
@@ -40,13 +41,18 @@ pub struct Published {
 
 impl Published {
     /// An empty cache with that budget for settled tasks.
-    pub fn new(settled_bytes_max: u64) -> Self {
+    pub(super) fn new(settled_bytes_max: u64, hashing: Hashing) -> Self {
         let tasks_expected = usize::try_from(settled_bytes_max / 1_024).unwrap_or(usize::MAX).max(16);
+        let hasher = match hashing {
+            Hashing::Random => SeedableRandomState::random(),
+            Hashing::Fixed => SeedableRandomState::fixed(),
+        };
+        let lifecycle = DefaultLifecycle::default();
         Self {
-            hasher: RandomState::default(),
-            live: std::array::from_fn(|_| RwLock::default()),
-            settled: Cache::with_weighter(tasks_expected, settled_bytes_max, Weight),
-            loaded: std::iter::repeat_with(AtomicU32::default).take(MARKS).collect(),
+            hasher: hasher.clone(),
+            live: std::array::from_fn(|_| RwLock::new(Live::with_hasher(hasher.clone()))),
+            settled: Cache::with(tasks_expected, settled_bytes_max, Weight, hasher, lifecycle),
+            loaded: std::iter::repeat_with(AtomicU32::default).take(tasks_expected.min(MARKS_MAX)).collect(),
             deletions: AtomicU64::new(0),
         }
     }
@@ -57,7 +63,7 @@ impl Published {
     }
 
     /// The committed task, if it is here.
-    pub fn get(&self, key: &TaskKey) -> Option<Snapshot> {
+    pub(super) fn get(&self, key: &TaskKey) -> Option<Snapshot> {
         if let Some(live) = self.shard(key).read().get(key) {
             return Some(live.clone());
         }
@@ -84,7 +90,7 @@ impl Published {
     }
 
     /// Puts progress beside a live task, if the attempt that says so still has it; says which attempt it is.
-    pub fn show_progress(&self, key: &TaskKey, fence: u64, progress: Arc<Progress>) -> Option<u32> {
+    pub(super) fn show_progress(&self, key: &TaskKey, fence: u64, progress: Arc<Progress>) -> Option<u32> {
         match self.shard(key).write().get_mut(key) {
             Some(snapshot) if snapshot.task.fence == fence => {
                 snapshot.progress = Some(progress);
@@ -103,7 +109,7 @@ impl Published {
     }
 
     /// What [`remember`](Self::remember) needs to have seen before the load.
-    pub fn deletions(&self) -> u64 {
+    pub(super) fn deletions(&self) -> u64 {
         self.deletions.load(Ordering::SeqCst)
     }
 
@@ -111,12 +117,12 @@ impl Published {
     fn was_loaded_before(&self, key: &TaskKey) -> bool {
         let hash = self.hasher.hash_one(key);
         let mark = u32::try_from(hash >> 32).unwrap_or_default() | 1;
-        let place = usize::try_from(hash % MARKS as u64).unwrap_or_default();
+        let place = usize::try_from(hash % self.loaded.len() as u64).unwrap_or_default();
         self.loaded[place].swap(mark, Ordering::Relaxed) == mark
     }
 
     /// Keeps what a reader loaded for the second time, if it is final and nothing was deleted since `deletions` was read.
-    pub fn remember(&self, snapshot: &Snapshot, deletions: u64) {
+    pub(super) fn remember(&self, snapshot: &Snapshot, deletions: u64) {
         let key = &snapshot.task.key;
         if !snapshot.task.is_settled() || !self.was_loaded_before(key) {
             return;

@@ -1,10 +1,11 @@
 //! The one writer: evaluates requests against its working state and commits whatever is waiting in one transaction.
 //!
-//! No thread, no channel, no clock of its own: the shell in [`super`] feeds it, and so does the simulator.
+//! It has no thread, no channel and no clock: a [`WriterLoop`](super::WriterLoop) feeds it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use longhaul_task::transition::{self, Claim, asked_before};
 use longhaul_task::{
     Below, Change, Event, Json, Note, Progress, Record, Refused, Scope, Surroundings, Task, TaskKey, Timestamp,
@@ -47,7 +48,7 @@ impl Request {
 
 /// What the writer did.
 #[derive(Debug, Clone)]
-pub enum Response {
+pub(super) enum Response {
     /// To a creation or an event.
     Applied(Applied),
     /// To a claim.
@@ -60,8 +61,11 @@ pub enum Response {
     Checked,
 }
 
+/// Progress that readers see and the disk does not have yet, with the number of the attempt that said so.
+pub(super) type UnsavedProgress = BTreeMap<TaskKey, (u32, Arc<Progress>)>;
+
 /// The writer and what it publishes to.
-pub struct Writer<D> {
+pub(super) struct Writer<D> {
     disk: D,
     published: Arc<Published>,
     watchers: Arc<Watchers>,
@@ -80,17 +84,25 @@ enum Shown {
 
 impl<D: Disk> Writer<D> {
     /// A writer that has written nothing.
-    pub fn new(disk: D, published: Arc<Published>, watchers: Arc<Watchers>) -> Self {
-        Self { disk, published, watchers, working: HashMap::new(), to_show: Vec::new(), stopped: None, failed: None }
+    pub(super) fn new(disk: D, published: Arc<Published>, watchers: Arc<Watchers>) -> Self {
+        Self {
+            disk,
+            published,
+            watchers,
+            working: HashMap::default(),
+            to_show: Vec::new(),
+            stopped: None,
+            failed: None,
+        }
     }
 
     /// Why nothing can be promised any more, if so.
-    pub fn stopped(&self) -> Option<&str> {
+    pub(super) fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
     /// Why nothing of the last batch was written, if so.
-    pub fn failed(&self) -> Option<&StoreError> {
+    pub(super) fn failed(&self) -> Option<&StoreError> {
         self.failed.as_ref()
     }
 
@@ -105,10 +117,10 @@ impl<D: Disk> Writer<D> {
     /// Carries out a batch: one transaction, one commit. The answers are in the order of the requests, and may be
     /// sent, because what they say is durable and visible. A refusal fails nobody else; a failed commit fails all.
     /// Progress, each with the number of the attempt that said so, is saved with them.
-    pub fn batch(
+    pub(super) fn batch(
         &mut self,
         requests: Vec<Request>,
-        progress: &HashMap<TaskKey, (u32, Arc<Progress>)>,
+        progress: &UnsavedProgress,
         now: Timestamp,
     ) -> Vec<Result<Response, StoreError>> {
         let count = requests.len();
@@ -138,7 +150,7 @@ impl<D: Disk> Writer<D> {
     fn try_batch(
         &mut self,
         requests: Vec<Request>,
-        progress: &HashMap<TaskKey, (u32, Arc<Progress>)>,
+        progress: &UnsavedProgress,
         now: Timestamp,
     ) -> Result<Vec<Result<Response, StoreError>>, DiskError> {
         self.disk.begin()?;

@@ -1,0 +1,254 @@
+//! Handlers: scripts that run through the real context.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use longhaul_engine::{Ask, Ctx, Handler, Severity, Stop, Tool};
+use longhaul_store::{Embedded, Store};
+use longhaul_task::{Json, OnCrash, Outcome, Place, QuestionKind, TaskKey};
+use parking_lot::Mutex;
+
+use crate::ledger::Fact;
+use crate::setup::{End, Op, Script, ToolSetup};
+use crate::world::World;
+
+/// The tool of one engine; both are given by their places.
+pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, place: usize) -> Tool {
+    let ToolSetup { tool, policy, retention, limits, .. } = &world.setup().tools[place];
+    let handler = ScriptedHandler { world: world.clone(), store: store.clone(), engine, place };
+    Tool {
+        tool: tool.clone(),
+        policy: policy.clone(),
+        retention: *retention,
+        limits: limits.clone(),
+        handler: Arc::new(handler),
+        prelude: None,
+    }
+}
+
+/// Runs the script whose number is its input.
+struct ScriptedHandler {
+    world: World,
+    store: Embedded,
+    engine: usize,
+    place: usize,
+}
+
+impl Handler for ScriptedHandler {
+    fn run(&self, ctx: Ctx, input: Json) -> BoxFuture<'static, Result<Outcome, Stop>> {
+        let script = self.world.script(input.as_str().parse().unwrap_or(0));
+        let id = ctx.task_id().cloned();
+        let Some(id) = id else { return std::future::ready(Err(Stop::Cancelled)).boxed() };
+        let run = Run {
+            key: TaskKey { owner: script.owner.clone(), id },
+            attempt: ctx.attempt(),
+            resumes: self.world.setup().tools[self.place].policy.on_crash == OnCrash::Resume,
+            work: Work::begin(&self.world, self.engine, self.place),
+            world: self.world.clone(),
+            store: self.store.clone(),
+            script,
+        };
+        Box::pin(run.run(ctx))
+    }
+}
+
+/// One run of a script.
+struct Run {
+    world: World,
+    store: Embedded,
+    key: TaskKey,
+    attempt: u32,
+    resumes: bool,
+    script: Arc<Script>,
+    work: Work,
+}
+
+impl Run {
+    async fn run(self, ctx: Ctx) -> Result<Outcome, Stop> {
+        self.world.note(Fact::Started { key: self.key.clone(), attempt: self.attempt });
+        let ended = self.branch(ctx, "", &self.script.ops).await;
+        if ended == Err(Stop::Cancelled) && self.script.stubborn {
+            self.world.also("stubborn handler");
+            std::future::pending::<()>().await;
+        }
+        ended?;
+        let answer = |text: String, is_error| Ok(Outcome::Answer { body: Json::from_text(text), is_error });
+        match self.script.end {
+            End::Answer => answer("1".into(), false),
+            End::ToolError => answer("0".into(), true),
+            End::TooLarge => answer(format!("\"{}\"", "x".repeat(100)), false),
+            End::Error => Err(Stop::BadAnswer("simulated".into())),
+            // Without the panic hook, which would write to the terminal.
+            End::Panic => std::panic::resume_unwind(Box::new("simulated")),
+        }
+    }
+
+    fn branch<'a>(&'a self, mut ctx: Ctx, path: &'a str, ops: &'a [Op]) -> BoxFuture<'a, Result<(), Stop>> {
+        Box::pin(async move {
+            let mut asked = 0;
+            for (number, op) in ops.iter().enumerate() {
+                match op {
+                    Op::Work(ms) => tokio::time::sleep(Duration::from_millis(*ms)).await,
+                    Op::Report => ctx.report(&format!("at {number}")).await?,
+                    Op::Progress => ctx.progress(1, None, &format!("attempt {}", self.attempt)).await?,
+                    Op::Log => ctx.log(Severity::Info, "at work"),
+                    Op::Ask => {
+                        let place = Place { fork: path.into(), seq: asked };
+                        asked += 1;
+                        self.ask(&mut ctx, place).await?;
+                    }
+                    Op::Fork(left, right) => self.fork(&mut ctx, path, number, [left, right]).await?,
+                    Op::Hang => self.hang(&ctx).await?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    async fn ask(&self, ctx: &mut Ctx, place: Place) -> Result<(), Stop> {
+        self.work.asks(true);
+        let answer = ctx.ask("q", Question).await;
+        if answer.is_err() {
+            // It may have lost its task, and its worker with it.
+            self.work.stop();
+        }
+        self.work.asks(false);
+        let epoch = if self.resumes { 0 } else { self.attempt };
+        self.world.note(Fact::Got { key: self.key.clone(), epoch, place, output: answer? });
+        Ok(())
+    }
+
+    async fn fork(&self, ctx: &mut Ctx, path: &str, number: usize, ops: [&[Op]; 2]) -> Result<(), Stop> {
+        let keys = ["l", "r"].map(|side| format!("{number}{side}"));
+        let paths = keys.each_ref().map(|key| if path.is_empty() { key.clone() } else { format!("{path}/{key}") });
+        self.work.forks();
+        let branches = [0, 1].map(|side| {
+            let branch = ctx.fork(&keys[side], |ctx| self.branch(ctx, &paths[side], ops[side]));
+            branch.inspect(|_| self.work.joins())
+        });
+        let [left, right] = branches;
+        let (left, right) = tokio::join!(left, right);
+        left.and(right)
+    }
+
+    /// Runs until it is cancelled. In the calm it goes on, unless it has lost its task: then it waits to be told.
+    async fn hang(&self, ctx: &Ctx) -> Result<(), Stop> {
+        tokio::select! {
+            biased;
+            () = ctx.cancelled() => return Err(Stop::Cancelled),
+            () = self.world.calm() => {}
+        }
+        let found = self.store.read(&self.key).await;
+        if found.is_ok_and(|found| found.task.attempt == self.attempt && found.task.phase.run().is_some()) {
+            return Ok(());
+        }
+        ctx.cancelled().await;
+        Err(Stop::Cancelled)
+    }
+}
+
+struct Question;
+
+impl Ask for Question {
+    type Answer = Json;
+
+    fn kind(&self) -> QuestionKind {
+        QuestionKind::Elicitation
+    }
+
+    fn params(&self) -> Json {
+        Json::from_text("{}")
+    }
+
+    fn read(&self, answer: &Json) -> Result<Json, Stop> {
+        Ok(answer.clone())
+    }
+}
+
+/// Whether a handler is at work, for the count of those that are.
+struct Work {
+    world: World,
+    engine: usize,
+    place: usize,
+    state: Mutex<WorkState>,
+}
+
+struct WorkState {
+    /// Branches without branches of their own.
+    leaves: usize,
+    /// Branches that wait for an answer.
+    asking: usize,
+    stopped: bool,
+    counted: bool,
+    /// Branches of forks of which one has ended.
+    half_joined: usize,
+}
+
+impl Work {
+    fn begin(world: &World, engine: usize, place: usize) -> Self {
+        world.state().handlers += 1;
+        let state = WorkState { leaves: 1, asking: 0, stopped: false, counted: false, half_joined: 0 };
+        let work = Self { world: world.clone(), engine, place, state: Mutex::new(state) };
+        work.change(|_| ());
+        work
+    }
+
+    fn asks(&self, begins: bool) {
+        self.change(|state| if begins { state.asking += 1 } else { state.asking -= 1 });
+    }
+
+    fn forks(&self) {
+        self.change(|state| state.leaves += 1);
+    }
+
+    /// A branch has ended. With the first of a fork there is one leaf less; with the second its root is one.
+    fn joins(&self) {
+        self.change(|state| {
+            if state.half_joined == 0 {
+                state.half_joined = 1;
+                state.leaves -= 1;
+            } else {
+                state.half_joined = 0;
+            }
+        });
+    }
+
+    fn stop(&self) {
+        self.change(|state| state.stopped = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut WorkState)) {
+        let mut state = self.state.lock();
+        change(&mut state);
+        let works = !state.stopped && state.asking < state.leaves;
+        if works == state.counted {
+            return;
+        }
+        state.counted = works;
+        let handlers = {
+            let mut world = self.world.state();
+            if world.crashed.is_some() {
+                return;
+            }
+            let count = world.working.entry((self.engine, self.place)).or_default();
+            *count = if works { *count + 1 } else { count.saturating_sub(1) };
+            *count
+        };
+        if works && handlers > 1 {
+            let tool = self.world.setup().tools[self.place].tool.clone();
+            self.world.note(Fact::Working { tool, handlers });
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.stop();
+        let mut world = self.world.state();
+        if world.crashed.is_none() {
+            world.handlers = world.handlers.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! One process: the store, the engines on it, their clients, from the start to a crash or a shutdown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use longhaul_engine::Engine;
+use longhaul_store::embedded::{Hashing, Limits, Reader};
+use longhaul_store::{Embedded, Store};
+use longhaul_task::TaskKey;
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+
+use crate::client::Client;
+use crate::fault::{CrashPoint, Fault};
+use crate::ledger::{Fact, Quiet, Stage};
+use crate::setup::{LIFE_MS_MAX, RUNNING_MS_MAX};
+use crate::store::SimStore;
+use crate::world::{ProcessStage, World};
+use crate::writer::SimWriter;
+use crate::{handler, second_node};
+
+/// How long everything is left alone at first: past every backoff, grace and pause of a service, past the wait for a
+/// missing tool, and well before anything is overdue.
+const ALONE: Duration = Duration::from_secs(15);
+
+/// How long after a round of answers: past every backoff, grace and pause.
+const AFTER_ANSWERS: Duration = Duration::from_secs(8);
+
+/// Until a process that has just started has dealt with what is due.
+const AFTER_START: Duration = Duration::from_secs(3);
+
+/// How often questions are answered at the end before the tasks that still ask are cancelled.
+const ROUNDS: usize = 3;
+
+/// How many tasks clients follow at once.
+const FOLLOWED_MAX: usize = 6;
+
+/// What is left to do when a process has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Another process.
+    Process,
+    /// Nothing: the history is over.
+    Nothing,
+}
+
+pub(crate) struct Process {
+    world: World,
+    store: Arc<dyn Store>,
+    engines: Vec<Engine>,
+    followed: Mutex<Vec<Followed>>,
+}
+
+struct Followed {
+    key: TaskKey,
+    /// Every revision that was seen; none where the task was gone.
+    revisions: Arc<Mutex<Vec<Option<u64>>>>,
+    task: AbortHandle,
+}
+
+impl Process {
+    /// Opens the store and starts the engines. `None` when one of them could not start.
+    pub(crate) async fn start(world: &World) -> Option<Self> {
+        let setup = world.setup();
+        let limits = Limits { cache_bytes_max: setup.cache_bytes, batch_max: setup.batch_max, ..Limits::default() };
+        let (disk, reader) = (world.disk().clone(), world.disk().reader(world));
+        let (inner, writer) = Embedded::with_writer_loop(disk, reader.clone(), world.clone(), &limits, Hashing::Fixed);
+        let writer = Arc::new(SimWriter::new(world, inner.clone(), writer));
+        world.boot(Arc::clone(&writer));
+        let store: Arc<dyn Store> = Arc::new(SimStore::new(world, inner.clone(), Arc::clone(&writer)));
+        tokio::spawn(async move { writer.run().await });
+        tokio::spawn(die_with_the_store(world.clone(), Arc::clone(&store)));
+
+        let count = if world.is_calm() { 1 } else { setup.engines };
+        if count > 1 {
+            world.met(Fault::SeveralEngines);
+        }
+        let mut engines = Vec::new();
+        for engine in 0..count {
+            let has_gone_tool = world.is_calm() || world.chance(|chance| chance.below(3) > 0);
+            let served = (0..setup.tools.len()).filter(|place| has_gone_tool || !setup.tools[*place].may_be_gone);
+            let tools = served.map(|place| handler::tool(world, &inner, engine, place)).collect();
+            let started = Engine::start(Arc::clone(&store), tools, setup.limits.clone(), Arc::new(world.clone())).await;
+            let Ok(engine) = started else {
+                world.met(Fault::StartFailed);
+                return None;
+            };
+            engines.push(engine);
+            let held = reader.held(None, usize::MAX).unwrap_or_default();
+            let nodes = world.state().nodes.clone();
+            world.note(Fact::Recovered { nodes, held });
+        }
+        let mut state = world.state();
+        state.stage = ProcessStage::Serving;
+        let held = std::mem::take(&mut state.held);
+        state.void.extend(held);
+        drop(state);
+        if setup.second_node {
+            tokio::spawn(second_node::run(world.clone(), Arc::clone(&store)));
+        }
+        Some(Self { world: world.clone(), store, engines, followed: Mutex::default() })
+    }
+
+    /// Clients act until the process ends, or until there is nothing more for them to do; then everything calms down.
+    pub(crate) async fn live(&self) -> Next {
+        loop {
+            if self.world.state().all_expires {
+                self.leave_alone(AFTER_START).await;
+                self.quiet(Stage::Expired);
+                return Next::Nothing;
+            }
+            if self.world.is_calm() {
+                self.calm().await;
+                return Next::Process;
+            }
+            if self.step().await {
+                return Next::Process;
+            }
+        }
+    }
+
+    /// A client does something, or something happens to the process. True when it has ended.
+    async fn step(&self) -> bool {
+        let (pause_ms, crashes, shuts_down, jumps, is_last) = {
+            let state = &mut *self.world.state();
+            let weather = state.weather;
+            state.acts_left = state.acts_left.saturating_sub(1);
+            let pause_ms = match state.chance.below(20) {
+                0..=7 => 0,
+                8..=16 => state.chance.between(1, 60),
+                17 | 18 => state.chance.between(1, 1_000),
+                _ => state.chance.between(1_000, 8_000),
+            };
+            let mut permille = |times| state.chance.permille(times);
+            (
+                pause_ms,
+                permille(weather.idle_crash),
+                permille(weather.shutdown),
+                permille(weather.clock_jump),
+                state.acts_left == 0,
+            )
+        };
+        if pause_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+        } else {
+            tokio::task::yield_now().await;
+        }
+        if crashes {
+            self.world.crash(CrashPoint::Idle);
+            std::future::pending::<()>().await;
+        }
+        if jumps {
+            self.jump();
+        }
+        if is_last {
+            self.world.calm_down();
+            // Several engines do not know each other's counts, so one takes over.
+            if self.engines.len() > 1 || self.world.chance(|chance| chance.below(6) == 0) {
+                self.shut_down().await;
+                return true;
+            }
+            return false;
+        }
+        let client = self.client();
+        if self.world.chance(|chance| chance.permille(40)) {
+            self.follow(client);
+        } else {
+            tokio::spawn(client.act());
+        }
+        if shuts_down {
+            self.shut_down().await;
+        }
+        shuts_down
+    }
+
+    fn client(&self) -> Client {
+        let engine = self.world.chance(|chance| chance.below(self.engines.len()));
+        Client { world: self.world.clone(), engine: self.engines[engine].clone() }
+    }
+
+    /// The store's clock is corrected.
+    fn jump(&self) {
+        let (back, ms) = self.world.chance(|chance| match chance.below(8) {
+            0..=3 => (true, chance.between(1, 500)),
+            4..=6 => (false, chance.between(1, 100_000)),
+            _ => (false, chance.between(1, 2 * RUNNING_MS_MAX)),
+        });
+        if back {
+            self.world.time().jump_back(ms);
+            self.world.met(Fault::ClockBack);
+        } else {
+            self.world.time().jump_forward(ms);
+            self.world.met(Fault::ClockForward);
+        }
+    }
+
+    fn follow(&self, client: Client) {
+        let Some(key) = self.world.state().pick_known() else { return };
+        let mut followed = self.followed.lock();
+        if followed.len() == FOLLOWED_MAX {
+            let place = self.world.chance(|chance| chance.below(FOLLOWED_MAX));
+            followed.swap_remove(place).task.abort();
+        }
+        let revisions = Arc::<Mutex<Vec<Option<u64>>>>::default();
+        let log = Arc::clone(&revisions);
+        let task = tokio::spawn(client.follow(key.clone(), move |revision| log.lock().push(revision)));
+        followed.push(Followed { key, revisions, task: task.abort_handle() });
+    }
+
+    async fn shut_down(&self) {
+        self.world.state().stage = ProcessStage::ShuttingDown;
+        self.world.met(Fault::Shutdown);
+        let hangs_up = self.world.chance(|chance| chance.below(2) == 0);
+        if hangs_up {
+            self.world.met(Fault::HangUp);
+            join_all(self.engines.iter().map(Engine::hang_up)).await;
+        }
+        join_all(self.engines.iter().map(Engine::shut_down)).await;
+        self.store.close().await;
+        self.world.note(Fact::ShutDown);
+    }
+
+    /// Lets everything come to its end, step by step, and looks what is left after each.
+    async fn calm(&self) {
+        self.leave_alone(ALONE).await;
+        self.quiet(Stage::LeftAlone);
+        for round in 0..=ROUNDS {
+            let open = self.world.disk().open();
+            if open.is_empty() {
+                break;
+            }
+            for (key, questions) in open {
+                if round == ROUNDS || questions.is_empty() {
+                    self.client().cancel(&key).await;
+                } else if self.world.chance(|chance| chance.below(4) > 0) {
+                    for question in questions {
+                        self.client().answer(&key, question).await;
+                    }
+                }
+            }
+            self.leave_alone(AFTER_ANSWERS).await;
+        }
+        self.quiet(Stage::Settled);
+        self.shut_down().await;
+        // The next process finds everything due, and does not have to wait until it notices.
+        self.world.time().jump_forward(2 * LIFE_MS_MAX);
+        self.world.state().all_expires = true;
+    }
+
+    async fn leave_alone(&self, time: Duration) {
+        self.world.leave_alone();
+        tokio::time::sleep(time).await;
+    }
+
+    fn quiet(&self, stage: Stage) {
+        for followed in &*self.followed.lock() {
+            if let Some(seen) = followed.revisions.lock().last() {
+                self.world.note(Fact::Followed { key: followed.key.clone(), seen: *seen });
+            }
+        }
+        let Some(engine) = self.engines.first() else { return };
+        let (attempts, running) = engine.attempts();
+        let owners = self.world.setup().counted_owners();
+        let open: BTreeMap<_, _> = owners.iter().map(|owner| (owner.clone(), engine.open(owner))).collect();
+        let (others, handlers) = {
+            let world = self.world.state();
+            (world.nodes[1..].to_vec(), world.handlers)
+        };
+        let open = open.into_iter().collect();
+        let quiet = Quiet { stage, others, load: engine.load(), open, attempts, running, handlers };
+        self.world.note(Fact::Quiet(quiet));
+    }
+}
+
+/// A process whose store can promise nothing any more does not live long.
+async fn die_with_the_store(world: World, store: Arc<dyn Store>) {
+    store.stopped().await;
+    let ms = world.chance(|chance| chance.between(0, 200));
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+    world.crash(CrashPoint::Untrusted);
+}

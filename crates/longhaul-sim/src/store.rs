@@ -1,0 +1,240 @@
+//! The store that engines and clients of a simulated process see: the real one, behind a network that delays and loses.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use longhaul_store::{
+    Applied, ClaimNext, Claimed, Count, Due, Embedded, Listing, NewTask, Orphan, Snapshot, Store, StoreError, TaskPage,
+    Watch,
+};
+use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp, ToolRef};
+
+use crate::fault::Fault;
+use crate::ledger::Fact;
+use crate::world::World;
+use crate::writer::SimWriter;
+
+#[derive(Debug)]
+pub(crate) struct SimStore {
+    world: World,
+    inner: Embedded,
+    writer: Arc<SimWriter>,
+}
+
+impl SimStore {
+    pub(crate) fn new(world: &World, inner: Embedded, writer: Arc<SimWriter>) -> Self {
+        Self { world: world.clone(), inner, writer }
+    }
+
+    /// A call that writes nothing.
+    async fn read_call<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        self.on_its_way().await;
+        let fails = {
+            let mut state = self.world.state();
+            let permille = state.weather.read_failure;
+            state.chance.permille(permille)
+        };
+        if fails {
+            self.world.met(Fault::Unavailable);
+            return Err(StoreError::Unavailable("simulated".into()));
+        }
+        let answer = call.await;
+        self.on_its_way().await;
+        answer
+    }
+
+    /// A call that asks for a commit, which `event` is the name of.
+    async fn write_call<T>(
+        &self,
+        event: &'static str,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.on_its_way().await;
+        let (is_lost, comes_through) = {
+            let mut state = self.world.state();
+            let permille = state.weather.in_doubt;
+            (state.chance.permille(permille), state.chance.below(2) == 0)
+        };
+        if is_lost && !comes_through {
+            self.world.met(Fault::InDoubtNotWritten);
+            self.world.note(Fact::InDoubt { event, written: false });
+            return Err(in_doubt());
+        }
+        let mut call = pin!(call);
+        let answer = std::future::poll_fn(|cx| {
+            let poll = call.as_mut().poll(cx);
+            if poll.is_pending() {
+                self.writer.requests.notify_one();
+            }
+            poll
+        })
+        .await;
+        if answer.is_err() {
+            self.on_its_way().await;
+            return answer;
+        }
+        let number = {
+            let mut state = self.world.state();
+            let number = state.calls;
+            state.unanswered.insert(number, event);
+            number
+        };
+        self.on_its_way().await;
+        self.world.state().unanswered.remove(&number);
+        if is_lost {
+            self.world.met(Fault::InDoubtWritten);
+            self.world.note(Fact::InDoubt { event, written: true });
+            return Err(in_doubt());
+        }
+        answer
+    }
+
+    /// Passes time. A call of a process that is dead goes no further.
+    async fn on_its_way(&self) {
+        let delay_ms = self.world.call();
+        if delay_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        }
+        if self.world.is_dead() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn in_doubt() -> StoreError {
+    StoreError::InDoubt("simulated".into())
+}
+
+/// The fence under which an attempt sends an event; `None` for events that no attempt sends.
+fn fence_of(event: &Event) -> Option<u64> {
+    Some(match event {
+        Event::Report(event) => event.fence,
+        Event::Ask(event) => event.fence,
+        Event::Spawn(event) => event.fence,
+        Event::Park(event) => event.fence,
+        Event::Release(event) => event.fence,
+        Event::Settle(event) => event.fence,
+        _ => return None,
+    })
+}
+
+#[async_trait]
+impl Store for SimStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.read_call(self.inner.now()).await
+    }
+
+    async fn create(&self, new: NewTask) -> Result<Applied, StoreError> {
+        self.write_call("create", self.inner.create(new)).await
+    }
+
+    async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
+        self.read_call(self.inner.read(key)).await
+    }
+
+    async fn apply(&self, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
+        let (name, fence) = (event.name(), fence_of(&event));
+        let applied = self.write_call(name, self.inner.apply(key, event)).await?;
+        if let Some(fence) = fence {
+            let revision = applied.task.revision;
+            self.world.note(Fact::Wrote { key: key.clone(), fence, event: name, revision });
+        }
+        Ok(applied)
+    }
+
+    async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError> {
+        self.write_call("claim", self.inner.claim(claim)).await
+    }
+
+    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
+        self.read_call(self.inner.list(of)).await
+    }
+
+    async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError> {
+        self.read_call(self.inner.children(key)).await
+    }
+
+    async fn due(&self, limit: usize) -> Result<Due, StoreError> {
+        self.read_call(self.inner.due(limit)).await
+    }
+
+    async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError> {
+        self.read_call(self.inner.next_queued(tools)).await
+    }
+
+    async fn census(&self) -> Result<Vec<Count>, StoreError> {
+        self.read_call(self.inner.census()).await
+    }
+
+    /// True when other nodes use it, which an engine has to be told of what they queue.
+    fn is_shared(&self) -> bool {
+        let setup = self.world.setup();
+        setup.second_node || setup.engines > 1
+    }
+
+    async fn join(&self, node: NodeId, lease_ms: Option<u64>, serves: &[ToolRef]) -> Result<(), StoreError> {
+        self.world.state().nodes.push(node);
+        self.read_call(self.inner.join(node, lease_ms, serves)).await
+    }
+
+    async fn unserved(&self) -> Result<Vec<ToolRef>, StoreError> {
+        self.read_call(self.inner.unserved()).await
+    }
+
+    async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+        self.read_call(self.inner.orphans(limit)).await
+    }
+
+    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+        self.read_call(self.inner.held(node, after, limit)).await
+    }
+
+    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, StoreError> {
+        self.write_call("record", self.inner.record(key, fence, record)).await
+    }
+
+    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError> {
+        self.read_call(self.inner.records(key, epoch)).await
+    }
+
+    async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {
+        self.read_call(self.inner.progress(key, fence, progress)).await
+    }
+
+    fn watch(&self, key: &TaskKey) -> Watch {
+        self.inner.watch(key)
+    }
+
+    fn watch_queue(&self) -> Watch {
+        self.inner.watch_queue()
+    }
+
+    async fn secret(&self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        self.write_call("secret", self.inner.secret(name, fresh)).await
+    }
+
+    async fn stopped(&self) -> String {
+        self.inner.stopped().await
+    }
+
+    async fn close(&self) {
+        let mut close = pin!(self.inner.close());
+        std::future::poll_fn(|cx| {
+            let poll = close.as_mut().poll(cx);
+            self.writer.requests.notify_one();
+            poll
+        })
+        .await;
+    }
+}
+
+/// What a future that never waits results in.
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        Poll::Ready(result) => Some(result),
+        Poll::Pending => None,
+    }
+}

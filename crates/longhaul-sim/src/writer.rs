@@ -1,0 +1,137 @@
+//! Drives the store's writer: what production leaves to a thread.
+
+use std::time::Duration;
+
+use longhaul_store::embedded::{Request, WriterLoop};
+use longhaul_store::{Clock, Embedded};
+use longhaul_task::TaskKey;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::disk::{Job, Look, SimDisk};
+use crate::fault::{CrashPoint, Fault, Kind, Plan};
+use crate::ledger::Fact;
+use crate::world::World;
+
+/// Events that few histories meet.
+const RARE: [&str; 4] = ["wake", "overdue", "expire", "park"];
+
+pub(crate) struct SimWriter {
+    world: World,
+    store: Embedded,
+    writer: Mutex<Option<WriterLoop<SimDisk>>>,
+    /// Wakes the writer's task.
+    pub(crate) requests: Notify,
+}
+
+impl SimWriter {
+    pub(crate) fn new(world: &World, store: Embedded, writer: WriterLoop<SimDisk>) -> Self {
+        Self { world: world.clone(), store, writer: Mutex::new(Some(writer)), requests: Notify::new() }
+    }
+
+    /// The writer's task.
+    pub(crate) async fn run(&self) {
+        loop {
+            self.requests.notified().await;
+            let pause_ms = self.world.state().write_ms();
+            if pause_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            }
+            while self.turn() {}
+        }
+    }
+
+    /// Carries out one batch, if requests wait and the writer is not at work already. A reader calls this, too, where
+    /// the writer's thread could come between two of its steps.
+    pub(crate) fn turn(&self) -> bool {
+        let Some(mut guard) = self.writer.try_lock() else { return false };
+        let Some(writer) = guard.as_mut() else { return false };
+        if self.world.is_dead() {
+            return false;
+        }
+        let Some(batch) = writer.try_batch() else {
+            if writer.is_closed() {
+                guard.take().into_iter().for_each(WriterLoop::close);
+            }
+            return false;
+        };
+        let plan = self.expect(batch.requests());
+        writer.carry_out(batch);
+        self.done(plan);
+        true
+    }
+
+    fn expect(&self, requests: &[Request]) -> Plan {
+        let now = self.world.now();
+        let events: Vec<_> = requests.iter().filter_map(event_of).collect();
+        let rare = events.iter().any(|(_, event)| RARE.contains(event));
+        let mut state = self.world.state();
+        let weather = state.weather;
+        let plan = weather.plan(&mut state.chance, rare);
+        // Sometimes a client reads in the middle of a transaction.
+        let look = if !state.known.is_empty() && !state.is_calm && state.chance.permille(150) {
+            let keys = (0..2).filter_map(|_| state.pick_known()).collect();
+            let at = state.chance.below(12);
+            Some(Look { at, keys, store: self.store.clone(), began: state.ledger.len() })
+        } else {
+            None
+        };
+        drop(state);
+        self.world.disk().expect(Job { plan, now, events, look });
+        plan
+    }
+
+    fn done(&self, plan: Plan) {
+        let done = self.world.disk().done();
+        let mut committed = Vec::new();
+        for fact in done.facts {
+            if let Fact::Committed(commit) = &fact {
+                committed.extend(commit.written.iter().map(|written| written.event));
+            }
+            self.world.note(fact);
+        }
+        let mut state = self.world.state();
+        for event in &committed {
+            state.coverage.committed(event);
+        }
+        if done.failed {
+            match plan {
+                Plan::FailAt(_, Kind::Full) | Plan::FailCommit(Kind::Full) => state.coverage.met(Fault::Full),
+                Plan::FailAt(_, Kind::Failed) | Plan::FailCommit(Kind::Failed) => {
+                    state.coverage.met(Fault::Unavailable);
+                }
+                Plan::Untrusted { .. } => state.coverage.met(Fault::Untrusted),
+                Plan::Well | Plan::CrashAt(_) | Plan::CrashBeforeCommit | Plan::CrashInCommit { .. } => {}
+            }
+        }
+        // Everything is durable and published, and the process dies before it says so.
+        let permille = state.weather.crash / 4;
+        let dies_now = done.crashed.is_none() && state.chance.permille(permille);
+        let crashed = if dies_now { Some(CrashPoint::BeforeAnswers) } else { done.crashed };
+        if crashed.is_some() {
+            for event in done.lost {
+                state.coverage.crash_before(event);
+            }
+            for event in committed {
+                state.coverage.crash_after(event);
+            }
+        }
+        drop(state);
+        if let Some(point) = crashed {
+            self.world.crash(point);
+        }
+    }
+}
+
+impl std::fmt::Debug for SimWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SimWriter").finish_non_exhaustive()
+    }
+}
+
+fn event_of(request: &Request) -> Option<(TaskKey, &'static str)> {
+    match request {
+        Request::Apply(key, event) => Some((key.clone(), event.name())),
+        Request::Create(_) | Request::Claim(_) | Request::Record(..) | Request::Secret(..) | Request::Check => None,
+    }
+}

@@ -1,0 +1,140 @@
+//! Feeds the writer: collects the requests that wait into a batch, carries it out, sends the answers.
+//!
+//! In production it runs on a thread ([`WriterLoop::run`]). The simulator takes and carries out each batch itself.
+
+use std::sync::Arc;
+
+use longhaul_task::Timestamp;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::Limits;
+use super::disk::{Disk, Reader};
+use super::trouble::Trouble;
+use super::writer::{Request, Response, UnsavedProgress, Writer};
+use crate::{Clock, StoreError};
+
+/// What a handle sends to the writer.
+pub(super) enum Waiting {
+    Request {
+        request: Request,
+        answer: Answer,
+    },
+    /// The last message: nothing is taken after it.
+    Close,
+}
+
+type Answer = oneshot::Sender<Result<Response, StoreError>>;
+
+/// Requests that are written in one transaction.
+pub struct Batch {
+    requests: Vec<Request>,
+    answers: Vec<Answer>,
+}
+
+impl Batch {
+    /// The requests, in the order in which they were sent.
+    pub fn requests(&self) -> &[Request] {
+        &self.requests
+    }
+}
+
+/// The writer of an [`Embedded`](super::Embedded) store and the queue of its requests.
+pub struct WriterLoop<D> {
+    pub(super) writer: Writer<D>,
+    pub(super) waiting: mpsc::Receiver<Waiting>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) unsaved_progress: Arc<Mutex<UnsavedProgress>>,
+    pub(super) progress_saved_at: Timestamp,
+    pub(super) limits: Limits,
+    pub(super) reader: Arc<dyn Reader>,
+    pub(super) trouble: Arc<Trouble>,
+    /// Dropped last of all: [`Store::close`](crate::Store::close) waits for this.
+    pub(super) stop: watch::Sender<Option<String>>,
+    /// The runtime in which the store was opened, if it was in one.
+    pub(super) runtime: Option<Handle>,
+}
+
+impl<D: Disk> WriterLoop<D> {
+    /// Writes until the store is closed or its last handle is dropped.
+    pub(super) fn run(mut self) {
+        while let Some(first) = self.waiting.blocking_recv() {
+            let batch = self.batch_from(first);
+            self.carry_out(batch);
+        }
+        self.close();
+    }
+
+    /// The requests that wait now, if there are any.
+    pub fn try_batch(&mut self) -> Option<Batch> {
+        let first = self.waiting.try_recv().ok()?;
+        Some(self.batch_from(first))
+    }
+
+    fn batch_from(&mut self, first: Waiting) -> Batch {
+        let mut batch = Batch { requests: Vec::new(), answers: Vec::new() };
+        let mut next = Some(first);
+        while let Some(waiting) = next.take() {
+            match waiting {
+                Waiting::Request { request, answer } => {
+                    batch.requests.push(request);
+                    batch.answers.push(answer);
+                }
+                // What has been sent by now is still carried out.
+                Waiting::Close => self.waiting.close(),
+            }
+            if batch.requests.len() < self.limits.batch_max {
+                next = self.waiting.try_recv().ok();
+            }
+        }
+        batch
+    }
+
+    /// Writes a batch and sends its answers.
+    pub fn carry_out(&mut self, batch: Batch) {
+        let Batch { requests, answers } = batch;
+        let Some(first) = requests.first() else { return };
+        let (operation, count) = (first.operation(), requests.len());
+        let now = self.clock.now();
+        let progress = self.progress_to_save(now);
+        let responses = self.writer.batch(requests, &progress, now);
+        self.trouble.wrote(operation, count, self.writer.failed(), now);
+        match &self.runtime {
+            // Waking many tasks from outside their runtime is expensive, so one of its own tasks does it.
+            Some(runtime) if answers.len() > 1 => drop(runtime.spawn(async move { send(answers, responses) })),
+            _ => send(answers, responses),
+        }
+        if let Some(reason) = self.writer.stopped() {
+            self.stop.send_replace(Some(reason.to_owned()));
+        }
+    }
+
+    /// Whether the store was closed and every request before that has been taken.
+    pub fn is_closed(&self) -> bool {
+        self.waiting.is_closed() && self.waiting.is_empty()
+    }
+
+    /// Lets go of the disk.
+    pub fn close(self) {
+        // Readers first: only the last connection to a file can tidy up behind itself.
+        self.reader.close();
+        self.writer.close();
+    }
+
+    /// Progress never makes a commit of its own: it is written with the next batch, and not too often.
+    fn progress_to_save(&mut self, now: Timestamp) -> UnsavedProgress {
+        if now.ms_since(self.progress_saved_at) < self.limits.progress_ms_min {
+            return UnsavedProgress::new();
+        }
+        self.progress_saved_at = now;
+        std::mem::take(&mut *self.unsaved_progress.lock())
+    }
+}
+
+fn send(answers: Vec<Answer>, responses: Vec<Result<Response, StoreError>>) {
+    for (answer, response) in answers.into_iter().zip(responses) {
+        // The caller may have gone away; what was written stays written.
+        let _ = answer.send(response);
+    }
+}
