@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use longhaul_engine::{Engine, EngineError, NewCall};
 use longhaul_store::{Listing, StoreError};
 use longhaul_task::transition::{Delete, Release, Report, Settle};
@@ -30,9 +31,10 @@ enum Act {
     Delete,
     Foreign,
     Late,
+    Burst,
 }
 
-const ACTS: [(u32, Act); 8] = [
+const ACTS: [(u32, Act); 9] = [
     (12, Act::Create),
     (7, Act::Read),
     (1, Act::List),
@@ -41,6 +43,7 @@ const ACTS: [(u32, Act); 8] = [
     (2, Act::Delete),
     (1, Act::Foreign),
     (2, Act::Late),
+    (3, Act::Burst),
 ];
 
 impl Client {
@@ -65,11 +68,12 @@ impl Client {
         match act {
             Act::Create => return self.create().await,
             Act::Late => return self.late().await,
+            Act::Burst => return self.burst().await,
             _ => {}
         }
         let Some(key) = self.world.state().pick_known() else { return };
         match act {
-            Act::Create | Act::Late => {}
+            Act::Create | Act::Late | Act::Burst => {}
             Act::Read => drop(self.read(&key).await),
             Act::List => self.list(&key.owner).await,
             Act::Cancel => self.cancel(&key).await,
@@ -186,6 +190,21 @@ impl Client {
         let body = Json::from_text(format!("\"{question} at {began}\""));
         let answered = self.engine.answer(key, question.clone(), body.clone()).await;
         self.told("answer", began, key, Ack::Answered { question, body }, of_the_store(answered));
+    }
+
+    /// Several things at once: what asks is answered, what is queued is cancelled.
+    async fn burst(&self) {
+        let keys: Vec<_> = (0..3).filter_map(|_| self.world.state().pick_known()).collect();
+        join_all(keys.iter().map(async |key| {
+            let Ok(Some(task)) = self.read(key).await else { return };
+            let question = task.phase.questions().into_iter().flatten().next().map(|question| question.key.clone());
+            match question {
+                Some(question) => self.answer(key, question).await,
+                None if task.phase.not_before().is_some() => self.cancel(key).await,
+                None => {}
+            }
+        }))
+        .await;
     }
 
     async fn foreign(&self, id: TaskId) {

@@ -143,6 +143,8 @@ pub(crate) struct Weather {
     pub(crate) read_failure: u32,
     /// Of the calls and of their answers.
     pub(crate) delay: u32,
+    /// Of the claims: while one is slow, what it would get is cancelled and workers are wanted elsewhere.
+    pub(crate) slow_claim: u32,
     /// Of what clients do.
     pub(crate) idle_crash: u32,
     pub(crate) shutdown: u32,
@@ -157,13 +159,14 @@ impl Weather {
         in_doubt: 0,
         read_failure: 0,
         delay: 0,
+        slow_claim: 0,
         idle_crash: 0,
         shutdown: 0,
         clock_jump: 0,
     };
 
     pub(crate) fn choose(chance: &mut Chance) -> Self {
-        let mild = Self { delay: 250, clock_jump: 60, shutdown: 10, ..Self::CALM };
+        let mild = Self { delay: 250, slow_claim: 300, clock_jump: 60, shutdown: 10, ..Self::CALM };
         let fair = Self { crash: 20, idle_crash: 15, ..mild };
         let full_disk = Self { crash: 10, failure: 250, untrusted: 5, idle_crash: 10, ..mild };
         let far_away = Self { in_doubt: 60, read_failure: 10, delay: 700, ..fair };
@@ -174,6 +177,7 @@ impl Weather {
             in_doubt: 40,
             read_failure: 15,
             delay: 400,
+            slow_claim: 300,
             idle_crash: 30,
             shutdown: 25,
             clock_jump: 100,

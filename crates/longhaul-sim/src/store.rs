@@ -53,11 +53,15 @@ impl SimStore {
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.on_its_way().await;
-        let (is_lost, comes_through) = {
-            let mut state = self.world.state();
-            let permille = state.weather.in_doubt;
-            (state.chance.permille(permille), state.chance.below(2) == 0)
+        let (is_lost, comes_through, wait_ms) = {
+            let state = &mut *self.world.state();
+            let is_slow = event == "claim" && state.chance.permille(state.weather.slow_claim);
+            let wait_ms = if is_slow { state.chance.between(20, 400) } else { 0 };
+            (state.chance.permille(state.weather.in_doubt), state.chance.below(2) == 0, wait_ms)
         };
+        if wait_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        }
         if is_lost && !comes_through {
             self.world.met(Fault::InDoubtNotWritten);
             self.world.note(Fact::InDoubt { event, written: false });

@@ -333,9 +333,9 @@ impl State {
             return 0;
         }
         self.coverage.met(Fault::Delay);
-        match self.chance.below(40) {
+        match self.chance.below(20) {
             0 => self.chance.between(50, 500),
-            1..=4 => self.chance.between(5, 40),
+            1..=6 => self.chance.between(5, 60),
             _ => self.chance.between(1, 4),
         }
     }
