@@ -1,8 +1,8 @@
 /**
- * The server under test: the program that LONGHAUL_PROGRAM names, which is the `conformance` example.
+ * The server under test: the program in LONGHAUL_PROGRAM, usually the `conformance` example.
  *
- * Over HTTP each test file has a server of its own, with a store on disk (so that it can be killed and started again) and
- * two tokens (so that there is somebody else). Over stdio each client has a server process of its own.
+ * Over HTTP each test file has its own server, with a store on disk, so that it can be killed and started again, and two
+ * tokens for two owners. Over stdio each client has its own server process.
  */
 import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
@@ -12,10 +12,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** A hung server fails a test after this long instead of hanging the run. No test measures time. */
+/** A test fails after this time, so that a hanging server does not hang the run. */
 export const STUCK = { timeout: 60_000 };
 
-/** How to start a server that talks over its standard input and output. */
+/** The command for a server over stdio. */
 export function stdioServer() {
   return { command: program(), args: ["--stdio", "--store", "memory:"] };
 }
@@ -32,16 +32,16 @@ class HttpServer {
   #process;
 
   constructor(folder, owners) {
-    /** A folder that is gone when the server is. */
+    /** A directory that is removed with the server. */
     this.folder = folder;
-    /** One token of each owner. */
+    /** One token per owner. */
     this.tokens = owners.map((owner) => ({ owner, token: randomBytes(16).toString("hex") }));
   }
 
-  /** Where it is served: another port after each start. */
+  /** The MCP endpoint. Its port changes with each start. */
   url;
 
-  /** What a client of the first owner sends along; the second owner is somebody else. */
+  /** The headers of a client of the given owner. */
   headers(owner = 0) {
     return { Authorization: `Bearer ${this.tokens[owner].token}` };
   }
@@ -53,13 +53,13 @@ class HttpServer {
     const store = `sqlite:${join(this.folder, "tasks.db")}`;
     const args = ["--listen", "127.0.0.1:0", "--store", store, "--token-file", tokenFile];
     this.#process = spawn(program(), args, { stdio: ["ignore", "inherit", "pipe"] });
-    // A run that is forced to end leaves no server behind.
+    // The server is killed if the run is aborted.
     const child = this.#process;
     process.once("exit", () => child.kill("SIGKILL"));
     this.url = await new Promise((resolve, reject) => {
       this.#process.once("error", reject);
       this.#process.once("exit", (code) => reject(new Error(`the server ended with ${code} before it listened`)));
-      // Read to its end, so that the pipe never fills.
+      // The rest is read and discarded, so that the pipe never fills.
       createInterface({ input: this.#process.stderr }).on("line", (line) => {
         const [, url] = line.match(/listening on (\S+)/) ?? [];
         if (url) resolve(new URL(url));
@@ -68,7 +68,7 @@ class HttpServer {
     });
   }
 
-  /** Ends it the hard way, and waits until it is gone. */
+  /** Kills the server with SIGKILL and waits for its end. */
   async kill() {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const gone = once(this.#process, "exit");
@@ -93,7 +93,7 @@ export function textOf(result) {
   return result.content.map((block) => block.text ?? "").join("\n");
 }
 
-/** A promise, and the function that fulfils it: what a test waits on until the other side says something. */
+/** A promise and the function that fulfils it. */
 export function arrival() {
   let arrived;
   const promise = new Promise((resolve) => (arrived = resolve));

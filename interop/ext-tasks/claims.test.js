@@ -1,4 +1,4 @@
-/** What the official tasks client must see of the server at LONGHAUL_URL: one test, one claim. */
+/** The official tasks client with the server at LONGHAUL_URL. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
@@ -39,7 +39,7 @@ test("a settled task reads the same every time", STUCK, async ({ signal }) => {
   });
 });
 
-test("a cancelled task is cancelled at once and for good, and cancelling again is harmless", STUCK, async ({ signal }) => {
+test("a cancellation takes effect at once, is final, and can be repeated", STUCK, async ({ signal }) => {
   await withSession({ signal }, async (session) => {
     const call = await startTask(session, "slow_compute", { seconds: 3600, label: "cancelled" });
     const task = session.task(call.handle.taskId);
@@ -47,7 +47,7 @@ test("a cancelled task is cancelled at once and for good, and cancelling again i
     await call.cancel();
     const { outcome } = await call.settle();
     assert.equal(outcome.status, "cancelled");
-    // The client believes the acknowledgement; the server has to say so itself.
+    // The client shows `cancelled` as soon as the request is acknowledged, so the test reads the task from the server.
     const cancelled = await task.snapshot();
     assert.equal(cancelled.status, "cancelled");
 
@@ -71,7 +71,7 @@ test("a question is asked once, and the tool acts on the answer", STUCK, async (
 });
 
 test("two questions are open at once, and each gets its own answer", STUCK, async ({ signal }) => {
-  /** @type {string[]} the keys of the questions, in the order in which they came */
+  /** @type {string[]} the keys of the questions, in the order in which they arrived */
   const asked = [];
   const onInputRequest = async ({ params }, { inputId, taskId, applicationContext: session }) => {
     if (asked.length === 0) await untilOpen(2, session.task(taskId), signal);
@@ -110,7 +110,7 @@ test("a JSON-RPC error is a failed task that carries the error", STUCK, async ({
     const { outcome } = await call.settle();
 
     assert.equal(outcome.status, "failed");
-    // The client also reports its own troubles as `failed`: only the server's last word proves the claim.
+    // The client also reports its own errors as `failed`, so the test reads the status from the server.
     assert.equal(outcome.task?.status, "failed", outcome.error?.stack);
     assert.ok(outcome.error instanceof TaskFailedError);
     assert.equal(outcome.error.code, outcome.task.raw.error.code);
@@ -139,7 +139,7 @@ async function confirmDelete(signal, filename, answer) {
   });
 }
 
-/** Polls until the task shows `count` open questions; the test's own limit ends it if that never happens. */
+/** Polls until the task shows `count` open questions, or the test times out. */
 async function untilOpen(count, task, signal) {
   for (;;) {
     const { raw, suggestedPollIntervalMs } = await task.snapshot();

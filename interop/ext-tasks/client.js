@@ -1,8 +1,8 @@
 /**
  * The official tasks client, connected to the server under test in its 2026-07-28 mode.
  *
- * The SDK's own codecs refuse the extension's results, so the tasks client asks its host for two things: how to put a raw
- * request on the wire (`rawDispatch`), and what to write into each request's `_meta` (`v2RequestFraming`). Both are here.
+ * The codecs of the SDK reject the results of the extension, so the tasks client needs two functions from its host: one that
+ * sends a raw request (`rawDispatch`), and one that makes the `_meta` of each request (`v2RequestFraming`).
  */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createTaskSessionFromClient, DispatchError } from "@modelcontextprotocol/ext-tasks/client";
@@ -14,7 +14,7 @@ const CLIENT_CAPABILITIES = { elicitation: {} };
 /** Saved references are bound to this name and not to a URL, because a restarted server may listen on another port. */
 const ENDPOINT_ID = "longhaul-under-test";
 
-/** A hung server fails a test after this long instead of hanging the run. No test measures time. */
+/** A test fails after this time, so that a hanging server does not hang the run. */
 export const STUCK = { timeout: 60_000 };
 
 /** @returns {string} the MCP endpoint of the server under test */
@@ -25,11 +25,11 @@ function serverUrl() {
 }
 
 /**
- * Connects, hands a task session to `use`, and closes both whatever happens.
+ * Connects, passes a task session to `use`, and closes both, also after an error.
  *
  * @template T
  * @param {object} options
- * @param {AbortSignal} [options.signal] ends the session, so that a test that ran out of time does not go on polling
+ * @param {AbortSignal} [options.signal] ends the session, so that a test that has timed out stops polling
  * @param {Function} [options.onInputRequest] how the server's questions are answered; by default any question is an error
  * @param {(session: import("@modelcontextprotocol/ext-tasks/client").TaskEnabledSession) => Promise<T>} use
  * @returns {Promise<T>}
@@ -41,7 +41,7 @@ export async function withSession({ signal, onInputRequest = refuseQuestions }, 
     versionNegotiation: { mode: { pin: PROTOCOL_VERSION } },
   });
   await client.connect(new StreamableHTTPClientTransport(new URL(url)));
-  /** @type {Error[]} what went wrong in `use`, or behind its back in the session's polling */
+  /** @type {Error[]} errors of `use` and of the session's polling */
   const errors = [];
   try {
     const session = createTaskSessionFromClient(client, {
@@ -71,7 +71,7 @@ export async function withSession({ signal, onInputRequest = refuseQuestions }, 
  * @param {import("@modelcontextprotocol/ext-tasks/client").TaskEnabledSession} session
  * @param {string} tool
  * @param {Record<string, unknown>} [args]
- * @param {unknown} [applicationContext] handed to `onInputRequest` with each question
+ * @param {unknown} [applicationContext] passed to `onInputRequest` with each question
  */
 export function startTask(session, tool, args = {}, applicationContext = undefined) {
   return session.callTool(tool, args, { task: { preference: "require" }, applicationContext });
@@ -82,13 +82,13 @@ export function textOf(result) {
   return result.content.map((block) => block.text ?? "").join("\n");
 }
 
-/** For tests in which nobody should be asked. */
+/** For tests in which no question may be asked. */
 function refuseQuestions(request, context) {
   throw new Error(`Unexpected question ${context.inputId}: ${request.params?.message}`);
 }
 
 /**
- * The way of one raw request: POST, the headers that mirror the body, one JSON answer.
+ * Sends one raw request: POST, with the headers that repeat parts of the body, and one JSON response.
  *
  * @param {string} url
  * @returns {import("@modelcontextprotocol/ext-tasks/client").RawClientDispatch}

@@ -1,6 +1,6 @@
 /**
- * Picks up the task whose saved reference is in the file named on the command line, says yes to whatever it asks, and
- * prints what it saw as one JSON object. Run by `resume.test.js`.
+ * Resumes the task whose saved reference is in the given file, accepts every question, and prints the result as one JSON
+ * object. Run by `resume.test.js`.
  */
 import { readFile } from "node:fs/promises";
 import { resultFromTaskOutcome } from "@modelcontextprotocol/ext-tasks/client";

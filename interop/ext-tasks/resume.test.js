@@ -1,4 +1,4 @@
-/** A task outlives the client that made it: another process picks it up from a saved reference. */
+/** A task outlives its client: another process resumes it from a saved reference. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -30,22 +30,22 @@ test("another process answers the question that the first one left open", STUCK,
   assert.match(resumed.text, /left-open\.txt/);
 });
 
-/** Starts a task, saves the reference to it, and closes the client without having answered anything. */
+/** Starts a task, saves its reference, and closes the client without an answer to its questions. */
 async function startAndLeave(signal, tool, args, file) {
-  // Without an answer of ours the tasks client would decline the question on its own.
+  // Without this handler the tasks client would decline the question itself.
   const onInputRequest = (_request, context) =>
     new Promise((_resolve, reject) => context.signal.addEventListener("abort", () => reject(context.signal.reason)));
   await withSession({ signal, onInputRequest }, async (session) => {
     const call = await startTask(session, tool, args);
     await call.handoff((reference) => writeFile(file, JSON.stringify(reference)));
-    // Closing a session cancels what it still drives, and it drives a task until its result has settled, here as "let go".
+    // Closing a session cancels the tasks whose result is pending. After `handoff` the result settles as detached.
     await call.result();
   });
   const { generation } = JSON.parse(await readFile(file, "utf8"));
   assert.equal(generation, "v2");
 }
 
-/** @returns {Promise<{ pid: number, status: string, text: string, asked: string[] }>} what the other process saw */
+/** @returns {Promise<{ pid: number, status: string, text: string, asked: string[] }>} the output of the other process */
 async function resumeElsewhere(signal, file) {
   const { stdout } = await promisify(execFile)(process.execPath, [OTHER_PROCESS, file], { signal });
   const resumed = JSON.parse(stdout);
@@ -53,7 +53,7 @@ async function resumeElsewhere(signal, file) {
   return resumed;
 }
 
-/** @returns {Promise<string>} a path that is gone after the test */
+/** @returns {Promise<string>} a path that is removed after the test */
 async function referenceFile(t) {
   const folder = await mkdtemp(join(tmpdir(), "longhaul-interop-"));
   t.after(() => rm(folder, { recursive: true }));

@@ -6,7 +6,7 @@ import { Home } from "./mcpdo.js";
 
 const RELATED_TASK = "io.modelcontextprotocol/related-task";
 
-// Each with a daemon of its own, so that one need not wait for the other's.
+// Each transport has its own daemon, so that they run in parallel.
 describe("mcpdo", { concurrency: true }, () => {
   for (const transport of ["http", "stdio"]) {
     describe(`over ${transport}`, { concurrency: 1 }, () => {
@@ -31,7 +31,7 @@ describe("mcpdo", { concurrency: true }, () => {
         assert.deepEqual(answer.capabilities.tasks, { list: {}, cancel: {}, requests: { tools: { call: {} } } });
       });
 
-      test("a call as a task gives the result, and the task is in the list, to be read again", STUCK, async () => {
+      test("a call as a task returns the result, and the list has the task", STUCK, async () => {
         const { answer: result } = await mcpdo("tools/call", "slow_compute", "seconds:=0.2", "label:=whole", "--task");
         assert.match(textOf(result), /whole/);
         const { taskId } = result._meta[RELATED_TASK];
@@ -43,13 +43,13 @@ describe("mcpdo", { concurrency: true }, () => {
         assert.deepEqual(again, result);
       });
 
-      test("an ordinary call is no task", STUCK, async () => {
+      test("an ordinary call creates no task", STUCK, async () => {
         const { answer } = await mcpdo("tools/call", "slow_compute", "seconds:=0", "label:=ordinary");
         assert.match(textOf(answer), /ordinary/);
         assert.equal(answer._meta?.[RELATED_TASK], undefined);
       });
 
-      test("a failed task is an error with the tool's words", STUCK, async () => {
+      test("a failed task is an error with the tool's text", STUCK, async () => {
         const { code, error } = await mcpdo("tools/call", "failing_job", "--task");
         assert.equal(code, 1);
         assert.match(error.message, /fails, as it should/);
@@ -57,14 +57,14 @@ describe("mcpdo", { concurrency: true }, () => {
         assert.match(protocol.message, /protocol error, as it should/);
       });
 
-      test("a question is put to the user, and the call goes on with the answer", STUCK, async () => {
+      test("the user is asked, and the call continues with the answer", STUCK, async () => {
         const { answer: asked } = await mcpdo("tools/call", "confirm_delete", "filename:=a.txt", "--task");
         assert.match(asked.elicitationPending.message, /a\.txt/);
         const { answer: result } = await mcpdo("elicitation/respond", asked.elicitationPending.elicitationId, "confirm:=true");
         assert.match(textOf(result), /deleted/);
       });
 
-      test("an unknown task is refused, and answers to questions belong to the other era", STUCK, async () => {
+      test("an unknown task and `tasks/update` are refused", STUCK, async () => {
         for (const words of [["tasks/get"], ["tasks/result"], ["tasks/cancel"], ["tasks/update", "--input-responses", "{}"]]) {
           const { code, error } = await mcpdo(words[0], "no-such-task", ...words.slice(1));
           assert.equal(code, 1, words[0]);
@@ -76,7 +76,7 @@ describe("mcpdo", { concurrency: true }, () => {
         assert.equal((await mcpdo("logging/setLevel", "warning")).code, 0);
       });
 
-      // Over stdio a second connection is a second server.
+      // Over stdio a second connection starts a second server.
       if (transport === "http") {
         test("a running task is cancelled from another connection, once", STUCK, async () => {
           const beside = await home.connect("second", "legacy", server);

@@ -1,4 +1,4 @@
-/** Inspector's `mcpdo`: a daemon that holds the connections, and one short command at a time. */
+/** Inspector's `mcpdo`: a daemon that holds the connections, and one process per command. */
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { stdioServer } from "../server.js";
 
 const PROGRAM = join(import.meta.dirname, "../node_modules/@modelcontextprotocol/inspector/clients/mcpdo/build/mcp-bin.js");
 
-/** A home of its own, and thereby a daemon of its own. */
+/** A separate home directory, which gives a separate daemon. */
 export class Home {
   static async make() {
     const home = new Home();
@@ -39,17 +39,17 @@ export class Home {
   async run(connection, ...words) {
     const args = [PROGRAM, "--format", "json", "--connection", connection, ...words];
     const env = { ...process.env, HOME: this.folder, MCP_INSPECTOR_SECRET_STORE: "file" };
-    // Without a terminal a question is printed instead of asked, and the call stays open behind it.
+    // Without a terminal the question is printed, and the call stays open.
     const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] });
     const ended = new Promise((resolve) => child.once("close", resolve));
     const [out, complaints, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-    // Standard error has remarks about the machine's keychain before the error.
+    // Standard error has warnings about the keychain before the error.
     const line = complaints.split("\n").find((candidate) => candidate.startsWith('{"error"'));
     if (code !== 0 && !line) throw new Error(`mcpdo ${words.join(" ")}: ${complaints}`);
     return { code, answer: out.trim() ? JSON.parse(out) : undefined, error: line && JSON.parse(line).error };
   }
 
-  /** Ends the daemon and with it everything that it started. */
+  /** Ends the daemon and all processes that it has started. */
   async leave() {
     await this.run("none", "daemon", "stop");
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });

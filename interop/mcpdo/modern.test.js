@@ -1,6 +1,6 @@
 /**
- * Inspector's `mcpdo` in the stateless era. It goes with a call to its end and never prints the task's ID, so that the
- * commands about tasks are given one that was made without it.
+ * Inspector's `mcpdo` in the stateless era. A call waits for its end and never prints the task's ID, so the tests of the task
+ * commands create their tasks without `mcpdo`.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -9,7 +9,7 @@ import { Home } from "./mcpdo.js";
 
 const PROTOCOL_VERSION = "2026-07-28";
 
-// Each with a daemon of its own, so that one need not wait for the other's.
+// Each transport has its own daemon, so that they run in parallel.
 describe("mcpdo", { concurrency: true }, () => {
   for (const transport of ["http", "stdio"]) {
     describe(`over ${transport}`, { concurrency: 1 }, () => {
@@ -27,7 +27,7 @@ describe("mcpdo", { concurrency: true }, () => {
         if (transport === "http") await server.stop();
       });
 
-      test("the server decides which call is a task, and the result comes either way", STUCK, async () => {
+      test("the server decides which call is a task, and both return the result", STUCK, async () => {
         const { answer: greeting } = await mcpdo("tools/call", "greet", "name:=Ada");
         assert.equal(textOf(greeting), "Hello, Ada!");
         const { answer: computed } = await mcpdo("tools/call", "slow_compute", "seconds:=0.2", "label:=whole");
@@ -43,7 +43,7 @@ describe("mcpdo", { concurrency: true }, () => {
         assert.match(protocol.error.message, /protocol error, as it should/);
       });
 
-      test("questions are put to the user one by one, and the call goes on with the answers", STUCK, async () => {
+      test("the user is asked one question after another, and the call continues", STUCK, async () => {
         const { answer: first } = await mcpdo("tools/call", "multi_input");
         const { answer: second } = await mcpdo("elicitation/respond", first.elicitationPending.elicitationId, ...fill(first));
         const { answer: result } = await mcpdo("elicitation/respond", second.elicitationPending.elicitationId, ...fill(second));
@@ -81,12 +81,12 @@ describe("mcpdo", { concurrency: true }, () => {
   }
 });
 
-/** What to say to that question. */
+/** The answers to a form. */
 function fill({ elicitationPending: { requestedSchema } }) {
   return Object.keys(requestedSchema.properties).map((name) => (name === "confirm" ? "confirm:=true" : `${name}:=Ada`));
 }
 
-/** Makes a task without `mcpdo`. */
+/** Creates a task without `mcpdo`. */
 async function createTask(server, name, args) {
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": PROTOCOL_VERSION,

@@ -11,13 +11,13 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-# The test case turns asyncio's debugging on, which then remarks on every slow import.
+# IsolatedAsyncioTestCase turns on asyncio's debug mode, which logs every slow import.
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 TRANSPORTS = ["http", "stdio"]
 
 STUCK = 60
-"""A hung server fails a test after this many seconds instead of hanging the run. No test measures time."""
+"""A test fails after this many seconds, so that a hanging server does not hang the run."""
 
 
 def program() -> str:
@@ -53,7 +53,7 @@ async def http_server() -> AsyncIterator[HttpServer]:
             while not (match := re.search(r"listening on (\S+)", (await process.stderr.readline()).decode())):
                 if process.stderr.at_eof():
                     raise RuntimeError("the server ended before it listened")
-            # Read to its end, so that the pipe never fills.
+            # The rest is read and discarded, so that the pipe never fills.
             drained = asyncio.create_task(process.stderr.read())
             yield HttpServer(match[1], token)
         finally:

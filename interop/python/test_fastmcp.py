@@ -1,4 +1,4 @@
-"""What FastMCP's client must see: tasks by its extension in the newest era, ordinary calls in the older one."""
+"""FastMCP's client: tasks by its extension in the stateless era, ordinary calls in the stateful one."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from server import STDIO_ARGUMENTS, STUCK, TRANSPORTS, http_server, program
 
 @contextlib.asynccontextmanager
 async def connected(transport: str, mode: str, **options: Any) -> AsyncIterator[Client]:
-    """A client of a server of its own."""
+    """A client that is connected to its own server."""
     async with contextlib.AsyncExitStack() as stack:
         if transport == "stdio":
             server: Any = StdioTransport(program(), STDIO_ARGUMENTS, keep_alive=False)
@@ -31,7 +31,7 @@ async def connected(transport: str, mode: str, **options: Any) -> AsyncIterator[
 
 
 def naming_client(**options: Any) -> httpx2.AsyncClient:
-    """An HTTP client that names the task in `Mcp-Name`, as the extension demands and FastMCP's client does not."""
+    """An HTTP client that names the task in `Mcp-Name`, which the extension requires and FastMCP's client omits."""
 
     async def name_the_task(request: httpx2.Request) -> None:
         message = json.loads(request.content or b"{}")
@@ -45,7 +45,7 @@ class Modern(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         await self.enterAsyncContext(asyncio.timeout(STUCK))
 
-    async def test_a_call_that_becomes_a_task_looks_like_any_other(self) -> None:
+    async def test_a_call_that_becomes_a_task_returns_its_result(self) -> None:
         for transport in TRANSPORTS:
             with self.subTest(transport):
                 async with connected(transport, "auto") as client:
@@ -54,7 +54,7 @@ class Modern(unittest.IsolatedAsyncioTestCase):
                     slow = await client.call_tool("slow_compute", {"seconds": 0.2, "label": "whole"})
                     self.assertIn("whole", text(slow))
 
-    async def test_a_task_can_be_followed_by_hand(self) -> None:
+    async def test_a_task_can_be_polled(self) -> None:
         for transport in TRANSPORTS:
             with self.subTest(transport):
                 async with connected(transport, "auto") as client:
@@ -73,7 +73,7 @@ class Modern(unittest.IsolatedAsyncioTestCase):
                     with self.assertRaisesRegex(ToolError, "cancelled"):
                         await task.result()
 
-    async def test_failures_carry_their_words(self) -> None:
+    async def test_failures_have_the_tools_text(self) -> None:
         for transport in TRANSPORTS:
             with self.subTest(transport):
                 async with connected(transport, "auto") as client:
@@ -82,7 +82,7 @@ class Modern(unittest.IsolatedAsyncioTestCase):
                     with self.assertRaisesRegex((ToolError, MCPError), "protocol error, as it should"):
                         await client.call_tool("protocol_error_job", {})
 
-    async def test_a_question_is_answered_and_the_tool_acts_on_it(self) -> None:
+    async def test_a_question_is_answered_and_the_tool_uses_the_answer(self) -> None:
         for transport in TRANSPORTS:
             with self.subTest(transport):
                 asked: list[str] = []

@@ -1,4 +1,4 @@
-"""What the official Python client must see, in each era and over each transport: one test, one claim.
+"""The official Python client, in each era and over each transport.
 
 It has types for the tasks of 2025-11-25 but no calls for them, so they are sent as plain requests.
 """
@@ -23,7 +23,7 @@ TERMINAL = {"completed", "failed", "cancelled"}
 
 @contextlib.asynccontextmanager
 async def connected(transport: str, mode: str, **options: Any) -> AsyncIterator[Client]:
-    """A client of a server of its own."""
+    """A client that is connected to its own server."""
     async with contextlib.AsyncExitStack() as stack:
         if transport == "stdio":
             server: Any = StdioServerParameters(command=program(), args=STDIO_ARGUMENTS)
@@ -53,7 +53,7 @@ class Legacy(unittest.IsolatedAsyncioTestCase):
                     self.assertEqual(task_support(support["failing_job"]), "required")
                     self.assertEqual(task_support(support["greet"]), "forbidden")
 
-    async def test_a_task_runs_to_completion_and_its_result_names_it(self) -> None:
+    async def test_a_task_runs_to_completion_and_its_result_has_the_tasks_id(self) -> None:
         for transport in TRANSPORTS:
             with self.subTest(transport):
                 async with connected(transport, "legacy") as client:
@@ -66,7 +66,7 @@ class Legacy(unittest.IsolatedAsyncioTestCase):
                     listed = await client.session.send_request(types.ListTasksRequest(), types.ListTasksResult)
                     self.assertIn(task.task_id, [task.task_id for task in listed.tasks])
 
-    async def test_failures_are_failed_tasks_with_their_words(self) -> None:
+    async def test_failures_are_failed_tasks_with_the_tools_text(self) -> None:
         for transport in TRANSPORTS:
             with self.subTest(transport):
                 async with connected(transport, "legacy") as client:
@@ -81,7 +81,7 @@ class Legacy(unittest.IsolatedAsyncioTestCase):
                         await payload(client, task.task_id)
                     self.assertEqual(raised.exception.error.code, -32603)
 
-    async def test_a_task_is_cancelled_once_and_for_good(self) -> None:
+    async def test_a_task_is_cancelled_once_and_stays_cancelled(self) -> None:
         for transport in TRANSPORTS:
             with self.subTest(transport):
                 async with connected(transport, "legacy") as client:
@@ -106,7 +106,7 @@ class Legacy(unittest.IsolatedAsyncioTestCase):
                         await get(client, "no-such-task")
                     self.assertEqual(raised.exception.error.code, -32602)
 
-    async def test_a_question_inside_a_task_names_it_and_its_answer_counts(self) -> None:
+    async def test_a_question_of_a_task_has_its_id_and_is_answered(self) -> None:
         for transport in TRANSPORTS:
             with self.subTest(transport):
                 asked: list[Any] = []
@@ -161,7 +161,7 @@ class Modern(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         await self.enterAsyncContext(asyncio.timeout(STUCK))
 
-    async def test_the_newest_era_is_found_without_being_told(self) -> None:
+    async def test_the_stateless_era_is_detected(self) -> None:
         for transport in TRANSPORTS:
             with self.subTest(transport):
                 async with connected(transport, "auto") as client:

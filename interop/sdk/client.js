@@ -1,4 +1,4 @@
-/** The older SDK's client at 2025-11-25, over each transport that the server has. */
+/** The client of `@modelcontextprotocol/sdk` at 2025-11-25, over HTTP and stdio. */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -9,14 +9,14 @@ const CLIENT_INFO = { name: "longhaul-interop", version: "1.0.0" };
 export const RELATED_TASK = "io.modelcontextprotocol/related-task";
 
 /**
- * Connects a client, hands it to `use`, and closes it whatever happens.
+ * Connects a client, passes it to `use`, and closes it, also after an error.
  *
  * @param {import("../server.js").HttpServer | "stdio"} server
  * @param {object} options
- * @param {number} [options.owner] which of the server's owners is calling
- * @param {string} [options.sessionId] goes on with that session instead of opening one
- * @param {Function} [options.onElicit] answers questions to the user; without it none can be asked
- * @param {Function} [options.onSample] answers questions to the model; without it none can be asked
+ * @param {number} [options.owner] index of the owner that calls
+ * @param {string} [options.sessionId] continues this session instead of opening a new one
+ * @param {Function} [options.onElicit] answers elicitations; without it the client does not declare elicitation
+ * @param {Function} [options.onSample] answers sampling requests; without it the client does not declare sampling
  * @param {object} [options.clientOptions] more options of the SDK's client
  * @param {(client: Client, transport: object) => Promise<void>} use
  */
@@ -30,7 +30,7 @@ export async function withClient(server, options, use) {
   const client = new Client(CLIENT_INFO, { capabilities, ...clientOptions });
   if (onElicit) client.setRequestHandler(ElicitRequestSchema, onElicit);
   if (onSample) client.setRequestHandler(CreateMessageRequestSchema, onSample);
-  /** @type {Error[]} what the client complains about without failing a call: progress for nobody, unknown answers, … */
+  /** @type {Error[]} errors that the client reports without failing a call: progress of unknown requests, unknown responses, … */
   const complaints = [];
   client.onerror = (error) => complaints.push(error);
   const transport =
@@ -45,7 +45,7 @@ export async function withClient(server, options, use) {
   }
 }
 
-/** Calls a tool as a task and goes with it to its end. @returns everything that the client saw, in order */
+/** Calls a tool as a task and waits for its end. @returns all messages of the stream, in order */
 export async function callAsTask(client, name, args = {}, { ttl, ...options } = {}) {
   const task = ttl === undefined ? {} : { ttl };
   const seen = [];
@@ -55,7 +55,7 @@ export async function callAsTask(client, name, args = {}, { ttl, ...options } = 
   return { seen, last, taskId: seen[0].task?.taskId };
 }
 
-/** Starts a task and leaves it to itself. */
+/** Starts a task without waiting for it. */
 export async function startTask(client, name, args = {}) {
   const calls = client.experimental.tasks.callToolStream({ name, arguments: args }, undefined, { task: {} });
   const { value } = await calls.next();
@@ -64,7 +64,7 @@ export async function startTask(client, name, args = {}) {
   return value.task;
 }
 
-/** The payload of a task, as the tool gave it. */
+/** The result of a task. */
 export function resultOf(client, taskId, options) {
   return client.experimental.tasks.getTaskResult(taskId, CallToolResultSchema, options);
 }

@@ -1,4 +1,4 @@
-/** What the older SDK's client must see of a task, over HTTP and over stdio: one test, one claim. */
+/** The life of a task with the client of `@modelcontextprotocol/sdk`, over HTTP and over stdio. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { CallToolResultSchema, LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
@@ -17,14 +17,14 @@ for (const transport of ["http", "stdio"]) {
       after(() => server.stop());
     }
 
-    test("the capabilities say what holds for this requestor", STUCK, () =>
+    test("the capabilities declare what this requestor may use", STUCK, () =>
       withClient(server, {}, async (client) => {
         const { tools, tasks, logging } = client.getServerCapabilities();
         assert.ok(tools && logging);
         assert.deepEqual(tasks, { list: {}, cancel: {}, requests: { tools: { call: {} } } });
       }));
 
-    test("the tools say whether they run as tasks", STUCK, () =>
+    test("the tools declare whether they run as tasks", STUCK, () =>
       withClient(server, {}, async (client) => {
         const tools = await allTools(client);
         const support = (name) => tools.find((tool) => tool.name === name)?.execution?.taskSupport ?? "forbidden";
@@ -36,7 +36,7 @@ for (const transport of ["http", "stdio"]) {
         }
       }));
 
-    test("a tool that the list shows to be one is called as a task without being told", STUCK, () =>
+    test("a tool that requires a task is called as one after tools/list", STUCK, () =>
       withClient(server, {}, async (client) => {
         await allTools(client);
         const types = [];
@@ -48,7 +48,7 @@ for (const transport of ["http", "stdio"]) {
         assert.equal(types.at(-1), "result");
       }));
 
-    test("a task runs to completion and its result names it", STUCK, () =>
+    test("a task runs to completion and its result has the task's ID", STUCK, () =>
       withClient(server, {}, async (client) => {
         const { seen, last, taskId } = await callAsTask(client, "slow_compute", { seconds: 0.3, label: "whole" }, { ttl: 60_000 });
         assert.equal(seen[0].type, "taskCreated");
@@ -75,7 +75,7 @@ for (const transport of ["http", "stdio"]) {
         assert.equal(textOf(last.result).length, 1_000_000);
       }));
 
-    test("the list has every task, page by page, and refuses a cursor that it did not make", STUCK, () =>
+    test("the list has every task, page by page, and refuses an unknown cursor", STUCK, () =>
       withClient(server, {}, async (client) => {
         const made = [];
         for (let n = 0; n < 7; n++) made.push((await startTask(client, "echo", { text: `listed ${n}` })).taskId);
@@ -91,7 +91,7 @@ for (const transport of ["http", "stdio"]) {
         await assert.rejects(client.experimental.tasks.listTasks("not-a-cursor"), { code: -32602 });
       }));
 
-    test("a cancelled task is cancelled at once and for good, and cannot be cancelled again", STUCK, () =>
+    test("a cancellation takes effect at once, is final, and cannot be repeated", STUCK, () =>
       withClient(server, {}, async (client) => {
         const { tasks } = client.experimental;
         const { taskId } = await startTask(client, "slow_compute", { seconds: 3600, label: "cancelled" });
@@ -102,10 +102,10 @@ for (const transport of ["http", "stdio"]) {
         await assert.rejects(tasks.cancelTask(taskId), { code: -32602 });
       }));
 
-    test("a tool error is a failed task: its text in the status, its result for who asks", STUCK, () =>
+    test("a tool error is a failed task with its text in the status", STUCK, () =>
       withClient(server, {}, async (client) => {
         const { last, taskId } = await callAsTask(client, "failing_job");
-        // This client makes up an error of its own and drops what the server said.
+        // This client reports its own error and discards the text of the server.
         assert.equal(last.type, "error");
         const task = await client.experimental.tasks.getTask(taskId);
         assert.equal(task.status, "failed");
@@ -115,7 +115,7 @@ for (const transport of ["http", "stdio"]) {
         assert.equal(result._meta[RELATED_TASK].taskId, taskId);
       }));
 
-    test("a JSON-RPC error is a failed task, and the error of its result", STUCK, () =>
+    test("a JSON-RPC error is a failed task, and tasks/result returns it", STUCK, () =>
       withClient(server, {}, async (client) => {
         const { taskId } = await callAsTask(client, "protocol_error_job");
         const task = await client.experimental.tasks.getTask(taskId);
@@ -124,12 +124,12 @@ for (const transport of ["http", "stdio"]) {
         await assert.rejects(resultOf(client, taskId), { code: -32603, message: /protocol error, as it should/ });
       }));
 
-    test("both mismatches are -32601: a task of a tool that has none, no task of a tool that needs one", STUCK, () =>
+    test("a forbidden task and a missing required task are both -32601", STUCK, () =>
       withClient(server, {}, async (client) => {
         const { last } = await callAsTask(client, "greet", { name: "Ada" });
         assert.equal(last.type, "error");
         assert.equal(last.error.code, -32601);
-        // Not `callTool`, which refuses by itself, with another code, once it has seen the list.
+        // `callTool` would refuse by itself with another code, because it has read the list.
         const request = { method: "tools/call", params: { name: "failing_job", arguments: {} } };
         await assert.rejects(client.request(request, CallToolResultSchema), { code: -32601 });
       }));
@@ -142,7 +142,7 @@ for (const transport of ["http", "stdio"]) {
         await assert.rejects(resultOf(client, "no-such-task"), { code: -32602 });
       }));
 
-    test("a question inside a task names the task, is asked once, and the tool acts on the answer", STUCK, async () => {
+    test("a question has the task's ID, is asked once, and the tool uses the answer", STUCK, async () => {
       for (const [answer, end] of [[YES, /deleted/], [{ action: "decline" }, /kept/], [{ action: "cancel" }, /kept/]]) {
         const asked = [];
         const onElicit = async ({ params }) => (asked.push(params), answer);
@@ -174,7 +174,7 @@ for (const transport of ["http", "stdio"]) {
       });
     });
 
-    test("a question waits for its answer, and shows in the status meanwhile", STUCK, async () => {
+    test("a task is input_required until its question is answered", STUCK, async () => {
       const asked = arrival();
       const answer = arrival();
       const onElicit = () => (asked.arrived(), answer.promise);
@@ -202,7 +202,7 @@ for (const transport of ["http", "stdio"]) {
       });
     });
 
-    test("many may wait for a result; who stops waiting takes nothing from the others", STUCK, () =>
+    test("a request for a result that is cancelled does not affect the others", STUCK, () =>
       withClient(server, {}, async (client) => {
         const { taskId } = await startTask(client, "slow_compute", { seconds: 0.5, label: "awaited" });
         const impatient = new AbortController();
@@ -214,7 +214,7 @@ for (const transport of ["http", "stdio"]) {
         assert.equal((await client.experimental.tasks.getTask(taskId)).status, "completed");
       }));
 
-    test("the end of a task is told to who listens, without the related-task key", STUCK, () =>
+    test("the end of a task is notified without the related-task key", STUCK, () =>
       withClient(server, {}, async (client) => {
         const ended = arrival();
         client.setNotificationHandler(TaskStatusNotificationSchema, ({ params }) => {
@@ -228,7 +228,7 @@ for (const transport of ["http", "stdio"]) {
         assert.equal(task._meta?.[RELATED_TASK], undefined);
       }));
 
-    test("an ordinary call answers at once, and one that a task could be runs without", STUCK, () =>
+    test("tools without and with optional tasks can be called ordinarily", STUCK, () =>
       withClient(server, {}, async (client) => {
         assert.equal(textOf(await client.callTool({ name: "greet", arguments: { name: "Ada" } })), "Hello, Ada!");
         const slow = await client.callTool({ name: "slow_compute", arguments: { seconds: 0.1, label: "ordinary" } });
@@ -236,7 +236,7 @@ for (const transport of ["http", "stdio"]) {
         assert.equal(slow._meta?.[RELATED_TASK], undefined);
       }));
 
-    test("an ordinary call tells its progress, rising, before its result", STUCK, () =>
+    test("an ordinary call sends rising progress before its result", STUCK, () =>
       withClient(server, {}, async (client, _transport, complaints) => {
         const told = [];
         const call = { name: "test_tool_with_progress", arguments: {} };
@@ -257,7 +257,7 @@ for (const transport of ["http", "stdio"]) {
       });
     });
 
-    test("ping is answered, and log lines come from the level that was set", STUCK, () =>
+    test("ping is answered, and log lines are sent from the set level on", STUCK, () =>
       withClient(server, {}, async (client) => {
         await client.ping();
         const lines = [];
@@ -270,7 +270,7 @@ for (const transport of ["http", "stdio"]) {
         assert.ok(lines.length >= 3 && lines.every(({ level }) => level === "info"), JSON.stringify(lines));
       }));
 
-    test("the log lines of a task name it, and come without being fetched", STUCK, () =>
+    test("the log lines of a task have its ID and are sent without a request", STUCK, () =>
       withClient(server, {}, async (client) => {
         const lines = [];
         const { promise: all, arrived } = arrival();
@@ -282,7 +282,7 @@ for (const transport of ["http", "stdio"]) {
         for (const { _meta } of lines) assert.deepEqual(_meta[RELATED_TASK], { taskId });
       }));
 
-    test("an abandoned ordinary call ends, and the session goes on", STUCK, () =>
+    test("an ordinary call that is cancelled ends, and the session continues", STUCK, () =>
       withClient(server, {}, async (client) => {
         const abandon = new AbortController();
         const call = { name: "slow_compute", arguments: { seconds: 3600, label: "abandoned" } };
@@ -295,7 +295,7 @@ for (const transport of ["http", "stdio"]) {
   });
 }
 
-/** Log lines are kept for nobody. The end of a task is: once that has come, the client's own stream is open. */
+/** Log lines are not stored, the end of a task is: when the client has received it, its GET stream is open. */
 async function listens(client) {
   const heard = arrival();
   client.setNotificationHandler(TaskStatusNotificationSchema, ({ params }) => TERMINAL.includes(params.status) && heard.arrived());

@@ -1,4 +1,4 @@
-/** The other direction: our server makes tasks of its questions, where this client declares that it takes them. */
+/** Longhaul as requestor: it sends questions as tasks if the client declares that it supports them. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks";
@@ -50,7 +50,7 @@ for (const transport of ["http", "stdio"]) {
   });
 }
 
-/** A client-side handler that makes a task of every question and answers it with `answer`, or never. */
+/** A handler of the client that creates a task for every question and answers it with `answer`, or never. */
 function receiver(answer) {
   const store = new WatchedStore();
   const asked = [];
@@ -59,15 +59,15 @@ function receiver(answer) {
     asked.push(params);
     const task = await taskStore.createTask({ ttl: params.task.ttl, pollInterval: 50 });
     created.arrived(task);
-    // After the creation has been answered: that is the order that the protocol promises.
+    // After the response to the creation, as the protocol requires.
     if (answer) setImmediate(() => taskStore.storeTaskResult(task.taskId, "completed", answer));
     return { task };
   };
-  // With a message queue this client would put its own answers into it, since the questions name a task: see README.md.
+  // With a message queue this client would never send its answers, because the questions have a task ID: see README.md.
   return { onElicit, asked, created, store, options: { tasks: TASKS, clientOptions: { taskStore: store } } };
 }
 
-/** A store that says when a task has ended. */
+/** A store with a promise for the end of each task. */
 class WatchedStore extends InMemoryTaskStore {
   #ended = new Map();
 

@@ -1,4 +1,4 @@
-/** Sessions over HTTP: who they belong to, how they end, and what outlives them. */
+/** Sessions over HTTP: their owner, their end, and what outlives them. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ let server;
 before(async () => (server = await startServer()));
 after(() => server.stop());
 
-test("a task outlives its session: another one of the same owner collects the result", STUCK, async () => {
+test("another session of the same owner can collect a result", STUCK, async () => {
   let taskId;
   await withClient(server, {}, async (client, transport) => {
     ({ taskId } = await startTask(client, "slow_compute", { seconds: 0.5, label: "left behind" }));
@@ -29,7 +29,7 @@ test("an ended session is unknown: 404", STUCK, () =>
     assert.equal(answer.status, 404);
   }));
 
-test("no session is 400, one that nobody made 404, another owner's the same", STUCK, () =>
+test("no session is 400, an unknown one and another owner's are 404", STUCK, () =>
   withClient(server, {}, async (_client, { sessionId }) => {
     const [none, madeUp, foreign] = await Promise.all([post(), post("made-up"), post(sessionId, 1)]);
     assert.deepEqual([none.status, madeUp.status, foreign.status], [400, 404, 404]);
@@ -37,7 +37,7 @@ test("no session is 400, one that nobody made 404, another owner's the same", ST
     assert.equal((await post(sessionId)).status, 200);
   }));
 
-test("somebody else's task is an unknown task, and not in the list", STUCK, async () => {
+test("another owner's task is an unknown task, and not in the list", STUCK, async () => {
   await withClient(server, {}, async (client) => {
     const { taskId } = await startTask(client, "slow_compute", { seconds: 3600, label: "mine" });
     await withClient(server, { owner: 1 }, async (stranger) => {
@@ -72,7 +72,7 @@ test("a restart of the server ends neither the session nor the task", STUCK, asy
   });
 });
 
-/** A ping in that session, without the SDK. */
+/** Sends a ping in a session, without the SDK. */
 function post(sessionId, owner) {
   return fetch(server.url, {
     method: "POST",

@@ -15,9 +15,9 @@ struct Scenario {
     #[serde(rename = "scenario")]
     name: String,
     args: Vec<String>,
-    /// How many checks succeed.
+    /// The number of checks that must succeed.
     checks: usize,
-    /// Checks that are known to fail, because what they ask for is not served yet.
+    /// Checks that are known to fail because the server does not have the feature yet.
     #[serde(default)]
     failing: Vec<String>,
 }
@@ -32,7 +32,7 @@ pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
     run_list(shell, "interop/conformance.json")
 }
 
-/// What 2025-11-25 requires of a server with tools.
+/// The scenarios of 2025-11-25 for a server with tools.
 pub(crate) fn stateful(shell: &Shell) -> anyhow::Result<()> {
     run_list(shell, "interop/conformance-2025.json")
 }
@@ -40,7 +40,7 @@ pub(crate) fn stateful(shell: &Shell) -> anyhow::Result<()> {
 fn run_list(shell: &Shell, list: &str) -> anyhow::Result<()> {
     let scenarios: Vec<Scenario> = serde_json::from_str(&shell.read_file(list)?)?;
     let server = Server::start(shell)?;
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     let mut passed = 0;
     for scenario in &scenarios {
         match check(shell, server.url(), scenario) {
@@ -48,10 +48,16 @@ fn run_list(shell: &Shell, list: &str) -> anyhow::Result<()> {
                 passed += scenario.checks;
                 eprintln!("  {:2} checks  {}", scenario.checks, scenario.name);
             }
-            Err(error) => wrong.push(format!("{}: {error:#}", scenario.name)),
+            Err(error) => failures.push(format!("{}: {error:#}", scenario.name)),
         }
     }
-    anyhow::ensure!(wrong.is_empty(), "{} of {} scenarios:\n{}", wrong.len(), scenarios.len(), wrong.join("\n"));
+    anyhow::ensure!(
+        failures.is_empty(),
+        "{} of {} scenarios failed:\n{}",
+        failures.len(),
+        scenarios.len(),
+        failures.join("\n")
+    );
     println!("conformance: {passed} passed, 0 failed in {} scenarios", scenarios.len());
     Ok(())
 }
@@ -61,7 +67,7 @@ fn check(shell: &Shell, url: &str, scenario: &Scenario) -> anyhow::Result<()> {
     let (name, args, directory) = (&scenario.name, &scenario.args, results.path());
     let node = "interop/node_modules/node/bin/node";
     let suite = "interop/node_modules/@modelcontextprotocol/conformance/dist/index.js";
-    let said = cmd!(shell, "{node} {suite} server --url {url} --scenario {name} --output-dir {directory} {args...}")
+    let output = cmd!(shell, "{node} {suite} server --url {url} --scenario {name} --output-dir {directory} {args...}")
         .quiet()
         .ignore_status()
         .ignore_stderr()
@@ -73,13 +79,17 @@ fn check(shell: &Shell, url: &str, scenario: &Scenario) -> anyhow::Result<()> {
     let count = |status: &str| by_status.get(status).map_or(0, Vec::len);
     let failed: Vec<&String> = ["FAILURE", "WARNING"].iter().filter_map(|bad| by_status.get(*bad)).flatten().collect();
     let unexpected: Vec<_> = failed.into_iter().filter(|id| !scenario.failing.contains(id)).collect();
-    anyhow::ensure!(unexpected.is_empty(), "failed checks {unexpected:?}\n{said}");
+    anyhow::ensure!(unexpected.is_empty(), "failed checks {unexpected:?}\n{output}");
     let succeeded = count("SUCCESS");
-    anyhow::ensure!(succeeded == scenario.checks, "{succeeded} checks succeeded, not {}\n{said}", scenario.checks);
+    anyhow::ensure!(
+        succeeded == scenario.checks,
+        "{succeeded} checks succeeded instead of {}\n{output}",
+        scenario.checks
+    );
     Ok(())
 }
 
-/// The checks that the suite wrote down; none for a scenario that it skips.
+/// The results that the suite has written. There are none for a scenario that it skips.
 fn read_checks(directory: &Path) -> anyhow::Result<Vec<Check>> {
     let mut checks = Vec::new();
     for entry in std::fs::read_dir(directory)? {

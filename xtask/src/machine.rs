@@ -1,16 +1,16 @@
-//! What a fresh machine lacks.
+//! Installs what the tests need on a fresh machine.
 
 use anyhow::Context as _;
 use xshell::{Shell, cmd};
 
-/// What the tests need, as a command that succeeds where it is there, and the Debian packages that have it.
+/// A command that succeeds if the program is installed, and the Debian package that contains it.
 const NEEDED: &[(&str, &str)] = &[
     ("command -v strace", "strace"),
     ("command -v curl", "curl"),
     ("command -v node", "nodejs"),
     ("command -v npm", "npm"),
     ("command -v pkill", "procps"),
-    // Debian's Python has neither `pip` nor a way to make an environment that has it.
+    // Debian's Python alone has neither `pip` nor `venv`.
     ("python3 -c 'import ensurepip, venv'", "python3-venv"),
 ];
 
@@ -28,7 +28,7 @@ pub(crate) fn prepare(shell: &Shell) -> anyhow::Result<()> {
             .with_context(|| format!("cannot install {names}; install them by hand and run this again"))?;
     }
     let _interop = shell.push_dir("interop");
-    // The lock file is what is installed; nothing newer.
+    // `npm ci` installs exactly the versions of the lock file.
     cmd!(shell, "npm ci --no-audit --no-fund --loglevel=error").run().context("cannot install the interop peers")?;
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! What is done to this repository: `cargo xtask test`, `bench`, `soak`.
+//! The development commands of this repository: `cargo xtask test`, `bench`, `soak`.
 //!
-//! - `test`: everything there is, on a fresh machine, installing what is missing. One file per part.
-//! - `bench`: ours, the ceilings and the peer, in turns.
-//! - `soak`: the long runs of the same stress tests.
+//! - `test`: all tests. It installs what a fresh machine lacks. One file per step.
+//! - `bench`: Longhaul compared with the ceilings and a peer.
+//! - `soak`: long runs of the stress tests.
 
 mod bench;
 mod checks;
@@ -21,7 +21,7 @@ use clap::{Parser, Subcommand};
 use xshell::Shell;
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "What is done to this repository")]
+#[command(name = "cargo xtask", about = "The development commands of this repository")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -29,15 +29,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run every test there is, installing what is missing
+    /// Run all tests, and install what is missing for them
     Test {
-        /// Only the parts whose name contains this
-        #[arg(long, value_name = "PART")]
+        /// Run only the step with this name, or the steps whose name contains it
+        #[arg(long, value_name = "STEP")]
         only: Option<String>,
     },
-    /// Measure against the ceilings and the peer
+    /// Measure Longhaul, the ceilings and the peer
     Bench(bench::Bench),
-    /// The long runs of the stress tests
+    /// Run the stress tests for a long time
     Soak,
 }
 
@@ -51,7 +51,6 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// The repository's root.
 fn root() -> std::path::PathBuf {
     let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()

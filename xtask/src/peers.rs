@@ -1,6 +1,6 @@
-//! Other people's clients, each with a script of the whole life of a task: `interop/README.md`.
+//! Clients of other projects, each with tests of the whole life of a task: see `interop/README.md`.
 //!
-//! They start their servers themselves, over HTTP and over stdio, from the program that `LONGHAUL_PROGRAM` names.
+//! The tests start their servers themselves, over HTTP and over stdio, from the program in `LONGHAUL_PROGRAM`.
 
 use xshell::{Shell, cmd};
 
@@ -18,7 +18,7 @@ pub(crate) fn mcpdo(shell: &Shell) -> anyhow::Result<()> {
     node(shell, "mcpdo")
 }
 
-/// A script of `interop/package.json`.
+/// Runs a script of `interop/package.json`.
 fn node(shell: &Shell, script: &str) -> anyhow::Result<()> {
     let _program = shell.push_env("LONGHAUL_PROGRAM", server::program(shell)?);
     let _interop = shell.push_dir("interop");
@@ -32,11 +32,11 @@ pub(crate) fn python(shell: &Shell) -> anyhow::Result<()> {
     if !python.exists() {
         cmd!(shell, "python3 -m venv {environment}").run()?;
     }
-    // What is there already is only looked at.
+    // This is quick if everything is installed.
     cmd!(shell, "{python} -m pip install --quiet --disable-pip-version-check -r interop/requirements.txt").run()?;
     let _interop = shell.push_dir("interop/python");
     let _clean = shell.push_env("PYTHONDONTWRITEBYTECODE", "1");
-    // Both libraries warn about the older era, which is what is tested here.
+    // Both libraries warn about the stateful era, which these tests use.
     Ok(cmd!(shell, "{python} -W ignore -m unittest --verbose").run()?)
 }
 

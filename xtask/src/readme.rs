@@ -1,5 +1,4 @@
-//! Every command in the README and on the pages that follow it, run as a reader would: all `sh` blocks in order, in one
-//! shell.
+//! Runs all `sh` blocks of the README and of the pages after it, in order, in one shell.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -7,14 +6,14 @@ use std::process::Command;
 use anyhow::Context as _;
 use xshell::Shell;
 
-/// The pages in the order in which a reader follows them. Each needs the server and the shorthands of the first.
+/// The pages in reading order. Each uses the server and the shell functions of the first.
 const PAGES: &[&str] = &["README.md", "docs/tour.md", "docs/clients.md", "docs/operating.md", "docs/callers.md"];
 
-/// Commands that are this very run, or that it has run already.
-const ELSEWHERE: &[&str] = &["git clone", "cd longhaul", "cargo xtask"];
+/// Commands that are skipped: this program itself, and what was done before it was started.
+const SKIPPED: &[&str] = &["git clone", "cd longhaul", "cargo xtask"];
 
-/// Gives up when the server has ended.
-const WAIT_UNTIL_IT_ANSWERS: &str =
+/// Waits for the server, and fails if it has ended.
+const WAIT_FOR_SERVER: &str =
     "until curl -sf http://127.0.0.1:8377/healthz >/dev/null; do kill -0 $! || exit 1; sleep 0.1; done";
 
 pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
@@ -22,11 +21,11 @@ pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     let mut script = String::from("set -u\ntrap 'kill -9 $(jobs -p) 2>/dev/null; wait' EXIT\n");
     for block in blocks(&pages) {
-        for line in block.lines().filter(|line| !ELSEWHERE.iter().any(|known| line.trim().starts_with(known))) {
+        for line in block.lines().filter(|line| !SKIPPED.iter().any(|skipped| line.trim().starts_with(skipped))) {
             writeln!(script, "{line}")?;
             if line.trim_end().ends_with('&') {
-                // A reader waits for the server's greeting before going on.
-                writeln!(script, "{WAIT_UNTIL_IT_ANSWERS}")?;
+                // A command in the background is the server.
+                writeln!(script, "{WAIT_FOR_SERVER}")?;
             }
         }
     }
@@ -37,13 +36,16 @@ pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
         .current_dir(shell.current_dir())
         .output()
         .context("cannot run bash")?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let complained = String::from_utf8_lossy(&output.stderr);
-    for promise in promises(&pages) {
-        anyhow::ensure!(said.contains(&promise), "a page promises {promise:?}, but got\n{said}\n{complained}");
-        eprintln!("  kept: {promise}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    for text in expected_texts(&pages) {
+        anyhow::ensure!(
+            stdout.contains(&text),
+            "a page says that a command prints {text:?}, but the output was\n{stdout}\n{stderr}"
+        );
+        eprintln!("  printed: {text}");
     }
-    anyhow::ensure!(output.status.success(), "a command of a page failed\n{said}\n{complained}");
+    anyhow::ensure!(output.status.success(), "a command of a page failed\n{stdout}\n{stderr}");
     Ok(())
 }
 
@@ -51,8 +53,8 @@ fn blocks(pages: &str) -> impl Iterator<Item = &str> {
     pages.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next())
 }
 
-/// What the pages say that a reader will see: lines of `<!-- shows: TEXT -->`.
-fn promises(pages: &str) -> Vec<String> {
+/// Texts that the commands must print, from lines `<!-- shows: TEXT -->` of the pages.
+fn expected_texts(pages: &str) -> Vec<String> {
     pages
         .lines()
         .filter_map(|line| line.trim().strip_prefix("<!-- shows: "))

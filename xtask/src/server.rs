@@ -1,4 +1,4 @@
-//! A server for as long as a part of the tests needs it.
+//! The server for a step of the tests.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 use anyhow::Context as _;
 use xshell::{Shell, cmd};
 
-/// The `conformance` example, serving on a port of its own.
+/// The `conformance` example on a free port. It is killed on drop.
 pub(crate) struct Server {
     process: Child,
     url: String,
 }
 
-/// The program of the `conformance` example, built if nobody names another one that is to be tested in its place.
+/// The program in `LONGHAUL_PROGRAM`; if that is not set, builds the `conformance` example.
 pub(crate) fn program(shell: &Shell) -> anyhow::Result<PathBuf> {
     if let Some(named) = std::env::var_os("LONGHAUL_PROGRAM") {
         return Ok(named.into());
@@ -29,16 +29,15 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .context("cannot start the conformance example")?;
-        let lines = BufReader::new(process.stderr.take().context("no standard error")?);
-        let mut said = lines.lines();
+        let mut lines = BufReader::new(process.stderr.take().context("no standard error")?).lines();
         let url = loop {
-            let line = said.next().context("the server ended before it listened")??;
+            let line = lines.next().context("the server ended before it listened")??;
             if let Some((_, url)) = line.split_once("listening on ") {
                 break url.to_owned();
             }
         };
-        // Whatever it says later goes to our own standard error, so that its pipe never fills.
-        std::thread::spawn(move || said.map_while(Result::ok).for_each(|line| eprintln!("server: {line}")));
+        // The rest is copied to standard error, so that the pipe never fills.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("server: {line}")));
         Ok(Self { process, url })
     }
 
@@ -49,7 +48,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself, which the part that used it has noticed.
+        // If the server has ended by itself, the step that used it has failed already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,8 +1,7 @@
-//! The simulator: many seeded histories, and mutations of the code that it has to find.
+//! The simulator: many seeded histories, and mutations of the code that it must detect.
 
 use xshell::{Shell, cmd};
 
-/// Histories in a run of the tests.
 const HISTORIES: &str = "100000";
 
 /// Histories that are played twice, to see that the same seed gives the same history.

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the same stress tests, for long.
+//! `cargo xtask soak`: the stress tests with many more cases.
 
 use xshell::{Shell, cmd};
 
@@ -11,7 +11,7 @@ pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
 }
 
 fn kills(shell: &Shell) -> anyhow::Result<()> {
-    // The test starts this very example, and a run of one test does not build it.
+    // The test starts this example, and `cargo test --test` does not build examples.
     cmd!(shell, "cargo build --release -p longhaul-cli --example conformance").run()?;
     let _count = shell.push_env("LONGHAUL_KILLS", "200");
     Ok(cmd!(shell, "cargo test --release -p longhaul-cli --test kill -- --nocapture").run()?)

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything there is.
+//! `cargo xtask test`: all tests.
 
 use xshell::Shell;
 
@@ -26,6 +26,6 @@ const STEPS: &[Step] = &[
 
 pub(crate) fn run(shell: &Shell, only: Option<&str>) -> anyhow::Result<()> {
     step::run(shell, STEPS, only)?;
-    println!("\nEverything passed.");
+    println!("\nAll steps passed.");
     Ok(())
 }

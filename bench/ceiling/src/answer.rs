@@ -1,4 +1,4 @@
-//! The answers: a task in the shape of the tasks extension, or a JSON-RPC error.
+//! Responses: a task of the tasks extension, or a JSON-RPC error.
 
 use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
@@ -7,27 +7,27 @@ use axum::{
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-/// How long a task is kept, as it is told to the client.
+/// The `ttlMs` of every task.
 pub const TTL_MS: i64 = 3_600_000;
-/// How often the client should poll, as it is told to the client.
+/// The `pollIntervalMs` of every task.
 pub const POLL_INTERVAL_MS: i64 = 1_000;
 
-/// A task as its row has it.
+/// The row of a task.
 pub struct Task<'a> {
     pub id: &'a str,
     pub created_ms: i64,
     pub updated_ms: i64,
-    /// The result of the call, once it is completed.
+    /// `None` until the task is completed.
     pub result: Option<&'a str>,
 }
 
 impl Task<'_> {
-    /// The answer to its creation.
+    /// The response to `tools/call`.
     pub fn created(&self) -> String {
         format!("{{\"resultType\":\"task\",{}}}", self.fields())
     }
 
-    /// The answer to `tasks/get`.
+    /// The response to `tasks/get`.
     pub fn detailed(&self) -> String {
         let fields = self.fields();
         match self.result {
@@ -59,13 +59,13 @@ pub fn echo_result(text: &str) -> String {
     format!("{{\"content\":[{{\"type\":\"text\",\"text\":{text}}}],\"resultType\":\"complete\"}}")
 }
 
-/// A result whose JSON is already there, sent as it is.
+/// A response with a rendered result.
 pub fn result(id: &RawValue, result: &[u8]) -> Response {
     let id = id.get().as_bytes();
     json(StatusCode::OK, [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"result\":", result, b"}"].concat())
 }
 
-/// `-32602`: there is no such task or tool.
+/// The error -32602, for an unknown task or tool.
 pub fn unknown(id: &RawValue) -> Response {
     let id = id.get();
     json(
@@ -77,7 +77,7 @@ pub fn unknown(id: &RawValue) -> Response {
     )
 }
 
-/// `-32600`: not a request that this program knows.
+/// The error -32600, for any other message.
 pub fn invalid() -> Response {
     json(
         StatusCode::BAD_REQUEST,

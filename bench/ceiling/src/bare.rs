@@ -1,4 +1,4 @@
-//! The bare endpoint: the envelope is parsed, the answer is a constant but for the two IDs that belong to the request.
+//! The bare endpoint: it parses the envelope and sends a constant response, except for the request ID and the task ID.
 
 use axum::{Router, body::Bytes, response::Response, routing::post};
 
@@ -15,7 +15,6 @@ const COMPLETED_AFTER_ID: &str = concat!(
     r#""text":"The quick brown fox jumps over the lazy dog, and then it waits."}],"resultType":"complete"}}"#,
 );
 
-/// The endpoint.
 pub fn router() -> Router {
     Router::new().route("/mcp", post(answer))
 }

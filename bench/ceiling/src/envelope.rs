@@ -1,11 +1,10 @@
-//! The JSON-RPC envelope of a request, borrowed from the body wherever JSON allows it.
+//! The JSON-RPC envelope of a request. It borrows from the body where the JSON has no escapes.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// One request.
 #[derive(Deserialize)]
 pub struct Envelope<'a> {
     #[serde(borrow)]
@@ -18,7 +17,7 @@ pub struct Envelope<'a> {
     pub params: Params<'a>,
 }
 
-/// What `tools/call` and `tasks/get` carry. A field that is not there is empty.
+/// The parameters of `tools/call` and `tasks/get`. A missing field is empty.
 #[derive(Deserialize)]
 pub struct Params<'a> {
     #[serde(borrow, default, rename = "taskId")]
@@ -31,7 +30,7 @@ pub struct Params<'a> {
     pub meta: Meta<'a>,
 }
 
-/// Who asks, and what they can take.
+/// The protocol version and the capabilities of the client.
 #[derive(Deserialize)]
 pub struct Meta<'a> {
     #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
@@ -62,7 +61,7 @@ pub struct Echo<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Parses a body, and refuses what is not a request of this protocol by a client that knows tasks.
+    /// Parses a body. `None` unless it is a request of this protocol version by a client that supports tasks.
     pub fn parse(body: &'a [u8]) -> Option<Self> {
         let envelope: Self = serde_json::from_slice(body).ok()?;
         let meta = &envelope.params.meta;

@@ -1,10 +1,10 @@
-//! What a plain program can reach on this machine, as the measure for the product.
+//! The ceilings of the benchmark: the rates that a program without Longhaul's features reaches on this machine.
 //!
-//! - `ceiling bare` parses the JSON-RPC envelope and answers a constant: the ceiling for reads.
-//! - `ceiling sqlite --path FILE` keeps tasks with rusqlite alone, through one group-committing writer: the ceiling for
-//!   durable creation and completion.
+//! - `ceiling bare` parses the JSON-RPC envelope and sends a constant response: the ceiling for reads.
+//! - `ceiling sqlite --path FILE` stores tasks with rusqlite alone, through one writer that commits in groups: the ceiling
+//!   for durable creation and completion.
 //!
-//! Both serve `POST /mcp` with axum, over the same [`envelope`] and the same [`answer`]s.
+//! Both serve `POST /mcp` with axum and share the modules [`envelope`] and [`answer`].
 
 mod answer;
 mod bare;
@@ -20,7 +20,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-/// The product's allocator, so that it is no part of the difference.
+/// Longhaul's allocator, so that the allocator makes no difference.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -29,21 +29,21 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Cli {
     #[command(subcommand)]
     mode: Mode,
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on; port 0 selects a free port.
     #[arg(long, global = true, default_value = "127.0.0.1:8380")]
     listen: SocketAddr,
 }
 
 #[derive(Subcommand)]
 enum Mode {
-    /// Parse the envelope, answer a constant.
+    /// Parse the envelope and send a constant response.
     Bare,
-    /// Keep tasks in an SQLite file.
+    /// Store tasks in an SQLite file.
     Sqlite {
-        /// The database file; it is created when missing.
+        /// The database file. It is created if it does not exist.
         #[arg(long)]
         path: PathBuf,
-        /// How many tasks to keep in memory; the others are read from the file.
+        /// Number of tasks to keep in memory; the others are read from the file.
         #[arg(long, default_value_t = 100_000)]
         cache_tasks: usize,
     },
@@ -57,7 +57,7 @@ async fn main() -> anyhow::Result<()> {
         Mode::Sqlite { path, cache_tasks } => {
             let (router, writer) = sqlite::open(&path, cache_tasks)?;
             serve(cli.listen, router).await?;
-            // The router is gone, and with it the last sender: the writer commits what waits, and ends.
+            // The router is dropped, and with it the last sender: the writer commits what is queued, and ends.
             tokio::task::spawn_blocking(move || writer.join())
                 .await?
                 .map_err(|_| anyhow::anyhow!("the writer panicked"))
@@ -70,7 +70,7 @@ async fn serve(listen: SocketAddr, router: Router) -> anyhow::Result<()> {
     println!("listening on {}", listener.local_addr()?);
     let mut terminate = signal(SignalKind::terminate())?;
     let listener = listener.tap_io(|stream| {
-        // Answers are small and whole, so waiting for more to send only adds latency.
+        // Each response is one small write, so Nagle's algorithm would only add latency.
         stream.set_nodelay(true).ok();
     });
     axum::serve(listener, router)

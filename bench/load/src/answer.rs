@@ -1,4 +1,4 @@
-//! What counts as an answer. A server that is fast because it does something else must fail the run, not win it.
+//! Checks responses. A server that is fast because it sends wrong responses must fail the run.
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
@@ -6,28 +6,26 @@ use serde_json::value::RawValue;
 
 use crate::request::ECHO_TEXT;
 
-/// How far an echo task has come. Any other status is an error: nothing fails, asks or cancels here.
+/// The status of an echo task. Any other status is an error, because these tasks neither fail nor ask nor are cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Accepted, not yet settled.
     Working,
-    /// Settled, its result inlined.
     Completed,
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct Response<'a> {
     jsonrpc: &'a str,
     id: u64,
     #[serde(borrow)]
-    result: Option<Received<'a>>,
+    result: Option<TaskFields<'a>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Received<'a> {
+struct TaskFields<'a> {
     result_type: &'a str,
     task_id: Option<&'a str>,
     status: Option<&'a str>,
@@ -35,54 +33,54 @@ struct Received<'a> {
     result: Option<&'a RawValue>,
 }
 
-/// The ID of the task that an answer to `tools/call` created.
+/// The ID of the task in a response to `tools/call`.
 ///
 /// # Errors
-/// When the answer is an error, an ordinary result, or belongs to another request.
+/// If the response is an error, an ordinary result, or for another request.
 pub fn created(body: &[u8], id: u64) -> anyhow::Result<&str> {
     let task = task(body, id, "task")?;
     check_status(body, &task)?;
-    task.task_id.with_context(|| no_task(body, "no taskId"))
+    task.task_id.with_context(|| not_a_task(body, "no taskId"))
 }
 
-/// The status of the task that `tasks/get` asked for.
+/// The status of the task in a response to `tasks/get`.
 ///
 /// # Errors
-/// When the answer is an error, another task, or a completed one without the echoed text.
+/// If the response is an error, another task, or a completed task without the echoed text.
 pub fn status(body: &[u8], id: u64, task_id: &str) -> anyhow::Result<Status> {
     let task = task(body, id, "complete")?;
     if task.task_id != Some(task_id) {
-        bail!(no_task(body, "another taskId"));
+        bail!(not_a_task(body, "another taskId"));
     }
     check_status(body, &task)
 }
 
-fn task<'a>(body: &'a [u8], id: u64, result_type: &str) -> anyhow::Result<Received<'a>> {
-    let answer: Answer<'a> = serde_json::from_slice(body).with_context(|| no_task(body, "not understood"))?;
+fn task<'a>(body: &'a [u8], id: u64, result_type: &str) -> anyhow::Result<TaskFields<'a>> {
+    let answer: Response<'a> = serde_json::from_slice(body).with_context(|| not_a_task(body, "not understood"))?;
     if answer.jsonrpc != "2.0" || answer.id != id {
-        bail!(no_task(body, "the answer to another request"));
+        bail!(not_a_task(body, "the response is for another request"));
     }
     if answer.error.is_some() {
-        bail!(no_task(body, "an error"));
+        bail!(not_a_task(body, "an error"));
     }
     match answer.result {
         Some(task) if task.result_type == result_type => Ok(task),
-        _ => bail!(no_task(body, "another resultType")),
+        _ => bail!(not_a_task(body, "another resultType")),
     }
 }
 
-fn check_status(body: &[u8], task: &Received<'_>) -> anyhow::Result<Status> {
+fn check_status(body: &[u8], task: &TaskFields<'_>) -> anyhow::Result<Status> {
     match (task.status, task.result) {
         (Some("working"), None) => Ok(Status::Working),
         (Some("completed"), Some(result)) if result.get().contains(ECHO_TEXT) => Ok(Status::Completed),
-        // A creation may already say `completed`; its answer has no room for the result.
+        // A task may be `completed` in the response to its creation, which has no field for the result.
         (Some("completed"), None) if task.result_type == "task" => Ok(Status::Completed),
-        _ => bail!(no_task(body, "an unexpected status or result")),
+        _ => bail!(not_a_task(body, "unexpected status or result")),
     }
 }
 
-fn no_task(body: &[u8], why: &str) -> String {
-    format!("an answer is no task ({why}): {}", String::from_utf8_lossy(body))
+fn not_a_task(body: &[u8], why: &str) -> String {
+    format!("a response is not a task ({why}): {}", String::from_utf8_lossy(body))
 }
 
 #[cfg(test)]
@@ -97,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_taken() {
+    fn a_created_task_is_accepted() {
         let body = br#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"a","status":"working"}}"#;
         assert_eq!(created(body, 1).unwrap(), "a");
     }
@@ -123,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_completed_task_must_hold_the_echoed_text() {
+    fn a_completed_task_must_contain_the_echoed_text() {
         let right = get_answer("completed", ECHO_TEXT);
         assert_eq!(status(right.as_bytes(), 1, "a").unwrap(), Status::Completed);
         assert!(status(get_answer("completed", "x").as_bytes(), 1, "a").is_err());

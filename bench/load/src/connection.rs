@@ -1,7 +1,7 @@
-//! One keep-alive HTTP/1.1 connection, with as little between the socket and the figures as possible.
+//! A minimal keep-alive HTTP/1.1 connection.
 //!
-//! A general client costs several times what this does, on cores that the measured server needs. It knows what the
-//! servers under test send: a status line, headers with a `Content-Length`, a body. Anything else is an error.
+//! A general HTTP client takes several times the processor time, on cores that the measured server needs. This one accepts
+//! only a status line, headers with a `Content-Length`, and a body. Anything else is an error.
 
 use std::net::SocketAddr;
 
@@ -11,10 +11,10 @@ use tokio::{
     net::TcpStream,
 };
 
-/// More headers than this in an answer are an error.
+/// The maximum number of headers in a response.
 const HEADERS_MAX: usize = 32;
-/// A longer answer than this is an error: echo tasks are small.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// The maximum size of a response. Echo tasks are small.
+const RESPONSE_BYTES_MAX: usize = 1 << 20;
 const READ_BYTES: usize = 8 * 1024;
 
 /// A connection that carries one request at a time.
@@ -22,7 +22,7 @@ pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
     filled: usize,
-    /// How much of the buffer is the head of the last answer.
+    /// Length of the head of the last response in the buffer.
     head: usize,
 }
 
@@ -36,17 +36,17 @@ impl Connection {
     /// Connects, with Nagle's algorithm off.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// If the server does not accept the connection.
     pub async fn open(server: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(server).await.with_context(|| format!("cannot connect to {server}"))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: vec![0; READ_BYTES], filled: 0, head: 0 })
     }
 
-    /// Sends the bytes of one request and returns the body of its answer.
+    /// Sends one request and returns the body of its response.
     ///
     /// # Errors
-    /// When the server closes, answers with a status other than 200, or in a form this client does not know.
+    /// If the server closes the connection, or the response has another status than 200 or no `Content-Length`.
     pub async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<&[u8]> {
         self.stream.write_all(request).await?;
         self.filled = 0;
@@ -69,9 +69,9 @@ impl Connection {
                     self.buffer.resize(end, 0);
                 }
             } else if self.filled == self.buffer.len() {
-                bail!("the headers of an answer exceed {READ_BYTES} bytes");
+                bail!("the headers of a response exceed {READ_BYTES} bytes");
             }
-            let count = self.stream.read(&mut self.buffer[self.filled..]).await.context("cannot read an answer")?;
+            let count = self.stream.read(&mut self.buffer[self.filled..]).await.context("cannot read a response")?;
             if count == 0 {
                 bail!("the server closed the connection");
             }
@@ -84,16 +84,16 @@ impl Connection {
 }
 
 impl Connection {
-    /// A header of the last answer.
+    /// A header of the last response.
     ///
     /// # Errors
-    /// When it has none of that name.
+    /// If the response does not have this header.
     pub fn header(&self, name: &str) -> anyhow::Result<String> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut headers);
         response.parse(&self.buffer[..self.head])?;
         let header = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
-        let value = header.with_context(|| format!("an answer has no {name}"))?.value;
+        let value = header.with_context(|| format!("a response has no header {name}"))?.value;
         Ok(std::str::from_utf8(value)?.to_owned())
     }
 }
@@ -108,10 +108,10 @@ fn parse_head(bytes: &[u8]) -> anyhow::Result<Option<Head>> {
         .headers
         .iter()
         .find(|header| header.name.eq_ignore_ascii_case("content-length"))
-        .context("an answer has no Content-Length (a stream instead of one JSON object?)")?;
+        .context("a response has no Content-Length (a stream instead of one JSON object?)")?;
     let body_length: usize = std::str::from_utf8(body_length.value)?.parse()?;
-    if body_length > ANSWER_BYTES_MAX {
-        bail!("an answer of {body_length} bytes is longer than {ANSWER_BYTES_MAX}");
+    if body_length > RESPONSE_BYTES_MAX {
+        bail!("a response has {body_length} bytes; the limit is {RESPONSE_BYTES_MAX}");
     }
     Ok(Some(Head { length, body_length, status: response.code.unwrap_or_default() }))
 }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_without_its_end_is_not_yet_a_head() {
+    fn an_incomplete_head_is_not_parsed() {
         let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n";
         assert!(parse_head(bytes).unwrap().is_none());
     }

@@ -1,4 +1,4 @@
-//! `load SCENARIO …` runs one scenario and prints one JSON line. The exit code is 1 if any answer was no task.
+//! `load SCENARIO …` runs one scenario and prints one JSON line. The exit code is 1 if any response is not a task.
 
 use std::process::ExitCode;
 
@@ -25,9 +25,9 @@ enum Scenario {
     Fill(fill::Args),
     /// Read pages of the list of tasks.
     List(list::Args),
-    /// Read the whole list once, and keep its cursors.
+    /// Read the whole list once, and save its cursors.
     Walk(walk::Args),
-    /// Measure what a durable write costs on a directory's disk.
+    /// Measure the time of a durable write in a directory.
     Fsync(fsync::Args),
     /// Print the resident memory of a process.
     Rss(rss::Args),

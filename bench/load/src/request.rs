@@ -1,11 +1,11 @@
-//! The bytes of a request: what is the same in every one is rendered once, at the start of the run.
+//! The bytes of a request. The constant parts are rendered once, at the start of the run.
 
 use std::{io::Write as _, net::SocketAddr};
 
-/// What every echo task is given, and what its result must contain. It needs no escaping in JSON.
+/// The argument of every echo task, which its result must contain. It needs no escaping in JSON.
 pub const ECHO_TEXT: &str = "The quick brown fox jumps over the lazy dog, and then it waits.";
 
-/// The arguments that say so.
+/// The arguments object with [`ECHO_TEXT`].
 pub const ECHO_ARGUMENTS: &str = r#"{"text":"The quick brown fox jumps over the lazy dog, and then it waits."}"#;
 
 const META: &str = concat!(
@@ -23,7 +23,6 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Prepares the parts that do not change.
     #[must_use]
     pub fn new(server: SocketAddr, token: Option<&str>) -> Self {
         let authorization = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
@@ -37,7 +36,7 @@ impl Requests {
         Self { create_head: head("tools/call"), get_head: head("tasks/get"), body: Vec::with_capacity(1024) }
     }
 
-    /// `tools/call`, into `out`.
+    /// Renders `tools/call` into `out`.
     pub fn call(&mut self, id: u64, tool: &str, arguments: &str, out: &mut Vec<u8>) {
         self.body.clear();
         put(
@@ -49,7 +48,7 @@ impl Requests {
         assemble(out, &self.create_head, tool, &self.body);
     }
 
-    /// `tasks/get` of one task, into `out`.
+    /// Renders `tasks/get` into `out`.
     pub fn get(&mut self, id: u64, task_id: &str, out: &mut Vec<u8>) {
         self.body.clear();
         put(
@@ -69,7 +68,7 @@ fn assemble(out: &mut Vec<u8>, head: &str, name: &str, body: &[u8]) {
 }
 
 fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a Vec takes every byte");
+    out.write_fmt(text).expect("writing to a Vec cannot fail");
 }
 
 #[cfg(test)]
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_say_the_text() {
+    fn the_arguments_contain_the_text() {
         assert!(ECHO_ARGUMENTS.contains(ECHO_TEXT));
     }
 

@@ -1,4 +1,4 @@
-//! One connection and what it asks for.
+//! One client of 2026-07-28.
 
 use std::net::SocketAddr;
 
@@ -8,10 +8,10 @@ use crate::{
     request::{ECHO_ARGUMENTS, Requests},
 };
 
-/// The server under test, as the flags name it.
+/// The flags for the server under test.
 #[derive(clap::Args, Clone)]
 pub struct Server {
-    /// Where the server listens; MCP is at /mcp.
+    /// Address of the server; MCP is at /mcp.
     #[arg(long)]
     pub server: SocketAddr,
     /// A bearer token to send.
@@ -31,7 +31,7 @@ impl Session {
     /// Connects to the server.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// If the server does not accept the connection.
     pub async fn open(server: &Server) -> anyhow::Result<Self> {
         Ok(Self {
             connection: Connection::open(server.server).await?,
@@ -41,18 +41,18 @@ impl Session {
         })
     }
 
-    /// Calls `echo` and puts the ID of the task that it became into `task_id`.
+    /// Calls `echo` and writes the ID of the created task to `task_id`.
     ///
     /// # Errors
-    /// When it became no task.
+    /// If the response is not a task.
     pub async fn create(&mut self, task_id: &mut String) -> anyhow::Result<()> {
         self.call(task_id, "echo", ECHO_ARGUMENTS).await
     }
 
-    /// The same with a tool that does not end while the run lasts.
+    /// Calls a tool that does not end during the run.
     ///
     /// # Errors
-    /// When it became no task.
+    /// If the response is not a task.
     pub async fn create_live(&mut self, task_id: &mut String) -> anyhow::Result<()> {
         self.call(task_id, "slow_compute", r#"{"seconds":3600,"label":"live"}"#).await
     }
@@ -69,7 +69,7 @@ impl Session {
     /// Reads a task.
     ///
     /// # Errors
-    /// When the answer is not that task, working or completed.
+    /// If the response is not this task, working or completed.
     pub async fn get(&mut self, task_id: &str) -> anyhow::Result<Status> {
         self.id += 1;
         self.requests.get(self.id, task_id, &mut self.bytes);

@@ -8,10 +8,9 @@ use serde_json::value::RawValue;
 
 use crate::{connection::Connection, session::Server};
 
-/// How many tasks a full page has.
+/// Number of tasks on a full page.
 pub const PAGE_TASKS: usize = 50;
 
-/// A session.
 pub struct Stateful {
     connection: Connection,
     head: String,
@@ -30,18 +29,17 @@ struct Answer<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Page<'a> {
-    /// The tasks.
     #[serde(borrow)]
     pub tasks: Vec<&'a RawValue>,
-    /// Where the next page begins.
+    /// Cursor of the next page.
     pub next_cursor: Option<&'a str>,
 }
 
 impl Stateful {
-    /// Connects and shakes hands.
+    /// Connects and initializes a session.
     ///
     /// # Errors
-    /// When nobody listens there, or opens no session.
+    /// If the server does not accept the connection or opens no session.
     pub async fn open(server: &Server) -> anyhow::Result<Self> {
         let authorization =
             server.token.as_ref().map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
@@ -69,10 +67,10 @@ impl Stateful {
         self.connection.exchange(&self.bytes).await
     }
 
-    /// A page of the list: the first, or the one at a cursor.
+    /// Reads the first page of the list, or the one at a cursor.
     ///
     /// # Errors
-    /// When the answer is no page.
+    /// If the response is not a page.
     pub async fn list(&mut self, cursor: Option<&str>) -> anyhow::Result<Page<'_>> {
         self.id += 1;
         let id = self.id;
@@ -87,10 +85,10 @@ impl Stateful {
         }
     }
 
-    /// A page that must be full.
+    /// Reads a page that must be full.
     ///
     /// # Errors
-    /// When it is not.
+    /// If the page is not full.
     pub async fn full_page(&mut self, cursor: Option<&str>) -> anyhow::Result<()> {
         let tasks = self.list(cursor).await?.tasks.len();
         ensure!(tasks == PAGE_TASKS, "a page has {tasks} tasks instead of {PAGE_TASKS}");

@@ -1,4 +1,4 @@
-//! The measured stretch of time. Everything runs on one thread, so the counters need no synchronisation.
+//! The measured time. Everything runs on one thread, so the counters need no synchronisation.
 
 use std::{
     cell::RefCell,
@@ -15,16 +15,16 @@ use tokio::task::JoinSet;
 /// Latencies above this are recorded as this.
 const LATENCY_NS_MAX: u64 = 120_000_000_000;
 
-/// How long to run, and whose processor time to read.
+/// Flags for the duration of a run and the measured process.
 #[derive(clap::Args, Clone)]
 pub struct Timing {
-    /// How many connections to keep busy.
+    /// Number of connections.
     #[arg(long, default_value_t = 32)]
     pub connections: usize,
     /// Length of the measured window.
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
-    /// Load before the window that is not counted.
+    /// Duration of the load before the window, which is not measured.
     #[arg(long, default_value_t = 1.0)]
     pub warmup_seconds: f64,
     /// The server's process, to read its processor time.
@@ -32,7 +32,7 @@ pub struct Timing {
     pub pid: Option<i32>,
 }
 
-/// What the connections report into.
+/// The counters of a run.
 pub struct Window {
     phase: Phase,
     latency_ns: Histogram<u64>,
@@ -46,7 +46,6 @@ enum Phase {
     Over,
 }
 
-/// The window as the connections hold it.
 pub type SharedWindow = Rc<RefCell<Window>>;
 
 impl Window {
@@ -64,13 +63,13 @@ impl Window {
         self.phase == Phase::Over
     }
 
-    /// Whether what ends now counts.
+    /// Whether an operation that ends now is measured.
     #[must_use]
     pub fn is_measured(&self) -> bool {
         self.phase == Phase::Measured
     }
 
-    /// Counts one request that was answered now.
+    /// Counts a request that was answered now.
     pub fn count_request(&mut self) {
         if self.is_measured() {
             self.requests += 1;
@@ -89,7 +88,7 @@ impl Window {
 /// Runs `connections` copies of `client` through warm-up and window, and returns the figures.
 ///
 /// # Errors
-/// The first error of any connection: the run has failed then.
+/// The first error of any connection, which fails the run.
 pub fn measure<Client, Running>(timing: &Timing, mut client: Client) -> anyhow::Result<Value>
 where
     Client: FnMut(usize, SharedWindow) -> Running,
@@ -129,7 +128,7 @@ async fn first_failure(clients: &mut JoinSet<anyhow::Result<()>>) -> anyhow::Err
             Err(error) => return error.into(),
         }
     }
-    // Every client ended well, so the window is over and `follow` is about to say so.
+    // All clients have ended without an error, so the window is over and `follow` is about to return.
     std::future::pending().await
 }
 
@@ -175,12 +174,12 @@ fn figures(window: &Window, timing: &Timing, before: &Sample, after: &Sample) ->
     line
 }
 
-/// Three decimals are more than any of these figures deserves.
+/// Rounds to three decimals.
 pub(crate) fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// Processor time spent until one moment.
+/// Processor time at one moment.
 pub(crate) struct Sample {
     at: Instant,
     own_cpu_s: f64,
@@ -198,7 +197,7 @@ impl Sample {
         })
     }
 
-    /// What somebody else used: a run beside a busy neighbour should be seen to be one.
+    /// Processor cores used by other processes. Their load makes a measurement unreliable.
     pub(crate) fn other_cores_since(&self, before: &Self) -> f64 {
         let known_s = |sample: &Self| sample.own_cpu_s + sample.server_cpu_s.unwrap_or_default();
         let other_s = self.machine_cpu_s - before.machine_cpu_s - (known_s(self) - known_s(before));
@@ -206,21 +205,19 @@ impl Sample {
     }
 }
 
-/// The process of that ID.
-///
 /// # Errors
-/// When there is none.
+/// If there is no such process.
 pub fn process(pid: i32) -> anyhow::Result<Process> {
     Process::new(pid).with_context(|| format!("there is no process {pid}"))
 }
 
-/// User and system time of all threads, living and dead.
+/// User and system time of all threads, including those that have ended.
 fn cpu_seconds(process: &Process) -> anyhow::Result<f64> {
     let stat = process.stat()?;
     Ok(seconds(stat.utime + stat.stime))
 }
 
-/// What all processors of this machine spent on anything but idling.
+/// Time for which the processors of this machine were not idle.
 fn machine_cpu_seconds() -> anyhow::Result<f64> {
     let cpu = KernelStats::current()?.total;
     let interrupts = cpu.irq.unwrap_or(0) + cpu.softirq.unwrap_or(0);

@@ -1,6 +1,6 @@
-//! The peer in the same language: a server on `rmcp`, the official SDK, with its in-memory `TaskManager`.
+//! The peer: a server on `rmcp`, the official Rust SDK, with its in-memory `TaskManager`.
 //!
-//! Set up as fast as it allows: no sessions, JSON answers instead of streams, the request handled without its router.
+//! It has the fastest configuration: no sessions, JSON responses instead of streams, no tool router.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -25,17 +25,17 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-/// The product's allocator, so that it is no part of the difference.
+/// Longhaul's allocator, so that the allocator makes no difference.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(about = "The benchmark's peer: rmcp with its in-memory TaskManager")]
 struct Cli {
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on; port 0 selects a free port.
     #[arg(long, default_value = "127.0.0.1:8381")]
     listen: SocketAddr,
-    /// How long tasks are kept. Its manager looks at every retained task in each call, so this decides its rate.
+    /// Time for which tasks are kept. Its manager scans all retained tasks in each call, so this determines its rate.
     #[arg(long, default_value_t = DEFAULT_TASK_TTL_MS)]
     ttl_ms: u64,
 }

@@ -5,9 +5,6 @@
 //! - [`exit`]: errors and exit codes.
 //! - [`operator`]: how an operator's command reaches a running server.
 
-// Users of the program read its `--help`.
-#![allow(missing_docs)]
-
 mod audit;
 pub mod command;
 pub mod demo;

@@ -17,7 +17,6 @@ pub const LOG_BYTES_MAX: usize = 16 << 10;
 
 /// How severe a log line is, mildest first: the severities of syslog (RFC 5424, section 6.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)] // RFC 5424 defines them.
 pub enum Severity {
     Debug,
     Info,

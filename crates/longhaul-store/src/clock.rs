@@ -1,4 +1,4 @@
-//! Who tells the time.
+//! The sources of time for an embedded store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use longhaul_task::Timestamp;
 
 /// The source of every timestamp of an embedded store.
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
-    /// The present moment.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The clock of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -24,7 +24,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved, forwards or backwards: for tests and for the simulator.
+/// A clock that only moves when it is set, forwards or backwards. For tests and the simulator.
 #[derive(Debug, Clone, Default)]
 pub struct ManualClock(Arc<AtomicU64>);
 
@@ -34,12 +34,12 @@ impl ManualClock {
         Self(Arc::new(AtomicU64::new(now.as_ms())))
     }
 
-    /// Shows `now` from here on.
+    /// Sets the clock to `now`.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.as_ms(), Ordering::SeqCst);
     }
 
-    /// Moves forward.
+    /// Moves the clock forward by `ms`.
     pub fn advance_ms(&self, ms: u64) {
         self.0.fetch_add(ms, Ordering::SeqCst);
     }

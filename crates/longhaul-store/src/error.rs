@@ -1,37 +1,36 @@
-//! What can go wrong in a store, by what the caller can do about it.
-
 use longhaul_task::Refused;
 
-/// Why a store did not do what it was asked.
+/// Why an operation of a store failed. The variants differ in what the caller can do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The owner has no such task: it never was, it is gone, or it is somebody else's. Nobody can tell which.
-    #[error("there is no such task")]
+    /// The owner has no task with this ID. The error does not tell whether the task never existed, was deleted or belongs
+    /// to another owner.
+    #[error("there is no task with this ID")]
     NotFound,
-    /// The state machine said no; nothing changed.
+    /// The state machine refused the event. Nothing was changed.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// There is no room. Nothing was written, and what was there is still there; free some and try again.
+    /// There is no space left. Nothing was written. Free some space, then try again.
     #[error("the store is full: {0}")]
     Full(String),
-    /// It did not work this time. Nothing was written; try again.
+    /// The operation failed, and nothing was written. Try again.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// Nobody can say whether it was written: the answer was lost on its way. Read, then decide; trying again alone can
-    /// tell a winner that it has lost.
-    #[error("the store did not say whether it was written: {0}")]
+    /// The response of the backend was lost, so it is unknown whether the operation was committed. Read the task before
+    /// trying again: an event that was committed is refused the second time.
+    #[error("it is unknown whether the store has committed this write: {0}")]
     InDoubt(String),
-    /// The node's lease is over, and what it held may be another's: it comes back under a new name or not at all.
-    #[error("the lease of this node is over")]
+    /// The lease of the node has ended, and other nodes may have claimed its tasks. Join again as a new node.
+    #[error("the lease of this node has ended; it must join as a new node")]
     Lapsed,
-    /// The store can promise nothing any more and has stopped. Restart the process.
+    /// The store has stopped because it can no longer guarantee durability. Restart the process.
     #[error("the store has stopped: {0}")]
     Stopped(String),
 }
 
 impl StoreError {
-    /// A word that scripts can rely on.
+    /// A stable code for scripts.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound => "NOT_FOUND",

@@ -1,21 +1,25 @@
-//! Durable or it did not happen: where tasks live.
+//! Durable storage for tasks.
 //!
-//! The engine runs on the [`Store`] trait. What a backend must do is small, because it contains no rules: events are
-//! data, the pure state machine of [`longhaul_task`] decides, and the store writes what it decided.
+//! The engine uses stores through the [`Store`] trait. A backend contains no rules: an event is data, the state machine
+//! of [`longhaul_task`] decides what it changes, and the backend writes that change.
 //!
 //! - [`Store`] and the types around it: the trait, [`StoreError`], [`Watch`].
-//! - [`OpenError`]: why a store cannot be opened. [`ReadOnlyStore`]: looking at a store while a server uses it.
-//! - [`embedded`]: a store in this process, with one group-committing writer, on any [`embedded::Disk`]. SQLite and
-//!   memory are disks.
-//! - [`memory`]: the disk that forgets.
-//! - `contract` (feature `contract`): the suite that every backend passes, for the tests of yours.
-//! - [`Clock`]: who tells the time.
+//! - [`OpenError`]: why a store cannot be opened. [`ReadOnlyStore`]: reading a store while a server uses it.
+//! - [`embedded`]: a store in this process, with one writer that commits in groups, on any [`embedded::Disk`]. SQLite
+//!   and memory are disks.
+//! - [`memory`]: the disk in memory.
+//! - `contract` (feature `contract`): the test suite that every backend must pass.
+//! - [`Clock`]: the source of time.
+
+#![warn(missing_docs)]
 
 mod clock;
 #[cfg(feature = "contract")]
 pub mod contract;
+#[allow(missing_docs)] // For the backends in this workspace.
 pub mod embedded;
 mod error;
+#[allow(missing_docs)]
 pub mod memory;
 mod open;
 mod read_only;

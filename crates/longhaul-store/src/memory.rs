@@ -1,4 +1,4 @@
-//! The memory backend: for tests, for the simulator, and for tasks that nobody needs to keep.
+//! The backend in memory: for tests, for the simulator, and for tasks that need not survive the process.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -30,11 +30,11 @@ pub fn open(clock: impl Clock) -> std::io::Result<Embedded> {
 pub struct MemoryDisk {
     tables: Arc<RwLock<Tables>>,
     open: Option<ArcRwLockWriteGuard<RawRwLock, Tables>>,
-    /// How to take back what the open transaction did, newest last.
+    /// How to revert the writes of the open transaction, the newest last.
     undo: Vec<Undo>,
 }
 
-/// Everybody's side of the same tables.
+/// Reads the committed tables.
 #[derive(Clone)]
 pub struct MemoryReader(Arc<RwLock<Tables>>);
 
@@ -64,7 +64,7 @@ enum Undo {
 }
 
 impl Tables {
-    /// The one way a row changes, so that the indexes cannot be forgotten.
+    /// Replaces a row and its index entries. Every change of a row goes through this function.
     fn put(&mut self, key: &TaskKey, row: Option<Row>) -> Option<Row> {
         let before = self.rows.remove(key);
         if let Some(row) = &before {
@@ -127,12 +127,11 @@ fn parent_key(task: &Task) -> Option<TaskKey> {
 }
 
 impl MemoryDisk {
-    /// The same tables for the store that comes after this one, as a crash or a restart leaves them.
+    /// A disk on the same tables, for a store that is started after this one has crashed or been closed.
     pub fn left_behind(&self) -> Self {
         Self { tables: Arc::clone(&self.tables), open: None, undo: Vec::new() }
     }
 
-    /// Reads of what is committed here.
     pub fn reader(&self) -> MemoryReader {
         MemoryReader(Arc::clone(&self.tables))
     }
@@ -155,7 +154,7 @@ impl MemoryDisk {
     }
 }
 
-/// A transaction that nobody ends did not happen.
+/// An open transaction is rolled back.
 impl Drop for MemoryDisk {
     fn drop(&mut self) {
         self.rollback();
@@ -203,15 +202,15 @@ impl Disk for MemoryDisk {
 
     fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError> {
         let tables = self.tables()?;
-        let mut below = Vec::new();
+        let mut descendants = Vec::new();
         let mut parents = vec![key.clone()];
         while let Some(parent) = parents.pop() {
             for task in tables.open_children(&parent) {
                 parents.push(task.key.clone());
-                below.push(task.clone());
+                descendants.push(task.clone());
             }
         }
-        Ok(below)
+        Ok(descendants)
     }
 
     fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
@@ -260,14 +259,14 @@ impl Disk for MemoryDisk {
         question: Option<&QuestionKey>,
     ) -> Result<Option<Stands>, DiskError> {
         let new = Stands { record: record.clone(), question: question.cloned() };
-        let mut stands = None;
+        let mut existing = None;
         self.change(key, |row| match row.records.entry((epoch, record.place.clone())) {
-            Entry::Vacant(place) => {
-                place.insert(new);
+            Entry::Vacant(entry) => {
+                entry.insert(new);
             }
-            Entry::Occupied(place) => stands = Some(place.get().clone()),
+            Entry::Occupied(entry) => existing = Some(entry.get().clone()),
         })?;
-        Ok(stands)
+        Ok(existing)
     }
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
@@ -321,7 +320,10 @@ impl Reader for MemoryReader {
     fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError> {
         let tables = self.0.read();
         let all = tables.rows.get(key).into_iter().flat_map(|row| &row.records);
-        Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, recorded)| recorded.record.clone()).collect())
+        Ok(all
+            .filter(|((entry_epoch, _), _)| *entry_epoch == epoch)
+            .map(|(_, recorded)| recorded.record.clone())
+            .collect())
     }
 
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {
@@ -345,8 +347,8 @@ impl Reader for MemoryReader {
 
     fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError> {
         let tables = self.0.read();
-        let past = tables.held.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
-        Ok(past
+        let later = tables.held.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
+        Ok(later
             .take(limit)
             .map(|(key, (node, fence))| Orphan { key: key.clone(), node: *node, fence: *fence })
             .collect())

@@ -2,7 +2,7 @@
 
 /// Why a store cannot be opened, by what the caller can do about it. Nothing in the store was changed.
 ///
-/// `store` is the place of the store: a file, or the address of a database.
+/// `store` is the path of a file or the address of a database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The messages say what the fields are.
@@ -12,13 +12,13 @@ pub enum OpenError {
     InUse { store: String, holder: String },
     /// A newer version of this program wrote the store. Open it with that version.
     #[error(
-        "the store {store} has version {found}; this program knows versions up to {known}, so a newer one must open it"
+        "the store {store} has version {found}, but this program supports versions up to {known}; open it with a newer version"
     )]
     Newer { store: String, found: u32, known: u32 },
-    /// The file is not a database. Choose another place.
+    /// The file is not a database. Choose another path.
     #[error("{store} is not a database")]
     NotADatabase { store: String },
-    /// The database belongs to another program. Choose another place.
+    /// The database belongs to another program. Choose another path.
     #[error("the database {store} belongs to another program")]
     Foreign { store: String },
     /// A directory has this name. Choose a file in it.
@@ -27,10 +27,10 @@ pub enum OpenError {
     /// The directory of the file does not exist. Create it, or correct the path.
     #[error("there is no directory {directory} for the store {store}")]
     NoDirectory { store: String, directory: String },
-    /// There is no store to look at. Correct the path, or start a server, which creates the store.
+    /// There is no store to read. Correct the path, or start a server, which creates the store.
     #[error("there is no store {store}")]
     Missing { store: String },
-    /// The file exists and is empty. A server makes it a store.
+    /// The file exists and is empty. Start a server, which turns it into a store.
     #[error("the file {store} is empty; it becomes a store when a server opens it")]
     Empty { store: String },
     /// The content of the store is wrong. Restore a backup.
@@ -42,8 +42,8 @@ pub enum OpenError {
     /// The file system is read-only.
     #[error("the store {store} is on a file system that is read-only")]
     ReadOnly { store: String },
-    /// There is no room. Free some, then try again.
-    #[error("there is no room left to open the store {store}: {cause}")]
+    /// There is no space left. Free some space, then try again.
+    #[error("there is no space left to open the store {store}: {cause}")]
     Full { store: String, cause: String },
     /// This build does not contain the backend. Enable its feature.
     #[error("this build cannot open the store {store}: it was built without {backend}")]
@@ -51,7 +51,7 @@ pub enum OpenError {
     /// The backend cannot do this: a store in memory, for example, cannot be opened by a second process.
     #[error("the store {store} cannot be opened like this: {cause}")]
     Unsupported { store: String, cause: &'static str },
-    /// Any other failure. Try again if the cause can pass.
+    /// Any other failure. Try again if the cause is temporary.
     #[error("the store {store} could not be opened: {cause}")]
     Failed { store: String, cause: String },
 }

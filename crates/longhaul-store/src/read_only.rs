@@ -1,4 +1,4 @@
-//! Looking at a store from outside the server that uses it.
+//! Reading a store while a server uses it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use longhaul_task::TaskKey;
 
 use crate::{Listing, OpenError, Snapshot, StoreError, TaskPage};
 
-/// A store that was opened to look at it or to copy it, for example by an operator while a server uses it. It shows
-/// what is committed, locks nothing and changes nothing.
+/// A store that was opened to read or copy it, for example by an operator while a server uses it. It reads what is
+/// committed, and neither locks nor changes anything.
 #[async_trait]
 pub trait ReadOnlyStore: Send + Sync + fmt::Debug + 'static {
     /// Like [`Store::read`](crate::Store::read).
@@ -33,7 +33,7 @@ pub trait ReadOnlyStore: Send + Sync + fmt::Debug + 'static {
 pub struct Backup {
     pub path: PathBuf,
     pub bytes: u64,
-    /// How many tasks are in it.
+    /// The number of tasks in the backup.
     pub tasks: u64,
 }
 
@@ -44,18 +44,18 @@ impl Backup {
     }
 }
 
-/// Why there is no backup.
+/// Why a backup failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
     /// The store cannot be read.
     #[error("the store cannot be backed up: {0}")]
     From(#[source] OpenError),
-    /// The copy cannot be written, or is not what was written.
+    /// The copy cannot be written, or it does not read back correctly.
     #[error("the backup cannot be written: {0}")]
     To(#[source] OpenError),
-    /// There is a file of that name already.
-    #[error("the backup {} exists already", .0.display())]
+    /// A file with this name exists. Choose another name.
+    #[error("the file {} exists already; choose another name for the backup", .0.display())]
     Exists(PathBuf),
     /// The backend cannot make backups; use the tools of its database.
     #[error("this store cannot be backed up into a file; use the tools of its database")]

@@ -1,4 +1,4 @@
-//! The trait that the engine runs on.
+//! The trait that every backend implements, and its types.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,191 +11,196 @@ use longhaul_task::{
 
 use crate::{StoreError, Watch};
 
-/// Where tasks live. Everything that returns `Ok` is on stable storage; everything that is read was committed.
+/// Durable storage for tasks.
 ///
-/// Backends contain no rules: they load what an event's [`scope`](Event::scope) names, call
-/// [`longhaul_task::transition::apply`], and write the change if everything that was loaded for it still stands.
+/// When a write returns `Ok`, it is on stable storage. A read returns only what is committed.
+///
+/// A backend contains no rules: it loads what an event's [`scope`](Event::scope) names, calls
+/// [`longhaul_task::transition::apply`], and writes the change if nothing of what it loaded has changed since. To test a
+/// backend of your own, run the suite in the module `contract`.
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// The time by this store's clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// Makes a task.
+    /// Creates a task. Refused with [`Refused::Duplicate`](longhaul_task::Refused::Duplicate) if the owner has a task with
+    /// this ID.
     async fn create(&self, new: NewTask) -> Result<Applied, StoreError>;
 
-    /// The task as it was last committed. A read changes nothing.
+    /// Reads the committed state of a task.
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError>;
 
-    /// Lets something happen to a task.
+    /// Applies an event to a task and commits the change.
     async fn apply(&self, key: &TaskKey, event: Event) -> Result<Applied, StoreError>;
 
-    /// Gives queued tasks to a node, tool by tool, oldest first, each to one node only.
+    /// Claims queued tasks for a node, the oldest of each tool first. A task is never given to two nodes.
     async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError>;
 
-    /// One page of an owner's tasks, newest first (an ID begins with its time); of everybody's for the operator, owner
-    /// by owner.
+    /// Reads one page of an owner's tasks, the newest first (in descending order of their IDs, which begin with the time).
+    /// Without an owner, reads the tasks of all owners, ordered by owner.
     async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError>;
 
-    /// A task's children, in the order they were made.
+    /// The children of a task, in the order of their creation.
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError>;
 
-    /// What waits for nothing but time: the tasks that are due now, and when the next one will be.
+    /// The tasks whose timer, deadline or expiry has been reached, and the time of the next one.
     async fn due(&self, limit: usize) -> Result<Due, StoreError>;
 
-    /// When the earliest queued task of these tools may be claimed; `None` when none is queued.
+    /// The earliest time at which a queued task of these tools may be claimed. `None` if none is queued.
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError>;
 
-    /// How many open tasks there are, by owner, tool and phase: what limits are counted from after a restart.
+    /// The number of open tasks by owner, tool and phase. The engine initializes its limits from it after a restart.
     async fn census(&self) -> Result<Vec<Count>, StoreError>;
 
     /// Whether other processes can use this store at the same time.
     fn is_shared(&self) -> bool;
 
-    /// Announces a node and the tools it serves, or renews its lease. Without a lease the node lives as long as this
-    /// process; a shared store cannot know that, and refuses it. A lease that is over stays over
-    /// ([`StoreError::Lapsed`]): others may have what the node held.
+    /// Registers a node and the tools that it serves, or renews its lease. Without a lease the node counts as alive as
+    /// long as this process runs; a shared store cannot detect its end, so it requires a lease. A lease that has ended
+    /// cannot be renewed ([`StoreError::Lapsed`]), because other nodes may have claimed what the node held.
     async fn join(&self, node: NodeId, lease_ms: Option<u64>, serves: &[ToolRef]) -> Result<(), StoreError>;
 
-    /// Tools of queued tasks that no living node serves.
+    /// The tools of queued tasks that no living node serves.
     async fn unserved(&self) -> Result<Vec<ToolRef>, StoreError>;
 
-    /// Attempts of nodes that are dead.
+    /// Attempts whose node is dead. The engine loses them, so that their tasks fail or run again.
     async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError>;
 
-    /// Attempts that this node holds, in the order of their keys: after a claim in doubt, it may not know all of them.
+    /// Attempts that this node holds, ordered by key. After a claim that ended with [`StoreError::InDoubt`] the node finds
+    /// here what it was given.
     async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, StoreError>;
 
-    /// Records what an attempt did, once, and says what stands there: a place that is taken keeps what it has. The fence
-    /// holds until the record is written.
+    /// Writes a journal entry of an attempt and returns the entry at its position. An entry that exists there already is
+    /// not replaced. The fence is checked in the same commit.
     async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, StoreError>;
 
-    /// What was recorded on a task's shelf, in order.
+    /// The journal entries of a task for one [`epoch`](Task::epoch), ordered by position.
     async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError>;
 
-    /// Puts word of an attempt's progress into the task's side slot. Word of an attempt that lost the task is dropped.
+    /// Sets the progress of a task. Progress of an attempt with an outdated fence is ignored.
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError>;
 
-    /// Follows one task. Subscribe first, then read: nothing falls between.
+    /// Watches a task. Call this before [`read`](Self::read): then no change between the two is missed.
     fn watch(&self, key: &TaskKey) -> Watch;
 
-    /// Follows the queue: wakes when a task, of anybody on any node, has entered it or has been given a time to wake.
+    /// Watches the queue. It wakes when a task of any owner on any node has entered the queue or got a timer.
     fn watch_queue(&self) -> Watch;
 
-    /// The secret of that name: the one that is stored, or `fresh`, which then is.
+    /// The secret with this name. If there is none, stores `fresh` and returns it.
     async fn secret(&self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], StoreError>;
 
-    /// Resolves when the store can promise nothing any more, with the reason.
+    /// Resolves with the reason when the store has stopped and can no longer be used.
     async fn stopped(&self) -> String;
 
-    /// Whether it takes writes: what the last one met. After a failure it tries one, so that it notices when it is well
-    /// again.
+    /// Whether the store accepts writes: the result of the last write. If that failed, the store tries another one, so
+    /// that a store that has recovered is found healthy.
     async fn check(&self) -> Result<(), StoreError> {
         self.now().await.map(|_| ())
     }
 
-    /// Carries out what has been asked, lets go of whatever it lives on, and returns when that can be opened again.
-    /// Every handle is closed with it: later calls are refused.
+    /// Finishes the pending writes and releases the files or connections of the store. It can be opened again when this
+    /// returns. All handles are closed: later writes fail with [`StoreError::Stopped`].
     async fn close(&self) {}
 }
 
-/// A task to be made, with its arguments.
+/// A task to create, with its arguments.
 #[derive(Debug, Clone)]
 pub struct NewTask {
-    /// The task.
+    /// The parameters of the task.
     pub create: Create,
-    /// The request's arguments.
+    /// The arguments of the request.
     pub input: Json,
 }
 
-/// A task as committed, and how far it says it is.
+/// A committed task and its progress.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// The task.
     pub task: Arc<Task>,
-    /// Its side slot.
+    /// The last progress of its current attempt.
     pub progress: Option<Arc<Progress>>,
 }
 
-/// What a committed event did.
+/// The result of a committed event.
 #[derive(Debug, Clone)]
 pub struct Applied {
-    /// The task after it.
+    /// The task after the event.
     pub task: Arc<Task>,
-    /// What follows from it.
+    /// What the engine must react to.
     pub effects: Vec<Effect>,
 }
 
-/// A request for work.
+/// A request of a node for queued tasks.
 #[derive(Debug, Clone)]
 pub struct ClaimNext {
-    /// Who asks.
+    /// The node that will run the tasks.
     pub node: NodeId,
-    /// The tools it can run, and how many tasks of each it takes at most.
+    /// The tools that the node can run, and the maximum number of tasks of each.
     pub wants: Vec<(ToolRef, usize)>,
 }
 
-/// A task that a node has got, with its arguments.
+/// A claimed task with its arguments.
 #[derive(Debug, Clone)]
 pub struct Claimed {
-    /// The task, running under its new fence.
+    /// The task, with the fence of the new attempt.
     pub task: Arc<Task>,
-    /// The request's arguments.
+    /// The arguments of the request.
     pub input: Json,
 }
 
-/// Which tasks to list.
+/// The tasks to list.
 #[derive(Debug, Clone)]
 pub struct Listing {
-    /// Whose; everybody's when nobody is named.
+    /// `None` lists the tasks of all owners.
     pub owner: Option<Owner>,
-    /// Past this one.
+    /// The list starts after this task, which need not exist any more.
     pub after: Option<TaskKey>,
-    /// How many at most.
+    /// The maximum number of tasks.
     pub limit: usize,
 }
 
 /// One page of tasks.
 #[derive(Debug, Clone)]
 pub struct TaskPage {
-    /// The tasks.
+    /// The tasks in the order of the list.
     pub tasks: Vec<Snapshot>,
-    /// Whether there are more past the last of them.
+    /// Whether the list continues after the last of them.
     pub more: bool,
 }
 
-/// What is due.
+/// The tasks that are due.
 #[derive(Debug, Clone)]
 pub struct Due {
-    /// The store's time when it looked.
+    /// The store's time of the read.
     pub now: Timestamp,
-    /// The tasks that are due, longest due first, as they stand.
+    /// The committed state of the tasks that are due, ordered by the time at which they became due.
     pub tasks: Vec<Arc<Task>>,
-    /// When the first of the others will be.
+    /// The time at which the first of the other tasks is due. It is in the past if the limit cut the list.
     pub next: Option<Timestamp>,
 }
 
 /// An attempt that a node holds, or held when it died.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
-    /// The task.
+    /// The key of the task.
     pub key: TaskKey,
-    /// The node.
+    /// The node of the attempt.
     pub node: NodeId,
-    /// The attempt's fence.
+    /// The fence of the attempt.
     pub fence: u64,
 }
 
-/// A number of open tasks.
+/// The number of open tasks of one owner, tool and phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Count {
-    /// Whose.
+    /// The owner of the tasks.
     pub owner: Owner,
-    /// Of which tool.
+    /// The tool of the tasks.
     pub tool: ToolRef,
-    /// In which phase.
+    /// The phase of the tasks.
     pub phase: PhaseName,
-    /// How many.
+    /// The number of tasks.
     pub tasks: u64,
-    /// How many of them wait for a worker; some do so with questions open.
+    /// The number of them that wait for a worker. A task with open questions can be among them.
     pub queued: u64,
 }

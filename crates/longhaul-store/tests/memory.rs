@@ -1,4 +1,4 @@
-//! The memory backend keeps what every store promises.
+//! The memory backend passes the contract suite.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use longhaul_store::{ManualClock, Store};
 use longhaul_task::Timestamp;
 
 struct Memory {
-    /// What a restarted store finds: memory forgets with its process, but the tables can outlive the store on them.
+    /// The tables that a store finds after a restart. They outlive the store, though not the process.
     left_behind: MemoryDisk,
     store: Embedded,
     clock: ManualClock,

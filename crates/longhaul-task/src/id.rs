@@ -1,4 +1,4 @@
-//! Names: of tasks, of their owners, of the nodes that run them.
+//! Identifiers of tasks, owners and nodes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,23 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// The longest task ID or owner name, in bytes.
+/// The maximum length of a task ID or an owner, in bytes.
 ///
-/// Requestors choose their own IDs in one wire generation, so the length needs a bound; 256 bytes is what an index
-/// holds comfortably.
+/// In one wire generation the requestor chooses the task ID, so the length needs a limit. 256 bytes fit into a page of
+/// an index many times over.
 pub const NAME_BYTES_MAX: usize = 256;
 
 /// Why a text cannot be a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// There is nothing in it.
-    #[error("a name must not be empty")]
+    #[error("a name needs at least one character")]
     Empty,
-    /// It is longer than [`NAME_BYTES_MAX`].
-    #[error("a name has at most {NAME_BYTES_MAX} bytes, this one has {0}")]
+    #[error("the name has {0} bytes; the limit is {NAME_BYTES_MAX}")]
     TooLong(usize),
-    /// It has a control character, which no log or terminal should be made to print.
-    #[error("a name must not contain control characters")]
+    /// Control characters are refused because names are printed to logs and terminals.
+    #[error("the name contains a control character; remove it")]
     Control,
 }
 
@@ -44,13 +42,11 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Takes a text as it is, if it can be a name.
             pub fn parse(text: &str) -> Result<Self, NameError> {
                 check(text)?;
                 Ok(Self(text.into()))
             }
 
-            /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -71,7 +67,7 @@ macro_rules! name {
 }
 
 name! {
-    /// The public name of a task, unique per owner.
+    /// The ID of a task, unique among the tasks of its owner.
     ///
     /// ```
     /// use longhaul_task::{TaskId, Timestamp};
@@ -85,38 +81,36 @@ name! {
 }
 
 name! {
-    /// Whose task it is. The transport finds out who is calling; here it is only a name.
+    /// The identity that a task belongs to. The transport determines it; this crate only compares it.
     Owner
 }
 
 impl TaskId {
-    /// Makes an ID: the time first, so that inserts are ordered, then 128 random bits, so that nobody can guess it.
+    /// Makes an ID from the time, so that inserts into an index are ordered, and 128 random bits, so that the ID cannot
+    /// be guessed.
     pub fn mint(now: Timestamp, random: [u8; 16]) -> Self {
         let text = format!("{:012x}{:032x}", now.as_ms(), u128::from_be_bytes(random));
         Self(text.into())
     }
 }
 
-/// How a task is found: never by its ID alone, so that somebody else's row is not even read.
+/// The key of a task. A task is never looked up by its ID alone, so a task of another owner is not even read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskKey {
-    /// Whose task it is.
     pub owner: Owner,
-    /// Its public name.
     pub id: TaskId,
 }
 
-/// One process that runs tasks, from its start to its end. A restarted process is another node.
+/// A process that runs tasks. A restarted process is a new node with a new ID.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeId(u128);
 
 impl NodeId {
-    /// Makes an ID from 128 random bits.
     pub fn mint(random: [u8; 16]) -> Self {
         Self(u128::from_be_bytes(random))
     }
 
-    /// Reads what [`NodeId`]'s `Display` wrote.
+    /// Parses the output of `Display`.
     pub fn parse(text: &str) -> Option<Self> {
         u128::from_str_radix(text, 16).ok().map(Self)
     }
@@ -139,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_refused_past_its_limit_and_taken_at_it() {
+    fn a_name_is_accepted_at_its_limit_and_refused_past_it() {
         assert!(TaskId::parse(&"x".repeat(NAME_BYTES_MAX)).is_ok());
         assert_eq!(TaskId::parse(&"x".repeat(NAME_BYTES_MAX + 1)), Err(NameError::TooLong(NAME_BYTES_MAX + 1)));
         assert_eq!(TaskId::parse(""), Err(NameError::Empty));
@@ -147,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_id_reads_back_what_it_shows() {
+    fn a_node_id_parses_its_own_display() {
         let node = NodeId::mint([9; 16]);
         assert_eq!(NodeId::parse(&node.to_string()), Some(node));
     }

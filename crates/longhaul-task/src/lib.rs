@@ -1,9 +1,8 @@
-//! What a durable task is, and everything that may legally happen to it.
+//! The durable task and its legal transitions.
 //!
 //! This is the centre of Longhaul: a pure state machine, `(task, event, now) -> task' + effects` or a typed refusal.
-//! It asks no clock, draws no random number, does no I/O and knows no protocol. Stores call it inside their
-//! transactions, the simulator calls it a million times a minute, and every wire generation is a view of its
-//! [`Task`].
+//! It reads no clock, draws no random number, does no I/O and knows no protocol. Stores call it inside their
+//! transactions, the simulator calls it millions of times, and every wire generation is a view of its [`Task`].
 //!
 //! ```
 //! use longhaul_task::transition::{self, Cancel, Create};
@@ -38,7 +37,8 @@
 //! # Layout
 //!
 //! - [`Task`] and its parts: [`Phase`], [`Family`], [`Policy`], [`Retention`], [`Question`]s, the [`Outcome`].
-//! - [`Event`]: what can happen; [`Scope`] and [`Surroundings`]: what a store loads first; [`Change`]: what it writes.
+//! - [`Event`]: what can happen to a task. [`Scope`] and [`Surroundings`]: what a store loads before it applies an event.
+//!   [`Change`]: what it writes afterwards.
 //! - [`transition`]: one file per transition.
 
 mod event;

@@ -1,86 +1,68 @@
-//! Where a task stands.
+//! The phases of a task.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{NodeId, Outcome, Questions, Timestamp};
 
-/// Where a task stands. Each phase holds what it cannot be without, and nothing else.
+/// The phase of a task. Each phase holds exactly the data that a task in this phase always has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
-    /// Waits for a worker.
+    /// The task waits for a worker.
     Queued {
-        /// No worker may take it earlier.
+        /// The earliest time at which a worker may claim it.
         not_before: Timestamp,
     },
-    /// A worker has it.
-    Running {
-        /// Which one.
-        run: Run,
-    },
-    /// Has questions open.
+    /// A worker runs the task.
+    Running { run: Run },
+    /// The task has open questions.
     Waiting {
-        /// Where it stands besides: a handler with several branches can work in one while another waits.
+        /// What else the task does: one fork of its handler can work while another waits for an answer.
         meanwhile: Meanwhile,
-        /// What it waits for.
         questions: Questions,
     },
-    /// Waits for a timer or for children, with nobody's memory holding it.
-    Parked {
-        /// What wakes it.
-        rest: Rest,
-    },
-    /// Done, for good.
-    Settled {
-        /// How it ended.
-        outcome: Outcome,
-        /// When.
-        at: Timestamp,
-    },
+    /// The task waits for a timer or for its children, and its handler is not in memory.
+    Parked { rest: Rest },
+    /// The task has ended. It does not change again until it is deleted.
+    Settled { outcome: Outcome, at: Timestamp },
 }
 
-/// Where a task with open questions stands besides.
+/// What a task with open questions does meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Meanwhile {
-    /// Its handler is in a node's memory.
+    /// Its handler is in the memory of a node.
     Held(Run),
-    /// Its handler is gone and will run again: nobody's memory holds it.
+    /// Its handler was dropped and will run again after an answer, a timer or the end of a child.
     Parked(Rest),
-    /// It waits for a worker, with its questions still open.
+    /// It waits for a worker.
     Queued {
-        /// No worker may take it earlier.
+        /// The earliest time at which a worker may claim it.
         not_before: Timestamp,
     },
 }
 
-/// What wakes a task that is in nobody's memory, beside the answer to any of its questions.
+/// What wakes a task whose handler was dropped. An answer to any of its open questions wakes it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rest {
-    /// When it goes on by itself.
+    /// The time at which it is woken.
     pub wake_at: Option<Timestamp>,
-    /// Whether it goes on when one of its children has ended.
+    /// Whether the end of one of its children wakes it.
     pub for_children: bool,
 }
 
-/// The names of the phases, for indexes, tables and diagrams.
+/// The name of a phase, for indexes, tables and diagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PhaseName {
-    /// [`Phase::Queued`]
     Queued,
-    /// [`Phase::Running`]
     Running,
-    /// [`Phase::Waiting`]
     Waiting,
-    /// [`Phase::Parked`]
     Parked,
-    /// [`Phase::Settled`]
     Settled,
 }
 
 impl PhaseName {
-    /// All phases.
     pub const ALL: [Self; 5] = [Self::Queued, Self::Running, Self::Waiting, Self::Parked, Self::Settled];
 
-    /// The word that stands in columns, logs and diagrams.
+    /// The name in table columns, logs and diagrams.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -91,23 +73,20 @@ impl PhaseName {
         }
     }
 
-    /// The phase of that word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|name| name.as_str() == word)
     }
 }
 
-/// One attempt that is under way.
+/// An attempt whose handler is in the memory of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// The node that has it.
     pub node: NodeId,
-    /// When it last began to run: at its claim, or when its last question was answered.
+    /// The last time at which it began to run: when it was claimed, or when its last open question was answered.
     pub since: Timestamp,
 }
 
 impl Phase {
-    /// The phase's name.
     pub fn name(&self) -> PhaseName {
         match self {
             Self::Queued { .. } => PhaseName::Queued,
@@ -118,7 +97,7 @@ impl Phase {
         }
     }
 
-    /// The attempt that some node holds in memory, running or waiting.
+    /// The attempt whose handler is in memory, running or waiting.
     pub fn run(&self) -> Option<Run> {
         match self {
             Self::Running { run } | Self::Waiting { meanwhile: Meanwhile::Held(run), .. } => Some(*run),
@@ -126,7 +105,7 @@ impl Phase {
         }
     }
 
-    /// The earliest moment for a worker, if it waits for one: with questions open or without.
+    /// The earliest time for a claim, if the task is in the queue, with or without open questions.
     pub fn not_before(&self) -> Option<Timestamp> {
         match self {
             Self::Queued { not_before } | Self::Waiting { meanwhile: Meanwhile::Queued { not_before }, .. } => {
@@ -136,7 +115,7 @@ impl Phase {
         }
     }
 
-    /// What wakes it, if it is in nobody's memory and not in the queue.
+    /// What wakes the task, if its handler was dropped and it is not in the queue.
     pub fn rest(&self) -> Option<Rest> {
         match self {
             Self::Parked { rest } | Self::Waiting { meanwhile: Meanwhile::Parked(rest), .. } => Some(*rest),
@@ -144,7 +123,6 @@ impl Phase {
         }
     }
 
-    /// In the queue, with these questions open.
     pub(crate) fn queued(not_before: Timestamp, questions: Option<Questions>) -> Self {
         match questions {
             Some(questions) => Self::Waiting { meanwhile: Meanwhile::Queued { not_before }, questions },
@@ -152,7 +130,6 @@ impl Phase {
         }
     }
 
-    /// Held by an attempt, with these questions open.
     pub(crate) fn held(run: Run, questions: Option<Questions>) -> Self {
         match questions {
             Some(questions) => Self::Waiting { meanwhile: Meanwhile::Held(run), questions },
@@ -160,7 +137,6 @@ impl Phase {
         }
     }
 
-    /// The open questions, if it waits for any.
     pub fn questions(&self) -> Option<&Questions> {
         match self {
             Self::Waiting { questions, .. } => Some(questions),
@@ -168,7 +144,6 @@ impl Phase {
         }
     }
 
-    /// How it ended, if it has.
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
             Self::Settled { outcome, .. } => Some(outcome),

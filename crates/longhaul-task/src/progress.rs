@@ -1,26 +1,24 @@
-//! The side slot of a task: how far it is.
+//! The progress of a task, which is stored beside the task.
 
 use std::sync::Arc;
 
 use crate::Timestamp;
 
-/// How far a task is. The last write wins, none makes a revision, and a crash may lose the newest: it is a courtesy
-/// to whoever watches, not part of the truth.
+/// The progress of a task. The last write wins, a write does not raise the task's revision, and a crash may lose the
+/// newest value. No transition depends on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// How much is done. Only ever grows within an attempt.
+    /// The amount that is done. It never decreases within an attempt.
     pub done: f64,
-    /// Out of how much, if that is known.
+    /// The amount at the end, if it is known.
     pub total: Option<f64>,
-    /// What is going on.
     pub message: Option<Arc<str>>,
-    /// When this was said.
     pub at: Timestamp,
 }
 
 impl Progress {
-    /// The message within its limit.
+    /// Cuts a message to [`MESSAGE_BYTES_MAX`](crate::MESSAGE_BYTES_MAX).
     pub fn message(text: &str) -> Arc<str> {
-        crate::task::short(text)
+        crate::task::cut_message(text)
     }
 }

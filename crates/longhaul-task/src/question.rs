@@ -1,4 +1,4 @@
-//! Questions that a task puts to its requestor.
+//! Questions that a task asks its requestor.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Json, Place, Timestamp};
 
-/// The longest label of a question, in bytes.
+/// The maximum length of a question's label, in bytes.
 pub const LABEL_BYTES_MAX: usize = 64;
 
-/// How many questions a task may have open at once.
+/// The maximum number of questions that a task may have open at the same time.
 pub const QUESTIONS_OPEN_MAX: usize = 64;
 
-/// The name of one question, never used twice in a task's life: the machine makes it from the handler's label and a
-/// counter, so no caller can get it wrong.
+/// The key of a question, unique in the task's life. The state machine makes it from the handler's label and a counter,
+/// so that no caller can use a key twice.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct QuestionKey(Arc<str>);
@@ -24,17 +24,16 @@ impl QuestionKey {
         Self(format!("{label}-{ordinal}").into())
     }
 
-    /// What the handler called it.
+    /// The label that the handler gave to the question.
     pub fn label(&self) -> &str {
         self.0.rsplit_once('-').map_or(&*self.0, |(label, _)| label)
     }
 
-    /// The key that a requestor sent; it matches an open question or it does not.
+    /// A key that a requestor sent. It is not validated: it equals the key of an open question or it does not.
     pub fn from_text(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -52,76 +51,68 @@ impl fmt::Display for QuestionKey {
     }
 }
 
-/// What kind of thing is asked for.
+/// The kind of answer that a question asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionKind {
-    /// Something the user fills in.
+    /// Input from the user.
     Elicitation,
-    /// Something the client's model says.
+    /// A completion by the client's language model.
     Sampling,
-    /// The folders the client works in.
+    /// The folders that the client works in.
     Roots,
 }
 
-/// One open question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// Its name in this task.
     pub key: QuestionKey,
-    /// What kind of thing is asked for.
     pub kind: QuestionKind,
-    /// The request's parameters, as they will be sent.
+    /// The parameters of the request exactly as they will be sent.
     pub params: Json,
-    /// When it was asked.
     pub asked_at: Timestamp,
-    /// Where the handler asked it, so that a resumed one finds it again.
+    /// The position in the journal at which the handler asked it. A resumed handler finds it there.
     pub place: Place,
-    /// A digest of what was asked, so that a handler that has changed is noticed.
+    /// Digest of what was asked. A different digest at the same position means that the handler has changed.
     pub digest: u64,
 }
 
-/// The open questions of a waiting task, in the order they were asked: at least one, or the task would not wait.
+/// The open questions of a waiting task, in the order in which they were asked. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Questions(Vec<Question>);
 
 impl Questions {
-    /// The questions, unless there are none.
+    /// `None` if `open` is empty.
     pub fn new(open: Vec<Question>) -> Option<Self> {
         (!open.is_empty()).then_some(Self(open))
     }
 
-    /// A task's first question.
     pub fn one(question: Question) -> Self {
         Self(vec![question])
     }
 
-    /// All of them, oldest first.
     pub fn iter(&self) -> std::slice::Iter<'_, Question> {
         self.0.iter()
     }
 
-    /// How many are open. Never zero.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The question of that key, if it is open.
     pub fn find(&self, key: &QuestionKey) -> Option<&Question> {
         self.0.iter().find(|question| question.key == *key)
     }
 
-    /// The question that was asked there, if it is open.
+    /// The open question that was asked at this position of the journal.
     pub fn at(&self, place: &Place) -> Option<&Question> {
         self.0.iter().find(|question| question.place == *place)
     }
 
-    pub(crate) fn and(mut self, question: Question) -> Self {
+    pub(crate) fn with(mut self, question: Question) -> Self {
         self.0.push(question);
         self
     }
 
-    /// The others, once that one is answered; `None` when it was the last.
+    /// All questions except this one. `None` if there is no other.
     pub(crate) fn without(&self, key: &QuestionKey) -> Option<Self> {
         Self::new(self.0.iter().filter(|question| question.key != *key).cloned().collect())
     }

@@ -1,63 +1,56 @@
-//! Why the machine said no.
+//! The reasons for which an event is refused.
 
 use crate::{CHILDREN_MAX, DEPTH_MAX, LABEL_BYTES_MAX, PhaseName, QUESTIONS_OPEN_MAX, QuestionKey};
 
 /// Why an event was refused. A refused event changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The task has ended, and terminal is final.
     #[error("the task has already ended")]
     Settled,
-    /// Somebody else has the right to write for this task now.
-    #[error("another attempt has taken over this task")]
+    /// The fence is outdated: another attempt has the right to write, or none has.
+    #[error("this attempt may no longer write: the task was cancelled, lost or claimed again")]
     Fenced,
-    /// It is not where this event could happen.
-    #[error("a task that is {} cannot do this", .0.as_str())]
+    /// The event is not possible in this phase.
+    #[error("this is not possible while the task is {}", .0.as_str())]
     WrongPhase(PhaseName),
-    /// Its time has not come.
-    #[error("it is too early for this")]
+    /// The claim, timer, deadline or expiry that the event is for has not been reached.
+    #[error("the time for this has not been reached")]
     TooEarly,
-    /// No question of that key is open.
-    #[error("no such question is open")]
+    #[error("the task has no open question with this key")]
     NoSuchQuestion,
-    /// The label cannot become a key.
-    #[error("a question's label has 1 to {LABEL_BYTES_MAX} letters, digits, `_`, `-` or `.`")]
+    #[error("a question's label must have 1 to {LABEL_BYTES_MAX} characters: ASCII letters, digits, `_`, `-` or `.`")]
     BadLabel,
-    /// It asks too much at once.
-    #[error("a task has at most {QUESTIONS_OPEN_MAX} open questions")]
+    #[error("the task has {QUESTIONS_OPEN_MAX} open questions, which is the limit; wait for an answer first")]
     TooManyQuestions,
-    /// The question was asked before, by an attempt that this one resumes: wait for the answer to this key, or find it
-    /// on record.
-    #[error("the question {0} was asked already")]
+    /// The question was asked by an earlier attempt, which this one resumes. Wait for the answer to this key, or read it
+    /// from the journal.
+    #[error("an earlier attempt has asked this question already, with the key {0}")]
     AskedAlready(QuestionKey),
-    /// A resumed handler does something else than before at the same place.
-    #[error("the handler has changed: at this place it did {0:?} before")]
+    /// A resumed handler makes another operation than the one in its journal at this position.
+    #[error(
+        "the handler has changed: its journal has {0:?} at this position; register the changed tool under a new version"
+    )]
     Changed(std::sync::Arc<str>),
-    /// Its children have not all ended.
-    #[error("{0} of the task's children have not ended")]
+    #[error("{0} children of the task have not ended; wait for them or cancel them first")]
     ChildrenOpen(u32),
-    /// It has as many children as a task may have.
-    #[error("a task has at most {CHILDREN_MAX} children")]
+    #[error("the task has {CHILDREN_MAX} children, which is the limit")]
     TooManyChildren,
-    /// The family would become too deep.
-    #[error("a family is at most {DEPTH_MAX} levels deep")]
+    #[error("the task is {DEPTH_MAX} levels below its root, which is the limit; it cannot have children")]
     TooDeep,
-    /// Only a root stands for its family.
-    #[error("only the root of a family can do this")]
+    /// The event is for a whole family, so it must be sent to its root.
+    #[error("this is possible for the root of a family only, and the task has a parent")]
     NotRoot,
-    /// Only a handler that can resume may be dropped while it waits.
-    #[error("only a tool that resumes can be parked")]
+    /// The handler of a tool without `on_crash = resume` cannot be dropped while it waits.
+    #[error("the task cannot be parked: its tool does not have `on_crash = resume`")]
     NotResumable,
-    /// Something that the attempt was going to wait for has come.
-    #[error("what the task waits for has come meanwhile")]
+    /// A child has ended or an answer has come since the attempt decided to wait.
+    #[error("the task cannot be parked: what it was to wait for has already happened")]
     CameMeanwhile,
-    /// Nothing would ever wake it.
-    #[error("a task is parked only to wait for a time, a child or an answer")]
+    /// Nothing would ever wake the task.
+    #[error("the task cannot be parked: it waits for no time, no child and no answer")]
     NothingToWaitFor,
-    /// Handing it back would be one attempt too many.
-    #[error("the task has used up its attempts")]
+    #[error("the task has used all attempts that its tool allows")]
     AttemptsSpent,
-    /// The owner has a task of this ID already.
-    #[error("a task of this ID exists already")]
+    #[error("a task with this ID exists already; choose another ID")]
     Duplicate,
 }

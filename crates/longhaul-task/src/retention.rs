@@ -4,25 +4,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// A result stays readable for at least this long after the end (or as long as its whole retention, if that is
-/// shorter), however long the work took: a retention counted from creation may have run out by then, and nobody
-/// would ever see what was done.
+/// The minimum time for which a result can be read after the task has ended, or the whole retention if that is shorter.
+/// Without it, a task that works longer than a retention from its creation would be deleted as soon as it ends.
 pub const COLLECT_MS_MIN: u64 = 10 * 60 * 1_000;
 
 /// How long a family is kept. Only settled families expire; `ttl`, `ttlMs` and `keepAlive` are views of this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retention {
-    /// Until so many milliseconds after the root was created.
+    /// Milliseconds from the creation of the root.
     FromCreation(u64),
-    /// Until so many milliseconds after the root ended.
+    /// Milliseconds from the end of the root.
     FromEnd(u64),
-    /// Until somebody deletes it.
+    /// Until it is deleted explicitly.
     Unlimited,
 }
 
 impl Retention {
-    /// When a family may be deleted whose root was created and settled then.
+    /// The time from which a family may be deleted whose root was created at `created_at` and ended at `settled_at`.
     pub fn expires_at(self, created_at: Timestamp, settled_at: Timestamp) -> Option<Timestamp> {
         match self {
             Self::FromCreation(ms) => {
@@ -34,8 +33,8 @@ impl Retention {
         }
     }
 
-    /// The same, but for no longer than so many milliseconds. What is counted from creation stays so: the time that a
-    /// requestor is shown may not shrink, as one from an end that has not come yet would.
+    /// This retention, limited to `ms_max`. A retention from creation stays one: the TTL that a requestor has seen must
+    /// not shrink, and that of a retention from the end would when the task ends.
     pub fn at_most(self, ms_max: u64) -> Self {
         match self {
             Self::FromCreation(ms) => Self::FromCreation(ms.min(ms_max)),
@@ -44,9 +43,9 @@ impl Retention {
         }
     }
 
-    /// Until when a requestor may count on a family made at `created_at` that has not settled by `now`. It moves on
-    /// while the work does and never comes back, because the end can only come later than `now`. Counted from the end,
-    /// it is the latest that it can be: nobody knows the end before it has come, only that it comes by `life`.
+    /// The time until which a family is kept that was created at `created_at` and has not ended at `now`. It can only
+    /// grow while the task works, because the end is later than `now`. For a retention from the end it is the latest
+    /// possible time, because the end is known only to come before `life`.
     pub fn promised_until(self, created_at: Timestamp, now: Timestamp, life: Timestamp) -> Option<Timestamp> {
         match self {
             Self::FromEnd(_) => self.expires_at(created_at, life),
@@ -62,7 +61,7 @@ mod tests {
     const CREATED: Timestamp = Timestamp::from_ms(1_000_000);
 
     #[test]
-    fn a_result_can_be_collected_even_when_the_work_outlasted_its_retention() {
+    fn work_that_outlasts_its_retention_leaves_time_to_collect_the_result() {
         let late = CREATED.plus_ms(10_000_000);
         let expires = Retention::FromCreation(3_000_000).expires_at(CREATED, late).unwrap();
         assert_eq!(expires, late.plus_ms(COLLECT_MS_MIN));
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_an_hour_is_an_hour_and_long_work_can_still_be_collected() {
+    fn a_limited_retention_still_leaves_time_to_collect_the_result() {
         const HOUR: u64 = 3_600_000;
         let wanted = [Retention::Unlimited, Retention::FromEnd(9 * HOUR), Retention::FromCreation(24 * HOUR)];
         for took in [0, HOUR / 2, 24 * HOUR, 100 * HOUR] {
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_while_working_is_kept_at_the_end() {
+    fn a_family_is_kept_as_long_as_its_ttl_said_before_the_end() {
         let retention = Retention::FromCreation(300_000);
         for age in [0, 200_000, 250_000, 400_000] {
             let now = CREATED.plus_ms(age);

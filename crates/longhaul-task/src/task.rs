@@ -1,92 +1,80 @@
-//! The task itself.
-
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Phase, Policy, Refused, Retention, TaskId, TaskKey, Timestamp, ToolRef};
 
-/// How many children one task may have.
+/// The maximum number of children of a task.
 pub const CHILDREN_MAX: u32 = 10_000;
 
-/// How deep a family may go; the root is at depth zero.
+/// The maximum depth of a family. The root has depth 0.
 pub const DEPTH_MAX: u16 = 16;
 
-/// The longest status message, in bytes. A longer one is cut at a character's edge.
+/// The maximum length of a status message, in bytes. A longer message is cut between two characters.
 pub const MESSAGE_BYTES_MAX: usize = 1_024;
 
-/// Everything that decides what may happen to a task next, and what every generation's view of it is made from.
+/// A durable task: everything that its transitions depend on and that a wire generation shows.
 ///
-/// The request's arguments are not here: only an attempt needs them, so stores keep them apart.
+/// The arguments of the request are stored separately, because only an attempt needs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// Owner and public ID.
     pub key: TaskKey,
-    /// Its place among its relatives.
     pub family: Family,
-    /// The tool that carries it out.
     pub tool: ToolRef,
-    /// Which wire generation asked for it: a label that only the wire reads.
+    /// The wire generation that created it. Only `longhaul-wire` interprets this label.
     pub origin: Arc<str>,
-    /// How it may run.
     pub policy: Policy,
-    /// How long its family is kept.
     pub retention: Retention,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it last changed. Never goes backwards, whatever the clock does.
+    /// The time of its last change. It never decreases, even if the clock does.
     pub updated_at: Timestamp,
-    /// Goes up by one with every change.
+    /// Raised by one with every change.
     pub revision: u64,
-    /// Goes up whenever the right to write for this task moves: a claim, a cancellation, a lost attempt.
+    /// Raised whenever the right to write moves: by a claim, a cancellation, a lost attempt.
     pub fence: u64,
-    /// How often it was claimed.
+    /// The number of claims.
     pub attempt: u32,
-    /// How many of its attempts came to nothing: lost with their node, or handed back. Only these use up what the tool
-    /// allows; a handler that sleeps and comes back does not.
+    /// The number of attempts that failed: lost with their node, or released. Only these count towards the tool's
+    /// limit; an attempt that ended because its handler sleeps or waits does not.
     pub spent: u32,
-    /// How many questions it has asked in its life; the next key is made from this.
+    /// The number of questions asked so far. The key of the next question contains it.
     pub questions_asked: u32,
-    /// What it says about itself.
     pub message: Option<Arc<str>>,
-    /// Where it stands.
     pub phase: Phase,
 }
 
 /// A task's place among its relatives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {
-    /// The task at the top; the task itself when it has no parent.
+    /// The task itself if it has no parent.
     pub root: TaskId,
-    /// The task that made this one.
     pub parent: Option<TaskId>,
-    /// When the root was made: retention counts from there for everyone.
+    /// The creation time of the root, from which the retention of the whole family counts.
     pub since: Timestamp,
-    /// Steps down from the root.
+    /// The distance from the root, which has depth 0.
     pub depth: u16,
-    /// How many children it has made.
+    /// The number of children it has created.
     pub children: u32,
-    /// Which of its parent's children it is, from zero.
+    /// Its index among the children of its parent.
     pub ordinal: u32,
 }
 
 impl Task {
-    /// Whether it has ended.
     pub fn is_settled(&self) -> bool {
         matches!(self.phase, Phase::Settled { .. })
     }
 
-    /// Whether it is the top of its family.
     pub fn is_root(&self) -> bool {
         self.family.parent.is_none()
     }
 
-    /// Where this task's records stand: attempts that resume share one shelf, attempts that start over do not.
+    /// The part of the journal that the current attempt uses. Attempts that resume share one; an attempt that starts over
+    /// has its own.
     pub fn epoch(&self) -> u32 {
         if self.resumes() { 0 } else { self.attempt }
     }
 
-    /// When its family may be deleted: only a settled root knows.
+    /// The time from which its family may be deleted. `None` unless it is a settled root.
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Settled { at, .. } if self.is_root() => self.retention.expires_at(self.created_at, at),
@@ -94,7 +82,7 @@ impl Task {
         }
     }
 
-    /// When it must have ended if nothing else happens: its handler's time is up, or its own.
+    /// The time at which it is ended because its handler has run too long or the task has lived too long.
     pub fn deadline(&self) -> Option<Timestamp> {
         let life = self.created_at.plus_ms(self.policy.life_ms_max);
         match self.phase {
@@ -104,7 +92,7 @@ impl Task {
         }
     }
 
-    /// When somebody has to look at it again, if no one touches it before: to wake it, to end it, to delete it.
+    /// The next time at which the sweep must wake, end or delete it, unless it changes before.
     pub fn due_at(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Settled { .. } => self.expires_at(),
@@ -112,8 +100,8 @@ impl Task {
         }
     }
 
-    /// How many milliseconds from its creation the requestor will find it. A child is kept with its family, so its
-    /// retention counts from the root's creation, too.
+    /// The time for which it is kept, in milliseconds from its creation. A child is kept as long as its family, so its
+    /// retention counts from the creation of the root.
     pub fn ttl_ms(&self, now: Timestamp) -> Option<u64> {
         let since = self.family.since;
         let until = if let Phase::Settled { at, .. } = self.phase {
@@ -125,39 +113,38 @@ impl Task {
         until.map(|at| at.ms_since(self.created_at))
     }
 
-    /// Whether one more attempt that comes to nothing leaves it another one.
+    /// Whether another attempt is allowed if the current one fails.
     pub(crate) fn has_attempts_left(&self) -> bool {
         self.spent.saturating_add(1) < self.policy.attempts_max
     }
 
-    /// Whether an attempt begins where the last one stopped, with its records, its questions and its children.
+    /// Whether an attempt continues where the last one stopped, with its journal, its questions and its children.
     pub fn resumes(&self) -> bool {
         self.policy.on_crash == crate::OnCrash::Resume
     }
 
-    /// The same task after a change: one revision on, and never earlier than before.
-    pub(crate) fn touched(&self, now: Timestamp) -> Self {
+    /// A copy for the next change: its revision is raised, and its time of change does not decrease.
+    pub(crate) fn next_revision(&self, now: Timestamp) -> Self {
         let mut next = self.clone();
         next.revision += 1;
         next.updated_at = now.max(self.updated_at);
         next
     }
 
-    /// Refuses what only an unsettled task can do.
-    pub(crate) fn must_be_open(&self) -> Result<(), Refused> {
+    pub(crate) fn ensure_open(&self) -> Result<(), Refused> {
         if self.is_settled() { Err(Refused::Settled) } else { Ok(()) }
     }
 
-    /// Refuses whoever has lost the right to write for this task: what every write of an attempt goes through, those
-    /// that change nothing but its records too.
+    /// Refuses a write of an attempt that has lost the right to write. Every write of an attempt goes through this check,
+    /// including those that change only its journal.
     pub fn must_hold(&self, fence: u64) -> Result<(), Refused> {
-        self.must_be_open()?;
+        self.ensure_open()?;
         if self.fence == fence && self.phase.run().is_some() { Ok(()) } else { Err(Refused::Fenced) }
     }
 }
 
-/// A status message within [`MESSAGE_BYTES_MAX`].
-pub(crate) fn short(message: &str) -> Arc<str> {
+/// Cuts a status message to [`MESSAGE_BYTES_MAX`].
+pub(crate) fn cut_message(message: &str) -> Arc<str> {
     if message.len() <= MESSAGE_BYTES_MAX {
         return message.into();
     }
@@ -173,9 +160,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_message_is_cut_at_a_character_and_says_so() {
-        assert_eq!(&*short("fine"), "fine");
-        let cut = short(&"ä".repeat(MESSAGE_BYTES_MAX));
+    fn a_long_message_is_cut_between_characters_and_ends_with_an_ellipsis() {
+        assert_eq!(&*cut_message("fine"), "fine");
+        let cut = cut_message(&"ä".repeat(MESSAGE_BYTES_MAX));
         assert!(cut.len() <= MESSAGE_BYTES_MAX);
         assert!(cut.ends_with('…'));
     }

@@ -1,5 +1,4 @@
-//! The diagram in `ARCHITECTURE.md` and the machine say the same: every edge that is drawn happens, and every edge that
-//! happens is drawn.
+//! The state diagram in `ARCHITECTURE.md` has exactly the edges that the state machine has.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,29 +11,29 @@ use longhaul_task::{
     Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
 };
 
-/// From, to, and the event's name; `[*]` is before the creation and after the deletion.
+/// (from, to, name of the event). `[*]` stands for a task before its creation and after its deletion.
 type Edge = (String, String, String);
 
 const OUTSIDE: &str = "[*]";
 const START: Timestamp = Timestamp::from_ms(1_000);
-/// Before every limit of the samples, and after all of them.
+/// One time before every deadline of the samples, and one after all of them.
 const TIMES: [Timestamp; 2] = [Timestamp::from_ms(2_000), Timestamp::from_ms(u64::MAX)];
 
 #[test]
-fn the_diagram_shows_what_the_machine_does() {
+fn the_diagram_has_the_edges_of_the_state_machine() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md");
-    let page = std::fs::read_to_string(page).expect("ARCHITECTURE.md stands at the top of the repository");
-    let difference = difference(&drawn(&page), &real());
-    assert!(difference.is_empty(), "ARCHITECTURE.md and the machine differ:\n{difference}");
+    let page = std::fs::read_to_string(page).expect("ARCHITECTURE.md is in the root of the repository");
+    let difference = difference(&drawn_edges(&page), &actual_edges());
+    assert!(difference.is_empty(), "ARCHITECTURE.md and the state machine differ:\n{difference}");
 }
 
 #[test]
-fn a_diagram_that_shows_too_much_or_too_little_is_noticed() {
+fn a_missing_edge_and_a_wrong_edge_are_reported() {
     let page = |edges: &str| format!("# Title\n```mermaid\nstateDiagram-v2\n{edges}\n```\n");
-    let right = drawn(&page("    [*] --> queued: create, spawn\n    settled --> [*]: delete"));
+    let right = drawn_edges(&page("    [*] --> queued: create, spawn\n    settled --> [*]: delete"));
     assert_eq!(right.len(), 3);
     assert_eq!(difference(&right, &right), "");
-    let wrong = drawn(&page("    [*] --> queued: create, spawn\n    settled --> queued: delete"));
+    let wrong = drawn_edges(&page("    [*] --> queued: create, spawn\n    settled --> queued: delete"));
     assert_eq!(
         difference(&wrong, &right),
         "  drawn, but never happens: settled --> queued: delete\n  happens, but is not drawn: settled --> [*]: delete\n"
@@ -42,15 +41,15 @@ fn a_diagram_that_shows_too_much_or_too_little_is_noticed() {
 }
 
 #[test]
-fn the_samples_stand_in_every_phase_and_meet_every_event() {
+fn the_samples_cover_every_phase_and_every_event() {
     let phases: BTreeSet<PhaseName> = samples().iter().map(|task| task.phase.name()).collect();
     assert!(phases.into_iter().eq(PhaseName::ALL));
-    let places: Vec<usize> = events(&samples()[0]).iter().map(place).collect();
-    assert!(places.into_iter().eq(0..EVENTS));
+    let indexes: Vec<usize> = events(&samples()[0]).iter().map(index_of).collect();
+    assert!(indexes.into_iter().eq(0..EVENTS));
 }
 
-/// The edges in the page's one state diagram.
-fn drawn(page: &str) -> BTreeSet<Edge> {
+/// The edges of the state diagram in a page.
+fn drawn_edges(page: &str) -> BTreeSet<Edge> {
     let block = page
         .split("```mermaid\n")
         .skip(1)
@@ -64,13 +63,13 @@ fn edges_of(line: &str) -> Vec<Edge> {
     let parts = line.split_once("-->").and_then(|(from, rest)| Some((from, rest.split_once(':')?)));
     let Some((from, (to, labels))) = parts else { panic!("not an edge with a label: {line}") };
     for end in [from.trim(), to.trim()] {
-        assert!(end == OUTSIDE || PhaseName::parse(end).is_some(), "`{end}` is no phase: {line}");
+        assert!(end == OUTSIDE || PhaseName::parse(end).is_some(), "`{end}` is not a phase: {line}");
     }
     labels.split(", ").map(|label| (from.trim().into(), to.trim().into(), label.trim().into())).collect()
 }
 
-/// The edges that happen when every event is tried on every sample.
-fn real() -> BTreeSet<Edge> {
+/// The edges that result when every event is applied to every sample.
+fn actual_edges() -> BTreeSet<Edge> {
     let mut edges = BTreeSet::new();
     for claimed_by in [None, Some(node())] {
         let task = create("root", OnCrash::Fail, 1, claimed_by);
@@ -89,11 +88,12 @@ fn real() -> BTreeSet<Edge> {
     edges
 }
 
-fn difference(drawn: &BTreeSet<Edge>, real: &BTreeSet<Edge>) -> String {
+fn difference(drawn: &BTreeSet<Edge>, actual: &BTreeSet<Edge>) -> String {
     let mut text = String::new();
-    for (verdict, edges) in
-        [("drawn, but never happens", drawn.difference(real)), ("happens, but is not drawn", real.difference(drawn))]
-    {
+    for (verdict, edges) in [
+        ("drawn, but never happens", drawn.difference(actual)),
+        ("happens, but is not drawn", actual.difference(drawn)),
+    ] {
         for (from, to, label) in edges {
             writeln!(text, "  {verdict}: {from} --> {to}: {label}").unwrap();
         }
@@ -101,7 +101,7 @@ fn difference(drawn: &BTreeSet<Edge>, real: &BTreeSet<Edge>) -> String {
     text
 }
 
-/// A task in every phase, and in every variant of it that an event could treat in its own way.
+/// Tasks in every phase, and in every variant of a phase that some event handles differently.
 fn samples() -> Vec<Task> {
     let mut samples = Vec::new();
     for on_crash in [OnCrash::Fail, OnCrash::Retry, OnCrash::Resume] {
@@ -131,7 +131,7 @@ fn samples() -> Vec<Task> {
 
 const EVENTS: usize = 15;
 
-/// Every event, as whoever has the right to it would send it. A child is made both ways: queued and claimed.
+/// Every event, with the current fence. `Spawn` occurs twice: with a queued and with a claimed child.
 fn events(task: &Task) -> Vec<Event> {
     let fence = task.fence;
     let key = task.phase.questions().and_then(|open| open.iter().next()).map(|question| question.key.clone());
@@ -155,8 +155,8 @@ fn events(task: &Task) -> Vec<Event> {
     ]
 }
 
-/// Where an event stands in [`events`]: a new one does not compile until it has a place.
-fn place(event: &Event) -> usize {
+/// Index of an event in [`events`]. The exhaustive match makes the compiler report a new event that is missing there.
+fn index_of(event: &Event) -> usize {
     match event {
         Event::Claim(_) => 0,
         Event::Report(_) => 1,

@@ -50,8 +50,6 @@
 //!   whether an answer fits.
 //! - [`tool`]: the MCP half of a tool's declaration. [`content`]: the results of tools.
 
-#![allow(missing_docs, reason = "internal to the workspace; a comment that repeats a name says nothing")]
-
 mod cancelled;
 mod capability;
 mod meta;

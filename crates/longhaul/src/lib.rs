@@ -38,6 +38,8 @@
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
 //! - [`TokenFile`]: who may call; [`Identify`]: callers told apart in a way of your own.
 
+#![warn(missing_docs)]
+
 mod answer;
 mod error;
 mod failure;

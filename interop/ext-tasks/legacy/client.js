@@ -1,7 +1,7 @@
 /**
  * The official tasks client in its 2025-11-25 mode.
  *
- * Here the SDK's own client carries every message, so nothing has to be supplied. Questions arrive as requests of the
+ * In this mode the client of the SDK sends every message, so no function has to be supplied. Questions arrive as requests of the
  * server and are matched to their task by the related-task key.
  */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -15,7 +15,7 @@ const CLIENT_INFO = { name: "longhaul-interop", version: "1.0.0" };
 const ENDPOINT_ID = "longhaul-under-test";
 
 /**
- * Connects, hands a task session to `use`, and closes both whatever happens.
+ * Connects, passes a task session to `use`, and closes both, also after an error.
  *
  * @param {import("../../server.js").HttpServer | "stdio"} server
  * @param {object} options
@@ -32,7 +32,7 @@ export async function withSession(server, options, use) {
   const client = new Client(CLIENT_INFO, { capabilities, versionNegotiation: { mode: "legacy" } });
   const binding = bind?.(client);
   await client.connect(transportTo(server));
-  /** @type {Error[]} what went wrong in `use`, or behind its back in the session's polling */
+  /** @type {Error[]} errors of `use` and of the session's polling */
   const errors = [];
   try {
     const session = createTaskSessionFromClient(client, {
@@ -61,7 +61,7 @@ function transportTo(server) {
   return new StreamableHTTPClientTransport(server.url, { requestInit: { headers: server.headers() } });
 }
 
-/** For tests in which nobody should be asked. */
+/** For tests in which no question may be asked. */
 function refuseQuestions(request) {
   throw new Error(`Unexpected question: ${request.params?.message}`);
 }

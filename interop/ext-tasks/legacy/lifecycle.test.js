@@ -1,4 +1,4 @@
-/** What the official tasks client must see in its 2025-11-25 mode, over HTTP and over stdio: one test, one claim. */
+/** The official tasks client in its 2025-11-25 mode, over HTTP and over stdio. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { TaskFailedError } from "@modelcontextprotocol/ext-tasks/client";
@@ -20,11 +20,11 @@ for (const transport of ["http", "stdio"]) {
         assert.equal(client.getProtocolEra(), "legacy");
         assert.equal(client.getNegotiatedProtocolVersion(), "2025-11-25");
         assert.deepEqual(client.getServerCapabilities().tasks.requests, { tools: { call: {} } });
-        // One malformed tool would break every call of this client.
+        // With one malformed tool every call of this client would fail.
         await session.callTool("greet", { name: "Ada" });
       }));
 
-    test("a tool that has no tasks answers at once, whatever is preferred", STUCK, ({ signal }) =>
+    test("a tool without tasks answers at once, even if a task is preferred", STUCK, ({ signal }) =>
       withSession(server, { signal }, async (session) => {
         const call = await startTask(session, "greet", { name: "Ada" }, "prefer");
         assert.equal(call.kind, "immediate");
@@ -33,7 +33,7 @@ for (const transport of ["http", "stdio"]) {
         await assert.rejects(startTask(session, "greet", { name: "Ada" }, "require"), /unavailable/);
       }));
 
-    test("a tool that may be a task is one if that is preferred, and an ordinary call otherwise", STUCK, ({ signal }) =>
+    test("a tool with optional tasks runs as a task only if that is preferred", STUCK, ({ signal }) =>
       withSession(server, { signal }, async (session) => {
         for (const [preference, kind] of [["prefer", "task"], ["require", "task"], ["allow", "immediate"], ["forbid", "immediate"]]) {
           const call = await startTask(session, "slow_compute", { seconds: 0.1, label: preference }, preference);
@@ -44,7 +44,7 @@ for (const transport of ["http", "stdio"]) {
         }
       }));
 
-    test("a tool that needs a task is one even if nobody asked for it", STUCK, ({ signal }) =>
+    test("a tool that requires a task runs as one without a preference", STUCK, ({ signal }) =>
       withSession(server, { signal }, async (session) => {
         const call = await session.callTool("big_result", { bytes: 100_000 });
         assert.equal(call.kind, "task");
@@ -74,7 +74,7 @@ for (const transport of ["http", "stdio"]) {
         assert.deepEqual(listed.map(({ status }) => status), ["completed"]);
       }));
 
-    test("a cancelled task is cancelled for good, and cannot be cancelled again", STUCK, ({ signal }) =>
+    test("a cancelled task stays cancelled, and cannot be cancelled again", STUCK, ({ signal }) =>
       withSession(server, { signal }, async (session) => {
         const call = await startTask(session, "slow_compute", { seconds: 3600, label: "cancelled" });
         const task = session.task(call.handle.taskId);
@@ -85,14 +85,14 @@ for (const transport of ["http", "stdio"]) {
         await assert.rejects(task.cancel(), { code: -32602 });
       }));
 
-    test("a tool error is a failed task whose status has the tool's words", STUCK, ({ signal }) =>
+    test("a tool error is a failed task with the tool's text in its status", STUCK, ({ signal }) =>
       withSession(server, { signal }, async (session) => {
         const call = await startTask(session, "failing_job");
         const { outcome } = await call.settle();
         assert.equal(outcome.status, "failed");
         assert.equal(outcome.task?.status, "failed", outcome.error?.stack);
         assert.ok(outcome.error instanceof TaskFailedError);
-        // This client never asks for the result of a failed task, so these words are all that it will see.
+        // This client never requests the result of a failed task, so it shows only this text.
         assert.match(outcome.error.message, /fails, as it should/);
       }));
 
@@ -109,9 +109,9 @@ for (const transport of ["http", "stdio"]) {
         await assert.rejects(session.task("no-such-task").snapshot(), { code: -32602 });
       }));
 
-    // This client asks for no result before the end, so the question has to come by itself. A question that
-    // comes before the client knows the task is answered with "cancel" by the client itself: hence more than one round.
-    test("a question comes without being fetched, once, and the tool acts on the answer", STUCK, async ({ signal }) => {
+    // This client requests no result before the end, so the server must send the question on its own. If the question
+    // arrives before the client knows the task, the client itself answers "cancel"; several rounds would show that.
+    test("a question is sent once without a request, and the tool uses the answer", STUCK, async ({ signal }) => {
       for (const [action, end] of [["accept", /deleted/], ["decline", /kept/], ["accept", /deleted/], ["accept", /deleted/]]) {
         const asked = [];
         const onInputRequest = async (request, context) => {
@@ -162,12 +162,12 @@ for (const transport of ["http", "stdio"]) {
       });
     });
 
-    test("a task that is abandoned with its session is cancelled by this client", STUCK, async ({ signal }) => {
+    test("this client cancels a task that is open when its session is closed", STUCK, async ({ signal }) => {
       await withSession(server, { signal }, async (session, client) => {
         const call = await startTask(session, "slow_compute", { seconds: 3600, label: "abandoned" });
         const { taskId } = call.handle;
         await session.close();
-        // The client does not wait for its own request to cancel, and over HTTP the next one may overtake it.
+        // The client does not wait for its `tasks/cancel`, and over HTTP the next request may overtake it.
         const get = () => client.request({ method: "tasks/get", params: { taskId } }, ANYTHING);
         let task = await get();
         while (task.status === "working") task = await get();
@@ -177,5 +177,5 @@ for (const transport of ["http", "stdio"]) {
   });
 }
 
-/** A schema that accepts whatever comes. */
+/** A schema that accepts any value. */
 const ANYTHING = { "~standard": { version: 1, vendor: "longhaul", validate: (value) => ({ value }) } };

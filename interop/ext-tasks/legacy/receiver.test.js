@@ -1,4 +1,4 @@
-/** The other direction: our server makes tasks of its questions, and the official binding carries them out. */
+/** Longhaul as requestor: it sends questions as tasks, and the official binding runs them. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { bindTaskReceiver } from "@modelcontextprotocol/ext-tasks/receiver";
@@ -12,7 +12,7 @@ const CAPABILITIES = {
   tasks: { list: {}, cancel: {}, requests: { elicitation: { create: {} }, sampling: { createMessage: {} } } },
 };
 const YES = { action: "accept", content: { confirm: true } };
-const unexpected = () => Promise.reject(new Error("nobody should be asked this"));
+const unexpected = () => Promise.reject(new Error("this question should not be asked"));
 
 for (const transport of ["http", "stdio"]) {
   describe(`over ${transport}`, { concurrency: true }, () => {
@@ -22,13 +22,13 @@ for (const transport of ["http", "stdio"]) {
       after(() => server.stop());
     }
 
-    /** A session whose client carries out questions as tasks of its own. */
+    /** A session whose client runs questions as tasks. */
     const withReceiver = (signal, { sampling = unexpected, elicitation = unexpected, ...more }, use) => {
       const bind = (client) => bindTaskReceiver(client, { methods: METHODS, sampling, elicitation, ...more });
       return withSession(server, { signal, capabilities: CAPABILITIES, bind }, use);
     };
 
-    // Without a poll interval of the client's, and with one.
+    // Without and with a poll interval of the client.
     for (const pollIntervalMs of [undefined, 20]) {
       test(`the user's answer is the result of a task of the client (poll interval ${pollIntervalMs})`, STUCK, async ({ signal }) => {
         const asked = [];
@@ -58,7 +58,7 @@ for (const transport of ["http", "stdio"]) {
       });
     });
 
-    test("while the client's task is open, ours shows that it waits", STUCK, async ({ signal }) => {
+    test("a task is input_required while the client's task is open", STUCK, async ({ signal }) => {
       const asked = arrival();
       const answer = arrival();
       const elicitation = () => (asked.arrived(), answer.promise);
@@ -72,7 +72,7 @@ for (const transport of ["http", "stdio"]) {
       });
     });
 
-    test("a task of the client that fails ends ours, with the client's words", STUCK, async ({ signal }) => {
+    test("a failed task of the client fails the waiting task with its message", STUCK, async ({ signal }) => {
       const elicitation = () => Promise.reject(new Error("the user is on holiday"));
       await withReceiver(signal, { elicitation }, async (session) => {
         const call = await startTask(session, "confirm_delete", { filename: "c.txt" });
@@ -82,7 +82,7 @@ for (const transport of ["http", "stdio"]) {
       });
     });
 
-    test("when ours is cancelled, so is the client's that it waits for", STUCK, async ({ signal }) => {
+    test("cancelling a task cancels the client's task that it waits for", STUCK, async ({ signal }) => {
       const asked = arrival();
       const aborted = arrival();
       const elicitation = (_request, context) => {

@@ -1,4 +1,4 @@
-/** A task outlives the session that made it, and the server that ran it: it is picked up from a saved reference. */
+/** A task outlives its session and a restart of the server, and is resumed from a saved reference. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -17,8 +17,8 @@ test("a new session collects the result", STUCK, async ({ signal }) => {
   assert.match(textOf(outcome.result), /left behind/);
 });
 
-// A question that comes before the resuming client has the answer to its first `tasks/get` is answered with "cancel" by
-// the client itself: hence more than one round.
+// If a question arrives before the response to the client's first `tasks/get`, the client itself answers "cancel"; several
+// rounds would show that.
 test("a new session answers the question that the first one left open", STUCK, async ({ signal }) => {
   for (let round = 0; round < 5; round++) {
     const reference = await startAndLeave(server, signal, "confirm_delete", { filename: `left-open-${round}.txt` });
@@ -30,7 +30,7 @@ test("a new session answers the question that the first one left open", STUCK, a
   }
 });
 
-test("a task goes on after the server was killed", STUCK, async (t) => {
+test("a task continues after the server was killed", STUCK, async (t) => {
   const mortal = await mortalServer(t);
   const args = { millis: 500, file: join(mortal.folder, "attempts") };
   const reference = await startAndLeave(mortal, t.signal, "retry_job", args);
@@ -52,7 +52,7 @@ test("a question is asked again after the server was killed, and its answer coun
   assert.match(textOf(outcome.result), /attempt \d/);
 });
 
-test("a result that was there before the server was killed is there after", STUCK, async (t) => {
+test("a result can be read after the server was killed", STUCK, async (t) => {
   const mortal = await mortalServer(t);
   const reference = await withSession(mortal, { signal: t.signal }, async (session) => {
     const call = await startTask(session, "echo", { text: "kept" });
@@ -65,23 +65,23 @@ test("a result that was there before the server was killed is there after", STUC
   assert.equal(textOf(outcome.result), "kept");
 });
 
-/** Starts a task, lets go of it without having answered anything, and closes the session. */
+/** Starts a task, detaches from it without an answer to its questions, and closes the session. */
 async function startAndLeave(at, signal, tool, args) {
-  // Without an answer of ours the tasks client would answer the question on its own.
+  // Without this handler the tasks client would answer the question itself.
   const onInputRequest = (_request, context) =>
     new Promise((_resolve, reject) => context.signal?.addEventListener("abort", () => reject(context.signal.reason)));
   let reference;
   await withSession(at, { signal, onInputRequest }, async (session) => {
     const call = await startTask(session, tool, args);
     await call.handoff(async (saved) => void (reference = saved));
-    // Closing a session cancels what it still drives, and it drives a task until its result has settled, here as "let go".
+    // Closing a session cancels the tasks whose result is pending. After `handoff` the result settles as detached.
     await call.result();
   });
   assert.equal(reference.generation, "v1");
   return reference;
 }
 
-/** Picks a task up in a new session, says yes to whatever it asks, and goes with it to its end. */
+/** Resumes a task in a new session, accepts every question, and waits for its end. */
 async function resume(at, signal, reference) {
   const asked = [];
   const onInputRequest = async ({ params }) => {

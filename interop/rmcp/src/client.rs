@@ -1,6 +1,6 @@
-//! A client that answers every question and keeps what it was told.
+//! A client that answers every question and records all notifications.
 
-#![allow(deprecated, reason = "the older era has what the next one deprecates")]
+#![allow(deprecated, reason = "rmcp deprecates parts of 2025-11-25 that are used here")]
 
 use std::ops::Deref;
 use std::process::Stdio;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::server::{self, HttpServer, Over};
 
-/// What a client declares, what it answers, and what it has heard.
+/// The capabilities of the client, its answers, and the notifications that it has received.
 #[derive(Default)]
 pub struct Answering {
     pub capabilities: ClientCapabilities,
@@ -72,7 +72,7 @@ impl ClientHandler for Answering {
     }
 }
 
-/// A connected client, and the server that is its own.
+/// A client that is connected to its own server.
 pub struct Connected {
     client: RunningService<RoleClient, Answering>,
     _server: Option<HttpServer>,

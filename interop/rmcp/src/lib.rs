@@ -1,4 +1,4 @@
-//! The server under test, and a client of it that says yes to every question.
+//! The server under test, and a client that answers every question.
 
 mod client;
 mod server;

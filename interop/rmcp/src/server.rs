@@ -1,4 +1,4 @@
-//! The program that `LONGHAUL_PROGRAM` names, which is the `conformance` example.
+//! The server under test: the program in `LONGHAUL_PROGRAM`, usually the `conformance` example.
 
 use std::fmt::Write as _;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// How a client reaches the server.
+/// The transport between client and server.
 #[derive(Clone, Copy, Debug)]
 pub enum Over {
     Http,
@@ -20,7 +20,7 @@ pub const TRANSPORTS: [Over; 2] = [Over::Http, Over::Stdio];
 
 const TOKEN: &str = "a-token-of-the-test";
 
-/// A server over HTTP. It ends when this is dropped.
+/// A server over HTTP. It is killed on drop.
 pub(crate) struct HttpServer {
     pub(crate) url: String,
     _process: Child,
@@ -51,13 +51,13 @@ impl HttpServer {
                 break url.to_owned();
             }
         };
-        // Read to its end, so that the pipe never fills.
+        // The rest is read and discarded, so that the pipe never fills.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Ok(Self { url, _process: process, _folder: folder })
     }
 }
 
-/// How to start a server that talks over its standard input and output.
+/// The command for a server over stdio.
 pub(crate) fn stdio() -> anyhow::Result<Command> {
     let mut command = Command::new(program()?);
     command.args(["--stdio", "--store", "memory:"]).kill_on_drop(true);

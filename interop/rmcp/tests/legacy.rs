@@ -1,7 +1,7 @@
-//! The stateful era. This client knows no tasks of 2025-11-25, so it is a client without tasks that a tool may still ask
-//! live; and whoever sends their requests by hand gets them.
+//! The stateful era. This client does not support the tasks of 2025-11-25, so the tests use ordinary calls, which can ask
+//! questions, and send task requests as custom requests.
 
-#![allow(deprecated, reason = "this era has what the next one deprecates")]
+#![allow(deprecated, reason = "rmcp deprecates parts of 2025-11-25 that are used here")]
 
 use longhaul_interop_rmcp::{Answering, Over, TRANSPORTS, connect, text};
 use rmcp::model::{
@@ -26,7 +26,7 @@ async fn a_session_is_negotiated() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn an_ordinary_call_answers_and_so_does_one_that_a_task_could_be() -> anyhow::Result<()> {
+async fn ordinary_calls_work_for_tools_without_and_with_optional_tasks() -> anyhow::Result<()> {
     for over in TRANSPORTS {
         let client = session(over, Answering::default()).await?;
         let greeting = client.call_tool(call("greet", &json!({"name": "Ada"}))).await?;
@@ -41,11 +41,11 @@ async fn an_ordinary_call_answers_and_so_does_one_that_a_task_could_be() -> anyh
 async fn progress_and_log_lines_come_before_the_result() -> anyhow::Result<()> {
     for over in TRANSPORTS {
         let client = session(over, Answering::default()).await?;
-        // It puts a progress token of its own on every call.
+        // This client adds a progress token to every call.
         client.call_tool(call("test_tool_with_progress", &json!({}))).await?;
         client.set_level(SetLevelRequestParams::new(LoggingLevel::Info)).await?;
         client.call_tool(call("test_tool_with_logging", &json!({}))).await?;
-        // Notifications have tasks of their own in this client; an answered request says nothing about them.
+        // This client handles notifications in separate tasks, possibly after the response.
         let heard = client.service();
         until(|| heard.progress.lock().unwrap().contains(&100.0) && heard.lines.lock().unwrap().len() >= 3).await;
     }
@@ -77,56 +77,57 @@ async fn a_tool_that_needs_a_task_is_refused_without_one() -> anyhow::Result<()>
 }
 
 #[tokio::test]
-async fn a_task_by_hand_asks_its_question_and_gives_its_result() -> anyhow::Result<()> {
+async fn a_task_by_custom_requests_asks_its_question_and_has_a_result() -> anyhow::Result<()> {
     for over in TRANSPORTS {
         let client = session(over, able_to_answer(json!({"confirm": true}))).await?;
         let params = json!({"name": "confirm_delete", "arguments": {"filename": "a.txt"}, "task": {"ttl": 60_000}});
-        let created = by_hand(&client, "tools/call", params).await?;
+        let created = custom_request(&client, "tools/call", params).await?;
         assert_eq!(created["task"]["status"], "working", "{created}");
         let id = &created["task"]["taskId"];
-        let result = by_hand(&client, "tasks/result", json!({"taskId": id})).await?;
+        let result = custom_request(&client, "tasks/result", json!({"taskId": id})).await?;
         assert!(result["content"][0]["text"].as_str().unwrap().contains("deleted"), "{result}");
         assert_eq!(&result["_meta"][RELATED_TASK]["taskId"], id);
         assert_eq!(*client.service().asked.lock().unwrap(), ["Delete a.txt?"]);
-        let task = by_hand(&client, "tasks/get", json!({"taskId": id})).await?;
+        let task = custom_request(&client, "tasks/get", json!({"taskId": id})).await?;
         assert_eq!(task["status"], "completed", "{task}");
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn a_task_by_hand_is_listed_and_cancelled_for_good() -> anyhow::Result<()> {
+async fn a_task_by_custom_requests_is_listed_and_cancelled() -> anyhow::Result<()> {
     for over in TRANSPORTS {
         let client = session(over, Answering::default()).await?;
         let params = json!({"name": "slow_compute", "arguments": {"seconds": 3600}, "task": {}});
-        let id = by_hand(&client, "tools/call", params).await?["task"]["taskId"].clone();
-        let list = by_hand(&client, "tasks/list", json!({})).await?;
+        let id = custom_request(&client, "tools/call", params).await?["task"]["taskId"].clone();
+        let list = custom_request(&client, "tasks/list", json!({})).await?;
         assert!(list["tasks"].as_array().unwrap().iter().any(|task| task["taskId"] == id), "{list}");
-        let cancelled = by_hand(&client, "tasks/cancel", json!({"taskId": id})).await?;
+        let cancelled = custom_request(&client, "tasks/cancel", json!({"taskId": id})).await?;
         assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
-        let again = by_hand(&client, "tasks/cancel", json!({"taskId": id})).await;
+        let again = custom_request(&client, "tasks/cancel", json!({"taskId": id})).await;
         assert_eq!(refusal(again).code.0, -32602);
-        let unknown = by_hand(&client, "tasks/get", json!({"taskId": "no-such-task"})).await;
+        let unknown = custom_request(&client, "tasks/get", json!({"taskId": "no-such-task"})).await;
         assert_eq!(refusal(unknown).code.0, -32602);
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn a_failed_task_by_hand_has_its_words_and_its_error() -> anyhow::Result<()> {
+async fn a_failed_task_by_custom_requests_has_the_tools_text_and_error() -> anyhow::Result<()> {
     for over in TRANSPORTS {
         let client = session(over, Answering::default()).await?;
         let mut ids = Vec::new();
         for tool in ["failing_job", "protocol_error_job"] {
-            let created = by_hand(&client, "tools/call", json!({"name": tool, "arguments": {}, "task": {}})).await?;
+            let created =
+                custom_request(&client, "tools/call", json!({"name": tool, "arguments": {}, "task": {}})).await?;
             ids.push(created["task"]["taskId"].clone());
         }
-        let result = by_hand(&client, "tasks/result", json!({"taskId": ids[0]})).await?;
+        let result = custom_request(&client, "tasks/result", json!({"taskId": ids[0]})).await?;
         assert_eq!(result["isError"], true, "{result}");
-        let error = refusal(by_hand(&client, "tasks/result", json!({"taskId": ids[1]})).await);
+        let error = refusal(custom_request(&client, "tasks/result", json!({"taskId": ids[1]})).await);
         assert!(error.code.0 == -32603 && error.message.contains("as it should"), "{error:?}");
         for id in ids {
-            let task = by_hand(&client, "tasks/get", json!({"taskId": id})).await?;
+            let task = custom_request(&client, "tasks/get", json!({"taskId": id})).await?;
             assert_eq!(task["status"], "failed", "{task}");
             assert!(task["statusMessage"].as_str().unwrap().contains("as it should"), "{task}");
         }
@@ -134,7 +135,7 @@ async fn a_failed_task_by_hand_has_its_words_and_its_error() -> anyhow::Result<(
     Ok(())
 }
 
-/// The error that a request must have ended in.
+/// The error of a request that must fail.
 fn refusal(answer: anyhow::Result<Value>) -> rmcp::ErrorData {
     match answer.expect_err("a refusal").downcast() {
         Ok(ServiceError::McpError(error)) => error,
@@ -158,8 +159,8 @@ fn call(name: &'static str, arguments: &Value) -> CallToolRequestParams {
     CallToolRequestParams::new(name).with_arguments(arguments.as_object().cloned().unwrap_or_default())
 }
 
-/// A request that this client has no word for.
-async fn by_hand(client: &Client, method: &str, params: Value) -> anyhow::Result<Value> {
+/// Sends a request for which this client has no type.
+async fn custom_request(client: &Client, method: &str, params: Value) -> anyhow::Result<Value> {
     let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
     Ok(match client.send_request(request).await? {
         ServerResult::CustomResult(result) => result.0,
@@ -167,10 +168,10 @@ async fn by_hand(client: &Client, method: &str, params: Value) -> anyhow::Result
     })
 }
 
-/// Waits until it is so; the runner's patience ends it if that never happens.
-async fn until(so: impl Fn() -> bool) {
+/// Waits until the condition holds.
+async fn until(condition: impl Fn() -> bool) {
     let patience = tokio::time::timeout(std::time::Duration::from_secs(60), async {
-        while !so() {
+        while !condition() {
             tokio::task::yield_now().await;
         }
     });

@@ -1,4 +1,4 @@
-//! The stateless era, where this client knows tasks.
+//! The stateless era, in which this client supports tasks.
 
 use std::time::Duration;
 
@@ -104,8 +104,8 @@ async fn start(client: &Client, name: &'static str, arguments: &Value) -> anyhow
     }
 }
 
-/// This client reads an acknowledgement that has a `_meta` as a tool's result, and calls it unexpected. Whether the server
-/// did as it was told shows in the task.
+/// This client parses an acknowledgement with a `_meta` as a tool's result and reports it as unexpected. The tests check the
+/// effect on the task instead.
 fn acknowledged(answer: Result<(), ServiceError>) -> Result<(), ServiceError> {
     match answer {
         Err(ServiceError::UnexpectedResponse) => Ok(()),
@@ -117,12 +117,12 @@ async fn settled(client: &Client, id: &str) -> anyhow::Result<DetailedTask> {
     follow(client, id, |task| task.status().is_terminal()).await
 }
 
-/// Polls at the server's interval until it is so.
-async fn follow(client: &Client, id: &str, so: impl Fn(&DetailedTask) -> bool) -> anyhow::Result<DetailedTask> {
+/// Polls at the server's interval until the condition holds.
+async fn follow(client: &Client, id: &str, condition: impl Fn(&DetailedTask) -> bool) -> anyhow::Result<DetailedTask> {
     tokio::time::timeout(Duration::from_secs(60), async {
         loop {
             let task = client.get_task(GetTaskParams::new(id)).await?.task;
-            if so(&task) {
+            if condition(&task) {
                 return Ok(task);
             }
             tokio::time::sleep(Duration::from_millis(task.task.poll_interval_ms.unwrap_or(100))).await;

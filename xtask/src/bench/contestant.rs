@@ -1,4 +1,4 @@
-//! A server that takes part.
+//! The servers that are measured.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -7,49 +7,49 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Context as _;
 
-use super::machine::{Machine, Measured, text};
+use super::machine::{Machine, Measurement, text};
 
-/// Who takes part.
+/// A server that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Contestant {
     /// The `conformance` example on SQLite.
     Ours,
-    /// An endpoint that answers a constant.
+    /// An endpoint with a constant response.
     Bare,
-    /// rusqlite alone behind that endpoint.
+    /// The same endpoint with rusqlite alone behind it.
     Sqlite,
-    /// The official Rust SDK with its tasks in memory.
+    /// The official Rust SDK, with tasks in memory.
     Rmcp,
 }
 
-/// A contestant that listens, on a new file.
-pub(crate) struct Running<'a> {
+/// A running server with a new database file. It is killed on drop.
+pub(crate) struct RunningServer<'a> {
     machine: &'a Machine,
     process: Child,
     address: String,
     ids: PathBuf,
     cursors: PathBuf,
-    /// What its callers show, if they must.
+    /// The bearer token that the server requires, if any.
     token: Option<String>,
 }
 
-/// How often one owner may ask our server in a second while it is measured: all of the load is one owner's. Requests are
-/// counted all the same.
+/// Longhaul's rate limit during the measurement, in requests per second. It is high because one owner sends all requests.
+/// Requests are still counted.
 pub(super) const RATE_LIMIT: &str = "1000000";
 
 static FILES: AtomicU32 = AtomicU32::new(0);
 
 impl Contestant {
-    pub(crate) fn start(self, machine: &Machine) -> anyhow::Result<Running<'_>> {
+    pub(crate) fn start(self, machine: &Machine) -> anyhow::Result<RunningServer<'_>> {
         self.start_with(machine, false)
     }
 
-    /// Ours, with a token: only for owners that it can tell apart has it lists.
-    pub(crate) fn start_for_one_owner(self, machine: &Machine) -> anyhow::Result<Running<'_>> {
+    /// Starts Longhaul with a token file, because it has lists for identified owners only.
+    pub(crate) fn start_for_one_owner(self, machine: &Machine) -> anyhow::Result<RunningServer<'_>> {
         self.start_with(machine, true)
     }
 
-    fn start_with(self, machine: &Machine, has_token: bool) -> anyhow::Result<Running<'_>> {
+    fn start_with(self, machine: &Machine, has_token: bool) -> anyhow::Result<RunningServer<'_>> {
         let number = FILES.fetch_add(1, Ordering::Relaxed);
         let file = machine.scratch.path().join(format!("{number}.db"));
         let file = text(&file);
@@ -61,8 +61,8 @@ impl Contestant {
         };
         match self {
             Self::Ours => {
-                let raised = ["--rate-limit", RATE_LIMIT];
-                command.args(["--store", &format!("sqlite:{file}")]).args(raised).env("RUST_LOG", "warn")
+                let rate_limit = ["--rate-limit", RATE_LIMIT];
+                command.args(["--store", &format!("sqlite:{file}")]).args(rate_limit).env("RUST_LOG", "warn")
             }
             Self::Bare => command.arg("bare"),
             Self::Sqlite => command.args(["sqlite", "--path", file]),
@@ -79,22 +79,22 @@ impl Contestant {
             .with_context(|| format!("cannot start {self:?}"))?;
         let out = process.stdout.take().context("no standard output")?;
         let err = process.stderr.take().context("no standard error")?;
-        // The ceilings say it on standard output, we on standard error.
-        let said: Box<dyn Read + Send> = if self == Self::Ours { Box::new(err) } else { Box::new(out) };
-        let mut lines = BufReader::new(said).lines();
+        // The ceilings print their address to standard output, Longhaul to standard error.
+        let output: Box<dyn Read + Send> = if self == Self::Ours { Box::new(err) } else { Box::new(out) };
+        let mut lines = BufReader::new(output).lines();
         let mut token = None;
         let address = loop {
             let line = lines.next().with_context(|| format!("{self:?} ended before it listened"))??;
             if let Some((_, address)) = line.split_once("listening on ") {
                 break address.trim_start_matches("http://").trim_end_matches("/mcp").trim().to_owned();
             }
-            // A token file that is made has its first token shown, on a line of its own.
+            // A server that creates its token file prints the first token on a line of its own.
             token = token.or_else(|| is_token(line.trim()).then(|| line.trim().to_owned()));
         };
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let ids = machine.scratch.path().join(format!("{number}.ids"));
         let cursors = machine.scratch.path().join(format!("{number}.cursors"));
-        Ok(Running { machine, process, address, ids, cursors, token })
+        Ok(RunningServer { machine, process, address, ids, cursors, token })
     }
 }
 
@@ -102,45 +102,45 @@ fn is_token(line: &str) -> bool {
     line.len() == 64 && line.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-impl Running<'_> {
-    fn load(&self, scenario: &str, arguments: &[&str]) -> anyhow::Result<Measured> {
+impl RunningServer<'_> {
+    fn load(&self, scenario: &str, arguments: &[&str]) -> anyhow::Result<Measurement> {
         let pid = self.process.id().to_string();
         let mut all = vec!["--pid", &pid];
         all.extend(arguments);
         self.load_plain(scenario, &all)
     }
 
-    /// A scenario that measures no processor time.
-    fn load_plain(&self, scenario: &str, arguments: &[&str]) -> anyhow::Result<Measured> {
+    /// Runs a scenario without measuring the processor time of the server.
+    fn load_plain(&self, scenario: &str, arguments: &[&str]) -> anyhow::Result<Measurement> {
         let mut all = vec![scenario, "--server", &self.address];
         all.extend(self.token.iter().flat_map(|token| ["--token", token.as_str()]));
         all.extend(arguments);
         self.machine.load(&all)
     }
 
-    pub(crate) fn create(&self, connections: u32, seconds: u32) -> anyhow::Result<Measured> {
+    pub(crate) fn create(&self, connections: u32, seconds: u32) -> anyhow::Result<Measurement> {
         let (connections, seconds) = (connections.to_string(), seconds.to_string());
         let ids = text(&self.ids);
         self.load("create", &["--connections", &connections, "--seconds", &seconds, "--ids-out", ids])
     }
 
-    pub(crate) fn get(&self, connections: u32, seconds: u32) -> anyhow::Result<Measured> {
+    pub(crate) fn get(&self, connections: u32, seconds: u32) -> anyhow::Result<Measurement> {
         let (connections, seconds) = (connections.to_string(), seconds.to_string());
         let ids = text(&self.ids);
         self.load("get", &["--connections", &connections, "--seconds", &seconds, "--ids", ids])
     }
 
-    pub(crate) fn complete(&self, connections: u32, seconds: u32) -> anyhow::Result<Measured> {
+    pub(crate) fn complete(&self, connections: u32, seconds: u32) -> anyhow::Result<Measurement> {
         let (connections, seconds) = (connections.to_string(), seconds.to_string());
         self.load("complete", &["--connections", &connections, "--seconds", &seconds])
     }
 
-    /// Makes that many settled tasks over so many connections.
+    /// Creates settled tasks.
     pub(crate) fn fill(&self, tasks: usize, connections: u32) -> anyhow::Result<()> {
         self.fill_with(tasks, connections, 0)
     }
 
-    /// Makes that many settled tasks, and live ones.
+    /// Creates `tasks` settled tasks and `live` unsettled ones.
     pub(crate) fn fill_with(&self, tasks: usize, connections: u32, live: u32) -> anyhow::Result<()> {
         let (tasks, connections, live) = (tasks.to_string(), connections.to_string(), live.to_string());
         let ids = text(&self.ids);
@@ -148,13 +148,13 @@ impl Running<'_> {
         self.load_plain("fill", &to).map(drop)
     }
 
-    /// Reads the whole list, which must have so many tasks at least, and keeps its cursors.
+    /// Reads the whole list, which must contain at least `tasks` tasks, and saves its cursors.
     pub(crate) fn walk(&self, tasks: usize) -> anyhow::Result<()> {
         self.load_plain("walk", &["--count", &tasks.to_string(), "--cursors-out", text(&self.cursors)]).map(drop)
     }
 
-    /// Pages of the list: the first, or any other.
-    pub(crate) fn list(&self, connections: u32, seconds: u32, is_deep: bool) -> anyhow::Result<Measured> {
+    /// Reads pages of the list: the first page, or pages at the saved cursors.
+    pub(crate) fn list(&self, connections: u32, seconds: u32, is_deep: bool) -> anyhow::Result<Measurement> {
         let (connections, seconds) = (connections.to_string(), seconds.to_string());
         let mut arguments = vec!["--connections", &connections, "--seconds", &seconds];
         if is_deep {
@@ -169,9 +169,9 @@ impl Running<'_> {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningServer<'_> {
     fn drop(&mut self) {
-        // It may have ended by itself, which the scenario has noticed.
+        // If the server has ended by itself, the scenario has failed already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

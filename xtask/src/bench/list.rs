@@ -1,22 +1,21 @@
-//! `tasks/list` with few tasks of one owner and with many: first and deep pages.
+//! `tasks/list` for an owner with few and for one with many tasks, for the first page and for later pages.
 
-use super::contestant::{Contestant, Running};
-use super::machine::{Machine, Measured};
+use super::contestant::{Contestant, RunningServer};
+use super::machine::{Machine, Measurement};
 
-/// Tasks in the small half of the comparison.
+/// The number of tasks of the owner with few tasks.
 pub(crate) const FEW: usize = 1_000;
 
-/// Enough to keep the server busy, few enough that it is not the queue that is measured.
+/// Enough connections to keep the server busy, and few enough that requests do not queue.
 const CONNECTIONS: u32 = 4;
 
-/// One turn of both servers: with few tasks and with many.
+/// One measurement of both servers: (few tasks, many tasks).
 #[derive(Debug)]
 pub(crate) struct Turn {
-    pub(crate) first: (Measured, Measured),
-    pub(crate) deep: (Measured, Measured),
+    pub(crate) first: (Measurement, Measurement),
+    pub(crate) deep: (Measurement, Measurement),
 }
 
-/// All turns.
 #[derive(Debug)]
 pub(crate) struct Lists {
     pub(crate) tasks: usize,
@@ -25,7 +24,7 @@ pub(crate) struct Lists {
 
 pub(crate) fn run(machine: &Machine, rounds: usize, seconds: u32, tasks: usize) -> anyhow::Result<Lists> {
     eprintln!("=== the list of {tasks} tasks");
-    let (few, many) = (filled(machine, FEW)?, filled(machine, tasks)?);
+    let (few, many) = (start_with_tasks(machine, FEW)?, start_with_tasks(machine, tasks)?);
     let mut turns = Vec::new();
     for number in 1..=rounds {
         let turn = Turn {
@@ -47,7 +46,7 @@ pub(crate) fn run(machine: &Machine, rounds: usize, seconds: u32, tasks: usize) 
     Ok(Lists { tasks, turns })
 }
 
-fn filled(machine: &Machine, tasks: usize) -> anyhow::Result<Running<'_>> {
+fn start_with_tasks(machine: &Machine, tasks: usize) -> anyhow::Result<RunningServer<'_>> {
     let server = Contestant::Ours.start_for_one_owner(machine)?;
     server.fill(tasks, 128)?;
     server.walk(tasks)?;

@@ -1,4 +1,4 @@
-//! What is measured with, and what it is measured on.
+//! The programs of the benchmark and the disk that is measured.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde::Deserialize;
 use xshell::{Shell, cmd};
 
-/// The programs, built, and a scratch folder on the disk that is measured.
+/// The built programs, and a scratch directory on the disk that is measured.
 pub(crate) struct Machine {
     pub(super) ours: PathBuf,
     pub(super) ceiling: PathBuf,
@@ -15,10 +15,10 @@ pub(crate) struct Machine {
     pub(super) scratch: tempfile::TempDir,
 }
 
-/// One line of the load generator. What a scenario does not measure stays at nothing.
+/// The output of the load generator. A value that a scenario does not measure is 0.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     pub(crate) rate_per_s: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
@@ -28,9 +28,9 @@ pub(crate) struct Measured {
 }
 
 impl Machine {
-    /// Builds what takes part: everybody, or only us.
+    /// Builds Longhaul and the load generator and, if `with_others`, the ceilings and the peer.
     pub(super) fn prepare(shell: &Shell, with_others: bool) -> anyhow::Result<Self> {
-        // Both sides get the same profile, and by their `.cargo/config.toml` the same SQLite.
+        // All servers are built with the same profile and, by `.cargo/config.toml`, the same SQLite.
         cmd!(shell, "cargo build --profile dist --example conformance").run()?;
         {
             let _bench = shell.push_dir("bench");
@@ -39,8 +39,8 @@ impl Machine {
         }
         let root = crate::root();
         let bench = root.join("bench/target/release");
-        // Beside the build, not in a temporary folder that may be memory.
-        let scratch = tempfile::tempdir_in(root.join("target")).context("cannot make a scratch folder")?;
+        // Not in the system's temporary directory, which may be in memory.
+        let scratch = tempfile::tempdir_in(root.join("target")).context("cannot create a scratch directory")?;
         Ok(Self {
             ours: root.join("target/dist/examples/conformance"),
             ceiling: bench.join("ceiling"),
@@ -51,20 +51,20 @@ impl Machine {
     }
 
     /// Runs a scenario of the load generator.
-    pub(super) fn load(&self, arguments: &[&str]) -> anyhow::Result<Measured> {
+    pub(super) fn load(&self, arguments: &[&str]) -> anyhow::Result<Measurement> {
         let output = std::process::Command::new(&self.load).args(arguments).output().context("cannot run load")?;
         let line = String::from_utf8_lossy(&output.stdout);
         anyhow::ensure!(output.status.success(), "load {arguments:?} failed: {line}");
-        serde_json::from_str(line.trim()).with_context(|| format!("load {arguments:?} said {line:?}"))
+        serde_json::from_str(line.trim()).with_context(|| format!("load {arguments:?} printed {line:?}"))
     }
 
-    /// A write and its fdatasync on this disk.
-    pub(super) fn fsync(&self) -> anyhow::Result<Measured> {
+    /// Measures a write with fdatasync on this disk.
+    pub(super) fn fsync(&self) -> anyhow::Result<Measurement> {
         self.load(&["fsync", "--dir", text(self.scratch.path())])
     }
 }
 
-/// A path of ours as text; we made it, and it is.
+/// A path as text. All paths here are made from text.
 pub(super) fn text(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }

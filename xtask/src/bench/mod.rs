@@ -1,9 +1,9 @@
-//! `cargo xtask bench`: ours, the ceilings and the peer, in turns, on one machine, in one run.
+//! `cargo xtask bench`: measures Longhaul, the ceilings and the peer, in turns, on one machine.
 //!
-//! - `machine`: what is measured with, and what it is measured on.
-//! - `contestant`: a server that takes part.
-//! - `round`: one turn of everybody, with everything that is measured.
-//! - `list`: pages of the list, with few tasks and with many.
+//! - `machine`: the programs and the disk.
+//! - `contestant`: the servers that are measured.
+//! - `round`: one measurement of every server.
+//! - `list`: pages of the list, with few and with many tasks.
 //! - `report`: medians, ratios, targets.
 
 mod contestant;
@@ -14,26 +14,25 @@ mod round;
 
 use xshell::Shell;
 
-/// How a run is made.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Bench {
-    /// How often everybody takes a turn; the medians count
+    /// Number of rounds; the report shows medians
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 
-    /// Seconds of each measurement
+    /// Duration of each measurement in seconds
     #[arg(long, default_value_t = 5)]
     seconds: u32,
 
-    /// Retained tasks in the large half of the retention comparison; 0 leaves it out
+    /// Number of tasks in the comparison of few and many retained tasks; 0 skips it
     #[arg(long, default_value_t = 1_000_000)]
     retained: usize,
 
-    /// Tasks in the large half of the comparison of lists; 0 leaves it out
+    /// Number of tasks in the comparison of short and long lists; 0 skips it
     #[arg(long, default_value_t = 1_000_000)]
     listed: usize,
 
-    /// Only this part
+    /// Run only this part
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
 }
@@ -41,7 +40,7 @@ pub(crate) struct Bench {
 /// A part that can be run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// The rounds in which everybody takes turns
+    /// The rounds, in which all servers are measured in turns
     Rounds,
     /// Rates with few and with many retained tasks
     Retained,
@@ -73,7 +72,7 @@ impl Bench {
 
 #[cfg(test)]
 mod tests {
-    /// What a schema says, without its comments.
+    /// The statements of a schema without comments.
     fn statements(schema: &str) -> Vec<String> {
         let lines = schema.lines().map(|line| line.split("--").next().unwrap_or_default());
         let text = lines.collect::<Vec<_>>().join(" ").replace("IF NOT EXISTS ", "");
@@ -86,7 +85,7 @@ mod tests {
         let product = include_str!("../../../crates/longhaul-store-sqlite/src/schema/0001_tasks.sql");
         let ceiling = include_str!("../../../bench/ceiling/src/sqlite/schema.sql");
         let mut product = statements(product);
-        // It keeps no secrets.
+        // The ceiling has no secrets.
         product.retain(|statement| !statement.starts_with("CREATE TABLE secret"));
         assert_eq!(statements(ceiling), product);
     }

@@ -1,12 +1,12 @@
-//! Medians, ratios, targets.
+//! Prints medians, ratios and targets.
 
 use super::contestant::Contestant::{self, Bare, Ours, Rmcp, Sqlite};
 use super::contestant::RATE_LIMIT;
 use super::list::{FEW, Lists, Turn};
-use super::machine::Measured;
+use super::machine::Measurement;
 use super::round::{MEMORY_TASKS, Retained, Round};
 
-/// A run in which others used more of the machine than this says little.
+/// A measurement during which other processes used more processor cores than this is unreliable.
 const OTHER_CORES_MAX: f64 = 0.1;
 
 pub(crate) fn print(rounds: &[Round], retained: Option<&Retained>, lists: Option<&Lists>) {
@@ -14,10 +14,10 @@ pub(crate) fn print(rounds: &[Round], retained: Option<&Retained>, lists: Option
         print_rounds(rounds);
     }
     println!();
-    let of_rounds = if rounds.is_empty() { Vec::new() } else { targets(rounds) };
+    let round_targets = if rounds.is_empty() { Vec::new() } else { targets(rounds) };
     let retained = retained.map(retained_targets).into_iter().flatten();
     let lists = lists.map(list_targets).into_iter().flatten();
-    for target in of_rounds.into_iter().chain(retained).chain(lists) {
+    for target in round_targets.into_iter().chain(retained).chain(lists) {
         let verdict = if target.is_met() { "reached" } else { "MISSED " };
         println!("{verdict}  {:60} {:8.2}  (target {})", target.what, target.value, target.bound());
     }
@@ -38,16 +38,18 @@ fn print_rounds(rounds: &[Round]) {
         println!("{:14} {:8} {rate:>10.0} {p50:>10.0} {p99:>10.0} {cpu:>14.1}", key.0, format!("{:?}", key.1));
     }
     println!(
-        "\nOurs ran with its rate limits raised to {RATE_LIMIT} requests per second: all of the load is one owner's."
+        "\nLonghaul ran with a rate limit of {RATE_LIMIT} requests per second, because one owner sends all requests."
     );
     let disturbed = rounds.iter().flat_map(Round::values).filter(|measured| measured.other_cores > OTHER_CORES_MAX);
     let disturbed = disturbed.count();
     if disturbed > 0 {
-        println!("\n{disturbed} measurements shared the machine with somebody else: run this again when it is idle.");
+        println!(
+            "\nOther processes were busy during {disturbed} measurements; run this again when the machine is idle."
+        );
     }
 }
 
-/// A number that should be at least, or at most, something.
+/// A value with a lower or an upper bound.
 struct Target {
     what: String,
     value: f64,
@@ -108,7 +110,7 @@ fn targets(rounds: &[Round]) -> Vec<Target> {
 }
 
 fn retained_targets(retained: &Retained) -> Vec<Target> {
-    let ratio = |(few, many): &(Measured, Measured)| many.rate_per_s / few.rate_per_s;
+    let ratio = |(few, many): &(Measurement, Measurement)| many.rate_per_s / few.rate_per_s;
     let tasks = retained.tasks;
     vec![
         Target::at_least(&format!("get: rate with {tasks} retained tasks over few"), ratio(&retained.get), 0.8),
@@ -120,9 +122,11 @@ fn retained_targets(retained: &Retained) -> Vec<Target> {
     ]
 }
 
-/// A page's processor time with many tasks over that with few.
+/// The processor time for a page with many tasks, divided by that with few.
 fn list_targets(lists: &Lists) -> Vec<Target> {
-    let cpu = |of: fn(&Turn) -> &Measured| middle(lists.turns.iter().map(|turn| of(turn).server_cpu_us_per_request));
+    let cpu = |select: fn(&Turn) -> &Measurement| {
+        middle(lists.turns.iter().map(|turn| select(turn).server_cpu_us_per_request))
+    };
     let tasks = lists.tasks;
     let target = |what: &str, few: f64, many: f64| {
         let what = format!("list: {what} page with {tasks} tasks over {FEW} ({many:.0} and {few:.0} µs)");
@@ -134,8 +138,8 @@ fn list_targets(lists: &Lists) -> Vec<Target> {
     ]
 }
 
-fn median(rounds: &[Round], key: (&'static str, Contestant), of: impl Fn(&Measured) -> f64) -> f64 {
-    middle(rounds.iter().filter_map(|round| round.get(&key)).map(of))
+fn median(rounds: &[Round], key: (&'static str, Contestant), value: impl Fn(&Measurement) -> f64) -> f64 {
+    middle(rounds.iter().filter_map(|round| round.get(&key)).map(value))
 }
 
 fn middle(values: impl Iterator<Item = f64>) -> f64 {

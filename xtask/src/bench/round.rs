@@ -1,55 +1,54 @@
-//! One turn of everybody.
+//! One measurement of every server.
 
 use std::collections::BTreeMap;
 
 use super::contestant::Contestant;
-use super::machine::{Machine, Measured};
+use super::machine::{Machine, Measurement};
 
-/// What is measured, of whom.
+/// The name of a measurement and the measured server.
 pub(crate) type Key = (&'static str, Contestant);
 
-/// The measurements of one round.
-pub(crate) type Round = BTreeMap<Key, Measured>;
+pub(crate) type Round = BTreeMap<Key, Measurement>;
 
-/// Tasks in the memory measurement.
+/// The number of tasks in the measurement of memory.
 pub(crate) const MEMORY_TASKS: usize = 10_000;
 
-/// Live tasks among those that are read.
+/// The number of unsettled tasks among those that are read.
 const LIVE: u32 = 100;
 
-/// Tasks in the small half of the retention comparison.
+/// The number of tasks that counts as few retained tasks.
 const RETAINED_FEW: usize = 1_000;
 
 pub(crate) fn run(machine: &Machine, seconds: u32) -> anyhow::Result<Round> {
     use Contestant::{Bare, Ours, Rmcp, Sqlite};
     let mut round = Round::new();
-    let mut keep = |what, who, measured: Measured| {
+    let mut record = |what, who, measured: Measurement| {
         eprintln!(
             "  {what:12} {who:?}: {:.0}/s, p50 {:.0} µs, p99 {:.0} µs, others {:.2} cores",
             measured.rate_per_s, measured.p50_us, measured.p99_us, measured.other_cores
         );
         round.insert((what, who), measured);
     };
-    keep("fsync", Ours, machine.fsync()?);
+    record("fsync", Ours, machine.fsync()?);
     for who in [Ours, Sqlite, Rmcp] {
-        keep("create", who, who.start(machine)?.create(128, seconds)?);
+        record("create", who, who.start(machine)?.create(128, seconds)?);
     }
     for who in [Ours, Bare] {
         let server = who.start(machine)?;
-        // The bare endpoint has no tasks to be live.
+        // The bare endpoint has no tasks.
         server.fill_with(RETAINED_FEW, 128, if who == Ours { LIVE } else { 0 })?;
-        keep("get", who, server.get(32, seconds)?);
+        record("get", who, server.get(32, seconds)?);
     }
     for who in [Ours, Sqlite] {
-        keep("complete 1", who, who.start(machine)?.complete(1, seconds)?);
-        keep("complete 32", who, who.start(machine)?.complete(32, seconds)?);
+        record("complete 1", who, who.start(machine)?.complete(1, seconds)?);
+        record("complete 32", who, who.start(machine)?.complete(32, seconds)?);
     }
     let server = Ours.start(machine)?;
     let empty = server.resident_bytes()?;
-    // Few connections: what tasks take is measured, not what connections do.
+    // Few connections, because the memory of tasks is measured, not that of connections.
     server.fill(MEMORY_TASKS, 8)?;
     let added = server.resident_bytes()? - empty;
-    keep("memory", Ours, Measured { rss_bytes: added, ..Measured::default() });
+    record("memory", Ours, Measurement { rss_bytes: added, ..Measurement::default() });
     Ok(round)
 }
 
@@ -58,9 +57,9 @@ pub(crate) fn run(machine: &Machine, seconds: u32) -> anyhow::Result<Round> {
 pub(crate) struct Retained {
     pub(crate) tasks: usize,
     /// (with few, with many)
-    pub(crate) get: (Measured, Measured),
-    pub(crate) create: (Measured, Measured),
-    pub(crate) ceiling_create: (Measured, Measured),
+    pub(crate) get: (Measurement, Measurement),
+    pub(crate) create: (Measurement, Measurement),
+    pub(crate) ceiling_create: (Measurement, Measurement),
 }
 
 pub(crate) fn retained(machine: &Machine, seconds: u32, tasks: usize) -> anyhow::Result<Retained> {

@@ -1,7 +1,7 @@
-//! rusqlite alone behind the endpoint: the least that a durable task server can do.
+//! The endpoint with rusqlite alone: the minimum work of a durable task server.
 //!
-//! A creation is acknowledged after its commit; then a second write settles the task. Reads come from memory if the
-//! task is there, else from the file. Memory holds only what is committed.
+//! A creation is acknowledged after its commit; then a second write settles the task. Reads come from the cache or, if
+//! the task is not there, from the file. The cache contains committed tasks only.
 
 mod reader;
 mod writer;
@@ -28,10 +28,10 @@ use crate::{
 use reader::Readers;
 use writer::{NewTask, Settlement, Writer};
 
-/// There is one owner here: the benchmark's load comes from one client.
+/// All tasks belong to one owner, because the load generator is one client.
 const OWNER: &str = "anonymous";
 
-/// Committed tasks as the JSON that `tasks/get` answers, by task ID.
+/// The response to `tasks/get` of committed tasks, by task ID.
 type Committed = Cache<Arc<str>, Bytes>;
 
 struct Endpoint {
@@ -91,7 +91,7 @@ impl Endpoint {
     }
 
     fn settle(&self, task_id: Arc<str>, created_ms: i64, result: String) -> anyhow::Result<()> {
-        // A task's timestamps never go backwards, whatever the clock does.
+        // Timestamps of a task do not decrease, even if the clock does.
         let settled_ms = Timestamp::now().as_millisecond().max(created_ms);
         let task = Task { id: &task_id, created_ms, updated_ms: settled_ms, result: Some(&result) };
         let view = task.detailed().into();
@@ -107,7 +107,7 @@ impl Endpoint {
     }
 }
 
-/// A time prefix, so that inserts go to the end of the tree, and 128 bits that nobody can guess.
+/// The time, so that inserts go to the end of the tree, and 128 random bits that cannot be guessed.
 fn new_id(created_ms: i64) -> Arc<str> {
     format!("{created_ms:012x}{:032x}", rand::random::<u128>()).into()
 }

@@ -1,6 +1,6 @@
-//! Reading connections, one for each thread that ever reads.
+//! Connections for reading, one per thread.
 //!
-//! A read of one row takes microseconds, less than handing it to another thread, so it runs where the request is.
+//! Reading a row takes less time than a switch to another thread, so it runs on the thread of the request.
 
 use std::{
     cell::RefCell,
@@ -20,18 +20,17 @@ thread_local! {
     static CONNECTION: RefCell<Option<Connection>> = const { RefCell::new(None) };
 }
 
-/// Opens a connection for a thread when it first reads.
+/// Opens a connection when a thread reads for the first time.
 pub struct Readers {
     path: PathBuf,
 }
 
 impl Readers {
-    /// Readers of that file.
     pub fn new(path: &Path) -> Self {
         Self { path: path.into() }
     }
 
-    /// A task as `tasks/get` answers it, from the file.
+    /// The response to `tasks/get`, read from the file.
     pub fn detailed(&self, task_id: &str) -> rusqlite::Result<Option<String>> {
         CONNECTION.with_borrow_mut(|connection| {
             let connection = match connection {

@@ -1,4 +1,4 @@
-//! The one writer: it commits whatever is waiting in one transaction, publishes it, and only then acknowledges.
+//! The only writer. It commits all queued writes in one transaction, publishes them, and then acknowledges them.
 
 use std::{
     sync::{
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::{Committed, OWNER};
 use crate::answer::TTL_MS;
 
-/// Writes in one transaction at most, so that the first of them does not wait for all the others.
+/// The maximum number of writes in one transaction. It bounds the wait of the first of them.
 const BATCH_MAX: usize = 1024;
 const RUNNING_MS_MAX: i64 = 24 * 60 * 60 * 1_000;
 const LIFE_MS_MAX: i64 = 7 * RUNNING_MS_MAX;
@@ -54,8 +54,8 @@ enum Write {
     Settle(Settlement),
 }
 
-/// Where requests leave their writes. The queue needs no limit of its own: a connection has at most one creation and
-/// one settlement in it.
+/// The sending side of the write queue. The queue needs no limit, because a connection has at most one creation and one
+/// settlement in it.
 pub struct Writer {
     queue: Sender<Write>,
 }
@@ -68,7 +68,7 @@ impl Writer {
         acknowledged.await.context("the writer has ended")
     }
 
-    /// Leaves the settlement for the next commit.
+    /// Queues the settlement for the next commit, without waiting for it.
     pub fn settle(&self, settlement: Settlement) -> anyhow::Result<()> {
         self.send(Write::Settle(settlement))
     }
@@ -78,12 +78,12 @@ impl Writer {
     }
 }
 
-/// Starts the writer's thread. It ends when every [`Writer`] is gone.
+/// Starts the thread of the writer. It ends when every [`Writer`] is dropped.
 pub fn start(mut connection: Connection, committed: Arc<Committed>) -> anyhow::Result<(Writer, JoinHandle<()>)> {
     let (queue, waiting) = mpsc::channel();
     let thread = thread::Builder::new().name("writer".into()).spawn(move || {
         if let Err(error) = run(&mut connection, &waiting, &committed) {
-            // Nothing after a failed commit can be promised.
+            // After a failed commit, later commits cannot be trusted.
             eprintln!("the commit failed: {error}");
             std::process::exit(1);
         }
@@ -141,7 +141,7 @@ fn publish(write: Write, committed: &Committed) {
     match write {
         Write::Create(task, acknowledge) => {
             committed.insert(task.id, task.view);
-            // The client may have gone; its task is there all the same.
+            // The client may have disconnected. Its task is committed nevertheless.
             acknowledge.send(()).ok();
         }
         Write::Settle(settlement) => committed.insert(settlement.id, settlement.view),

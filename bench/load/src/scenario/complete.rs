@@ -19,10 +19,8 @@ pub struct Args {
     timing: Timing,
 }
 
-/// Runs the scenario.
-///
 /// # Errors
-/// When an answer is no task.
+/// If a response is not a task.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
     window::measure(&args.timing, |_, window| client(args.server.clone(), window))
 }

@@ -22,10 +22,8 @@ pub struct Args {
     ids_out: Option<PathBuf>,
 }
 
-/// Runs the scenario.
-///
 /// # Errors
-/// When an answer is no task.
+/// If a response is not a task.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
     let ids = Rc::new(RefCell::new(Ids::default()));
     let figures = window::measure(&args.timing, |_, window| client(args.server.clone(), window, Rc::clone(&ids)))?;

@@ -1,4 +1,4 @@
-//! A given number of tasks, created as fast as possible, for runs against a server that retains many.
+//! Creates a given number of tasks, for runs with a server that retains many.
 
 use std::{
     cell::{Cell, RefCell},
@@ -35,15 +35,13 @@ pub struct Args {
     /// Afterwards, read every task until it is completed.
     #[arg(long)]
     settle: bool,
-    /// At the end, create so many more that do not end while the run lasts (`slow_compute`).
+    /// At the end, create this number of tasks that do not end during the run (`slow_compute`).
     #[arg(long, default_value_t = 0)]
     live: usize,
 }
 
-/// Runs the scenario.
-///
 /// # Errors
-/// When an answer is no task.
+/// If a response is not a task.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
     let started = Instant::now();
     let created = Rc::new(RefCell::new(Ids::default()));
@@ -94,7 +92,7 @@ async fn create(mut session: Session, count: usize, ids: Rc<RefCell<Ids>>) -> an
     let mut task_id = String::new();
     while ids.borrow().len() < count {
         session.create(&mut task_id).await?;
-        // Others may have filled the file while this one waited; its surplus task stays out of it.
+        // Other connections may have reached the count meanwhile; then this task is not in the file.
         let mut ids = ids.borrow_mut();
         if ids.len() < count {
             ids.push(&task_id);

@@ -1,7 +1,7 @@
-//! What one durable write costs on this disk, now: a small write and its `fdatasync`.
+//! The time of one durable write on this disk: a small write with `fdatasync`.
 //!
-//! Two kinds, because a file system treats them differently and SQLite's write-ahead log does both: while the log
-//! grows, each write changes the file's size too; after a checkpoint, the log is overwritten in place.
+//! It measures two kinds, because SQLite's write-ahead log does both and file systems treat them differently: while the
+//! log grows, each write changes the size of the file; after a checkpoint, the log is overwritten in place.
 
 use std::{
     fs::File,
@@ -19,7 +19,7 @@ use crate::window::{Sample, round};
 /// Flags of `load fsync`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A directory on the disk to measure; a file is made there and removed again.
+    /// A directory on the disk to measure. A file is created there and removed again.
     #[arg(long)]
     dir: PathBuf,
     /// Bytes of each write.
@@ -30,8 +30,6 @@ pub struct Args {
     count: usize,
 }
 
-/// Runs the scenario.
-///
 /// # Errors
 /// When the directory cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
@@ -39,7 +37,7 @@ pub fn run(args: &Args) -> anyhow::Result<Value> {
     let before = Sample::take(None)?;
     let measured = measure(args, &path);
     let other_cores = Sample::take(None)?.other_cores_since(&before);
-    // Best effort: the figures matter more than a leftover file.
+    // A file that cannot be removed does not invalidate the measurement.
     std::fs::remove_file(&path).ok();
     let (append, overwrite) = measured.with_context(|| format!("cannot write in {}", args.dir.display()))?;
     Ok(json!({

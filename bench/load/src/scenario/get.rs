@@ -18,7 +18,7 @@ pub struct Args {
     server: Server,
     #[command(flatten)]
     timing: Timing,
-    /// The task IDs to read, one a line.
+    /// The task IDs to read, one per line.
     #[arg(long)]
     ids: PathBuf,
     /// Seed of the order in which tasks are read.
@@ -26,10 +26,8 @@ pub struct Args {
     seed: u64,
 }
 
-/// Runs the scenario.
-///
 /// # Errors
-/// When an answer is not the task that was asked for.
+/// If a response is not the requested task.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
     let ids = Rc::new(Ids::read(&args.ids)?);
     let mut seeds = fastrand::Rng::with_seed(args.seed);

@@ -1,10 +1,10 @@
-//! The task IDs of a run in a file, one a line.
+//! The task IDs of a run in a file, one per line.
 
 use std::{fs, ops::Range, path::Path};
 
 use anyhow::{Context, bail};
 
-/// IDs in one allocation: a million of them should not cost the generator a million strings.
+/// IDs in one allocation, because a million strings would take too much memory and time.
 #[derive(Default)]
 pub struct Ids {
     text: String,
@@ -12,20 +12,17 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Adds one.
     pub fn push(&mut self, id: &str) {
         self.text.push_str(id);
         self.text.push('\n');
         self.ends.push(self.text.len());
     }
 
-    /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -42,8 +39,6 @@ impl Ids {
         start..self.ends[index] - 1
     }
 
-    /// Reads a file.
-    ///
     /// # Errors
     /// When it cannot be read or is empty.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
@@ -56,8 +51,6 @@ impl Ids {
         Ok(ids)
     }
 
-    /// Writes a file.
-    ///
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
@@ -70,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_id_is_found_at_its_place() {
+    fn every_id_is_found_at_its_index() {
         let mut ids = Ids::default();
         for id in ["a", "bcd", "ef"] {
             ids.push(id);

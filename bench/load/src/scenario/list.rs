@@ -18,7 +18,7 @@ pub struct Args {
     server: Server,
     #[command(flatten)]
     timing: Timing,
-    /// The cursors to begin at, one a line; without them it is always the first page.
+    /// The cursors to read at, one per line. Without this flag only the first page is read.
     #[arg(long)]
     cursors: Option<PathBuf>,
     /// Seed of the order in which pages are read.
@@ -26,10 +26,8 @@ pub struct Args {
     seed: u64,
 }
 
-/// Runs the scenario.
-///
 /// # Errors
-/// When an answer is no full page.
+/// If a response is not a full page.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
     let cursors = Rc::new(args.cursors.as_deref().map(Ids::read).transpose()?);
     let mut seeds = fastrand::Rng::with_seed(args.seed);

@@ -13,8 +13,6 @@ pub struct Args {
     pid: i32,
 }
 
-/// Runs the scenario.
-///
 /// # Errors
 /// When there is no such process.
 pub fn run(args: &Args) -> anyhow::Result<Value> {

@@ -1,4 +1,4 @@
-//! The whole list of one owner's tasks, from its first page to its last: what it has, and the cursors for `list`.
+//! Reads the whole list of one owner's tasks, checks their number, and saves the cursors for `list`.
 
 use std::{path::PathBuf, time::Instant};
 
@@ -17,7 +17,7 @@ use crate::{
 pub struct Args {
     #[command(flatten)]
     server: Server,
-    /// How many tasks there must be at least: `fill` makes a few more, one for each connection that was under way.
+    /// Minimum number of tasks. `fill` creates up to one more per connection.
     #[arg(long)]
     count: usize,
     /// Write the cursors of full pages to this file.
@@ -25,10 +25,8 @@ pub struct Args {
     cursors_out: PathBuf,
 }
 
-/// Runs the scenario.
-///
 /// # Errors
-/// When the list has fewer tasks than it should.
+/// If the list has fewer tasks.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
     let started = Instant::now();
     let (tasks, cursors) = on_one_thread(walk(&args.server))?;

@@ -1,4 +1,4 @@
-//! Events: one after another, all or nothing, and never for a loser.
+//! Events are applied one after another, completely or not at all, and only with the current fence.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
         settled(Outcome::Answer { body: json("{\"isError\":true}"), is_error: true }),
         settled(fault(None)),
         settled(fault(Some("{\"code\":\"X\"}"))),
-        settled(Outcome::Refusal(Fault::panic("an ending without a code of the handler's"))),
+        settled(Outcome::Refusal(Fault::panic("a fault without a code"))),
         Some(cancel()),
     ];
     let kept = [Retention::Unlimited, Retention::FromEnd(5), Retention::FromCreation(7)];
@@ -40,7 +40,7 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
             apply(store_ref, &key(n), change).await;
         }
     }
-    // Waiting with nobody's memory behind it: for an answer alone, for a time too, for a child, in the queue.
+    // Waiting without a handler in memory: for an answer, also for a timer, also for a child, and in the queue.
     let rests = [park(1, None), park(1, Some(START.plus_ms(9))), park_for(1, 1), release(1, 7)];
     for (n, rest) in (100..).zip(rests) {
         create(store_ref, resuming(key(n))).await;
@@ -67,7 +67,7 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
     }
 }
 
-pub async fn each_change_is_one_revision_on<S: Subject>() {
+pub async fn each_change_raises_the_revision_by_one<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     for expected in 2..10 {
@@ -76,7 +76,7 @@ pub async fn each_change_is_one_revision_on<S: Subject>() {
     }
 }
 
-pub async fn events_that_come_at_once_are_applied_one_after_another<S: Subject>() {
+pub async fn concurrent_events_are_applied_one_after_another<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     let calls = (0..64).map(|n| {
@@ -132,12 +132,12 @@ pub async fn a_settled_task_never_changes_again<S: Subject>() {
     assert_eq!(read(&*store, &key(1)).await, settled);
 }
 
-pub async fn a_refused_event_fails_nobody_else<S: Subject>() {
+pub async fn a_refused_event_does_not_make_others_fail<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     for n in 0..64 {
         create(&*store, claimed(key(n))).await;
     }
-    // Every second one comes with a fence that nobody has.
+    // Every second event has a wrong fence.
     let calls = (0..64).map(|n| {
         let store = Arc::clone(&store);
         async move { store.apply(&key(n), settle(1 + u64::from(n % 2), "1")).await }
@@ -148,7 +148,7 @@ pub async fn a_refused_event_fails_nobody_else<S: Subject>() {
     }
 }
 
-pub async fn of_many_who_settle_at_once_one_does_and_everybody_reads_that<S: Subject>() {
+pub async fn of_many_concurrent_ends_one_wins_and_every_reader_sees_it<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     let calls = (0..32).map(|n: u32| {
@@ -156,12 +156,12 @@ pub async fn of_many_who_settle_at_once_one_does_and_everybody_reads_that<S: Sub
         async move { store.apply(&key(1), settle(1, &n.to_string())).await }
     });
     let results = all(calls).await;
-    assert_eq!(done(&results), 1);
+    assert_eq!(succeeded(&results), 1);
     let won = results.into_iter().find_map(Result::ok).unwrap().task;
     assert_eq!(read(&*store, &key(1)).await, won);
 }
 
-pub async fn a_late_wake_does_not_end_a_later_nap<S: Subject>() {
+pub async fn a_late_wake_does_not_wake_a_task_that_was_parked_again<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     let nap = apply(&*store, &key(1), park(1, Some(START))).await;
@@ -172,7 +172,7 @@ pub async fn a_late_wake_does_not_end_a_later_nap<S: Subject>() {
     assert_eq!(read(&*store, &key(1)).await, asleep);
 }
 
-pub async fn an_answered_question_is_closed_for_good<S: Subject>() {
+pub async fn an_answered_question_stays_closed<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     let asked = apply(&*store, &key(1), ask(1, 0)).await;
@@ -182,7 +182,7 @@ pub async fn an_answered_question_is_closed_for_good<S: Subject>() {
         let body = json(&n.to_string());
         async move { store.apply(&key(1), Event::Answer(Answer { key: question, body })).await }
     });
-    assert_eq!(done(&all(calls).await), 1);
+    assert_eq!(succeeded(&all(calls).await), 1);
     let again = apply(&*store, &key(1), ask(1, 1)).await;
     assert_ne!(again.phase.questions().unwrap().iter().next().unwrap().key, question);
 }

@@ -1,4 +1,4 @@
-//! Claims: each task to one node, by tool and version, in order and in time.
+//! Claims: each task is claimed by one node, by tool and version, in order, and not too early.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::Subject;
 use super::kit::*;
 use crate::{ClaimNext, Count};
 
-pub async fn each_task_is_given_to_one_node_only<S: Subject>() {
+pub async fn each_task_is_claimed_by_one_node_only<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     for n in 0..200 {
         create(&*store, queued(key(n))).await;
@@ -34,7 +34,7 @@ pub async fn each_task_is_given_to_one_node_only<S: Subject>() {
     assert_eq!(got.into_iter().collect::<HashSet<_>>().len(), 200);
 }
 
-pub async fn claims_go_by_tool_and_version<S: Subject>() {
+pub async fn a_claim_matches_tool_and_version<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let tools = [("a", "1"), ("a", "2"), ("b", "1")].map(|(name, version)| ToolRef::new(name, version));
     for (n, tool) in (0..).zip(&tools) {
@@ -43,13 +43,13 @@ pub async fn claims_go_by_tool_and_version<S: Subject>() {
         create(&*store, new).await;
     }
     for (n, tool) in (0..).zip(tools) {
-        let claimed = store.claim(of_tool(node(1), tool.clone(), 10)).await.unwrap();
+        let claimed = store.claim(claim_request(node(1), tool.clone(), 10)).await.unwrap();
         let keys: Vec<_> = claimed.iter().map(|claimed| claimed.task.key.clone()).collect();
         assert_eq!(keys, [key(n)], "of {tool}");
     }
 }
 
-pub async fn one_claim_brings_tasks_of_several_tools_each_within_its_limit<S: Subject>() {
+pub async fn one_claim_returns_tasks_of_several_tools_within_their_limits<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let tools = ["a", "b", "c"].map(|name| ToolRef::new(name, "1"));
     for n in 0..9 {
@@ -63,20 +63,20 @@ pub async fn one_claim_brings_tasks_of_several_tools_each_within_its_limit<S: Su
     assert_eq!(tools.each_ref().map(of), [2, 3, 0]);
 }
 
-pub async fn the_longest_waiting_is_claimed_first<S: Subject>() {
+pub async fn the_task_that_has_waited_longest_is_claimed_first<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     for (n, ms) in [(1, 30), (2, 10), (3, 20)] {
         subject.set_time(START.plus_ms(ms)).await;
         create(&*store, queued(key(n))).await;
     }
-    // Of two that came at once, either is the longest waiting, but nobody of later is.
+    // Two tasks of the same time may come in either order, but before all later ones.
     create(&*store, queued(key(4))).await;
     subject.set_time(START.plus_ms(30)).await;
     let order: Vec<_> = claim(&*store, node(1), 10).await.into_iter().map(|task| task.key.clone()).collect();
     assert_eq!([&order[0], &order[3]], [&key(2), &key(1)]);
 }
 
-pub async fn a_task_is_not_claimed_before_its_time<S: Subject>() {
+pub async fn a_task_is_not_claimed_before_its_earliest_time<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     apply(&*store, &key(1), release(1, 5_000)).await;
@@ -86,7 +86,7 @@ pub async fn a_task_is_not_claimed_before_its_time<S: Subject>() {
     assert_eq!(claim(&*store, node(2), 1).await.len(), 1);
 }
 
-pub async fn a_claim_takes_no_more_than_its_limit<S: Subject>() {
+pub async fn a_claim_returns_no_more_than_its_limit<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     for n in 0..5 {
         create(&*store, queued(key(n))).await;
@@ -96,10 +96,10 @@ pub async fn a_claim_takes_no_more_than_its_limit<S: Subject>() {
     assert_eq!(claim(&*store, node(1), usize::MAX).await.len(), 2);
 }
 
-pub async fn a_claim_brings_the_arguments_and_a_new_fence<S: Subject>() {
+pub async fn a_claim_returns_the_arguments_and_a_new_fence<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let before = create(&*store, queued(key(1))).await;
-    let claimed = store.claim(of_tool(node(1), tool(), 1)).await.unwrap().remove(0);
+    let claimed = store.claim(claim_request(node(1), tool(), 1)).await.unwrap().remove(0);
     assert_eq!(claimed.input, queued(key(1)).input);
     assert!(claimed.task.fence > before.fence);
     assert_eq!(claimed.task.attempt, 1);
@@ -123,7 +123,7 @@ pub async fn a_cancelled_task_is_not_claimed<S: Subject>() {
     assert_eq!(next_queued(&*store).await, None);
 }
 
-pub async fn the_next_queued_is_the_earliest_of_the_tools_that_were_named<S: Subject>() {
+pub async fn next_queued_is_the_earliest_time_among_the_given_tools<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let tools = [1, 2, 3].map(|n| ToolRef::new(format!("tool {n}"), "1"));
     assert_eq!(store.next_queued(&tools).await.unwrap(), None);
@@ -134,7 +134,11 @@ pub async fn the_next_queued_is_the_earliest_of_the_tools_that_were_named<S: Sub
         apply(&*store, &key(n), release(1, wait_ms)).await;
     }
     assert_eq!(store.next_queued(&tools).await.unwrap(), Some(START.plus_ms(3_000)));
-    assert_eq!(store.next_queued(&tools[..1]).await.unwrap(), Some(START.plus_ms(9_000)), "the others are not its own");
+    assert_eq!(
+        store.next_queued(&tools[..1]).await.unwrap(),
+        Some(START.plus_ms(9_000)),
+        "queued tasks of other tools do not count"
+    );
     assert_eq!(store.next_queued(&[]).await.unwrap(), None);
     apply(&*store, &key(2), cancel()).await;
     assert_eq!(store.next_queued(&tools).await.unwrap(), Some(START.plus_ms(6_000)));
@@ -150,7 +154,7 @@ pub async fn the_census_counts_open_tasks_by_owner_tool_and_phase<S: Subject>() 
     }
     apply(&*store, &key_of("grace", 0), ask(1, 0)).await;
     apply(&*store, &key_of("grace", 1), settle(1, "1")).await;
-    // One that is in the queue with its question open.
+    // A task in the queue with an open question.
     create(&*store, resuming(key_of("grace", 3))).await;
     apply(&*store, &key_of("grace", 3), ask(1, 0)).await;
     apply(&*store, &key_of("grace", 3), release(1, 0)).await;
@@ -165,7 +169,7 @@ pub async fn the_census_counts_open_tasks_by_owner_tool_and_phase<S: Subject>() 
     assert_eq!(census, expected);
 }
 
-pub async fn creating_and_claiming_at_once_loses_no_task<S: Subject>() {
+pub async fn concurrent_creation_and_claims_lose_no_task<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     let creator = subject.handle().await;
     let created = tokio::spawn(async move {
@@ -175,7 +179,7 @@ pub async fn creating_and_claiming_at_once_loses_no_task<S: Subject>() {
     });
     let mut got = HashSet::new();
     let claimer = Arc::clone(&store);
-    must_come("the last of the tasks", async {
+    wait_for("the last of the tasks", async {
         while got.len() < 100 {
             got.extend(claim(&*claimer, node(1), 7).await.into_iter().map(|task| task.key.clone()));
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Creation: durable, once, and nobody else's.
+//! Creation is durable, happens once, and is visible to the owner only.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::Subject;
 use super::kit::*;
 use crate::StoreError;
 
-pub async fn what_is_created_reads_back_the_same<S: Subject>() {
+pub async fn a_created_task_reads_back_the_same<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     for (n, new) in (0..).zip([queued(key(0)), claimed(key(1)), resuming(key(2))]) {
         let expected = transition::create(&new.create, START);
@@ -26,7 +26,7 @@ pub async fn a_task_created_for_a_node_runs_there_under_its_first_fence<S: Subje
     assert!(claim(&*store, node(2), 10).await.is_empty());
 }
 
-pub async fn what_was_acknowledged_survives_a_restart<S: Subject>() {
+pub async fn an_acknowledged_write_survives_a_restart<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     let mut created = Vec::new();
     for n in 0..50 {
@@ -36,7 +36,7 @@ pub async fn what_was_acknowledged_survives_a_restart<S: Subject>() {
     for task in created {
         assert_eq!(read(&*store, &task.key).await, task);
     }
-    let claimed = store.claim(of_tool(node(2), tool(), 1)).await.unwrap();
+    let claimed = store.claim(claim_request(node(2), tool(), 1)).await.unwrap();
     assert_eq!(claimed[0].input, queued(key(0)).input);
 }
 
@@ -49,13 +49,13 @@ pub async fn an_owner_cannot_use_an_id_twice<S: Subject>() {
     assert_eq!(refused(store.create(claimed(key(1))).await), Refused::Duplicate);
 }
 
-pub async fn of_many_who_create_one_id_at_once_one_does<S: Subject>() {
+pub async fn of_many_concurrent_creations_of_one_id_one_succeeds<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let calls = (0..32).map(|_| {
         let store = Arc::clone(&store);
         async move { store.create(queued(key(1))).await }
     });
-    assert_eq!(done(&all(calls).await), 1);
+    assert_eq!(succeeded(&all(calls).await), 1);
 }
 
 pub async fn two_owners_can_use_the_same_id<S: Subject>() {
@@ -68,7 +68,7 @@ pub async fn two_owners_can_use_the_same_id<S: Subject>() {
     assert_eq!(read(&*store, &of_ada.key).await, of_ada);
 }
 
-pub async fn a_foreign_task_and_an_unknown_one_give_the_same_answer<S: Subject>() {
+pub async fn a_foreign_task_and_an_unknown_one_give_the_same_error<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let task = create(&*store, claimed(key_of("ada", 1))).await;
     apply(&*store, &task.key, spawn(1, queued(key_of("ada", 2)))).await;
@@ -87,21 +87,21 @@ pub async fn a_foreign_task_and_an_unknown_one_give_the_same_answer<S: Subject>(
         Event::Expire(Expire),
         Event::Delete(Delete),
     ];
-    for nobodys in [key_of("mallory", 1), key_of("ada", 77)] {
-        assert_eq!(store.read(&nobodys).await.unwrap_err(), StoreError::NotFound);
+    for missing in [key_of("mallory", 1), key_of("ada", 77)] {
+        assert_eq!(store.read(&missing).await.unwrap_err(), StoreError::NotFound);
         for event in events.clone() {
-            assert_eq!(store.apply(&nobodys, event).await.unwrap_err(), StoreError::NotFound);
+            assert_eq!(store.apply(&missing, event).await.unwrap_err(), StoreError::NotFound);
         }
-        assert_eq!(store.record(&nobodys, 1, record("", 0, "1")).await, Err(StoreError::NotFound));
-        assert_eq!(store.records(&nobodys, 1).await.unwrap(), []);
-        assert_eq!(store.children(&nobodys).await.unwrap(), []);
-        store.progress(&nobodys, 1, progress(1.0)).await.unwrap();
+        assert_eq!(store.record(&missing, 1, record("", 0, "1")).await, Err(StoreError::NotFound));
+        assert_eq!(store.records(&missing, 1).await.unwrap(), []);
+        assert_eq!(store.children(&missing).await.unwrap(), []);
+        store.progress(&missing, 1, progress(1.0)).await.unwrap();
     }
     let snapshot = store.read(&task.key).await.unwrap();
     assert_eq!((snapshot.task.revision, snapshot.progress), (2, None));
 }
 
-pub async fn an_id_is_free_again_once_its_family_is_gone<S: Subject>() {
+pub async fn an_id_can_be_used_again_after_its_family_was_deleted<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, queued(key(1))).await;
     apply(&*store, &key(1), cancel()).await;
@@ -111,7 +111,7 @@ pub async fn an_id_is_free_again_once_its_family_is_gone<S: Subject>() {
     assert_eq!(read(&*store, &key(1)).await, again);
 }
 
-pub async fn a_late_attempt_of_a_deleted_task_cannot_write_to_another_of_the_same_id<S: Subject>() {
+pub async fn an_attempt_of_a_deleted_task_cannot_write_to_a_new_one_with_its_id<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let first = create(&*store, claimed(key(1))).await;
     apply(&*store, &key(1), cancel()).await;
@@ -125,7 +125,7 @@ pub async fn a_late_attempt_of_a_deleted_task_cannot_write_to_another_of_the_sam
     apply(&*store, &key(1), settle(second.fence, "1")).await;
 }
 
-pub async fn names_and_payloads_come_back_as_the_same_bytes<S: Subject>() {
+pub async fn names_and_payloads_read_back_as_the_same_bytes<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     let odd = "näme 'with' \"quotes\" %_\\ and 🦀 -- ;";
     let body = format!("{{\"text\":\"{}\"}}", "ü\\u0000\\n".repeat(100_000));
@@ -135,7 +135,7 @@ pub async fn names_and_payloads_come_back_as_the_same_bytes<S: Subject>() {
     new.input = json(&body);
     let key = new.create.key.clone();
     create(&*store, new).await;
-    let claim = of_tool(node(1), longhaul_task::ToolRef::new(odd, odd), 1);
+    let claim = claim_request(node(1), longhaul_task::ToolRef::new(odd, odd), 1);
     let claimed = store.claim(claim).await.unwrap().remove(0);
     assert_eq!(claimed.input.as_str(), body);
     let settled = apply(&*store, &key, settle(claimed.task.fence, &body)).await;
@@ -143,7 +143,7 @@ pub async fn names_and_payloads_come_back_as_the_same_bytes<S: Subject>() {
     assert_eq!(read(&*store, &key).await, settled);
 }
 
-pub async fn limits_that_mean_never_come_back_as_they_were<S: Subject>() {
+pub async fn unlimited_values_read_back_the_same<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     let mut new = queued(key(1));
     let never = u64::MAX;

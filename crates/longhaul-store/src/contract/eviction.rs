@@ -1,4 +1,4 @@
-//! What left memory is still the same.
+//! Tasks that were evicted from the cache.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::kit::*;
 use super::{Room, Subject};
 use crate::StoreError;
 
-pub async fn settled_tasks_that_left_memory_read_back_the_same<S: Subject>() {
+pub async fn a_settled_task_that_was_evicted_reads_back_the_same<S: Subject>() {
     let subject = S::empty(Room::Tiny).await;
     let store = subject.handle().await;
     let mut settled = Vec::new();
@@ -25,7 +25,7 @@ pub async fn settled_tasks_that_left_memory_read_back_the_same<S: Subject>() {
     }
 }
 
-pub async fn events_meet_tasks_that_left_memory<S: Subject>() {
+pub async fn an_event_is_applied_to_a_task_that_was_evicted<S: Subject>() {
     let subject = S::empty(Room::Tiny).await;
     let store = subject.handle().await;
     for n in 0..100 {
@@ -38,14 +38,14 @@ pub async fn events_meet_tasks_that_left_memory<S: Subject>() {
     assert_eq!(store.read(&key(0)).await.unwrap_err(), StoreError::NotFound);
 }
 
-pub async fn a_deleted_task_does_not_come_back_from_memory<S: Subject>() {
+pub async fn a_deleted_task_does_not_reappear_from_the_cache<S: Subject>() {
     let subject = S::empty(Room::Tiny).await;
     let store = subject.handle().await;
     for n in 0..50 {
         create(&*store, claimed(key(n))).await;
         apply(&*store, &key(n), settle(1, "1")).await;
     }
-    // Somebody reads all the time, and so brings tasks back into memory as they are deleted.
+    // A concurrent reader keeps loading tasks into the cache while they are deleted.
     let reader = Arc::clone(&store);
     let reading = tokio::spawn(async move {
         for n in (0..50).cycle().take(2_000) {

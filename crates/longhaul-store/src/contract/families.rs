@@ -1,4 +1,4 @@
-//! Families live and die together.
+//! A family is cancelled and deleted as a whole, and a parent settles after its children.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ async fn members(store: &dyn Store) -> Vec<Arc<Task>> {
     tasks
 }
 
-pub async fn children_come_in_the_order_they_were_made<S: Subject>() {
+pub async fn children_are_listed_in_the_order_of_creation<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, claimed(key(50))).await;
-    // Neither the order of their IDs nor its reverse.
+    // The order of creation differs from the order of the IDs and its reverse.
     let ids = [30, 10, 90, 20, 70];
     for n in ids {
         apply(&*store, &key(50), spawn(1, queued(key(n)))).await;
@@ -44,12 +44,12 @@ pub async fn a_spawned_child_is_claimed_like_any_other<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     apply(&*store, &key(1), spawn(1, queued(key(2)))).await;
-    let child = store.claim(of_tool(node(2), tool(), 1)).await.unwrap().remove(0);
+    let child = store.claim(claim_request(node(2), tool(), 1)).await.unwrap().remove(0);
     assert_eq!(child.input, queued(key(2)).input);
     assert_eq!(child.task.family.parent, Some(id(1)));
 }
 
-pub async fn a_child_with_a_taken_id_is_refused_and_its_parent_is_as_before<S: Subject>() {
+pub async fn a_child_with_an_existing_id_is_refused_and_changes_nothing<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let parent = create(&*store, claimed(key(1))).await;
     let other = create(&*store, queued(key(2))).await;
@@ -74,7 +74,7 @@ pub async fn a_parent_settles_after_its_children<S: Subject>() {
     assert!(apply(&*store, &key(1), settle(1, "1")).await.is_settled());
 }
 
-pub async fn a_parent_never_settles_with_a_child_that_was_made_at_the_same_time<S: Subject>() {
+pub async fn a_parent_never_settles_while_a_concurrent_spawn_succeeds<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     for n in 0..20 {
         let (parent, child) = (key(n * 2), key(n * 2 + 1));
@@ -84,7 +84,7 @@ pub async fn a_parent_never_settles_with_a_child_that_was_made_at_the_same_time<
             let (store, parent) = (Arc::clone(&store), parent.clone());
             async move { store.apply(&parent, event).await }
         });
-        assert_eq!(done(&all(calls).await), 1);
+        assert_eq!(succeeded(&all(calls).await), 1);
         let settled = read(&*store, &parent).await.is_settled();
         assert_eq!(store.read(&child).await.is_err(), settled);
     }
@@ -95,7 +95,7 @@ pub async fn cancelling_a_family_ends_all_of_it_in_one_commit<S: Subject>() {
     tree(&*store).await;
     let applied = store.apply(&key(1), cancel()).await.unwrap();
     let stopped = applied.effects.iter().filter(|effect| matches!(effect, Effect::Stop { fence: 1, .. })).count();
-    assert_eq!(stopped, 7, "each attempt hears of it");
+    assert_eq!(stopped, 7, "each attempt is stopped");
     let check = |tasks: Vec<Arc<Task>>| {
         for task in tasks {
             assert_eq!(task.phase.outcome(), Some(&Outcome::Cancelled), "{:?}", task.key);
@@ -107,13 +107,13 @@ pub async fn cancelling_a_family_ends_all_of_it_in_one_commit<S: Subject>() {
     check(members(&*store).await);
 }
 
-pub async fn nobody_sees_a_half_cancelled_family<S: Subject>() {
+pub async fn a_half_cancelled_family_is_never_visible<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     tree(&*store).await;
     let other = Arc::clone(&store);
     let cancelled = tokio::spawn(async move { apply(&*other, &key(1), cancel()).await });
-    must_come("the cancellation", async {
-        // Whoever sees the deepest task cancelled cannot settle anything above it any more.
+    wait_for("the cancellation", async {
+        // Once the deepest task is cancelled, no task above it can settle.
         while !read(&*store, &key(7)).await.is_settled() {
             tokio::task::yield_now().await;
         }
@@ -141,14 +141,14 @@ pub async fn a_settled_child_keeps_its_outcome_when_its_family_is_cancelled<S: S
     assert_eq!(read(&*store, &key(2)).await, settled);
 }
 
-pub async fn losing_a_parent_ends_what_is_below_it<S: Subject>() {
+pub async fn losing_a_parent_ends_its_descendants<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     tree(&*store).await;
     apply(&*store, &key(1), lose(node(1), 1)).await;
     assert!(members(&*store).await.iter().all(|task| task.is_settled()));
 }
 
-pub async fn the_children_of_a_lost_attempt_that_starts_over_end_with_it_in_one_commit<S: Subject>() {
+pub async fn children_end_in_the_commit_that_loses_an_attempt_that_starts_over<S: Subject>() {
     for (on_crash, ended) in [(OnCrash::Retry, true), (OnCrash::Resume, false)] {
         let (subject, store) = empty::<S>().await;
         let mut new = claimed(key(1));
@@ -157,7 +157,7 @@ pub async fn the_children_of_a_lost_attempt_that_starts_over_end_with_it_in_one_
         apply(&*store, &key(1), spawn(1, claimed(key(2)))).await;
         apply(&*store, &key(2), spawn(1, queued(key(3)))).await;
         let lost = apply(&*store, &key(1), lose(node(1), 1)).await;
-        assert!(lost.phase.not_before().is_some(), "it is tried again");
+        assert!(lost.phase.not_before().is_some(), "it is queued again");
         let (_subject, store) = reopened(subject, store).await;
         for n in [2, 3] {
             assert_eq!(read(&*store, &key(n)).await.phase.outcome().is_some(), ended, "{on_crash:?}");
@@ -165,7 +165,7 @@ pub async fn the_children_of_a_lost_attempt_that_starts_over_end_with_it_in_one_
     }
 }
 
-pub async fn a_parent_that_waits_for_its_children_is_queued_in_the_commit_that_ends_one<S: Subject>() {
+pub async fn the_commit_that_ends_a_child_queues_a_parent_that_waits_for_it<S: Subject>() {
     for (n, end) in [settle(1, "1"), cancel(), lose(node(1), 1)].into_iter().enumerate() {
         let (subject, store) = empty::<S>().await;
         create(&*store, resuming(key(1))).await;
@@ -175,20 +175,20 @@ pub async fn a_parent_that_waits_for_its_children_is_queued_in_the_commit_that_e
         let parked = apply(&*store, &key(1), park_for(1, 2)).await;
         let applied = store.apply(&key(2), end).await.unwrap();
         let queued = |effect: &Effect| matches!(effect, Effect::Queued { key: of, .. } if *of == key(1));
-        assert!(applied.effects.iter().any(queued), "whoever listens hears of it: {n}");
+        assert!(applied.effects.iter().any(queued), "the parent is announced as queued: {n}");
         let woken = read(&*store, &key(1)).await;
         assert_eq!((woken.revision, woken.phase.not_before()), (parked.revision + 1, Some(START)));
         let (_subject, store) = reopened(subject, store).await;
         assert_eq!(read(&*store, &key(1)).await, woken);
         let again = claim(&*store, node(2), 1).await.remove(0);
-        // It waits for the other one, and only that wakes it.
+        // It waits for its other child, and only the end of that one wakes it.
         apply(&*store, &key(1), park_for(again.fence, 1)).await;
         apply(&*store, &key(3), cancel()).await;
         assert!(read(&*store, &key(1)).await.phase.not_before().is_some());
     }
 }
 
-pub async fn a_parent_that_sleeps_is_not_woken_by_a_child_it_does_not_wait_for<S: Subject>() {
+pub async fn a_parent_is_not_woken_by_a_child_it_does_not_wait_for<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     apply(&*store, &key(1), spawn(1, claimed(key(2)))).await;
@@ -197,7 +197,7 @@ pub async fn a_parent_that_sleeps_is_not_woken_by_a_child_it_does_not_wait_for<S
     assert_eq!(read(&*store, &key(1)).await, asleep);
 }
 
-pub async fn a_parent_does_not_park_for_a_child_that_ended_meanwhile_and_is_never_left_asleep<S: Subject>() {
+pub async fn a_parent_that_parks_while_its_child_ends_is_not_left_parked<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     for n in 0..20 {
         let (parent, child) = (key(n * 2), key(n * 2 + 1));
@@ -212,11 +212,11 @@ pub async fn a_parent_does_not_park_for_a_child_that_ended_meanwhile_and_is_neve
         results.remove(1).unwrap();
         let after = read(&*store, &parent).await;
         match results.remove(0) {
-            // It parked first, and the end of the child woke it.
+            // The parent was parked first, and the end of the child woke it.
             Ok(_) => assert!(after.phase.not_before().is_some()),
             Err(error) => {
                 assert_eq!(error, Refused::CameMeanwhile.into());
-                assert!(after.phase.run().is_some(), "it goes on");
+                assert!(after.phase.run().is_some(), "the attempt continues");
             }
         }
     }
@@ -244,7 +244,7 @@ pub async fn deleting_a_family_leaves_nothing_of_it<S: Subject>() {
     check(&*store).await;
     let (_subject, store) = reopened(subject, store).await;
     check(&*store).await;
-    // What comes to live under the same name inherits nothing.
+    // A new task with the same ID has none of the old data.
     create(&*store, claimed(key(3))).await;
     assert_eq!(store.records(&key(3), 1).await.unwrap(), []);
     assert_eq!(store.read(&key(3)).await.unwrap().progress, None);
@@ -260,23 +260,23 @@ pub async fn only_a_settled_root_is_deleted<S: Subject>() {
     assert_eq!(members(&*store).await.len(), 7);
 }
 
-pub async fn an_expired_family_is_gone_as_a_whole<S: Subject>() {
+pub async fn an_expired_family_is_deleted_as_a_whole<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     tree(&*store).await;
     apply(&*store, &key(1), cancel()).await;
     assert_eq!(refused(store.apply(&key(1), Event::Expire(Expire)).await), Refused::TooEarly);
     subject.set_time(START.plus_ms(3_600_000)).await;
-    assert_eq!(due_keys(&*store).await, [key(1)], "the root stands for its family");
+    assert_eq!(due_keys(&*store).await, [key(1)], "only the root of a family is due");
     apply(&*store, &key(1), Event::Expire(Expire)).await;
     for n in 1..=7 {
         assert_eq!(store.read(&key(n)).await.unwrap_err(), StoreError::NotFound);
     }
 }
 
-pub async fn a_family_of_one_owner_is_not_anothers<S: Subject>() {
+pub async fn equal_ids_of_another_owner_are_not_in_the_family<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     tree(&*store).await;
-    // Grace has the same IDs, in no family.
+    // The owner `grace` has tasks with the same IDs, each without a family.
     for n in 1..=7 {
         create(&*store, claimed(key_of("grace", n))).await;
     }

@@ -1,4 +1,4 @@
-//! What the claims are made with.
+//! Helpers for the tests of the suite.
 
 use std::future::Future;
 use std::pin::pin;
@@ -15,20 +15,19 @@ use longhaul_task::{
 use super::Subject;
 use crate::{Applied, ClaimNext, NewTask, Store, StoreError, Watch};
 
-/// When every store of this suite begins.
+/// The time that the clock of every store shows at first.
 pub const START: Timestamp = Timestamp::from_ms(1_700_000_000_000);
 
-/// How long a claim waits for an event that must come. It is no measure: it only turns a hang into a failure.
+/// The longest time to wait for an event. It is long because its only purpose is that a hanging test fails.
 const HANG: Duration = Duration::from_secs(120);
 
-/// What most claims are about: an empty store, and one handle on it.
+/// An empty store and one handle on it.
 pub(super) async fn empty<S: Subject>() -> (S, Arc<dyn Store>) {
     let subject = S::empty(super::Room::Usual).await;
     let store = subject.handle().await;
     (subject, store)
 }
 
-/// The same store after a restart.
 pub(super) async fn reopened<S: Subject>(subject: S, store: Arc<dyn Store>) -> (S, Arc<dyn Store>) {
     drop(store);
     let subject = subject.reopen().await;
@@ -40,7 +39,7 @@ pub(super) fn owner(name: &str) -> Owner {
     Owner::parse(name).unwrap()
 }
 
-/// Ada's task number `n`; a later number is a later ID.
+/// The key of the task number `n` of the owner `ada`. A higher number gives a later ID.
 pub(super) fn key(n: u32) -> TaskKey {
     key_of("ada", n)
 }
@@ -65,7 +64,7 @@ pub(super) fn json(text: &str) -> Json {
     Json::from_text(text)
 }
 
-/// A queued task that is kept for an hour.
+/// A new task for the queue, kept for an hour.
 pub(super) fn queued(key: TaskKey) -> NewTask {
     let input = json(&format!("{{\"of\":\"{}\"}}", key.id));
     let create = Create {
@@ -80,14 +79,14 @@ pub(super) fn queued(key: TaskKey) -> NewTask {
     NewTask { create, input }
 }
 
-/// A task that node 1 takes in the same commit.
+/// A new task that node 1 claims in the same commit.
 pub(super) fn claimed(key: TaskKey) -> NewTask {
     let mut new = queued(key);
     new.create.claimed_by = Some(node(1));
     new
 }
 
-/// The same, of a tool that resumes.
+/// A new task of a tool that resumes, claimed by node 1.
 pub(super) fn resuming(key: TaskKey) -> NewTask {
     let mut new = claimed(key);
     new.create.policy.on_crash = OnCrash::Resume;
@@ -106,27 +105,26 @@ pub(super) async fn read(store: &dyn Store, key: &TaskKey) -> Arc<Task> {
     store.read(key).await.unwrap().task
 }
 
-/// What a node gets of the suite's tool.
-pub(super) async fn claim(store: &dyn Store, by: NodeId, limit: usize) -> Vec<Arc<Task>> {
-    store.claim(of_tool(by, tool(), limit)).await.unwrap().into_iter().map(|claimed| claimed.task).collect()
+/// Claims tasks of the suite's tool for a node.
+pub(super) async fn claim(store: &dyn Store, node: NodeId, limit: usize) -> Vec<Arc<Task>> {
+    store.claim(claim_request(node, tool(), limit)).await.unwrap().into_iter().map(|claimed| claimed.task).collect()
 }
 
-pub(super) fn of_tool(node: NodeId, tool: ToolRef, limit: usize) -> ClaimNext {
+pub(super) fn claim_request(node: NodeId, tool: ToolRef, limit: usize) -> ClaimNext {
     ClaimNext { node, wants: vec![(tool, limit)] }
 }
 
-/// When the next task of the suite's tool may be claimed.
+/// The time at which the next task of the suite's tool may be claimed.
 pub(super) async fn next_queued(store: &dyn Store) -> Option<Timestamp> {
     store.next_queued(&[tool()]).await.unwrap()
 }
 
-/// The keys of what is due.
 pub(super) async fn due_keys(store: &dyn Store) -> Vec<TaskKey> {
     store.due(10).await.unwrap().tasks.iter().map(|task| task.key.clone()).collect()
 }
 
-/// A lease that does not end in any claim: none, where that means for ever.
-pub(super) fn lasting(store: &dyn Store) -> Option<u64> {
+/// A lease that does not end during a test. A store that is not shared needs none.
+pub(super) fn lasting_lease(store: &dyn Store) -> Option<u64> {
     store.is_shared().then_some(365 * 24 * 3_600_000)
 }
 
@@ -150,13 +148,13 @@ pub(super) fn park(fence: u64, wake_at: Option<Timestamp>) -> Event {
     Event::Park(Park { fence, wake_at, open_children: 0, open_questions: 0 })
 }
 
-/// Waits for so many children.
+/// Parks a task that waits for the end of one of its `open_children`.
 pub(super) fn park_for(fence: u64, open_children: u32) -> Event {
     Event::Park(Park { fence, wake_at: None, open_children, open_questions: 0 })
 }
 
-pub(super) fn lose(by: NodeId, fence: u64) -> Event {
-    Event::Lose(Lose { node: by, fence })
+pub(super) fn lose(node: NodeId, fence: u64) -> Event {
+    Event::Lose(Lose { node, fence })
 }
 
 pub(super) fn release(fence: u64, wait_ms: u64) -> Event {
@@ -190,7 +188,7 @@ pub(super) fn progress(done: f64) -> Progress {
     Progress { done, total: Some(10.0), message: Some("counting".into()), at: START }
 }
 
-/// What came of several calls at once.
+/// The outputs of concurrent calls.
 pub(super) async fn all<F>(calls: impl IntoIterator<Item = F>) -> Vec<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -203,27 +201,26 @@ where
     outputs
 }
 
-/// Waits for something that must come.
-pub(super) async fn must_come<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(HANG, future).await.unwrap_or_else(|_| panic!("this never came: {what}"))
+/// Waits for an event, and panics if it does not come.
+pub(super) async fn wait_for<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(HANG, future).await.unwrap_or_else(|_| panic!("this did not happen: {what}"))
 }
 
-/// Whether the watch has something to tell already.
-pub(super) fn has_word(watch: &mut Watch) -> bool {
+/// Whether the watch reports a change without waiting.
+pub(super) fn has_changed(watch: &mut Watch) -> bool {
     let changed = pin!(watch.changed());
     matches!(changed.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()))
 }
 
-/// The refusal, or a failed claim.
+/// The reason of the refusal. Panics if the call was not refused.
 pub(super) fn refused<T>(result: Result<T, StoreError>) -> longhaul_task::Refused {
     match result {
         Err(StoreError::Refused(refused)) => refused,
-        Err(error) => panic!("not refused, but: {error}"),
-        Ok(_) => panic!("not refused, but done"),
+        Err(error) => panic!("expected a refusal, got the error: {error}"),
+        Ok(_) => panic!("expected a refusal, but the call succeeded"),
     }
 }
 
-/// How many of them were done.
-pub(super) fn done(results: &[Result<Applied, StoreError>]) -> usize {
+pub(super) fn succeeded(results: &[Result<Applied, StoreError>]) -> usize {
     results.iter().filter(|result| result.is_ok()).count()
 }

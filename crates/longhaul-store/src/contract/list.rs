@@ -1,4 +1,4 @@
-//! Lists: one's own, newest first, each task exactly once.
+//! Lists contain each task of the owner exactly once, the newest first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use super::Subject;
 use super::kit::*;
 use crate::{Listing, Store};
 
-/// Every page of a listing, one after another.
-async fn pages(store: &dyn Store, of: Option<Owner>, limit: usize) -> Vec<Vec<TaskKey>> {
+/// Reads all pages of a list.
+async fn pages(store: &dyn Store, owner: Option<Owner>, limit: usize) -> Vec<Vec<TaskKey>> {
     let mut pages = Vec::new();
     let mut after = None;
     loop {
-        let page = store.list(&Listing { owner: of.clone(), after, limit }).await.unwrap();
+        let page = store.list(&Listing { owner: owner.clone(), after, limit }).await.unwrap();
         let keys: Vec<_> = page.tasks.iter().map(|listed| listed.task.key.clone()).collect();
         after = keys.last().cloned();
         pages.push(keys);
         if !page.more {
             return pages;
         }
-        assert!(pages.len() < 100, "the list has no end");
+        assert!(pages.len() < 100, "the list does not end");
     }
 }
 
@@ -36,7 +36,7 @@ pub async fn an_owner_sees_its_own_tasks_newest_first<S: Subject>() {
     assert_eq!(pages(&*store, Some(owner("mallory")), 100).await, [[]]);
 }
 
-pub async fn pages_show_everything_exactly_once<S: Subject>() {
+pub async fn pages_contain_every_task_exactly_once<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     for n in 0..10 {
         create(&*store, queued(key(n))).await;
@@ -49,7 +49,7 @@ pub async fn pages_show_everything_exactly_once<S: Subject>() {
     }
 }
 
-pub async fn pages_show_everything_exactly_once_while_tasks_are_created_and_settled<S: Subject>() {
+pub async fn pages_contain_every_task_exactly_once_while_tasks_change<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     for n in 0..40 {
         create(&*store, claimed(key(n))).await;
@@ -69,7 +69,7 @@ pub async fn pages_show_everything_exactly_once_while_tasks_are_created_and_sett
     assert_eq!(seen, (0..40).rev().map(key).collect::<Vec<_>>());
 }
 
-pub async fn the_operator_sees_everybodys<S: Subject>() {
+pub async fn a_list_without_an_owner_contains_the_tasks_of_all_owners<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let mut expected = HashSet::new();
     for name in ["ada", "grace", "edsger"] {
@@ -93,7 +93,7 @@ pub async fn a_page_past_the_last_task_is_empty<S: Subject>() {
     assert!(page.tasks.is_empty() && !page.more);
 }
 
-pub async fn a_page_goes_on_where_a_deleted_task_was<S: Subject>() {
+pub async fn a_page_continues_after_a_deleted_task<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     for n in 0..3 {
         create(&*store, queued(key(n))).await;
@@ -104,7 +104,7 @@ pub async fn a_page_goes_on_where_a_deleted_task_was<S: Subject>() {
     assert_eq!(page.tasks.iter().map(|listed| listed.task.key.clone()).collect::<Vec<_>>(), [key(0)]);
 }
 
-pub async fn a_list_shows_what_a_read_shows<S: Subject>() {
+pub async fn a_list_shows_the_same_as_a_read<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     store.progress(&key(1), 1, progress(3.0)).await.unwrap();
@@ -115,7 +115,7 @@ pub async fn a_list_shows_what_a_read_shows<S: Subject>() {
     assert_eq!(page.tasks[0].progress, snapshot.progress);
 }
 
-pub async fn a_reader_never_sees_a_task_go_back<S: Subject>() {
+pub async fn a_reader_never_sees_an_older_revision_after_a_newer_one<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     let writer = Arc::clone(&store);
@@ -125,7 +125,7 @@ pub async fn a_reader_never_sees_a_task_go_back<S: Subject>() {
         }
     });
     let listing = Listing { owner: Some(owner("ada")), after: None, limit: 10 };
-    must_come("the last of the changes", async {
+    wait_for("the last of the changes", async {
         let mut seen = 0;
         while seen < 201 {
             let listed = store.list(&listing).await.unwrap().tasks[0].task.revision;

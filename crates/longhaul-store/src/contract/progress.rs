@@ -1,9 +1,9 @@
-//! The side slot: last write wins, no revision, nothing of an attempt that lost.
+//! Progress: the last write wins, raises no revision, and needs the current fence.
 
 use super::Subject;
 use super::kit::*;
 
-pub async fn the_last_word_wins_and_makes_no_revision<S: Subject>() {
+pub async fn the_last_progress_wins_and_does_not_raise_the_revision<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let task = create(&*store, claimed(key(1))).await;
     for done in [1.0, 2.0, 3.0] {
@@ -14,7 +14,7 @@ pub async fn the_last_word_wins_and_makes_no_revision<S: Subject>() {
     }
 }
 
-pub async fn word_of_an_attempt_that_lost_is_dropped<S: Subject>() {
+pub async fn progress_with_an_outdated_fence_is_ignored<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     store.progress(&key(1), 1, progress(1.0)).await.unwrap();
@@ -38,14 +38,14 @@ pub async fn a_new_attempt_starts_without_progress<S: Subject>() {
     apply(&*store, &key(1), release(1, 0)).await;
     claim(&*store, node(2), 1).await;
     assert_eq!(store.read(&key(1)).await.unwrap().progress, None);
-    // Neither what was saved nor what was about to be comes back.
+    // Neither the saved progress nor the pending one is shown.
     subject.set_time(START.plus_ms(20_000)).await;
     create(&*store, queued(key(2))).await;
     let (_subject, store) = reopened(subject, store).await;
     assert_eq!(store.read(&key(1)).await.unwrap().progress, None);
 }
 
-pub async fn progress_is_saved_with_what_is_written_later<S: Subject>() {
+pub async fn progress_is_saved_with_the_next_write<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     store.progress(&key(1), 1, progress(4.0)).await.unwrap();
@@ -55,7 +55,7 @@ pub async fn progress_is_saved_with_what_is_written_later<S: Subject>() {
     assert_eq!(store.read(&key(1)).await.unwrap().progress.as_deref(), Some(&progress(4.0)));
 }
 
-pub async fn progress_that_is_no_number_harms_nobody<S: Subject>() {
+pub async fn progress_that_is_not_a_number_makes_no_write_fail<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     let mut odd = progress(f64::NAN);

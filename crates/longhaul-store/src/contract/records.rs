@@ -1,4 +1,4 @@
-//! A recorded step is done.
+//! Journal entries are written at most once and are never replaced.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::Subject;
 use super::kit::*;
 use crate::Store;
 
-/// Asks at that place and says under which key.
+/// Asks a question at a position of the journal and returns its key.
 async fn asked(store: &dyn Store, fence: u64, seq: u32) -> QuestionKey {
     let task = apply(store, &key(1), ask(fence, seq)).await;
     task.phase.questions().unwrap().iter().last().unwrap().key.clone()
 }
 
-pub async fn a_record_comes_back_as_it_was<S: Subject>() {
+pub async fn a_journal_entry_reads_back_the_same<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     let new = record("", 0, "{\"a\":\"ü\"}");
@@ -24,32 +24,36 @@ pub async fn a_record_comes_back_as_it_was<S: Subject>() {
     assert_eq!(store.records(&key(1), 1).await.unwrap(), [record("", 0, "{\"a\":\"ü\"}")]);
 }
 
-pub async fn a_place_that_is_taken_keeps_what_it_has<S: Subject>() {
+pub async fn an_existing_entry_is_not_replaced<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     store.record(&key(1), 1, record("", 0, "\"first\"")).await.unwrap();
     let second = Record { key: "another".into(), digest: 1, ..record("", 0, "\"second\"") };
-    assert_eq!(store.record(&key(1), 1, second).await.unwrap(), record("", 0, "\"first\""), "whoever is late is told");
-    // Nor does a question take it.
+    assert_eq!(
+        store.record(&key(1), 1, second).await.unwrap(),
+        record("", 0, "\"first\""),
+        "the later call gets the existing entry"
+    );
+    // A question does not replace it either.
     assert!(matches!(refused(store.apply(&key(1), ask(1, 0)).await), Refused::Changed(_)));
     assert_eq!(store.records(&key(1), 1).await.unwrap(), [record("", 0, "\"first\"")]);
 }
 
-pub async fn of_many_who_record_at_one_place_one_does<S: Subject>() {
+pub async fn of_many_concurrent_entries_at_one_position_one_is_kept<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     let calls = (0..16).map(|n: u32| {
         let store = Arc::clone(&store);
         async move { store.record(&key(1), 1, record("", 0, &n.to_string())).await.unwrap() }
     });
-    let stands = all(calls).await;
+    let entries = all(calls).await;
     let first = store.records(&key(1), 1).await.unwrap();
     assert_eq!(first.len(), 1);
-    assert!(stands.iter().all(|stands| *stands == first[0]), "everybody gets what stands there");
+    assert!(entries.iter().all(|entry| *entry == first[0]), "every call gets the entry that was kept");
     assert_eq!(store.records(&key(1), 1).await.unwrap(), first);
 }
 
-pub async fn records_come_fork_by_fork_in_their_order<S: Subject>() {
+pub async fn entries_are_ordered_by_fork_and_position<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     let places = [("b", 0), ("", 10), ("a", 1), ("", 2), ("a", 0), ("", 0)];
@@ -61,14 +65,14 @@ pub async fn records_come_fork_by_fork_in_their_order<S: Subject>() {
     assert_eq!(order, expected.map(|(fork, seq)| place(fork, seq)));
 }
 
-pub async fn a_record_makes_no_revision<S: Subject>() {
+pub async fn a_journal_entry_does_not_raise_the_revision<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let task = create(&*store, claimed(key(1))).await;
     store.record(&key(1), 1, record("", 0, "1")).await.unwrap();
     assert_eq!(read(&*store, &key(1)).await, task);
 }
 
-pub async fn attempts_that_start_over_have_a_shelf_each_and_those_that_resume_share_one<S: Subject>() {
+pub async fn attempts_share_a_journal_only_if_they_resume<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     for (n, on_crash, expected) in [(1, OnCrash::Retry, 0), (2, OnCrash::Resume, 1)] {
         let mut new = claimed(key(n));
@@ -81,7 +85,7 @@ pub async fn attempts_that_start_over_have_a_shelf_each_and_those_that_resume_sh
     }
 }
 
-pub async fn an_answer_reaches_its_record<S: Subject>() {
+pub async fn an_answer_is_written_to_the_entry_of_its_question<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     let first = asked(&*store, 1, 0).await;
@@ -99,7 +103,7 @@ pub async fn an_answer_reaches_its_record<S: Subject>() {
     assert_eq!(outputs(&*store).await, [Some(json("\"one\"")), Some(json("\"two\""))]);
 }
 
-pub async fn an_answer_finds_a_task_that_gave_up_its_memory<S: Subject>() {
+pub async fn an_answer_is_recorded_for_a_parked_task<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     let question = asked(&*store, 1, 0).await;
@@ -111,24 +115,24 @@ pub async fn an_answer_finds_a_task_that_gave_up_its_memory<S: Subject>() {
     assert_eq!(records[0].output, Some(json("\"yes\"")));
 }
 
-pub async fn a_resumed_attempt_finds_its_question_under_the_same_key<S: Subject>() {
+pub async fn a_resumed_attempt_finds_its_question_with_the_same_key<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     let first = asked(&*store, 1, 0).await;
-    // Its node dies with the question open, and the next attempt comes to the same place.
+    // The node dies while the question is open, and the next attempt comes to the same position.
     apply(&*store, &key(1), lose(node(1), 1)).await;
     let (subject, store) = reopened(subject, store).await;
     subject.set_time(next_queued(&*store).await.unwrap()).await;
     let resumed = claim(&*store, node(2), 1).await.remove(0);
     let again = store.apply(&key(1), ask(resumed.fence, 0)).await;
     assert_eq!(refused(again), Refused::AskedAlready(first.clone()));
-    assert_eq!(read(&*store, &key(1)).await, resumed, "nothing was asked twice");
+    assert_eq!(read(&*store, &key(1)).await, resumed, "the question was not asked again");
     apply(&*store, &key(1), Event::Answer(Answer { key: first, body: json("\"yes\"") })).await;
     let records = store.records(&key(1), resumed.epoch()).await.unwrap();
     assert_eq!((records.len(), &records[0].output), (1, &Some(json("\"yes\""))));
 }
 
-pub async fn an_answer_that_comes_between_two_attempts_is_kept_for_the_next<S: Subject>() {
+pub async fn an_answer_between_two_attempts_is_kept_for_the_next<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     let question = asked(&*store, 1, 0).await;
@@ -136,14 +140,14 @@ pub async fn an_answer_that_comes_between_two_attempts_is_kept_for_the_next<S: S
     apply(&*store, &key(1), Event::Answer(Answer { key: question.clone(), body: json("\"yes\"") })).await;
     subject.set_time(next_queued(&*store).await.unwrap()).await;
     let resumed = claim(&*store, node(2), 1).await.remove(0);
-    // It comes to the place: the question was asked, and what was answered is on record.
+    // At the same position the attempt finds the question and its answer in the journal.
     assert_eq!(refused(store.apply(&key(1), ask(resumed.fence, 0)).await), Refused::AskedAlready(question));
     let records = store.records(&key(1), resumed.epoch()).await.unwrap();
     assert_eq!((records.len(), &records[0].output), (1, &Some(json("\"yes\""))));
     assert_eq!(read(&*store, &key(1)).await, resumed);
 }
 
-pub async fn a_question_where_something_else_is_on_record_is_refused<S: Subject>() {
+pub async fn a_question_at_the_position_of_another_entry_is_refused<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     let task = create(&*store, resuming(key(1))).await;
     store.record(&key(1), 1, record("", 0, "1")).await.unwrap();

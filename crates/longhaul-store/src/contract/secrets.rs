@@ -1,9 +1,9 @@
-//! A secret stays what it first was.
+//! A secret never changes.
 
 use super::Subject;
 use super::kit::*;
 
-pub async fn a_secret_stays_what_it_first_was<S: Subject>() {
+pub async fn a_secret_keeps_its_first_value<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     assert_eq!(store.secret("sessions", [1; 32]).await.unwrap(), [1; 32]);
     assert_eq!(store.secret("sessions", [2; 32]).await.unwrap(), [1; 32]);
@@ -13,7 +13,7 @@ pub async fn a_secret_stays_what_it_first_was<S: Subject>() {
     assert_eq!(store.secret("requests", [5; 32]).await.unwrap(), [3; 32]);
 }
 
-pub async fn of_many_who_make_a_secret_at_once_all_get_the_same<S: Subject>() {
+pub async fn concurrent_calls_for_a_new_secret_get_the_same_value<S: Subject>() {
     let (subject, _store) = empty::<S>().await;
     let mut calls = Vec::new();
     for n in 0..8 {

@@ -1,9 +1,9 @@
-//! The truth about time.
+//! Timestamps, in particular when the clock jumps back.
 
 use super::Subject;
 use super::kit::*;
 
-pub async fn the_store_tells_the_time<S: Subject>() {
+pub async fn now_is_the_time_of_the_stores_clock<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     assert_eq!(store.now().await.unwrap(), START);
     subject.set_time(START.plus_ms(5)).await;
@@ -21,7 +21,7 @@ pub async fn a_read_changes_nothing<S: Subject>() {
     }
 }
 
-pub async fn timestamps_never_go_backwards_when_the_clock_does<S: Subject>() {
+pub async fn timestamps_do_not_decrease_when_the_clock_does<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     let mut last = create(&*store, claimed(key(1))).await.updated_at;
     for ms in [500, 100, 0, 700, 300] {
@@ -37,12 +37,12 @@ pub async fn timestamps_never_go_backwards_when_the_clock_does<S: Subject>() {
     assert!(parent.updated_at >= last);
 }
 
-pub async fn a_clock_that_went_back_makes_nobody_wait_for_ever<S: Subject>() {
+pub async fn a_clock_that_jumps_back_makes_no_task_wait_for_ever<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     subject.set_time(START.plus_ms(1_000)).await;
     create(&*store, queued(key(1))).await;
     subject.set_time(START).await;
-    // Not its turn yet by this clock; but the store says when it will be.
+    // By this clock it is too early for a claim, but the store reports when it can be claimed.
     assert!(claim(&*store, node(1), 1).await.is_empty());
     let next = next_queued(&*store).await.unwrap();
     subject.set_time(next).await;

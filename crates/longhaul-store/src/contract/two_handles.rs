@@ -1,4 +1,4 @@
-//! Two handles on one store: nothing stale, nothing lost, and what a dead node leaves behind.
+//! Two handles on one store: no stale reads, no lost changes, and the attempts of dead nodes.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::Subject;
 use super::kit::*;
 use crate::{Listing, Orphan, StoreError};
 
-pub async fn what_one_writes_the_other_reads<S: Subject>() {
+pub async fn a_handle_reads_what_another_has_written<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
     create(&*one, claimed(key(1))).await;
     for n in 0..20 {
-        // The other has just read it, so it may have it in memory.
+        // The other handle has just read it, so the task may be in its cache.
         let before = read(&*other, &key(1)).await;
         let after = apply(&*one, &key(1), report(1, &n.to_string())).await;
         assert_ne!(before, after);
@@ -26,7 +26,7 @@ pub async fn what_one_writes_the_other_reads<S: Subject>() {
     assert_eq!(listed.tasks[0].task, settled);
 }
 
-pub async fn what_one_deletes_the_other_does_not_find<S: Subject>() {
+pub async fn a_handle_does_not_find_what_another_has_deleted<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
     create(&*one, queued(key(1))).await;
@@ -36,7 +36,7 @@ pub async fn what_one_deletes_the_other_does_not_find<S: Subject>() {
     assert_eq!(other.read(&key(1)).await.unwrap_err(), StoreError::NotFound);
 }
 
-pub async fn an_event_meets_what_the_other_wrote<S: Subject>() {
+pub async fn an_event_is_applied_to_what_another_handle_has_written<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
     create(&*one, claimed(key(1))).await;
@@ -45,14 +45,14 @@ pub async fn an_event_meets_what_the_other_wrote<S: Subject>() {
     assert_eq!(refused(other.apply(&key(1), settle(1, "late")).await), Refused::Settled);
 }
 
-pub async fn a_watch_on_one_hears_what_the_other_writes<S: Subject>() {
+pub async fn a_watch_reports_writes_of_another_handle<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
     create(&*one, claimed(key(1))).await;
     let mut watch = other.watch(&key(1));
     for expected in 2..20 {
         apply(&*one, &key(1), report(1, "on")).await;
-        must_come("word from the other handle", async {
+        wait_for("a change by the other handle", async {
             while read(&*other, &key(1)).await.revision < expected {
                 watch.changed().await;
             }
@@ -64,7 +64,7 @@ pub async fn a_watch_on_one_hears_what_the_other_writes<S: Subject>() {
 pub async fn only_attempts_of_dead_nodes_are_orphans<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
-    one.join(node(1), lasting(&*one), &[]).await.unwrap();
+    one.join(node(1), lasting_lease(&*one), &[]).await.unwrap();
     one.join(node(2), Some(1_000), &[]).await.unwrap();
     for (n, by) in [(1, 1), (2, 2), (3, 3)] {
         let mut new = queued(key(n));
@@ -95,11 +95,11 @@ pub async fn a_renewed_lease_keeps_its_attempts<S: Subject>() {
     assert_eq!(store.orphans(10).await.unwrap().len(), 1);
 }
 
-pub async fn the_task_of_an_expired_node_goes_to_another_and_the_first_cannot_write_any_more<S: Subject>() {
+pub async fn a_node_whose_lease_has_ended_loses_its_task_and_cannot_write<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
     one.join(node(1), Some(1_000), &[]).await.unwrap();
-    other.join(node(2), lasting(&*other), &[]).await.unwrap();
+    other.join(node(2), lasting_lease(&*other), &[]).await.unwrap();
     let mut new = claimed(key(1));
     new.create.policy.on_crash = OnCrash::Retry;
     new.create.policy.backoff_ms = 0;
@@ -125,15 +125,15 @@ pub async fn an_attempt_is_lost_once<S: Subject>() {
     }
     let task = create(&*handles[0], claimed(key(1))).await;
     let calls = handles.clone().into_iter().map(|store| async move { store.apply(&key(1), lose(node(1), 1)).await });
-    assert_eq!(done(&all(calls).await), 1);
+    assert_eq!(succeeded(&all(calls).await), 1);
     let fault = Outcome::Refusal(Fault::crash_recovery(&task));
     assert_eq!(read(&*handles[0], &key(1)).await.phase.outcome(), Some(&fault));
 }
 
-pub async fn after_a_restart_everything_that_ran_is_an_orphan<S: Subject>() {
+pub async fn after_a_restart_every_running_attempt_is_an_orphan<S: Subject>() {
     let (subject, store) = empty::<S>().await;
-    store.join(node(1), lasting(&*store), &[]).await.unwrap();
-    // More than a backend looks at in one go.
+    store.join(node(1), lasting_lease(&*store), &[]).await.unwrap();
+    // More than a backend reads at once.
     let creations = (0..2_500).map(|n| {
         let store = Arc::clone(&store);
         let new = if n % 2 == 0 { claimed(key(n)) } else { queued(key(n)) };
@@ -149,7 +149,7 @@ pub async fn after_a_restart_everything_that_ran_is_an_orphan<S: Subject>() {
     assert_eq!(orphans, expected);
 }
 
-pub async fn a_late_loss_does_not_touch_a_newer_attempt_of_the_same_node<S: Subject>() {
+pub async fn a_late_loss_does_not_end_a_newer_attempt_of_the_same_node<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     apply(&*store, &key(1), release(1, 0)).await;
@@ -158,7 +158,7 @@ pub async fn a_late_loss_does_not_touch_a_newer_attempt_of_the_same_node<S: Subj
     assert_eq!(read(&*store, &key(1)).await, second);
 }
 
-pub async fn a_node_is_told_what_it_holds<S: Subject>() {
+pub async fn held_returns_the_attempts_of_a_node<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
     for (n, by) in [(1, 1), (2, 2), (3, 1), (4, 1)] {
@@ -175,22 +175,25 @@ pub async fn a_node_is_told_what_it_holds<S: Subject>() {
     assert_eq!(other.held(node(3), None, 10).await.unwrap(), []);
 }
 
-pub async fn a_lease_that_is_over_stays_over<S: Subject>() {
+pub async fn a_lease_that_has_ended_cannot_be_renewed<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     store.join(node(1), Some(1_000), &[]).await.unwrap();
     subject.set_time(START.plus_ms(1_000)).await;
     assert_eq!(store.join(node(1), Some(1_000), &[]).await, Err(StoreError::Lapsed));
     store.join(node(2), Some(1_000), &[]).await.unwrap();
     if store.is_shared() {
-        assert!(store.join(node(3), None, &[]).await.is_err(), "nobody would know that it is dead");
+        assert!(
+            store.join(node(3), None, &[]).await.is_err(),
+            "a shared store cannot detect the end of a node without a lease"
+        );
     }
 }
 
-pub async fn a_tool_is_unserved_when_its_tasks_are_queued_and_no_living_node_has_it<S: Subject>() {
+pub async fn a_tool_with_queued_tasks_and_no_living_node_is_unserved<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
     let tools = ["a", "b", "c"].map(|name| ToolRef::new(name, "1"));
-    one.join(node(1), lasting(&*one), &tools[..1]).await.unwrap();
+    one.join(node(1), lasting_lease(&*one), &tools[..1]).await.unwrap();
     other.join(node(2), Some(1_000), &tools[1..2]).await.unwrap();
     assert_eq!(one.unserved().await.unwrap(), []);
     for (n, tool) in (0..).zip(&tools) {
@@ -198,14 +201,14 @@ pub async fn a_tool_is_unserved_when_its_tasks_are_queued_and_no_living_node_has
         new.create.tool = tool.clone();
         create(&*one, new).await;
     }
-    assert_eq!(one.unserved().await.unwrap(), [tools[2].clone()], "the second is another node's");
+    assert_eq!(one.unserved().await.unwrap(), [tools[2].clone()], "another node serves the second tool");
     subject.set_time(START.plus_ms(1_000)).await;
     assert_eq!(one.unserved().await.unwrap(), tools[1..]);
     apply(&*one, &key(2), cancel()).await;
     assert_eq!(one.unserved().await.unwrap(), tools[1..2]);
 }
 
-pub async fn a_watch_of_the_queue_hears_of_whatever_enters_it<S: Subject>() {
+pub async fn a_watch_of_the_queue_reports_every_task_that_enters_it<S: Subject>() {
     let (subject, one) = empty::<S>().await;
     let other = subject.handle().await;
     create(&*one, claimed(key(1))).await;
@@ -214,8 +217,8 @@ pub async fn a_watch_of_the_queue_hears_of_whatever_enters_it<S: Subject>() {
     let entries = [(1, release(1, 0)), (2, park(1, Some(START.plus_ms(1))))];
     for (n, event) in entries {
         apply(&*one, &key(n), event).await;
-        must_come("word of the queue", watch.changed()).await;
+        wait_for("a change of the queue", watch.changed()).await;
     }
     create(&*one, queued(key(3))).await;
-    must_come("word of the queue", watch.changed()).await;
+    wait_for("a change of the queue", watch.changed()).await;
 }

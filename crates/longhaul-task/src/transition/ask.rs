@@ -6,21 +6,16 @@ use crate::{
     Questions, Refused, Task, Timestamp,
 };
 
-/// The attempt asks its requestor something. A question that is open at that place, from an attempt that this one
-/// resumes, is not asked again; one that was answered is on record, which the store looks at.
+/// The attempt asks its requestor a question. If an earlier attempt asked it at the same position and it is open, the
+/// event is refused with its key. If it was answered, it is in the journal, which the store reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// The attempt's fence.
     pub fence: u64,
-    /// What the handler calls it; the key is made from this.
+    /// The handler's name for the question. The key is made from it.
     pub label: Arc<str>,
-    /// What kind of thing is asked for.
     pub kind: QuestionKind,
-    /// The request's parameters.
     pub params: Json,
-    /// Where the handler asks.
     pub place: Place,
-    /// A digest of the question.
     pub digest: u64,
 }
 
@@ -38,7 +33,7 @@ pub(super) fn apply(task: &Task, event: &Ask, now: Timestamp) -> Result<Change, 
         });
     }
     let Some(run) = task.phase.run() else { return Err(Refused::Fenced) };
-    let mut next = task.touched(now);
+    let mut next = task.next_revision(now);
     next.questions_asked += 1;
     let key = QuestionKey::make(&event.label, next.questions_asked);
     let question = Question {
@@ -51,21 +46,22 @@ pub(super) fn apply(task: &Task, event: &Ask, now: Timestamp) -> Result<Change, 
     };
     let questions = match task.phase.questions() {
         Some(open) if open.count() >= QUESTIONS_OPEN_MAX => return Err(Refused::TooManyQuestions),
-        Some(open) => open.clone().and(question),
+        Some(open) => open.clone().with(question),
         None => Questions::one(question),
     };
     next.phase = Phase::Waiting { meanwhile: Meanwhile::Held(run), questions };
     let record = Record { place: event.place.clone(), key: event.label.clone(), digest: event.digest, output: None };
-    let mut change = Change::of(next);
+    let mut change = Change::new(next);
     change.note = Some(Note::Asked { key, record });
     Ok(change)
 }
 
-/// Why a question is not asked: its place on record is taken, by what stands there and by which question if it is one.
-pub fn asked_before(stands: &Record, question: Option<&QuestionKey>, asks: &Record) -> Refused {
+/// The reason to refuse a question whose position in the journal already holds the entry `recorded`; `question` is the
+/// key if that entry is a question.
+pub fn asked_before(recorded: &Record, question: Option<&QuestionKey>, asked: &Record) -> Refused {
     match question {
-        Some(key) if stands.key == asks.key && stands.digest == asks.digest => Refused::AskedAlready(key.clone()),
-        _ => Refused::Changed(stands.key.clone()),
+        Some(key) if recorded.key == asked.key && recorded.digest == asked.digest => Refused::AskedAlready(key.clone()),
+        _ => Refused::Changed(recorded.key.clone()),
     }
 }
 

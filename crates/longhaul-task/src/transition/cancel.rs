@@ -2,18 +2,18 @@ use std::sync::Arc;
 
 use crate::{Change, Outcome, Refused, Surroundings, Task, Timestamp};
 
-/// Somebody calls the task off. It is cancelled at once and for good, and everything below it that has not ended.
+/// The requestor or the operator cancels the task. The task and its open descendants settle in the same commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cancel {
-    /// Why, for whoever reads the status message.
+    /// Becomes the status message.
     pub reason: Option<Arc<str>>,
 }
 
 pub(super) fn apply(task: &Task, event: &Cancel, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
-    task.must_be_open()?;
+    task.ensure_open()?;
     let mut change = super::end_family(task, Outcome::Cancelled, around, now);
     if let Some(reason) = &event.reason {
-        change.task.message = Some(crate::task::short(reason));
+        change.task.message = Some(crate::task::cut_message(reason));
     }
     Ok(change)
 }

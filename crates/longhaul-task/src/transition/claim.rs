@@ -1,24 +1,23 @@
 use crate::{Change, NodeId, Phase, Refused, Run, Task, Timestamp};
 
-/// A worker takes a queued task. Questions that are open stay so: the handler comes to them again.
+/// A worker claims a queued task. Its open questions stay open, because the resumed handler asks them again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// The worker's node.
     pub node: NodeId,
 }
 
 pub(super) fn apply(task: &Task, event: &Claim, now: Timestamp) -> Result<Change, Refused> {
-    task.must_be_open()?;
+    task.ensure_open()?;
     let Some(not_before) = task.phase.not_before() else {
         return Err(Refused::WrongPhase(task.phase.name()));
     };
     if now < not_before {
         return Err(Refused::TooEarly);
     }
-    let mut next = task.touched(now);
+    let mut next = task.next_revision(now);
     next.fence += 1;
     next.attempt += 1;
     let run = Run { node: event.node, since: next.updated_at };
     next.phase = Phase::held(run, task.phase.questions().cloned());
-    Ok(Change::of(next))
+    Ok(Change::new(next))
 }

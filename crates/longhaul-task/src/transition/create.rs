@@ -2,34 +2,30 @@ use std::sync::Arc;
 
 use crate::{Family, NodeId, Phase, Policy, Retention, Run, Task, TaskKey, Timestamp, ToolRef};
 
-/// A task to be made.
+/// The parameters of a new task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
-    /// Owner and public ID.
     pub key: TaskKey,
-    /// The tool that will carry it out.
     pub tool: ToolRef,
-    /// Which wire generation asks for it.
+    /// The wire generation of the request.
     pub origin: Arc<str>,
-    /// How it may run.
     pub policy: Policy,
-    /// How long it is kept.
     pub retention: Retention,
-    /// The node that has a worker free and takes it in the same commit.
+    /// The node that claims the task in the same commit, if it has a free worker.
     pub claimed_by: Option<NodeId>,
-    /// Where its fences begin. Zero for an ID that was minted for it. A requestor can give the ID of a deleted task to a
-    /// new one, and a late attempt of the first must not pass for one of the second: for such an ID it is random.
+    /// The first fence: 0 if the server made the ID, random if the requestor chose it. A requestor can use the ID of a
+    /// deleted task again, and a late attempt of the deleted task must not be able to write to the new one.
     pub fences_from: u64,
 }
 
-/// Makes a task at the top of a new family.
+/// Creates the root of a new family.
 pub fn create(new: &Create, now: Timestamp) -> Task {
     let family = Family { root: new.key.id.clone(), parent: None, since: now, depth: 0, children: 0, ordinal: 0 };
-    born(new, family, now)
+    create_in_family(new, family, now)
 }
 
-/// A new task in its family, claimed or queued.
-pub(super) fn born(new: &Create, family: Family, now: Timestamp) -> Task {
+/// Creates a task in an existing family, claimed or queued.
+pub(super) fn create_in_family(new: &Create, family: Family, now: Timestamp) -> Task {
     let claimed = u32::from(new.claimed_by.is_some());
     Task {
         key: new.key.clone(),

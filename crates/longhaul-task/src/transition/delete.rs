@@ -1,6 +1,7 @@
 use crate::{Change, Effect, Refused, Task, Timestamp};
 
-/// Somebody deletes a settled family before its time. A child alone is never deleted: its parent still names it.
+/// The requestor or the operator deletes a settled family before it expires. A child is never deleted alone, because its
+/// parent refers to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delete;
 
@@ -11,5 +12,5 @@ pub(super) fn apply(task: &Task, _event: &Delete, now: Timestamp) -> Result<Chan
     if !task.is_settled() {
         return Err(Refused::WrongPhase(task.phase.name()));
     }
-    Ok(Change::of(task.touched(now)).with(Effect::Deleted))
+    Ok(Change::new(task.next_revision(now)).with_effect(Effect::Deleted))
 }

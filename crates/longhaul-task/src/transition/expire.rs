@@ -1,6 +1,6 @@
 use crate::{Change, Effect, Refused, Task, Timestamp};
 
-/// The family's retention is over. Only settled families expire, as a whole.
+/// The family's retention is over. Only a settled family expires, and it expires as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expire;
 
@@ -12,7 +12,7 @@ pub(super) fn apply(task: &Task, _event: &Expire, now: Timestamp) -> Result<Chan
         return Err(Refused::WrongPhase(task.phase.name()));
     }
     match task.expires_at() {
-        Some(at) if now >= at => Ok(Change::of(task.touched(now)).with(Effect::Deleted)),
+        Some(at) if now >= at => Ok(Change::new(task.next_revision(now)).with_effect(Effect::Deleted)),
         _ => Err(Refused::TooEarly),
     }
 }

@@ -1,4 +1,4 @@
-//! One file per transition, and [`apply`], which finds the right one.
+//! One file per transition, and [`apply`], which calls the one for an event.
 
 mod answer;
 mod ask;
@@ -34,7 +34,7 @@ pub use wake::Wake;
 
 use crate::{Change, Effect, Event, Outcome, Phase, Refused, Surroundings, Task, Timestamp};
 
-/// `(task, event, now) -> task' + effects`, or a typed refusal that changed nothing.
+/// Applies an event to a task: `(task, event, now) -> task' + effects`, or the reason why it is refused.
 pub fn apply(task: &Task, event: &Event, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
     match event {
         Event::Claim(event) => claim::apply(task, event, now),
@@ -54,38 +54,37 @@ pub fn apply(task: &Task, event: &Event, around: &Surroundings, now: Timestamp) 
     }
 }
 
-/// Ends a task: the one place where a phase becomes `Settled`.
+/// Ends a task. No other function makes a phase `Settled`.
 fn end(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
-    let mut next = task.touched(now);
+    let mut next = task.next_revision(now);
     next.message = match &outcome {
-        Outcome::Refusal(fault) => Some(crate::task::short(&fault.message)),
+        Outcome::Refusal(fault) => Some(crate::task::cut_message(&fault.message)),
         Outcome::Answer { .. } | Outcome::Cancelled => task.message.clone(),
     };
     next.phase = Phase::Settled { outcome, at: next.updated_at };
     let was_queued = task.phase.not_before().is_some();
     let settled = Effect::Settled { key: task.key.clone(), tool: task.tool.clone(), was_queued };
-    Change::of(next).with(settled)
+    Change::new(next).with_effect(settled)
 }
 
-/// Ends a task from outside: its open descendants are cancelled with it, every attempt among them is void.
+/// Ends a task from outside its attempt: cancels its open descendants and takes the right to write from every attempt.
 fn end_family(task: &Task, outcome: Outcome, around: &Surroundings, now: Timestamp) -> Change {
-    let mut change = end_and_void(task, outcome, now);
+    let mut change = end_and_raise_fence(task, outcome, now);
     end_descendants(&mut change, around, now);
     wake_parent(&mut change, around, now);
     change
 }
 
-/// Cancels everything below a task that has not ended.
 fn end_descendants(change: &mut Change, around: &Surroundings, now: Timestamp) {
     for descendant in around.open_descendants.iter().filter(|task| !task.is_settled()) {
-        let ended = end_and_void(descendant, Outcome::Cancelled, now);
+        let ended = end_and_raise_fence(descendant, Outcome::Cancelled, now);
         change.relatives.push(ended.task);
         change.effects.extend(ended.effects);
     }
 }
 
-/// A parent that waits for its children goes on when one of them has ended, in the same commit: whoever looked a moment
-/// later would find it asleep and nobody left to wake it.
+/// Wakes a parent that waits for its children. This must happen in the commit that ends the child: after a crash between
+/// two commits nothing would wake the parent.
 fn wake_parent(change: &mut Change, around: &Surroundings, now: Timestamp) {
     let waits = |parent: &&Task| parent.phase.rest().is_some_and(|rest| rest.for_children);
     if let Some(parent) = around.parent.as_ref().filter(waits) {
@@ -95,17 +94,16 @@ fn wake_parent(change: &mut Change, around: &Surroundings, now: Timestamp) {
     }
 }
 
-fn end_and_void(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
+fn end_and_raise_fence(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
     let mut change = end(task, outcome, now);
     change.task.fence += 1;
-    match stop(task) {
-        Some(effect) => change.with(effect),
+    match stop_effect(task) {
+        Some(effect) => change.with_effect(effect),
         None => change,
     }
 }
 
-/// The word to whoever holds an attempt of this task.
-fn stop(task: &Task) -> Option<Effect> {
+fn stop_effect(task: &Task) -> Option<Effect> {
     let run = task.phase.run()?;
     Some(Effect::Stop { key: task.key.clone(), node: run.node, fence: task.fence })
 }

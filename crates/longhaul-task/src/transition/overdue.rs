@@ -1,17 +1,17 @@
 use crate::{Change, Fault, Outcome, Phase, Refused, Surroundings, Task, Timestamp};
 
-/// The task's time is up: its handler has run, or the task has lived, as long as its tool allows.
+/// The task has reached its deadline: its handler has run, or the task has existed, for as long as its tool allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overdue;
 
 pub(super) fn apply(task: &Task, _event: &Overdue, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
-    task.must_be_open()?;
+    task.ensure_open()?;
     if task.deadline().is_none_or(|deadline| now < deadline) {
         return Err(Refused::TooEarly);
     }
-    let lived_out = now >= task.created_at.plus_ms(task.policy.life_ms_max);
+    let life_is_over = now >= task.created_at.plus_ms(task.policy.life_ms_max);
     let fault = match task.phase {
-        Phase::Running { .. } if !lived_out => Fault::running_time(task.policy.running_ms_max),
+        Phase::Running { .. } if !life_is_over => Fault::running_time(task.policy.running_ms_max),
         _ => Fault::life_time(task.policy.life_ms_max),
     };
     Ok(super::end_family(task, Outcome::Refusal(fault), around, now))

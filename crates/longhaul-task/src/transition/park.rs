@@ -1,18 +1,17 @@
 use crate::{Change, Meanwhile, Phase, Refused, Rest, Surroundings, Task, Timestamp};
 
-/// The attempt gives up its memory while it waits: what it did is recorded, and a later attempt will resume it.
+/// The attempt ends while the task waits. What its handler did is in the journal, and a later attempt resumes it.
 ///
-/// It says what it believes to wait for. If any of that has come by now, nobody would wake the task for it any more, so
-/// the event is refused and the attempt goes on.
+/// The event says what the attempt waits for. If any of that has already happened, nothing would wake the task for it
+/// again, so the event is refused and the attempt continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Park {
-    /// The attempt's fence.
     pub fence: u64,
-    /// When to go on without being woken.
+    /// The time at which the task is woken if nothing else wakes it.
     pub wake_at: Option<Timestamp>,
-    /// How many of its children are open, if it waits for any; then the end of the next one wakes it.
+    /// The number of open children if the attempt waits for one to end, else 0.
     pub open_children: u32,
-    /// How many of its questions are open, if it waits for any; the answer to the next one wakes it.
+    /// The number of open questions if the attempt waits for an answer, else 0.
     pub open_questions: usize,
 }
 
@@ -27,12 +26,12 @@ pub(super) fn apply(task: &Task, event: &Park, around: &Surroundings, now: Times
         return Err(Refused::CameMeanwhile);
     }
     let rest = Rest { wake_at: event.wake_at, for_children: event.open_children > 0 };
-    let mut next = task.touched(now);
+    let mut next = task.next_revision(now);
     next.fence += 1;
     next.phase = match questions {
         Some(questions) => Phase::Waiting { meanwhile: Meanwhile::Parked(rest), questions: questions.clone() },
         None if rest.wake_at.is_none() && !rest.for_children => return Err(Refused::NothingToWaitFor),
         None => Phase::Parked { rest },
     };
-    Ok(Change::of(next))
+    Ok(Change::new(next))
 }

@@ -1,11 +1,10 @@
 use crate::{Change, Effect, Phase, Refused, Surroundings, Task, Timestamp};
 
-/// The attempt hands the task back unfinished: it failed in a way worth another try. That counts as an attempt.
+/// The attempt puts the task back into the queue because another attempt may succeed. It counts as a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// The attempt's fence.
     pub fence: u64,
-    /// How long nobody should take it.
+    /// The time for which no worker may claim the task.
     pub wait_ms: u64,
 }
 
@@ -17,17 +16,17 @@ pub(super) fn apply(task: &Task, event: &Release, around: &Surroundings, now: Ti
     Ok(requeue(task, event.wait_ms, around, now))
 }
 
-/// Puts a task whose attempt came to nothing back into the queue. The next attempt of a tool that resumes finds the
-/// open questions and the children of this one. One that starts over would make its own and know nothing of these, so
-/// they end here: the questions are gone, the children are cancelled.
+/// Puts a task whose attempt failed back into the queue. An attempt that resumes uses the open questions and the children
+/// of the last one. An attempt that starts over creates its own, so the open questions are removed and the children
+/// cancelled.
 pub(super) fn requeue(task: &Task, wait_ms: u64, around: &Surroundings, now: Timestamp) -> Change {
-    let mut next = task.touched(now);
+    let mut next = task.next_revision(now);
     next.fence += 1;
     next.spent = next.spent.saturating_add(1);
     let not_before = next.updated_at.plus_ms(wait_ms);
     let questions = task.phase.questions().filter(|_| task.resumes());
     next.phase = Phase::queued(not_before, questions.cloned());
-    let mut change = Change::of(next).with(Effect::queued(task, not_before));
+    let mut change = Change::new(next).with_effect(Effect::queued(task, not_before));
     if !task.resumes() {
         super::end_descendants(&mut change, around, now);
     }

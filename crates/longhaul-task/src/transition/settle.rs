@@ -3,9 +3,7 @@ use crate::{Change, Outcome, Refused, Surroundings, Task, Timestamp};
 /// The attempt ends the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settle {
-    /// The attempt's fence.
     pub fence: u64,
-    /// How it ends.
     pub outcome: Outcome,
 }
 

@@ -1,14 +1,13 @@
-use super::create::{Create, born};
+use super::create::{Create, create_in_family};
 use crate::{CHILDREN_MAX, Change, DEPTH_MAX, Effect, Family, Json, Refused, Task, TaskKey, Timestamp};
 
-/// The attempt makes a child.
+/// The attempt creates a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spawn {
-    /// The attempt's fence.
     pub fence: u64,
-    /// The child. Its owner and its retention are the family's, whatever stands here.
+    /// The owner and the retention given here are ignored: a child has those of its family.
     pub child: Create,
-    /// The child's arguments.
+    /// The arguments of the child.
     pub input: Json,
 }
 
@@ -23,7 +22,7 @@ pub(super) fn apply(task: &Task, event: &Spawn, now: Timestamp) -> Result<Change
     if event.child.key.id == task.key.id {
         return Err(Refused::Duplicate);
     }
-    let mut next = task.touched(now);
+    let mut next = task.next_revision(now);
     let family = Family {
         root: task.family.root.clone(),
         parent: Some(task.key.id.clone()),
@@ -36,9 +35,9 @@ pub(super) fn apply(task: &Task, event: &Spawn, now: Timestamp) -> Result<Change
     let mut new = event.child.clone();
     new.key = TaskKey { owner: task.key.owner.clone(), id: event.child.key.id.clone() };
     new.retention = task.retention;
-    let child = born(&new, family, next.updated_at);
+    let child = create_in_family(&new, family, next.updated_at);
     let queued = new.claimed_by.is_none().then(|| Effect::queued(&child, child.created_at));
-    let mut change = Change::of(next);
+    let mut change = Change::new(next);
     change.child = Some((child, event.input.clone()));
     change.effects.extend(queued);
     Ok(change)

@@ -1,14 +1,15 @@
 use crate::{Change, Effect, Phase, Refused, Task, Timestamp};
 
-/// The time has come that a parked task waited for.
+/// The timer of a parked task has expired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wake {
-    /// The task's fence when somebody saw that it was time: it may have woken since, and sleep again.
+    /// The fence that the task had when its timer was found to be due. The task may have been woken and parked again
+    /// since; then the event is refused.
     pub fence: u64,
 }
 
 pub(super) fn apply(task: &Task, event: &Wake, now: Timestamp) -> Result<Change, Refused> {
-    task.must_be_open()?;
+    task.ensure_open()?;
     if task.fence != event.fence {
         return Err(Refused::Fenced);
     }
@@ -19,11 +20,11 @@ pub(super) fn apply(task: &Task, event: &Wake, now: Timestamp) -> Result<Change,
     }
 }
 
-/// Puts a task that is in nobody's memory into the queue. Its questions stay open.
+/// Puts a parked task into the queue. Its questions stay open.
 pub(super) fn wake(task: &Task, now: Timestamp) -> Change {
-    let mut next = task.touched(now);
+    let mut next = task.next_revision(now);
     let not_before = next.updated_at;
     next.phase = Phase::queued(not_before, task.phase.questions().cloned());
     let queued = Effect::queued(task, not_before);
-    Change::of(next).with(queued)
+    Change::new(next).with_effect(queued)
 }

@@ -18,7 +18,7 @@ proptest! {
                     prop_assert_eq!(&moment.result, &Err(refused), "{:?} on {:?}", moment.event, task);
                     prop_assert_eq!(&moment.before, &moment.after);
                 }
-                // Whoever holds the fence may be refused for many reasons, but never for this one.
+                // An attempt that holds the current fence may be refused for other reasons, but not for its fence.
                 Some(_) => prop_assert_ne!(&moment.result, &Err(Refused::Fenced)),
                 None => {}
             }
@@ -26,13 +26,13 @@ proptest! {
     }
 
     #[test]
-    fn a_fence_never_goes_down_and_rises_whenever_the_right_to_write_moves(plan in plans()) {
+    fn a_fence_never_falls_and_rises_whenever_the_right_to_write_moves(plan in plans()) {
         for (moment, _) in History::of(&plan).changes() {
             for (before, after) in moment.pairs() {
                 prop_assert!(after.fence >= before.fence);
-                let taken = after.phase.run().map(|run| run.node) != before.phase.run().map(|run| run.node);
+                let moved = after.phase.run().map(|run| run.node) != before.phase.run().map(|run| run.node);
                 let by_the_attempt_itself = matches!(moment.event, Event::Settle(_));
-                if taken && !by_the_attempt_itself {
+                if moved && !by_the_attempt_itself {
                     prop_assert!(after.fence > before.fence, "{:?}: {:?} to {:?}", moment.event, before, after);
                 }
             }
@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_enters_the_queue_is_announced(plan in plans()) {
+    fn a_task_that_enters_the_queue_is_announced(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             let was_queued = |id| moment.before.get(id).is_some_and(|before| before.phase.not_before().is_some());
             let made = change.child.as_ref().map(|(child, _)| child);
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_crash_means_is_the_tools_choice(plan in plans()) {
+    fn the_tools_on_crash_decides_what_a_lost_task_becomes(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             let Event::Lose(lose) = &moment.event else { continue };
             let task = moment.task();
@@ -129,24 +129,24 @@ proptest! {
         }
     }
 
-    /// Whoever parks comes back as often as it likes; what comes to nothing is counted.
+    /// A task may be parked any number of times; only lost and released attempts count towards the limit.
     #[test]
-    fn attempts_that_come_to_nothing_never_exceed_their_limit_and_nothing_else_counts(plan in plans()) {
+    fn only_failed_attempts_count_and_they_never_exceed_the_limit(plan in plans()) {
         let mut parked: HashMap<_, u32> = HashMap::new();
         for (moment, change) in History::of(&plan).changes() {
-            let naps = parked.entry(moment.id.clone()).or_default();
-            *naps += u32::from(matches!(moment.event, Event::Park(_)));
+            let parks = parked.entry(moment.id.clone()).or_default();
+            *parks += u32::from(matches!(moment.event, Event::Park(_)));
             let limit = change.task.policy.attempts_max.max(1);
-            prop_assert!(change.task.attempt <= limit + *naps, "{:?}", moment);
+            prop_assert!(change.task.attempt <= limit + *parks, "{:?}", moment);
             prop_assert!(change.task.spent < limit);
             let counts = matches!(moment.event, Event::Release(_) | Event::Lose(_)) && !change.task.is_settled();
             prop_assert_eq!(change.task.spent, moment.task().spent + u32::from(counts), "{:?}", moment.event);
         }
     }
 
-    /// An event that was decided by an earlier look means the attempt, or the nap, that was seen.
+    /// `Lose` and `Wake` carry the fence that their sender has read, and apply to that state only.
     #[test]
-    fn a_late_loss_or_wake_does_not_touch_what_came_after_it(plan in plans()) {
+    fn a_late_loss_or_wake_does_not_change_a_newer_state(plan in plans()) {
         for (moment, _) in History::of(&plan).changes() {
             let seen = match &moment.event {
                 Event::Lose(lose) => lose.fence,
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_parked_without_something_that_wakes_it(plan in plans()) {
+    fn every_parked_task_has_something_that_wakes_it(plan in plans()) {
         for moment in &History::of(&plan).moments {
             for task in moment.after.values() {
                 let Some(rest) = task.phase.rest() else { continue };
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn only_a_tool_that_resumes_is_ever_without_its_handler_while_it_waits(plan in plans()) {
+    fn only_a_tool_that_resumes_waits_without_a_handler_in_memory(plan in plans()) {
         for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
             let dropped = matches!(task.phase.name(), PhaseName::Waiting | PhaseName::Parked) && task.phase.run().is_none();
             prop_assert!(!dropped || task.policy.on_crash == OnCrash::Resume, "{:?}", task);

@@ -18,7 +18,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_ends_a_task_from_outside_cancels_its_open_descendants_and_changes_no_settled_one(plan in plans()) {
+    fn ending_a_task_from_outside_cancels_its_open_descendants_only(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             let ended = change.task.is_settled() && !moment.task().is_settled();
             if !ended || matches!(moment.event, Event::Settle(_)) {
@@ -35,9 +35,9 @@ proptest! {
         }
     }
 
-    /// The end of a child and the waking of its parent are one commit: nobody falls asleep between the two.
+    /// The end of a child and the waking of its parent are one commit, so no wake-up is lost between the two.
     #[test]
-    fn a_parent_that_waits_for_its_children_is_woken_by_the_end_of_one_and_by_no_other_event(plan in plans()) {
+    fn a_parent_that_waits_for_its_children_is_woken_by_the_end_of_one_only(plan in plans()) {
         for (moment, _) in History::of(&plan).changes() {
             for (before, after) in moment.pairs() {
                 let Some(rest) = before.phase.rest() else { continue };
@@ -56,9 +56,9 @@ proptest! {
         }
     }
 
-    /// The next attempt starts over and knows nothing of them; one that resumes finds them again.
+    /// An attempt that starts over creates new children; one that resumes uses those of the last attempt.
     #[test]
-    fn the_children_of_an_attempt_that_starts_over_end_with_it_and_those_of_one_that_resumes_stay(plan in plans()) {
+    fn children_end_with_an_attempt_that_starts_over_and_outlive_a_resume(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             if !matches!(moment.event, Event::Lose(_) | Event::Release(_)) || change.task.is_settled() {
                 continue;
@@ -85,35 +85,34 @@ proptest! {
     }
 
     #[test]
-    fn an_event_changes_its_task_its_new_child_its_open_descendants_and_a_parent_that_waits_and_nobody_else(
-        plan in plans()
-    ) {
+    /// An event can change its task, a new child, open descendants and a waiting parent.
+    fn an_event_changes_no_task_outside_its_scope(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
-            let mut below: Vec<_> =
+            let mut relatives: Vec<_> =
                 descendants(&moment.before, &moment.id).into_iter().map(|task| &task.key.id).collect();
             if change.task.is_settled() && let Some(parent) = &moment.task().family.parent {
-                below.push(parent);
+                relatives.push(parent);
             }
             for relative in &change.relatives {
-                prop_assert!(below.contains(&&relative.key.id));
+                prop_assert!(relatives.contains(&&relative.key.id));
                 prop_assert!(!moment.before[&relative.key.id].is_settled());
             }
             if change.deletes_family() {
                 let root = &moment.task().family.root;
-                let left = moment.before.iter().filter(|(_, task)| task.family.root != *root);
-                prop_assert!(left.eq(moment.after.iter()), "more than its family, or less, is gone");
+                let others = moment.before.iter().filter(|(_, task)| task.family.root != *root);
+                prop_assert!(others.eq(moment.after.iter()), "the deletion removed more or less than the family");
                 continue;
             }
             prop_assert_eq!(moment.pairs().count(), moment.before.len());
             for (before, after) in moment.pairs().filter(|(before, after)| before != after) {
-                let may = before.key.id == moment.id || below.contains(&&before.key.id);
-                prop_assert!(may, "{:?} changed {:?}", moment.event, after);
+                let allowed = before.key.id == moment.id || relatives.contains(&&before.key.id);
+                prop_assert!(allowed, "{:?} changed {:?}", moment.event, after);
             }
         }
     }
 
     #[test]
-    fn after_any_history_everyone_knows_where_they_belong(plan in plans()) {
+    fn after_any_history_every_task_has_the_right_root_parent_and_depth(plan in plans()) {
         for moment in &History::of(&plan).moments {
             for task in moment.after.values() {
                 let family = &task.family;
@@ -121,7 +120,7 @@ proptest! {
                     prop_assert_eq!((&family.root, family.since, family.depth), (&task.key.id, task.created_at, 0));
                     continue;
                 };
-                // A child whose parent or root were gone would not be found under this index.
+                // Indexing panics if the parent or the root does not exist.
                 let (parent, root) = (&moment.after[parent], &moment.after[&family.root]);
                 prop_assert_eq!((&family.root, family.since), (&parent.family.root, root.created_at));
                 prop_assert_eq!(family.depth, parent.family.depth + 1);
@@ -133,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn children_are_counted_and_numbered_in_the_order_they_were_made(plan in plans()) {
+    fn children_are_counted_and_numbered_in_the_order_of_creation(plan in plans()) {
         for moment in &History::of(&plan).moments {
             for task in moment.after.values() {
                 let mut ordinals: Vec<u32> = children(&moment.after, &task.key.id).map(|c| c.family.ordinal).collect();
@@ -141,7 +140,7 @@ proptest! {
                 prop_assert!(ordinals.into_iter().eq(0..task.family.children));
             }
             if let Ok(change) = &moment.result && let Some((child, _)) = &change.child {
-                prop_assert!(!moment.before.contains_key(&child.key.id), "made over an existing task");
+                prop_assert!(!moment.before.contains_key(&child.key.id), "the child replaced an existing task");
                 prop_assert_eq!(child.family.ordinal, moment.task().family.children);
             }
         }

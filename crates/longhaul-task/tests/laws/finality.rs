@@ -1,4 +1,4 @@
-//! Terminal is final, and no is no.
+//! A settled task is final, and a refused event changes nothing.
 
 use longhaul_task::{Effect, Event, Refused};
 use proptest::prelude::*;
@@ -27,17 +27,17 @@ proptest! {
     }
 
     #[test]
-    fn a_settled_task_says_how_and_when_it_ended_and_whoever_listens_hears_it_once(plan in plans()) {
+    fn the_end_of_a_task_is_announced_once_with_the_time_of_its_last_change(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             let ended = change.task.is_settled() && !moment.task().is_settled();
             let relatives = change.relatives.iter().filter(|task| task.is_settled());
             let tasks = std::iter::once(&change.task).filter(|_| ended).chain(relatives);
             let expected: Vec<&longhaul_task::TaskKey> = tasks.map(|task| &task.key).collect();
-            let heard = change.effects.iter().filter_map(|effect| match effect {
+            let announced = change.effects.iter().filter_map(|effect| match effect {
                 Effect::Settled { key, .. } => Some(key),
                 _ => None,
             });
-            prop_assert_eq!(heard.collect::<Vec<_>>(), expected, "{:?}", moment);
+            prop_assert_eq!(announced.collect::<Vec<_>>(), expected, "{:?}", moment);
             if let longhaul_task::Phase::Settled { at, .. } = change.task.phase && ended {
                 prop_assert_eq!(at, change.task.updated_at);
             }

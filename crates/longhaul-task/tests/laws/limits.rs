@@ -1,4 +1,5 @@
-//! Everything has a limit, and past it comes a clear refusal. Random histories never get that far, so these go there.
+//! Everything has a limit, and an event past the limit is refused with its own reason. Random histories do not reach
+//! these limits.
 
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ fn ask(task: &Task, label: impl Into<Arc<str>>) -> Event {
 }
 
 #[test]
-fn a_task_has_as_many_children_as_the_limit_says_and_no_more() {
+fn a_child_past_the_limit_is_refused() {
     let mut task = transition::create(&new("root"), NOW);
     for n in 0..CHILDREN_MAX {
         task = apply(&task, &spawn(&task, &format!("child-{n}"))).unwrap().task;
@@ -54,7 +55,7 @@ fn a_task_has_as_many_children_as_the_limit_says_and_no_more() {
 }
 
 #[test]
-fn a_family_is_as_deep_as_the_limit_says_and_no_deeper() {
+fn a_family_deeper_than_the_limit_is_refused() {
     let mut task = transition::create(&new("root"), NOW);
     for n in 0..DEPTH_MAX {
         (task, _) = apply(&task, &spawn(&task, &format!("level-{n}"))).unwrap().child.unwrap();
@@ -63,7 +64,7 @@ fn a_family_is_as_deep_as_the_limit_says_and_no_deeper() {
 }
 
 #[test]
-fn a_task_has_as_many_open_questions_as_the_limit_says_and_no_more() {
+fn an_open_question_past_the_limit_is_refused() {
     let mut task = transition::create(&new("root"), NOW);
     for _ in 0..QUESTIONS_OPEN_MAX {
         task = apply(&task, &ask(&task, "same")).unwrap().task;
@@ -73,7 +74,7 @@ fn a_task_has_as_many_open_questions_as_the_limit_says_and_no_more() {
 }
 
 #[test]
-fn a_label_is_taken_at_its_limit_and_refused_past_it() {
+fn a_label_is_accepted_at_its_limit_and_refused_past_it() {
     let task = transition::create(&new("root"), NOW);
     assert!(apply(&task, &ask(&task, "x".repeat(LABEL_BYTES_MAX))).is_ok());
     assert_eq!(apply(&task, &ask(&task, "x".repeat(LABEL_BYTES_MAX + 1))), Err(Refused::BadLabel));
@@ -81,7 +82,7 @@ fn a_label_is_taken_at_its_limit_and_refused_past_it() {
 }
 
 #[test]
-fn a_message_is_cut_and_never_refused() {
+fn a_message_past_the_limit_is_cut_and_not_refused() {
     let task = transition::create(&new("root"), NOW);
     let message = "x".repeat(MESSAGE_BYTES_MAX + 1).into();
     let change = apply(&task, &Event::Report(Report { fence: task.fence, message })).unwrap();
@@ -89,7 +90,7 @@ fn a_message_is_cut_and_never_refused() {
 }
 
 #[test]
-fn a_task_is_handed_back_as_often_as_it_has_attempts_and_no_more() {
+fn a_release_after_the_last_attempt_is_refused() {
     let mut task = transition::create(&new("root"), NOW);
     for _ in 1..task.policy.attempts_max {
         task = apply(&task, &Event::Release(Release { fence: task.fence, wait_ms: 0 })).unwrap().task;
@@ -100,13 +101,13 @@ fn a_task_is_handed_back_as_often_as_it_has_attempts_and_no_more() {
 }
 
 #[test]
-fn a_handler_that_sleeps_a_thousand_times_has_all_of_its_attempts() {
+fn a_handler_that_sleeps_a_thousand_times_has_used_no_attempt() {
     let mut new = new("root");
     new.policy.on_crash = OnCrash::Resume;
     let mut task = transition::create(&new, NOW);
     for _ in 0..1_000 {
-        let nap = Park { fence: task.fence, wake_at: Some(NOW), open_children: 0, open_questions: 0 };
-        task = apply(&task, &Event::Park(nap)).unwrap().task;
+        let park = Park { fence: task.fence, wake_at: Some(NOW), open_children: 0, open_questions: 0 };
+        task = apply(&task, &Event::Park(park)).unwrap().task;
         task = apply(&task, &Event::Wake(Wake { fence: task.fence })).unwrap().task;
         task = apply(&task, &Event::Claim(Claim { node: node(1) })).unwrap().task;
     }
@@ -115,7 +116,7 @@ fn a_handler_that_sleeps_a_thousand_times_has_all_of_its_attempts() {
 }
 
 #[test]
-fn a_wait_that_outlasts_time_itself_ends_with_it() {
+fn a_delay_past_the_latest_timestamp_saturates() {
     let task = transition::create(&new("root"), NOW);
     let change = apply(&task, &Event::Release(Release { fence: task.fence, wait_ms: u64::MAX })).unwrap();
     assert_eq!(change.task.phase, Phase::Queued { not_before: Timestamp::from_ms(u64::MAX) });

@@ -1,5 +1,5 @@
-//! The laws of the machine, each a property of random histories: families that grow, questions, crashes, attempts that
-//! come too late, and a clock that stands still and jumps both ways.
+//! The laws of the state machine, each checked as a property of random histories. The histories contain growing families,
+//! questions, crashes, late attempts, and a clock that stands still and jumps in both directions.
 
 #[path = "../model/mod.rs"]
 mod model;

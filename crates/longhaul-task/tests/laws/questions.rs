@@ -34,8 +34,8 @@ proptest! {
                     prop_assert_eq!(change.note.as_ref(), Some(&note));
                 }
                 (Event::Answer(answer), Err(refused)) => {
-                    let stands = task.phase.questions().is_some_and(|open| open.find(&answer.key).is_some());
-                    prop_assert!(!stands, "an open question refused its answer");
+                    let is_open = task.phase.questions().is_some_and(|open| open.find(&answer.key).is_some());
+                    prop_assert!(!is_open, "the answer to an open question was refused");
                     let expected = if task.is_settled() { Refused::Settled } else { Refused::NoSuchQuestion };
                     prop_assert_eq!(refused, &expected);
                 }
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_takes_away_its_own_question_and_no_other(plan in plans()) {
+    fn an_answer_closes_its_own_question_and_no_other(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             let Event::Answer(answer) = &moment.event else { continue };
             let left: Vec<_> =
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn a_task_waits_exactly_as_long_as_a_question_is_open(plan in plans()) {
+    fn a_task_is_waiting_exactly_while_a_question_is_open(plan in plans()) {
         for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
             let open = task.phase.questions().map_or(0, Questions::count);
             prop_assert_eq!(task.phase.name() == PhaseName::Waiting, open > 0);
@@ -75,10 +75,10 @@ proptest! {
         }
     }
 
-    /// What was asked stays asked: an attempt that resumes finds the question of the one before it, and an answer that
-    /// came meanwhile is not lost. Only an attempt that starts over leaves its questions behind.
+    /// An attempt that resumes finds the open questions of the last attempt, and an answer between two attempts is not
+    /// lost. Only an attempt that starts over removes its questions.
     #[test]
-    fn a_question_of_a_tool_that_resumes_is_open_until_it_is_answered_or_the_task_ends(plan in plans()) {
+    fn a_question_of_a_tool_that_resumes_stays_open_across_attempts(plan in plans()) {
         for (moment, _) in History::of(&plan).changes() {
             for (before, after) in moment.pairs().filter(|(_, after)| !after.is_settled()) {
                 let answered = match &moment.event {
@@ -94,9 +94,9 @@ proptest! {
         }
     }
 
-    /// Whoever comes to a place where a question is open is told its key, and nothing is asked twice.
+    /// A handler that asks at a position with an open question gets the key of that question.
     #[test]
-    fn no_two_open_questions_stand_at_the_same_place(plan in plans()) {
+    fn no_two_open_questions_have_the_same_position(plan in plans()) {
         for moment in &History::of(&plan).moments {
             for task in moment.after.values() {
                 let open: Vec<_> = task.phase.questions().into_iter().flatten().map(|open| &open.place).collect();
@@ -109,9 +109,9 @@ proptest! {
         }
     }
 
-    /// The branch that asked can go on, whatever the others wait for.
+    /// The fork that asked can continue, even if the other forks still wait.
     #[test]
-    fn any_answer_wakes_a_handler_that_gave_up_its_memory(plan in plans()) {
+    fn any_answer_wakes_a_parked_task(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             if matches!(moment.event, Event::Answer(_)) && moment.task().phase.rest().is_some() {
                 prop_assert_eq!(change.task.phase.not_before(), Some(change.task.updated_at));
@@ -119,15 +119,15 @@ proptest! {
         }
     }
 
-    /// Answered, or left behind by an attempt that was lost or handed the task back.
+    /// A question is closed by its answer, or when an attempt that starts over is lost or releases the task.
     #[test]
-    fn a_question_that_is_gone_never_comes_up_again(plan in plans()) {
-        let mut gone = HashSet::new();
+    fn a_closed_question_is_never_open_again(plan in plans()) {
+        let mut closed = HashSet::new();
         for moment in &History::of(&plan).moments {
             for (before, after) in moment.pairs() {
                 let (before, now) = (open(before), open(after));
-                gone.extend(before.difference(&now).cloned());
-                prop_assert!(gone.is_disjoint(&now), "{:?}", moment);
+                closed.extend(before.difference(&now).cloned());
+                prop_assert!(closed.is_disjoint(&now), "{:?}", moment);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! A property of histories that never get anywhere would hold for nothing: this is the check on the checks.
+//! The random histories reach every event, refusal and outcome. Otherwise the laws could hold only because nothing
+//! happened.
 
 use std::collections::BTreeSet;
 use std::mem::discriminant;
@@ -17,7 +18,7 @@ fn histories() -> Vec<History> {
 }
 
 #[test]
-fn the_histories_accept_and_refuse_every_event_on_every_path() {
+fn the_histories_contain_every_event_accepted_and_refused() {
     let histories = histories();
     let moments = || histories.iter().flat_map(|history| &history.moments);
     let names = |accepted: bool| -> BTreeSet<&str> {
@@ -49,22 +50,22 @@ fn the_histories_accept_and_refuse_every_event_on_every_path() {
         Refused::Duplicate,
     ];
     for refused in refusals {
-        let met = moments().any(|m| m.result.as_ref().is_err_and(|r| discriminant(r) == discriminant(&refused)));
-        assert!(met, "no history was refused with {refused:?}");
+        let found = moments().any(|m| m.result.as_ref().is_err_and(|r| discriminant(r) == discriminant(&refused)));
+        assert!(found, "no history was refused with {refused:?}");
     }
 
     let crashed = Fault::crash_recovery(moments().next().unwrap().task());
     let ends = [Fault::running_time(0), Fault::life_time(0), crashed, Fault::panic("")];
     for code in ends.map(|fault| fault.data) {
-        let met = moments()
+        let found = moments()
             .flat_map(|moment| moment.after.values())
             .any(|task| matches!(task.phase.outcome(), Some(Outcome::Refusal(fault)) if fault.data == code));
-        assert!(met, "no history ended with {code:?}");
+        assert!(found, "no history ended with {code:?}");
     }
 }
 
 #[test]
-fn the_histories_go_deep_wide_and_back_in_time() {
+fn the_histories_contain_deep_and_wide_families_and_clock_jumps() {
     let histories = histories();
     let tasks = || histories.iter().flat_map(|history| &history.moments).flat_map(|m| m.after.values());
     assert!(tasks().any(|task| task.family.depth >= 2), "grandchildren");
@@ -73,11 +74,11 @@ fn the_histories_go_deep_wide_and_back_in_time() {
     let waiting = || tasks().filter(|task| task.phase.name() == PhaseName::Waiting);
     assert!(waiting().any(|task| task.phase.not_before().is_some()), "waiting and in the queue");
     assert!(waiting().any(|task| task.phase.rest().is_some_and(|rest| rest.wake_at.is_some())), "waiting with a timer");
-    assert!(waiting().any(|task| task.phase.run().is_some()), "waiting with one");
+    assert!(waiting().any(|task| task.phase.run().is_some()), "waiting with its handler in memory");
     let goes_back = |history: &History| history.moments.windows(2).any(|pair| pair[1].now < pair[0].now);
     assert!(histories.iter().any(goes_back), "the clock jumps back");
     let relatives = || histories.iter().flat_map(History::changes).map(|(_, change)| &change.relatives);
-    assert!(relatives().any(|relatives| relatives.len() >= 2), "a family ends as one");
+    assert!(relatives().any(|relatives| relatives.len() >= 2), "a family ends in one change");
     let woken = |relatives: &Vec<Task>| relatives.iter().any(|task| !task.is_settled());
     assert!(relatives().any(woken), "a parent is woken by its child");
 }

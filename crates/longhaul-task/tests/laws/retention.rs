@@ -1,4 +1,4 @@
-//! Only settled families expire, not early, and nobody is promised what is not kept.
+//! Only settled families expire, none expires early, and every task is kept for the TTL that it has ttls.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use proptest::prelude::*;
 
 use crate::model::{History, apply, commit, counts_from_end, plans};
 
-/// How many things can be due one after the other: waking up, the end, deletion.
+/// The maximum number of consecutive sweep events on one task at one time: wake, overdue, expire.
 const DUE_IN_A_ROW_MAX: usize = 3;
 
 proptest! {
     #[test]
     fn only_a_settled_family_is_deleted_and_only_through_its_root(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
-            let asks = matches!(moment.event, Event::Expire(_) | Event::Delete(_));
-            prop_assert_eq!(change.deletes_family(), asks);
-            if asks {
+            let deletes = matches!(moment.event, Event::Expire(_) | Event::Delete(_));
+            prop_assert_eq!(change.deletes_family(), deletes);
+            if deletes {
                 prop_assert!(moment.task().is_root());
                 let family = moment.before.values().filter(|task| task.family.root == moment.id);
                 prop_assert!(family.clone().all(Task::is_settled), "{:?}", moment);
@@ -49,29 +49,29 @@ proptest! {
 
     #[test]
     fn the_ttl_never_shrinks_as_time_goes_on(plan in plans()) {
-        let mut shown = HashMap::new();
+        let mut ttls = HashMap::new();
         for moment in &History::of(&plan.with_a_steady_clock()).moments {
             for task in moment.after.values().filter(|task| !counts_from_end(task)) {
-                does_not_shrink(&mut shown, task, moment.now)?;
+                does_not_shrink(&mut ttls, task, moment.now)?;
             }
         }
     }
 
-    /// The clock may have been ahead when somebody looked; what was seen at a change is safe even so.
+    /// A TTL that was read while the clock was ahead may shrink when the clock jumps back. One that was read at a change
+    /// may not.
     #[test]
-    fn the_ttl_seen_at_a_change_never_shrinks_even_when_the_clock_jumps_back(plan in plans()) {
-        let mut shown = HashMap::new();
+    fn the_ttl_at_a_change_never_shrinks_even_if_the_clock_jumps_back(plan in plans()) {
+        let mut ttls = HashMap::new();
         for (moment, change) in History::of(&plan).changes().filter(|(_, change)| !change.deletes_family()) {
             for task in change.relatives.iter().chain([&change.task]).filter(|task| !counts_from_end(task)) {
-                does_not_shrink(&mut shown, task, moment.now)?;
+                does_not_shrink(&mut ttls, task, moment.now)?;
             }
         }
     }
 
-    /// Nobody knows the end of a task that works: until then the TTL says the latest that it can be, and is exact from
-    /// then on.
+    /// Before the end of a task, the TTL of a retention from the end is the latest possible one.
     #[test]
-    fn a_ttl_from_the_end_is_the_most_it_can_be_and_exact_once_the_end_has_come(plan in plans()) {
+    fn a_ttl_from_the_end_is_an_upper_bound_and_exact_after_the_end(plan in plans()) {
         for moment in &History::of(&plan).moments {
             for task in moment.after.values() {
                 let Retention::FromEnd(ms) = task.retention else { continue };
@@ -85,7 +85,7 @@ proptest! {
         }
     }
 
-    /// Under a steady clock: otherwise a child can end later than its root, by the time that each of them was told.
+    /// Needs a clock that never goes back: otherwise the recorded end of a child can be later than that of its root.
     #[test]
     fn every_member_of_a_settled_family_is_kept_for_the_ttl_it_shows(plan in plans()) {
         for moment in &History::of(&plan.with_a_steady_clock()).moments {
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn a_task_is_due_by_its_timer_its_limits_and_its_expiry_and_not_without_a_reason(plan in plans()) {
+    fn a_task_is_due_at_the_first_of_its_timer_deadline_and_expiry(plan in plans()) {
         for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
             let timer = task.phase.rest().and_then(|rest| rest.wake_at);
             let reasons = [timer, task.deadline(), task.expires_at()];
@@ -107,14 +107,14 @@ proptest! {
     }
 
     #[test]
-    fn what_was_dealt_with_is_not_due_any_more(plan in plans()) {
+    fn a_task_is_not_due_for_the_same_reason_again(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             match moment.event {
                 Event::Overdue(_) => {
                     let is_due = |task: &Task| task.due_at().is_some_and(|due| due < moment.now);
                     prop_assert!(!is_due(&change.task), "{:?}", change.task);
                     for relative in &change.relatives {
-                        // A parent that is late itself hears of its child's end first: its own comes next.
+                        // A parent that is overdue itself is woken by its child first; its own event is next.
                         let was_due = is_due(&moment.before[&relative.key.id]) && relative.deadline() == relative.due_at();
                         prop_assert!(!is_due(relative) || (was_due && !relative.is_settled()), "{:?}", relative);
                     }
@@ -126,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_due_can_be_dealt_with_until_nothing_is(plan in plans()) {
+    fn the_sweep_ends_with_no_task_due(plan in plans()) {
         let history = History::of(&plan);
         let (mut world, now) = ((*history.world).clone(), history.now);
         let due = |task: &&Task| task.due_at().is_some_and(|due| due <= now);
@@ -135,7 +135,7 @@ proptest! {
                 let Some(task) = world.get(id).filter(due) else { break };
                 let sweep = [Event::Wake(Wake { fence: task.fence }), Event::Overdue(Overdue), Event::Expire(Expire)];
                 let change = sweep.iter().find_map(|event| apply(&world, task, event, now).ok());
-                prop_assert!(change.is_some(), "due for nothing: {:?}", task);
+                prop_assert!(change.is_some(), "a due task refuses every event of the sweep: {:?}", task);
                 world = commit(&world, &change.unwrap());
             }
         }
@@ -144,13 +144,13 @@ proptest! {
 }
 
 fn does_not_shrink(
-    shown: &mut HashMap<longhaul_task::TaskKey, Option<u64>>,
+    ttls: &mut HashMap<longhaul_task::TaskKey, Option<u64>>,
     task: &Task,
     now: Timestamp,
 ) -> Result<(), TestCaseError> {
     let ttl_ms = task.ttl_ms(now);
-    let earlier = shown.insert(task.key.clone(), ttl_ms).unwrap_or(Some(0));
-    // No TTL is the longest one.
+    let earlier = ttls.insert(task.key.clone(), ttl_ms).unwrap_or(Some(0));
+    // No TTL means that the task is kept without limit.
     let longest = |ttl_ms: Option<u64>| ttl_ms.unwrap_or(u64::MAX);
     prop_assert!(longest(ttl_ms) >= longest(earlier), "{:?} after {:?}: {:?}", ttl_ms, earlier, task);
     Ok(())

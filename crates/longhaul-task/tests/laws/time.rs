@@ -1,4 +1,4 @@
-//! The truth about time, whatever the clock does.
+//! Revisions, timestamps and deadlines are right, even if the clock jumps.
 
 use longhaul_task::{Event, PhaseName};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use crate::model::{History, plans};
 
 proptest! {
     #[test]
-    fn a_revision_goes_up_by_exactly_one_with_every_change_and_by_none_without(plan in plans()) {
+    fn a_revision_rises_by_exactly_one_with_every_change(plan in plans()) {
         for moment in &History::of(&plan).moments {
             for (before, after) in moment.pairs() {
                 let changed = u64::from(before != after);
@@ -20,7 +20,7 @@ proptest! {
     }
 
     #[test]
-    fn a_task_was_last_updated_when_it_last_changed_and_never_earlier_than_before(plan in plans()) {
+    fn updated_at_is_the_time_of_the_last_change_and_never_decreases(plan in plans()) {
         for moment in &History::of(&plan).moments {
             for (before, after) in moment.pairs() {
                 prop_assert_eq!(after.created_at, before.created_at);
@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn a_handlers_running_time_begins_at_its_claim_and_again_after_its_last_answer(plan in plans()) {
+    fn running_time_starts_at_the_claim_and_again_at_the_last_answer(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             let begins = change.task.phase.name() == PhaseName::Running
                 && matches!(moment.event, Event::Claim(_) | Event::Answer(_));
@@ -49,22 +49,22 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_overdue_before_the_time_is_up_and_everybody_is_after(plan in plans()) {
+    fn a_task_is_overdue_exactly_from_its_deadline_on(plan in plans()) {
         for moment in &History::of(&plan).moments {
             let task = moment.task();
             if !matches!(moment.event, Event::Overdue(_)) || task.is_settled() {
                 continue;
             }
-            let lived_ms = moment.now.ms_since(task.created_at);
+            let age_ms = moment.now.ms_since(task.created_at);
             let ran_ms = match task.phase.name() {
                 PhaseName::Running => task.phase.run().map(|run| moment.now.ms_since(run.since)),
                 _ => None,
             };
-            // At the very moment and past it; a task made in the future of a clock that jumped back has lived for no time.
-            let reached = moment.now >= task.created_at && lived_ms >= task.policy.life_ms_max;
-            let outran = task.phase.run().is_some_and(|run| moment.now >= run.since)
+            // The clock may have jumped back to a time before the creation of the task; then it has existed for 0 ms.
+            let life_is_over = moment.now >= task.created_at && age_ms >= task.policy.life_ms_max;
+            let ran_too_long = task.phase.run().is_some_and(|run| moment.now >= run.since)
                 && ran_ms.is_some_and(|ran_ms| ran_ms >= task.policy.running_ms_max);
-            prop_assert_eq!(moment.result.is_ok(), reached || outran, "{:?}", moment);
+            prop_assert_eq!(moment.result.is_ok(), life_is_over || ran_too_long, "{:?}", moment);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A store in miniature: it keeps tasks in a map, loads for each event what its scope names and nothing more, lets the
-//! machine decide, and writes what came of it. What it saw on the way is the history that the laws are checked on.
+//! A small store for the tests: it keeps tasks in a map, loads for each event exactly what its scope names, applies the
+//! event, and writes the change. It records every event as a history, and the laws are checked on that history.
 
 mod plan;
 
@@ -17,10 +17,10 @@ use longhaul_task::{
 use plan::{Act, At, Held, New, Step, Tick, Which};
 pub(crate) use plan::{Plan, plans};
 
-/// All tasks that exist at one moment.
+/// All tasks that exist at one time.
 pub(crate) type World = BTreeMap<TaskId, Task>;
 
-/// One event and what came of it.
+/// One event, its result, and all tasks before and after it.
 #[derive(Debug)]
 pub(crate) struct Moment {
     pub(crate) now: Timestamp,
@@ -32,21 +32,21 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// The task that the event was for, as it was.
+    /// The task that the event was for, before the event.
     pub(crate) fn task(&self) -> &Task {
         &self.before[&self.id]
     }
 
-    /// Every task that lived through this moment, as it was and as it is.
+    /// Every task that existed both before and after the event: (before, after).
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (&Task, &Task)> {
         self.before.iter().filter_map(|(id, before)| Some((before, self.after.get(id)?)))
     }
 }
 
-/// What happened when a plan was carried out.
+/// The result of running a plan.
 pub(crate) struct History {
     pub(crate) moments: Vec<Moment>,
-    /// The world at the end, and the time there.
+    /// All tasks after the last event.
     pub(crate) world: Rc<World>,
     pub(crate) now: Timestamp,
 }
@@ -91,13 +91,13 @@ impl History {
         self.moments.push(Moment { now, id, event, before, result, after: self.world.clone() });
     }
 
-    /// The moments at which something changed, with what the machine said.
+    /// The accepted events with their changes.
     pub(crate) fn changes(&self) -> impl Iterator<Item = (&Moment, &Change)> {
         self.moments.iter().filter_map(|moment| Some((moment, moment.result.as_ref().ok()?)))
     }
 }
 
-/// Asks the machine, with the surroundings that the event's scope names.
+/// Applies an event with the surroundings that its scope names.
 pub(crate) fn apply(world: &World, task: &Task, event: &Event, now: Timestamp) -> Result<Change, Refused> {
     let mut around = Surroundings::default();
     let scope = event.scope(task);
@@ -118,7 +118,7 @@ pub(crate) fn apply(world: &World, task: &Task, event: &Event, now: Timestamp) -
     transition::apply(task, event, &around, now)
 }
 
-/// Writes a change, all of it.
+/// Writes a change.
 pub(crate) fn commit(world: &World, change: &Change) -> World {
     let mut next = world.clone();
     if change.deletes_family() {
@@ -161,7 +161,7 @@ fn after_tick(now: Timestamp, tick: Tick, task: &Task) -> Timestamp {
         Tick::Stand => now,
         Tick::Forward(ms) => now.plus_ms(ms),
         Tick::Back(ms) => Timestamp::from_ms(now.as_ms().saturating_sub(ms)),
-        // The edges of a limit are where it breaks: one before, the very moment, one after.
+        // Off-by-one errors show at the limit: 1 ms before it, at it, 1 ms after it.
         Tick::Due(off) => task
             .due_at()
             .filter(|due| *due >= now && due.ms_since(now) < u64::from(u32::MAX))
@@ -180,7 +180,7 @@ fn event(n: usize, act: &Act, world: &World, task: &Task, now: Timestamp, asked:
         Act::Claim(by) => Event::Claim(Claim { node: node(*by) }),
         Act::Report(held) => Event::Report(Report { fence: fence(*held), message: format!("at {n}").into() }),
         Act::Ask(held, label, place) => {
-            // A resumed handler comes to the same place, and asks the same there or something else.
+            // A resumed handler comes to the same position and asks the same question there, or another one.
             let open = task.phase.questions().and_then(|open| open.iter().next());
             let (place, digest) = match (place, open) {
                 (At::New, _) | (_, None) => (Place { fork: "".into(), seq }, u64::from(seq)),
@@ -196,7 +196,7 @@ fn event(n: usize, act: &Act, world: &World, task: &Task, now: Timestamp, asked:
         }
         Act::Spawn(held, child, same_id) => {
             let id = if *same_id { task.key.id.to_string() } else { format!("child-{n}") };
-            // Neither the owner nor the retention that stands here may count.
+            // The machine must ignore this owner and this retention.
             let child = create(child, &id, "mallory");
             Event::Spawn(Box::new(Spawn { fence: fence(*held), child, input: Json::from_text("{}") }))
         }
@@ -233,7 +233,7 @@ fn key(which: &Which, task: &Task, asked: &[QuestionKey]) -> QuestionKey {
     if keys.is_empty() { QuestionKey::from_text("never-asked") } else { index.get(keys).clone() }
 }
 
-/// The fence that an event of an attempt was sent with; `None` for what comes from outside.
+/// The fence of an event that an attempt sends. `None` for all other events.
 pub(crate) fn fence_of(event: &Event) -> Option<u64> {
     match event {
         Event::Report(event) => Some(event.fence),
@@ -253,7 +253,6 @@ pub(crate) fn fence_of(event: &Event) -> Option<u64> {
     }
 }
 
-/// Whether the family's end is known only once it has come.
 pub(crate) fn counts_from_end(task: &Task) -> bool {
     matches!(task.retention, Retention::FromEnd(_))
 }

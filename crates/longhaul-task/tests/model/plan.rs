@@ -1,10 +1,10 @@
-//! Random plans: what to try, on which task, and what the clock does meanwhile.
+//! Random plans: which events to apply, to which tasks, and how the clock moves.
 
 use longhaul_task::{COLLECT_MS_MIN, Fault, Json, OnCrash, Outcome, Policy, Retention};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// A few families, and what is tried on them in turn.
+/// The roots of a few families, and the events that are applied to them in order.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) roots: Vec<New>,
@@ -35,22 +35,22 @@ pub(crate) struct New {
 pub(crate) struct Step {
     pub(crate) tick: Tick,
     pub(crate) target: Index,
-    /// Whether only open tasks are tried, if there are any and the act is for them: most of what happens, happens there.
+    /// Whether the target is chosen among the open tasks, if there are any and the act is for open tasks.
     pub(crate) open: bool,
     pub(crate) act: Act,
 }
 
-/// What the clock does before an event.
+/// How the clock moves before an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Tick {
     Stand,
     Forward(u64),
     Back(u64),
-    /// To the moment that the task is due: one before it (0), there (1), one after (2).
+    /// To the time at which the task is due: 1 ms before it (0), at it (1), 1 ms after it (2).
     Due(u64),
 }
 
-/// Which fence an attempt believes to hold.
+/// The fence that an event carries, relative to the task's fence.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Held {
     Now,
@@ -58,20 +58,21 @@ pub(crate) enum Held {
     Ahead,
 }
 
-/// Which question is answered.
+/// The question that is answered.
 #[derive(Debug, Clone)]
 pub(crate) enum Which {
     Open(Index),
-    /// One that some task asked at some time.
+    /// Any question that any task has asked so far.
     Ever(Index),
 }
 
-/// Where a question is asked.
+/// The position in the journal at which a question is asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum At {
     New,
-    /// Where one is open, the same or another.
+    /// The position of an open question, with the same digest.
     Open,
+    /// The position of an open question, with another digest.
     Changed,
 }
 
@@ -81,15 +82,15 @@ pub(crate) enum Act {
     Report(Held),
     Ask(Held, &'static str, At),
     Answer(Which),
-    /// The last is whether the child wants its parent's own ID.
+    /// The flag says whether the child gets the ID of its parent.
     Spawn(Held, New, bool),
-    /// Until when; and whether it believes that one more child is open than is.
+    /// The delay until the timer; and whether the event counts one open child too many.
     Park(Held, Option<u64>, bool),
     Wake(Held),
     Release(Held, u64),
     Settle(Held, Outcome),
     Cancel,
-    /// The node that is dead; `None` is the one that has the task.
+    /// The dead node. `None` is the node that holds the task.
     Lose(Held, Option<u8>),
     Overdue,
     Expire,
@@ -107,14 +108,14 @@ fn step() -> impl Strategy<Value = Step> {
     (tick(), any::<Index>(), open, act()).prop_map(|(tick, target, open, act)| Step { tick, target, open, act })
 }
 
-/// One of these, each as often as its weight says; the first is what failures shrink to. Every step draws a dozen
-/// times, and a union of strategies would make that several times slower.
+/// Draws one of the choices by weight; failures shrink to the first. Every step draws a dozen times, and a union of
+/// strategies would be several times slower.
 fn one_of<T: Clone + std::fmt::Debug + 'static>(choices: &[(usize, T)]) -> impl Strategy<Value = T> + use<T> {
     let weighted = choices.iter().flat_map(|(weight, choice)| std::iter::repeat_n(choice.clone(), *weight));
     prop::sample::select(weighted.collect::<Vec<T>>())
 }
 
-/// Ways to make something of what was drawn, each with its weight.
+/// Constructors with their weights.
 type Kinds<I, O, const N: usize> = [(usize, fn(I) -> O); N];
 
 fn tick() -> impl Strategy<Value = Tick> {
@@ -150,7 +151,7 @@ fn act() -> impl Strategy<Value = Act> {
     (one_of(&kinds), draw()).prop_map(|(kind, draw)| kind(draw))
 }
 
-/// Everything that an act could be made of.
+/// The random values from which any act can be made.
 #[derive(Debug)]
 struct Draw {
     node: u8,
@@ -167,7 +168,7 @@ struct Draw {
 
 fn draw() -> impl Strategy<Value = Draw> {
     let held = one_of(&[(16, Held::Now), (2, Held::Before(1)), (2, Held::Before(2)), (2, Held::Ahead)]);
-    // Among them two that would run into each other if keys were put together carelessly, and two that are no labels.
+    // `a` and `a-1` would give equal keys if only repeated labels got a number. The last two are not valid labels.
     let label = one_of(&[(8, "a"), (4, "a-1"), (2, "b.c_d"), (1, ""), (1, "not a label")]);
     let answer = |is_error| Outcome::Answer { body: Json::from_text("1"), is_error };
     let outcome = one_of(&[
