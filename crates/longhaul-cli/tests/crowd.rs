@@ -3,8 +3,10 @@
 //!
 //! `LONGHAUL_CROWD` says how many; a run prints what they cost.
 
-mod support;
+#[path = "kit/mod.rs"]
+mod kit;
 
+use longhaul_testkit::{StatelessClient, in_time, names};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +18,11 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
-use support::{Client, Launch, Server};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
+
+use crate::kit::{Launch, Server};
 
 /// How many come, unless it is said otherwise.
 const CROWD: usize = 5_000;
@@ -117,7 +120,7 @@ fn resident_kb(server: &Server) -> usize {
 }
 
 fn descriptors(server: &Server) -> usize {
-    support::names(std::path::Path::new(&format!("/proc/{}/fd", server.pid()))).len()
+    names(std::path::Path::new(&format!("/proc/{}/fd", server.pid()))).len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,10 +136,10 @@ fn with_open_files(limit: &str) -> Launch {
 }
 
 /// So many connections at once, each of which was answered.
-async fn connected(server: &Server, count: usize) -> Vec<Client> {
+async fn connected(server: &Server, count: usize) -> Vec<StatelessClient> {
     let mut clients = Vec::new();
     for _ in 0..count {
-        let mut client = Client::connect(server.address()).await.unwrap();
+        let mut client = StatelessClient::connect(server.address()).await.unwrap();
         client.request("tools/list", json!({})).await.unwrap();
         clients.push(client);
     }
@@ -157,7 +160,7 @@ async fn where_open_files_are_few_connections_are_fewer_and_the_store_still_has_
     let server = with_open_files("-n 136").store(&directory.path().join("tasks.db")).start().await;
     server.says("allows fewer connections").await;
     let mut clients = connected(&server, 8).await;
-    let mut late = Client::connect(server.address()).await.unwrap();
+    let mut late = StatelessClient::connect(server.address()).await.unwrap();
     let waiting = tokio::spawn(async move { late.request("tools/list", json!({})).await.map(drop) });
     for count in 0..50 {
         let id = clients[count % 8].create("echo", json!({ "text": "kept" })).await.unwrap();
@@ -165,14 +168,14 @@ async fn where_open_files_are_few_connections_are_fewer_and_the_store_still_has_
         assert!(!waiting.is_finished(), "one more was served");
     }
     clients.pop();
-    support::in_time("the one that waited", waiting).await.unwrap().unwrap();
+    in_time("the one that waited", waiting).await.unwrap().unwrap();
     assert!(!server.log().contains("could not accept"), "{}", server.log());
 }
 
 async fn come_and_go(crowd: usize) {
     let server = Launch::conformance().start().await;
     let address = server.address();
-    let mut host = Client::connect(address).await.unwrap();
+    let mut host = StatelessClient::connect(address).await.unwrap();
     // Asked something, so that its own connection is among those that were there before.
     host.until_metric("longhaul_sessions", 0.0).await;
     let before = (resident_kb(&server), descriptors(&server));
@@ -254,7 +257,7 @@ async fn come_and_go(crowd: usize) {
     for gauge in ["longhaul_sessions", "longhaul_session_jobs", "longhaul_streams_open"] {
         host.until_metric(gauge, 0.0).await;
     }
-    support::in_time("as many descriptors as before", async {
+    in_time("as many descriptors as before", async {
         while descriptors(&server) > before.1 {
             tokio::task::yield_now().await;
         }

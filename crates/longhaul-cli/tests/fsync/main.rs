@@ -5,17 +5,19 @@
 
 mod trace;
 
-#[path = "../support/mod.rs"]
-mod support;
+#[path = "../kit/mod.rs"]
+mod kit;
 
+use longhaul_testkit::{StatelessClient, TaskView};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::support::{Client, Launch, TaskView};
 use crate::trace::Trace;
+
+use crate::kit::Launch;
 
 /// How often each kind of request is made.
 const ROUNDS: usize = 10;
@@ -47,13 +49,13 @@ async fn what_a_killed_process_wrote_is_on_the_disk_before_anybody_can_see_it() 
     let directory = tempfile::tempdir().unwrap();
     let (file, trace) = (directory.path().join("tasks.db"), directory.path().join("trace"));
     let server = Launch::conformance().store(&file).start().await;
-    let mut client = Client::connect(server.address()).await.unwrap();
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
     let id = client.create("echo", json!({ "text": "hello" })).await.unwrap();
     let before = client.get_until(&id, TaskView::is_settled).await.unwrap();
     server.kill().await;
 
     let server = Launch::conformance().store(&file).under(strace(&trace)).start().await;
-    let mut client = Client::connect(server.address()).await.unwrap();
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
     assert_eq!(client.get(&id).await.unwrap().text, before.text);
     assert!(server.stop().await);
     assert!(Trace::read(&trace).syncs_before_it_listens() > 0, "the log of the dead process was not synced");
@@ -67,7 +69,7 @@ async fn creations_cancellations_and_answers(directory: &Path, arguments: &[&str
         launch = launch.arg(argument);
     }
     let server = launch.start().await;
-    let mut client = Client::connect(server.address()).await.unwrap();
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
     for round in 0..ROUNDS {
         let id = client.create("slow_compute", json!({ "seconds": 900_000, "label": "endless" })).await.unwrap();
         client.cancel(&id).await.unwrap();

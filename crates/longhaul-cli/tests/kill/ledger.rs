@@ -1,5 +1,6 @@
 //! Everything that the server has said, and what follows from it.
 
+use longhaul_testkit::TaskView;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -11,7 +12,6 @@ use tokio::sync::watch;
 
 use crate::job::{self, Job};
 use crate::operator::Listed;
-use crate::support::TaskView;
 
 /// How far a cancellation came, from little to much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,6 @@
 //! Clients that do everything a client can, until their server dies.
 
+use longhaul_testkit::{StatelessClient, TaskView, Trouble};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,6 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::ledger::{Cancel, Known, Ledger};
-use crate::support::{Client, TaskView, Trouble};
 
 /// One client.
 pub(crate) struct Worker {
@@ -25,7 +25,7 @@ impl Worker {
 
     /// Works until the connection breaks, which only a kill may do.
     pub(crate) async fn run(mut self, address: SocketAddr) {
-        let trouble = match Client::connect(address).await {
+        let trouble = match StatelessClient::connect(address).await {
             Ok(mut client) => loop {
                 if let Err(trouble) = self.step(&mut client).await {
                     break trouble;
@@ -37,7 +37,7 @@ impl Worker {
         assert!(was_killed && matches!(trouble, Trouble::Lost(_)), "nobody had killed the server, but: {trouble:?}");
     }
 
-    async fn step(&mut self, client: &mut Client) -> Result<(), Trouble> {
+    async fn step(&mut self, client: &mut StatelessClient) -> Result<(), Trouble> {
         match self.chance.random_range(0..100) {
             0..75 => self.create(client).await,
             75..92 => match self.ledger.any_id(&mut self.chance) {
@@ -51,7 +51,7 @@ impl Worker {
         }
     }
 
-    async fn create(&mut self, client: &mut Client) -> Result<(), Trouble> {
+    async fn create(&mut self, client: &mut StatelessClient) -> Result<(), Trouble> {
         let job = self.ledger.new_job(&mut self.chance);
         let id = client.create(job.tool(), job.arguments()).await?;
         self.ledger.created(&id, job.clone());
@@ -78,7 +78,7 @@ impl Worker {
 }
 
 /// Reads a task and holds it against what was known before it was read.
-pub(crate) async fn look(ledger: &Ledger, client: &mut Client, id: &str) -> Result<TaskView, Trouble> {
+pub(crate) async fn look(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<TaskView, Trouble> {
     let mut known = ledger.known(id);
     let view = client.get(id).await?;
     // What forbids something counts from before the read, what allows something until after it.
@@ -94,7 +94,7 @@ pub(crate) async fn look(ledger: &Ledger, client: &mut Client, id: &str) -> Resu
 }
 
 /// Cancels a task, and sees that it has ended.
-pub(crate) async fn cancel(ledger: &Ledger, client: &mut Client, id: &str) -> Result<(), Trouble> {
+pub(crate) async fn cancel(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<(), Trouble> {
     ledger.change(id, |known| known.cancel = known.cancel.max(Cancel::Sent));
     client.cancel(id).await?;
     ledger.answered();
@@ -103,7 +103,12 @@ pub(crate) async fn cancel(ledger: &Ledger, client: &mut Client, id: &str) -> Re
 }
 
 /// Says yes to every open question of a task, and sees that it is not asked again.
-pub(crate) async fn answer(ledger: &Ledger, client: &mut Client, id: &str, view: &TaskView) -> Result<(), Trouble> {
+pub(crate) async fn answer(
+    ledger: &Ledger,
+    client: &mut StatelessClient,
+    id: &str,
+    view: &TaskView,
+) -> Result<(), Trouble> {
     let keys = view.questions();
     let yes = json!({ "action": "accept", "content": { "confirm": true } });
     let answers: serde_json::Map<String, Value> = keys.iter().map(|key| (key.clone(), yes.clone())).collect();

@@ -9,9 +9,10 @@ mod load;
 mod operator;
 mod verify;
 
-#[path = "../support/mod.rs"]
-mod support;
+#[path = "../kit/mod.rs"]
+mod kit;
 
+use longhaul_testkit::in_time;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -23,7 +24,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::ledger::Ledger;
-use crate::support::{Launch, Server, in_time};
+
+use crate::kit::{Launch, Server};
 
 /// Connections at once.
 const CONNECTIONS: u64 = 32;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::longhaul;
+use crate::kit::longhaul;
 
 /// A task as the operator sees it.
 #[derive(Debug, Clone, serde::Deserialize)]

@@ -1,5 +1,6 @@
 //! After a restart: everything is there, everything is as it was, nothing belongs to the dead.
 
+use longhaul_testkit::{StatelessClient, Trouble};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,6 @@ use crate::CONNECTIONS;
 use crate::ledger::Ledger;
 use crate::load::{answer, cancel, look};
 use crate::operator;
-use crate::support::{Client, Trouble};
 
 /// As soon as the server listens: the operator's view and everybody's view of every task.
 pub(crate) async fn after_start(ledger: &Arc<Ledger>, file: &Path, address: SocketAddr) {
@@ -79,15 +79,15 @@ pub(crate) fn settled(ledger: &Ledger, file: &Path) {
 /// Does the same with every task, over many connections. Nobody kills the server meanwhile.
 async fn each<F, Fut>(ledger: &Arc<Ledger>, ids: Vec<String>, address: SocketAddr, work: F)
 where
-    F: Fn(Arc<Ledger>, Client, String) -> Fut + Clone + Send + 'static,
-    Fut: Future<Output = Result<Client, Trouble>> + Send,
+    F: Fn(Arc<Ledger>, StatelessClient, String) -> Fut + Clone + Send + 'static,
+    Fut: Future<Output = Result<StatelessClient, Trouble>> + Send,
 {
     let share = ids.len().div_ceil(usize::try_from(CONNECTIONS).unwrap_or(1)).max(1);
     let mut clients = Vec::new();
     for ids in ids.chunks(share) {
         let (ledger, ids, work) = (Arc::clone(ledger), ids.to_vec(), work.clone());
         clients.push(tokio::spawn(async move {
-            let mut client = Client::connect(address).await?;
+            let mut client = StatelessClient::connect(address).await?;
             for id in ids {
                 client = work(Arc::clone(&ledger), client, id).await?;
             }

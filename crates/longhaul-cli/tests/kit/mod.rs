@@ -1,0 +1,243 @@
+//! The programs under test as processes of their own.
+//!
+//! ```ignore
+//! let server = Launch::conformance().store(&file).start().await;
+//! let mut client = StatelessClient::connect(server.address()).await?;
+//! server.kill().await;
+//! ```
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use longhaul_testkit::in_time;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::{Notify, oneshot};
+
+/// A server to be started: on a port of its own, with a store in memory unless it is told otherwise.
+pub(crate) struct Launch {
+    wrapper: Vec<OsString>,
+    program: PathBuf,
+    command: Option<&'static str>,
+    store: String,
+    arguments: Vec<OsString>,
+}
+
+impl Launch {
+    /// The product itself: `longhaul serve`.
+    pub(crate) fn longhaul() -> Self {
+        Self::of(longhaul(), Some("serve"))
+    }
+
+    /// The example with the tools that tests call.
+    pub(crate) fn conformance() -> Self {
+        Self::of(conformance_program(), None)
+    }
+
+    fn of(program: PathBuf, command: Option<&'static str>) -> Self {
+        Self { wrapper: Vec::new(), program, command, store: "memory:".into(), arguments: Vec::new() }
+    }
+
+    /// Keeps tasks in this SQLite file.
+    pub(crate) fn store(mut self, file: &Path) -> Self {
+        self.store = format!("sqlite:{}", file.display());
+        self
+    }
+
+    /// One more flag or value.
+    pub(crate) fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Runs it under another program, such as `strace -f`.
+    pub(crate) fn under<A: Into<OsString>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
+        self.wrapper = wrapper.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Starts the process, and waits for nothing.
+    pub(crate) fn spawn(self) -> Starting {
+        let mut words = self.wrapper;
+        words.push(self.program.into());
+        words.extend(self.command.map(OsString::from));
+        words.extend(["--listen".into(), "127.0.0.1:0".into(), "--store".into(), self.store.into()]);
+        words.extend(self.arguments);
+        let mut command = Command::new(&words[0]);
+        // A group of its own, so that a wrapper and what it wraps end together.
+        command.args(&words[1..]).process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child =
+            command.spawn().unwrap_or_else(|error| panic!("{} does not start: {error}", words[0].display()));
+        let group = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).expect("a new child has an ID");
+        let stderr = child.stderr.take().expect("standard error is a pipe");
+        let log = Log::default();
+        let (greeted, greeting) = oneshot::channel();
+        tokio::spawn(read_log(stderr, log.clone(), greeted));
+        Starting { process: Process { child, group }, log, greeting }
+    }
+
+    /// Starts the process and waits until it listens.
+    pub(crate) async fn start(self) -> Server {
+        self.spawn().listening().await
+    }
+}
+
+/// The `longhaul` program.
+pub(crate) fn longhaul() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_longhaul"))
+}
+
+/// The `conformance` example.
+pub(crate) fn conformance_program() -> PathBuf {
+    let program = longhaul().with_file_name("examples").join("conformance");
+    assert!(
+        program.exists(),
+        "{} is missing: build it with `cargo build -p longhaul-cli --example conformance`, or let \
+         `cargo test -p longhaul-cli` (without --test) build all examples",
+        program.display()
+    );
+    program
+}
+
+/// What a process has written to its standard error.
+#[derive(Clone, Default)]
+struct Log(Arc<(Mutex<Vec<String>>, Notify)>);
+
+impl Log {
+    fn text(&self) -> String {
+        self.0.0.lock().unwrap().join("\n")
+    }
+
+    fn add(&self, line: String) {
+        self.0.0.lock().unwrap().push(line);
+        self.0.1.notify_waiters();
+    }
+
+    async fn until(&self, words: &str) {
+        loop {
+            let more = self.0.1.notified();
+            if self.text().contains(words) {
+                return;
+            }
+            more.await;
+        }
+    }
+}
+
+/// Keeps every line, so that the process never waits for a reader, and finds the address among them.
+async fn read_log(stderr: tokio::process::ChildStderr, log: Log, greeted: oneshot::Sender<SocketAddr>) {
+    let mut greeted = Some(greeted);
+    let mut lines = BufReader::new(stderr).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let address = line.split_once("listening on http://").and_then(|(_, rest)| rest.strip_suffix("/mcp"));
+        if let Some(address) = address.and_then(|address| address.parse().ok())
+            && let Some(greeted) = greeted.take()
+        {
+            let _ = greeted.send(address);
+        }
+        log.add(line);
+    }
+}
+
+/// A process and everything it has started.
+struct Process {
+    child: Child,
+    group: Pid,
+}
+
+impl Process {
+    async fn kill(mut self) {
+        let _ = kill_process_group(self.group, Signal::KILL);
+        in_time("the end of a killed process", self.child.wait()).await.expect("a child can be waited for");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Once it was waited for, the number may be somebody else's.
+        if self.child.id().is_some() {
+            let _ = kill_process_group(self.group, Signal::KILL);
+        }
+    }
+}
+
+/// A process that may or may not listen yet.
+pub(crate) struct Starting {
+    process: Process,
+    log: Log,
+    greeting: oneshot::Receiver<SocketAddr>,
+}
+
+impl Starting {
+    /// Waits for its greeting.
+    pub(crate) async fn listening(self) -> Server {
+        let Self { process, log, greeting } = self;
+        let greeted = in_time("the greeting of a server", greeting).await;
+        let address =
+            greeted.unwrap_or_else(|_| panic!("the server ended instead of listening; it said:\n{}", log.text()));
+        Server { process, log, address }
+    }
+
+    /// Ends it with SIGKILL, wherever it is.
+    pub(crate) async fn kill(self) {
+        self.process.kill().await;
+    }
+}
+
+/// A server that listens.
+pub(crate) struct Server {
+    process: Process,
+    log: Log,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process; that of its wrapper, if it has one.
+    pub(crate) fn pid(&self) -> i32 {
+        self.process.group.as_raw_nonzero().get()
+    }
+
+    /// What it has written to standard error.
+    pub(crate) fn log(&self) -> String {
+        self.log.text()
+    }
+
+    /// Waits until it has written these words to standard error.
+    pub(crate) async fn says(&self, words: &str) {
+        in_time(&format!("a server that says {words:?}"), self.log.until(words)).await;
+    }
+
+    /// Sends it a signal, and waits for nothing.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process_group(self.process.group, signal).expect("the process is there");
+    }
+
+    /// Waits for its end, and says its exit code.
+    pub(crate) async fn exit_code(mut self) -> Option<i32> {
+        let ended = in_time("the end of a server", self.process.child.wait()).await;
+        ended.expect("a child can be waited for").code()
+    }
+
+    /// Ends it with SIGKILL: no goodbye, no flush.
+    pub(crate) async fn kill(self) {
+        self.process.kill().await;
+    }
+
+    /// Asks it, and whatever wraps it, to end in peace, and waits until it has. Says whether it ended well.
+    pub(crate) async fn stop(mut self) -> bool {
+        let _ = kill_process_group(self.process.group, Signal::TERM);
+        let ended = in_time("the end of a server that was told to stop", self.process.child.wait()).await;
+        ended.expect("a child can be waited for").success()
+    }
+}

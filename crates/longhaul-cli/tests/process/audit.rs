@@ -1,0 +1,74 @@
+//! `--audit`: where the audit log is written.
+
+use std::path::Path;
+
+use longhaul_testkit::{StatelessClient, in_time};
+use serde_json::{Value, json};
+
+use crate::kit::{Launch, longhaul};
+
+/// Lines of the log.
+fn parsed(lines: &str) -> Vec<Value> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"))).collect()
+}
+
+async fn echo(address: std::net::SocketAddr) -> String {
+    let mut client = StatelessClient::connect(address).await.unwrap();
+    let id = client.create("echo", json!({ "text": "hello" })).await.unwrap();
+    client.settled(&id).await;
+    id
+}
+
+#[tokio::test]
+async fn the_file_is_appended_to_and_one_that_was_renamed_away_is_made_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, renamed) = (directory.path().join("audit.jsonl"), directory.path().join("audit.1.jsonl"));
+    let mut ids = Vec::new();
+    let lines = |file: &Path| parsed(&std::fs::read_to_string(file).unwrap());
+    let names = |file: &Path, id: &str| lines(file).iter().any(|line| line["task"] == *id);
+    for _ in 0..2 {
+        let server = Launch::conformance().arg("--audit").arg(&file).start().await;
+        ids.push(echo(server.address()).await);
+        assert!(!server.log().contains("task.created"), "{}", server.log());
+        server.kill().await;
+    }
+    assert!(ids.iter().all(|id| names(&file, id)), "{:?}", lines(&file));
+
+    let server = Launch::conformance().arg("--audit").arg(&file).start().await;
+    std::fs::rename(&file, &renamed).unwrap();
+    let later = echo(server.address()).await;
+    assert!(names(&file, &later) && !names(&renamed, &later));
+    assert!(ids.iter().all(|id| names(&renamed, id)));
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn a_dash_is_standard_error() {
+    let server = Launch::conformance().arg("--audit").arg("-").start().await;
+    let id = echo(server.address()).await;
+    server.says(&format!(r#""event":"task.created","owner":"anonymous","task":"{id}""#)).await;
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_is_said_once_and_stops_nothing() {
+    let server = Launch::conformance().arg("--audit").arg("/dev/full").start().await;
+    for _ in 0..3 {
+        echo(server.address()).await;
+    }
+    server.says("cannot write to the audit log").await;
+    echo(server.address()).await;
+    assert_eq!(server.log().matches("cannot write to the audit log").count(), 1, "{}", server.log());
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = tokio::process::Command::new(longhaul());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--audit"]).arg(directory.path());
+    let output = in_time("the end of a program", command.output()).await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("[BAD_AUDIT_FILE]"), "{said}");
+}

@@ -1,0 +1,337 @@
+//! The operator's commands, with a running server and without.
+
+use longhaul_testkit::{StatelessClient, in_time, names};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Launch, Server, longhaul};
+
+/// What a command said, and its exit code.
+struct Said {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+async fn run(arguments: &[&str]) -> Said {
+    let output = tokio::process::Command::new(longhaul()).args(arguments).output().await.unwrap();
+    Said {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Said {
+    /// Standard output, the command having succeeded.
+    fn ok(self) -> String {
+        assert_eq!((self.code, &*self.err), (0, ""), "{}", self.out);
+        self.out
+    }
+
+    fn json(self) -> Value {
+        serde_json::from_str(&self.ok()).expect("JSON")
+    }
+
+    /// Fails with this exit code and this word, in one line on standard error.
+    fn fails(&self, code: i32, word: &str) {
+        assert_eq!(self.code, code, "{}{}", self.out, self.err);
+        assert_eq!(self.out, "");
+        assert_eq!(self.err.lines().count(), 1, "{}", self.err);
+        assert!(
+            self.err.starts_with("longhaul: ") && self.err.trim_end().ends_with(&format!("[{word}]")),
+            "{}",
+            self.err
+        );
+    }
+}
+
+struct World {
+    directory: tempfile::TempDir,
+    file: PathBuf,
+    store: String,
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("tasks.db");
+        let store = url(&file);
+        Self { directory, file, store }
+    }
+
+    async fn server(&self) -> (Server, StatelessClient) {
+        let server = Launch::conformance().store(&self.file).start().await;
+        let client = StatelessClient::connect(server.address()).await.unwrap();
+        (server, client)
+    }
+
+    fn beside(&self, name: &str) -> PathBuf {
+        self.file.with_file_name(name)
+    }
+}
+
+fn url(file: &Path) -> String {
+    format!("sqlite:{}", file.display())
+}
+
+#[tokio::test]
+async fn tasks_are_listed_and_shown_with_a_server_and_without() {
+    let world = World::new();
+    let (server, mut client) = world.server().await;
+    assert_eq!(run(&["task", "list", "--store", &world.store]).await.ok(), "There are no tasks.\n");
+    assert_eq!(run(&["task", "list", "--json", "--store", &world.store]).await.ok(), "");
+    let done = client.create("echo", json!({ "text": "hello" })).await.unwrap();
+    client.settled(&done).await;
+    let failed = client.create("protocol_error_job", json!({})).await.unwrap();
+    client.settled(&failed).await;
+
+    let mut server = Some(server);
+    loop {
+        let listed = run(&["task", "list", "--store", &world.store]).await.ok();
+        let rows: Vec<&str> = listed.lines().collect();
+        assert!(rows[0].starts_with("TASK") && rows.len() == 3, "{listed}");
+        assert!(rows[1].starts_with(&failed) && rows[1].contains("failed"), "newest first: {listed}");
+        assert!(rows[2].starts_with(&done) && rows[2].contains("completed") && rows[2].contains("echo"), "{listed}");
+        let listed = run(&["task", "list", "--json", "--store", &world.store]).await.ok();
+        let objects: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(objects.iter().map(|task| &task["taskId"]).collect::<Vec<_>>(), [&json!(failed), &json!(done)]);
+        let first = run(&["task", "list", "--limit", "1", "--store", &world.store]).await.ok();
+        assert!(first.contains("more"), "{first}");
+        let nobody = run(&["task", "list", "--owner", "nobody", "--json", "--store", &world.store]).await.ok();
+        assert_eq!(nobody, "");
+
+        let shown = run(&["task", "get", &done, "--store", &world.store]).await.ok();
+        assert!(shown.contains("status    completed") && shown.contains("hello"), "{shown}");
+        let object = run(&["task", "get", &done, "--json", "--store", &world.store]).await.json();
+        assert_eq!(
+            (&object["status"], &object["tool"], &object["attempt"]),
+            (&json!("completed"), &json!("echo"), &json!(1))
+        );
+        assert_eq!(object["result"]["content"][0]["text"], "hello");
+        let object = run(&["task", "get", &failed, "--json", "--store", &world.store]).await.json();
+        assert_eq!(object["error"]["code"], -32603, "{object}");
+
+        run(&["task", "get", "unknown", "--store", &world.store]).await.fails(3, "NOT_FOUND");
+        run(&["task", "get", &done, "--owner", "nobody", "--store", &world.store]).await.fails(3, "NOT_FOUND");
+        run(&["task", "get", "", "--store", &world.store]).await.fails(2, "USAGE");
+        match server.take() {
+            Some(server) => assert!(server.stop().await),
+            None => break,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_of_a_running_server_is_cancelled_by_that_server() {
+    let world = World::new();
+    let (server, mut client) = world.server().await;
+    let (text, object) = (
+        client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap(),
+        client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap(),
+    );
+    let mut events = client.listen(&[&text]).await;
+    events.next().await.unwrap();
+    assert_eq!(events.next().await.unwrap()["params"]["status"], "working");
+    let said = run(&["task", "cancel", &text, "--store", &world.store]).await.ok();
+    assert_eq!(said, format!("{text} is cancelled.\n"));
+    let pushed = events.next().await.unwrap();
+    assert_eq!(pushed["params"]["status"], "cancelled", "whoever follows it is told: {pushed}");
+    assert_eq!(pushed["params"]["statusMessage"], "cancelled by the operator");
+    let said = run(&["task", "cancel", &object, "--json", "--store", &world.store]).await.json();
+    assert_eq!(said, json!({ "taskId": object, "status": "cancelled" }));
+    client.until_metric("longhaul_tasks_running", 0.0).await;
+
+    run(&["task", "cancel", "unknown", "--store", &world.store]).await.fails(3, "NOT_FOUND");
+    let again = run(&["task", "cancel", &text, "--store", &world.store]).await;
+    assert_eq!(again.code, 1, "it has ended: {}", again.err);
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn a_task_that_a_dead_server_left_can_be_cancelled_too() {
+    let world = World::new();
+    let (server, mut client) = world.server().await;
+    let id = client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();
+    server.kill().await;
+    let said = run(&["task", "cancel", &id, "--store", &world.store]).await.ok();
+    assert_eq!(said, format!("{id} is cancelled.\n"));
+    let object = run(&["task", "get", &id, "--json", "--store", &world.store]).await.json();
+    assert_eq!((&object["status"], &object["message"]), (&json!("cancelled"), &json!("cancelled by the operator")));
+    run(&["task", "cancel", "unknown", "--store", &world.store]).await.fails(3, "NOT_FOUND");
+    let (server, mut client) = world.server().await;
+    assert_eq!(client.get(&id).await.unwrap().status(), "cancelled");
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn a_backup_is_a_store_of_its_own_with_a_server_and_without() {
+    let world = World::new();
+    let (server, mut client) = world.server().await;
+    let done = client.create("echo", json!({ "text": "kept" })).await.unwrap();
+    let before = client.settled(&done).await;
+    let (with, without) = (world.beside("with.db"), world.beside("without.db"));
+    let said = run(&["store", "backup", with.to_str().unwrap(), "--store", &world.store]).await.ok();
+    assert_eq!(said, format!("The store is copied to {}.\n", with.display()));
+    run(&["store", "backup", with.to_str().unwrap(), "--store", &world.store]).await.fails(1, "BACKUP_EXISTS");
+    assert!(server.stop().await);
+    run(&["store", "backup", without.to_str().unwrap(), "--store", &world.store]).await.ok();
+
+    for copy in [with, without] {
+        let object = run(&["task", "get", &done, "--json", "--store", &url(&copy)]).await.json();
+        assert_eq!(object["result"]["content"][0]["text"], "kept");
+        let server = Launch::conformance().store(&copy).start().await;
+        let mut client = StatelessClient::connect(server.address()).await.unwrap();
+        assert_eq!(client.get(&done).await.unwrap().value, before.value, "a server serves it as before");
+        assert!(server.stop().await);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_used_is_refused_with_its_own_word() {
+    let world = World::new();
+    let (server, mut client) = world.server().await;
+    let id = client.create("echo", json!({ "text": "kept" })).await.unwrap();
+    client.settled(&id).await;
+    let copy = world.beside("copy.db");
+    run(&["store", "backup", copy.to_str().unwrap(), "--store", &world.store]).await.ok();
+    let second = run(&["serve", "--listen", "127.0.0.1:0", "--store", &world.store]).await;
+    second.fails(4, "STORE_LOCKED");
+    assert!(second.err.contains("in use by process"), "{}", second.err);
+
+    let whole = std::fs::read(&copy).unwrap();
+    let version = 60..64;
+    let mut newer = whole.clone();
+    newer[version].copy_from_slice(&99_u32.to_be_bytes());
+    let mut scribbled = whole.clone();
+    scribbled[4_096..8_192].fill(0x5a);
+    let damage: [(&str, &[u8], &str); 4] = [
+        ("newer.db", &newer, "STORE_NEWER"),
+        ("cut.db", &whole[..whole.len() - 100], "STORE_DAMAGED"),
+        ("text.db", b"this is no database, but it is long enough to look at", "STORE_NOT_A_DATABASE"),
+        ("scribbled.db", &scribbled, "STORE_DAMAGED"),
+    ];
+    for (name, bytes, word) in damage {
+        let file = world.beside(name);
+        std::fs::write(&file, bytes).unwrap();
+        let store = url(&file);
+        let serve = run(&["serve", "--listen", "127.0.0.1:0", "--store", &store]).await;
+        serve.fails(4, word);
+        assert_eq!(std::fs::read(&file).unwrap(), bytes, "{name} was touched");
+        let litter = |at: &String| at.starts_with(name) && at != name;
+        assert_eq!(names(world.directory.path()).into_iter().find(litter), None);
+        if name != "scribbled.db" {
+            run(&["task", "list", "--store", &store]).await.fails(4, word);
+            run(&["task", "get", &id, "--store", &store]).await.fails(4, word);
+            run(&["task", "cancel", &id, "--store", &store]).await.fails(4, word);
+        }
+        let to = world.beside("never.db");
+        run(&["store", "backup", to.to_str().unwrap(), "--store", &store]).await.fails(4, word);
+        assert!(!to.exists(), "half a backup was left");
+    }
+    let nowhere = url(&world.beside("nowhere.db"));
+    for command in [vec!["task", "list"], vec!["task", "get", "x"], vec!["task", "cancel", "x"]] {
+        run(&[&command[..], &["--store", &nowhere]].concat()).await.fails(4, "STORE_MISSING");
+    }
+    assert!(!world.beside("nowhere.db").exists(), "looking for a store makes none");
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn a_wrong_command_line_has_its_own_exit_code() {
+    for arguments in [
+        &[][..],
+        &["nonsense"],
+        &["task"],
+        &["task", "get"],
+        &["task", "list", "--limit", "many"],
+        &["task", "list", "--limit", "0"],
+        &["task", "list", "--store", "tape:reel7"],
+        &["task", "list", "--store", "memory:"],
+        &["store", "backup"],
+        &["serve", "--listen", "nowhere"],
+        &["serve", "--listen", "8377"],
+        &["token", "new", "", "--token-file", "/dev/null"],
+        &["serve", "--log-format", "xml"],
+    ] {
+        let said = run(arguments).await;
+        assert_eq!(said.code, 2, "{arguments:?}: {}", said.err);
+        assert_eq!(said.out, "", "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_help_text_tells_the_exit_codes() {
+    let commands = [
+        &[][..],
+        &["serve"],
+        &["task"],
+        &["task", "list"],
+        &["task", "get"],
+        &["task", "cancel"],
+        &["store"],
+        &["store", "backup"],
+        &["token"],
+        &["token", "new"],
+    ];
+    for command in commands {
+        let help = run(&[command, &["--help"]].concat()).await.ok();
+        for line in
+            ["Exit codes:", "0  done", "2  the command line is wrong", "3  there is no such task", "4  the store"]
+        {
+            assert!(help.contains(line), "{command:?} does not say {line:?}:\n{help}");
+        }
+        if command.first() != Some(&"serve") {
+            assert!(!help.contains("memory:"), "{command:?} offers what it cannot do:\n{help}");
+        }
+        if command.first() == Some(&"task") {
+            assert!(help.contains("input_required"), "{command:?} does not say what clients see:\n{help}");
+        }
+    }
+    assert!(run(&["serve", "--help"]).await.ok().contains("10 s"), "how long a stop takes");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_store_or_an_address_is_said_with_the_way_out() {
+    let world = World::new();
+    let serve = async |flag: &str, value: &str| run(&["serve", "--listen", "127.0.0.1:0", flag, value]).await;
+    let typo = serve("--store", &url(&world.beside("tsaks/tasks.db"))).await;
+    typo.fails(4, "STORE_NO_DIRECTORY");
+    assert_eq!(names(world.directory.path()), [""; 0], "a typing error makes no directory");
+    let directory = serve("--store", &url(world.directory.path())).await;
+    directory.fails(4, "STORE_IS_A_DIRECTORY");
+    assert!(directory.err.contains("such as") && directory.err.contains("tasks.db"), "{}", directory.err);
+    std::fs::write(&world.file, "").unwrap();
+    run(&["task", "list", "--store", &world.store]).await.fails(4, "STORE_EMPTY");
+    let wide_open = run(&["serve", "--listen", "0.0.0.0:0", "--store", &world.store]).await;
+    wide_open.fails(5, "TOKEN_NEEDED");
+    assert!(wide_open.err.contains("--token-file FILE"), "{}", wide_open.err);
+    let no_port = run(&["serve", "--listen", "8377"]).await;
+    assert!(no_port.err.contains("such as 127.0.0.1:8377"), "{}", no_port.err);
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    run(&["serve", "--listen", &address, "--store", &world.store]).await.fails(5, "CANNOT_LISTEN");
+    assert_eq!(std::fs::read(&world.file).unwrap(), b"", "the store was not touched");
+    assert_eq!(names(world.directory.path()), ["tasks.db"]);
+}
+
+#[tokio::test]
+async fn an_order_is_taken_up_to_its_last_byte() {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    let world = World::new();
+    let server = Launch::longhaul().store(&world.file).start().await;
+    for (bytes, word) in [(4 << 10, "NOT_FOUND"), ((4 << 10) + 1, "BAD_ORDER")] {
+        let mut stream = tokio::net::UnixStream::connect(format!("{}.sock", world.file.display())).await.unwrap();
+        let order = json!({ "cancel": { "owner": "ada", "id": "never was" } }).to_string();
+        // What is cut off at the end is a bracket.
+        let padded = format!("{}{}", " ".repeat(bytes - order.len()), order);
+        stream.write_all(padded.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        in_time("an answer", BufReader::new(stream).read_line(&mut answer)).await.unwrap();
+        assert!(answer.contains(word), "{bytes} bytes: {answer}");
+    }
+    server.kill().await;
+}

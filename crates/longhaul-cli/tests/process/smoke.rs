@@ -1,0 +1,30 @@
+//! The real program over HTTP, from end to end.
+
+use longhaul_testkit::SessionClient;
+use longhaul_testkit::tools::{forms, named};
+use serde_json::json;
+
+use crate::kit::Launch;
+
+#[tokio::test]
+async fn a_session_survives_a_kill_of_the_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let first = Launch::conformance().store(&file).start().await;
+    let client = SessionClient::open(first.address(), forms()).await;
+    let id = client.create("echo", json!({ "text": "still here" })).await;
+    client.until(&id, "completed").await;
+    first.kill().await;
+
+    let second = Launch::conformance().store(&file).start().await;
+    let mut later = SessionClient::new(second.address());
+    later.session.clone_from(&client.session);
+    let result = later.result("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(result["content"][0]["text"], "still here");
+    // What the client said it can do is still known.
+    let ask = json!({ "name": "test_input_required_result_elicitation", "arguments": {} });
+    let mut call = later.send("tools/call", ask).await;
+    let question = call.next_of("elicitation/create").await;
+    later.respond(&question, named("Ada")).await;
+    assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
+}

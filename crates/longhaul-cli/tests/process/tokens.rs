@@ -1,0 +1,220 @@
+//! Token files, as the program makes and reads them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use longhaul::{Owner, Tokens};
+use longhaul_testkit::raw::Request;
+use longhaul_testkit::{StatelessClient, stateless_message};
+use serde_json::json;
+
+use crate::kit::{Launch, longhaul};
+
+fn discover() -> Request {
+    Request::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
+}
+
+/// What `longhaul token new` says, and nothing else.
+async fn new_token(owner: &str, file: &Path) -> String {
+    let mut command = tokio::process::Command::new(longhaul());
+    let output = command.args(["token", "new", owner, "--token-file"]).arg(file).output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+#[tokio::test]
+async fn a_token_can_be_made_for_everybody_who_needs_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    let ada = new_token("ada", &file).await;
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    // As an editor may leave it.
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.trim_end()).unwrap();
+    let bob = new_token("bob", &file).await;
+    let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.token = Some(ada);
+    let id = client.create("echo", json!({ "text": "hers" })).await.unwrap();
+    client.settled(&id).await;
+    client.token = Some(bob);
+    client.get(&id).await.unwrap_err();
+    assert!(!server.log().contains("chmod"), "{}", server.log());
+    assert!(server.stop().await);
+
+    std::fs::write(&file, "dear diary").unwrap();
+    let mut command = tokio::process::Command::new(longhaul());
+    let refused = command.args(["token", "new", "eve", "--token-file"]).arg(&file).output().await.unwrap();
+    assert!(!refused.status.success() && refused.stdout.is_empty());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "dear diary", "it was no token file");
+}
+
+#[tokio::test]
+async fn a_token_that_nobody_could_use_is_not_made_in_silence() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    let make = |owner: &str| {
+        let mut command = tokio::process::Command::new(longhaul());
+        command.args(["token", "new", "--token-file"]).arg(&file).args(["--", owner]);
+        command
+    };
+    for owner in ["#ada", " ada", "ada "] {
+        assert_eq!(make(owner).output().await.unwrap().status.code(), Some(2), "{owner:?}");
+        assert!(!file.exists(), "{owner:?}");
+    }
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let unseen = make("ada").stdout(full).stderr(std::process::Stdio::null()).status().await.unwrap();
+    assert_eq!(unseen.code(), Some(1));
+}
+
+#[tokio::test]
+async fn a_token_file_that_others_can_read_is_used_with_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    new_token("ada", &file).await;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
+    assert!(server.log().contains("chmod 600"), "{}", server.log());
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn a_token_file_is_made_for_its_user_alone_and_shows_its_token_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    let server = Launch::longhaul().arg("--token-file").arg(&file).start().await;
+    let log = server.log();
+    assert!(log.contains("shown this once"), "{log}");
+    let is_token = |line: &&str| line.len() == 64 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let token = log.lines().map(str::trim).find(is_token).expect("a token").to_owned();
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(!kept.contains(&token), "only the hash is kept");
+    assert_eq!(kept.lines().filter(|line| !line.starts_with('#')).count(), 1, "{kept}");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let call = |token: &str| discover().with("Authorization", format!("Bearer {token}"));
+    assert_eq!(call(&token).send(server.address()).await.status, 200);
+    assert_eq!(
+        call(&kept[kept.len() - 65..kept.len() - 1]).send(server.address()).await.status,
+        401,
+        "the hash is no token"
+    );
+    assert!(server.stop().await);
+
+    let server = Launch::longhaul().arg("--token-file").arg(&file).start().await;
+    assert!(!server.log().contains(&token) && !server.log().contains("shown this once"), "{}", server.log());
+    assert_eq!(call(&token).send(server.address()).await.status, 200);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), kept);
+}
+
+/// What the program says when it does not start, and its exit code.
+async fn refused(arguments: &[&str]) -> (i32, String) {
+    let output = tokio::process::Command::new(longhaul()).arg("serve").args(arguments).output().await.unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[tokio::test]
+async fn without_tokens_only_this_machine_is_served() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let (code, said) = refused(&["--store", "memory:", "--listen", address]).await;
+        assert_eq!(code, 5, "{said}");
+        assert!(said.contains("add --token-file FILE"), "{said}");
+        assert!(said.contains(&address.replace(":0", "")) && said.contains("[TOKEN_NEEDED]"), "{said}");
+        assert!(!said.contains("is listening on"), "{said}");
+    }
+    let server = Launch::longhaul().start().await;
+    server.says("only this machine can connect").await;
+}
+
+#[tokio::test]
+async fn a_token_file_that_cannot_be_used_lets_nobody_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    let path = file.to_str().unwrap();
+    for (text, why) in [("", "no tokens"), ("# none\n", "no tokens"), ("ada\n", "line 1"), ("\nada 12\n", "line 2")] {
+        std::fs::write(&file, text).unwrap();
+        let (code, said) = refused(&["--store", "memory:", "--listen", "127.0.0.1:0", "--token-file", path]).await;
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains(why) && said.contains("[BAD_TOKEN_FILE]"), "{said}");
+    }
+    let (code, said) = refused(&["--stdio", "--token-file", path]).await;
+    assert_eq!(code, 2, "{said}");
+}
+
+#[tokio::test]
+async fn no_token_can_be_the_local_users_or_everybodys() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    for name in ["local", "anonymous"] {
+        let mut new = tokio::process::Command::new(longhaul());
+        let output = new.args(["token", "new", name, "--token-file"]).arg(&file).output().await.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("{name:?} is the server's own name")), "{said}");
+        assert!(!file.exists(), "nothing was made");
+
+        let line = Tokens::line(&Owner::parse(name).unwrap(), "secret");
+        let file = directory.path().join(name);
+        std::fs::write(&file, format!("# one\n{line}\n")).unwrap();
+        let mut serve = tokio::process::Command::new(longhaul());
+        serve.args(["serve", "--store", "memory:", "--listen", "127.0.0.1:0", "--token-file"]).arg(&file);
+        let output = serve.output().await.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(&format!("line 2: {name:?} is the server's own name")), "{said}");
+        assert!(said.contains("[BAD_TOKEN_FILE]"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_broken_or_gone_changes_nothing_and_the_log_says_which_line_and_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    // Replaced at once, so that the server never reads half of it.
+    let write = |text: &str| {
+        std::fs::write(file.with_extension("new"), text).unwrap();
+        std::fs::rename(file.with_extension("new"), &file).unwrap();
+    };
+    let adas = Tokens::line(&Owner::parse("ada").unwrap(), "adas");
+    write(&adas);
+    let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
+    let status = async |token: &str| {
+        discover().with("Authorization", format!("Bearer {token}")).send(server.address()).await.status
+    };
+    let client = StatelessClient::connect(server.address()).await.unwrap().with_token("adas");
+    let mut stays = client.listen(&[]).await;
+    stays.next().await.unwrap();
+    let bobs = Tokens::line(&Owner::parse("bob").unwrap(), "bobs");
+    let everybodys = Tokens::line(&Owner::parse("local").unwrap(), "locals");
+
+    write(&format!("{bobs}\nada secret\n"));
+    server.says("line 2 must be an owner's name").await;
+    write(&format!("{bobs}\n\n{everybodys}\n"));
+    server.says("line 3: \"local\" is the server's own name").await;
+    std::fs::remove_file(&file).unwrap();
+    server.says("No such file").await;
+    std::fs::create_dir(&file).unwrap();
+    server.says("it is not a regular file").await;
+    assert_eq!((status("adas").await, status("bobs").await, status("locals").await), (200, 401, 401));
+
+    std::fs::remove_dir(&file).unwrap();
+    write(&format!("{adas}\n{bobs}"));
+    server.says("the token file is in order again").await;
+    assert_eq!((status("adas").await, status("bobs").await), (200, 200));
+    let log = server.log();
+    for cause in ["line 2 must", "line 3: ", "not a regular file", "in order again"] {
+        assert_eq!(log.matches(cause).count(), 1, "{cause}:\n{log}");
+    }
+    assert!(log.contains(file.to_str().unwrap()), "{log}");
+    assert!(server.stop().await);
+    assert!(stays.next().await.unwrap().get("result").is_some(), "Ada's stream was there all the time");
+}
+
+#[tokio::test]
+async fn the_log_says_that_an_empty_token_file_lets_no_caller_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens");
+    new_token("ada", &file).await;
+    let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
+    std::fs::write(&file, "# no tokens for now\n").unwrap();
+    server.says("nobody is let in").await;
+    assert!(server.stop().await);
+}

@@ -1,0 +1,134 @@
+//! Callers who need not say who they are: the ID is the only key to a task, and it is not kept for long.
+
+use longhaul_testkit::{LATEST, SessionClient, TestServer, in_time};
+use std::sync::Arc;
+
+use longhaul::{Ctx, NoArgs, Retention, Server, Tool};
+use longhaul_store::{ManualClock, memory};
+use longhaul_task::{COLLECT_MS_MIN, Timestamp};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+const HOUR: u64 = 60 * 60 * 1_000;
+
+/// A server whose tools end when they are let to, and the clock that it goes by.
+struct Kit {
+    server: TestServer,
+    clock: ManualClock,
+    door: Arc<Semaphore>,
+}
+
+const TOOLS: [(&str, Retention); 4] = [
+    ("for_ever", Retention::Unlimited),
+    ("for_days_from_creation", Retention::FromCreation(48 * HOUR)),
+    ("for_days_from_end", Retention::FromEnd(48 * HOUR)),
+    ("for_a_minute", Retention::FromEnd(60_000)),
+];
+
+impl Kit {
+    async fn start(server: Server) -> Self {
+        let door = Arc::new(Semaphore::new(0));
+        let tool = |(name, retention)| {
+            let door = Arc::clone(&door);
+            let wait = move |_: Ctx, _: NoArgs| {
+                let door = Arc::clone(&door);
+                async move {
+                    door.acquire().await.expect("an open door").forget();
+                    Ok("done")
+                }
+            };
+            Tool::new(name, wait).retention(retention)
+        };
+        let clock = ManualClock::at(Timestamp::from_ms(1_000_000));
+        let store = Arc::new(memory::open(clock.clone()).unwrap());
+        let server = TestServer::start_on(server.tools(TOOLS.map(tool)), store).await;
+        Self { server, clock, door }
+    }
+
+    /// How long a task is kept after its end that took five hours.
+    async fn kept_for(&self, client: &SessionClient, params: Value) -> u64 {
+        let id = client.result("tools/call", params).await["task"]["taskId"].as_str().unwrap().to_owned();
+        self.clock.advance_ms(5 * HOUR);
+        self.door.add_permits(1);
+        client.until(&id, "completed").await["ttl"].as_u64().expect("a time") - 5 * HOUR
+    }
+}
+
+#[tokio::test]
+async fn a_task_of_an_anonymous_caller_is_not_kept_for_long_after_its_end() {
+    let kit = Kit::start(Server::new("test")).await;
+    let client = SessionClient::open(&kit.server, json!({})).await;
+    for (tool, retention) in &TOOLS[..3] {
+        for task in [json!({}), json!({ "ttl": 1_000 * HOUR })] {
+            let from_end = matches!(retention, Retention::FromEnd(_)) && task == json!({});
+            let kept = if from_end { HOUR } else { COLLECT_MS_MIN };
+            let params = json!({ "name": tool, "arguments": {}, "task": task });
+            assert_eq!(kit.kept_for(&client, params).await, kept, "{tool} {task}");
+        }
+    }
+    // What is to be kept for less is.
+    let minute = json!({ "name": "for_a_minute", "arguments": {}, "task": {} });
+    assert_eq!(kit.kept_for(&client, minute).await, 60_000);
+    let seconds = json!({ "name": "for_ever", "arguments": {}, "task": { "ttl": 5_000 } });
+    assert_eq!(kit.kept_for(&client, seconds).await, 5_000);
+    kit.server.stop().await;
+}
+
+#[tokio::test]
+async fn and_then_it_is_gone() {
+    let tool = Tool::new("for_ever", |_: Ctx, _: NoArgs| async move { Ok("done") }).retention(Retention::Unlimited);
+    let server = TestServer::start(Server::new("test").tool(tool).anonymous_kept_ms_max(20)).await;
+    let mut client = server.client().await;
+    let id = client.create("for_ever", json!({})).await.unwrap();
+    in_time("the end of its retention", async {
+        while client.get(&id).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_same_holds_for_the_newest_clients_and_a_server_may_set_another_time() {
+    let kit = Kit::start(Server::new("test").anonymous_kept_ms_max(2 * HOUR)).await;
+    let mut client = kit.server.client().await;
+    for (tool, retention) in TOOLS {
+        let id = client.create(tool, json!({})).await.unwrap();
+        kit.door.add_permits(1);
+        let ended = client.settled(&id).await;
+        let kept = if retention == Retention::FromEnd(60_000) { 60_000 } else { 2 * HOUR };
+        assert_eq!(ended.value["ttlMs"], kept, "{tool}");
+    }
+    kit.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_known_caller_has_its_tasks_kept_as_the_tool_says() {
+    let kit = Kit::start(Server::new("test")).await;
+    let mut client = kit.server.client().await.with_token("ada");
+    for (tool, kept) in [("for_ever", Value::Null), ("for_days_from_creation", json!(48 * HOUR))] {
+        let id = client.create(tool, json!({})).await.unwrap();
+        kit.door.add_permits(1);
+        assert_eq!(client.settled(&id).await.value["ttlMs"], kept, "{tool}");
+    }
+    kit.server.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_who_could_be_anybody_is_offered_a_list_or_gets_one() {
+    let server = TestServer::start(Server::new("test")).await;
+    for token in [None, Some("ada".to_owned())] {
+        let mut client = SessionClient::new(&server);
+        client.token.clone_from(&token);
+        let client = client.initialize(LATEST, json!({})).await;
+        assert!(client.server["capabilities"]["tasks"]["cancel"].is_object());
+        assert_eq!(client.server["capabilities"]["tasks"].get("list").is_some(), token.is_some());
+        let listed = client.response("tasks/list", json!({})).await;
+        assert_eq!(listed["error"]["code"] == -32601, token.is_none(), "{listed}");
+        // In the newest generation there is no such method for anybody.
+        let mut newest = server.client().await;
+        newest.token = token;
+        assert_eq!(newest.error("tasks/list", json!({})).await["code"], -32601);
+    }
+}

@@ -1,0 +1,54 @@
+//! Tools that are steered, and what a refusal looks like.
+
+use longhaul_testkit::StatelessClient;
+use std::sync::Arc;
+
+use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Tool};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+/// A tool that ends when it is let.
+pub(crate) fn gated(name: &str, gate: &Arc<Semaphore>) -> Tool {
+    let gate = Arc::clone(gate);
+    Tool::new(name, move |_: Ctx, _: NoArgs| {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.acquire().await?.forget();
+            Ok("let through")
+        }
+    })
+}
+
+#[derive(serde::Deserialize, JsonSchema)]
+pub(crate) struct Size {
+    #[serde(default)]
+    pub(crate) bytes: usize,
+}
+
+#[derive(serde::Deserialize, JsonSchema)]
+pub(crate) struct Answered {
+    ok: bool,
+}
+
+/// A tool that asks before it ends.
+pub(crate) fn asking(name: &str) -> Tool {
+    Tool::new(name, |mut ctx: Ctx, _: NoArgs| async move {
+        match ctx.ask("go", Form::<Answered>::new("Go on?")).await? {
+            Filled::Accepted(Answered { ok: true }) => Ok("went on"),
+            _ => Err(Failure::tool("it may not")),
+        }
+    })
+}
+
+pub(crate) async fn answer(client: &mut StatelessClient, id: &str) {
+    let key = client.asked(id, 1).await.remove(0);
+    client.update(id, json!({ key: { "action": "accept", "content": { "ok": true } } })).await.unwrap();
+}
+
+pub(crate) fn is_refused(error: &Value, code: i64, word: &str) {
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(code), &json!(word)), "{error}");
+    assert!(!error["message"].as_str().unwrap().is_empty());
+    // What passes with time says so; a failed task does not.
+    let passes = ["QUEUE_FULL", "TOO_MANY_OPEN", "TOO_MUCH_UNREAD", "TOO_MANY_IN_FLIGHT"].contains(&word);
+    assert_eq!(error["data"]["retryAfterMs"].as_u64().is_some_and(|ms| ms > 0), passes, "{error}");
+}

@@ -1,0 +1,115 @@
+use longhaul_testkit::tools::{CHATTER, forms, open, start};
+use longhaul_testkit::{SessionClient, in_time};
+use serde_json::{Value, json};
+
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+fn call(tool: &str) -> Value {
+    json!({ "name": tool, "arguments": {} })
+}
+
+fn as_task(tool: &str) -> Value {
+    json!({ "name": tool, "arguments": {}, "task": {} })
+}
+
+/// What a line says, and how bad it is.
+fn said(line: &Value) -> (&Value, &Value) {
+    assert_eq!(line["method"], "notifications/message", "{line}");
+    (&line["params"]["level"], &line["params"]["data"])
+}
+
+#[tokio::test]
+async fn the_lines_of_a_call_come_on_its_stream_before_its_answer() {
+    let (server, door) = start().await;
+    for revision in ["2025-11-25", "2025-06-18", "2025-03-26"] {
+        let client = SessionClient::new(&server).initialize(revision, forms()).await;
+        assert_eq!(client.server["capabilities"]["logging"], json!({}));
+        let mut stream = client.send("tools/call", call("talk")).await;
+        let first = stream.must_next().await;
+        assert_eq!(said(&first), (&json!("info"), &json!("first")), "what is only for fault-finding takes asking for");
+        assert!(first["params"].get("logger").is_none() && first["params"].get("_meta").is_none(), "{first}");
+        door.open(1);
+        let second = stream.must_next().await;
+        assert_eq!(said(&second), (&json!("error"), &json!({ "error": 7 })));
+        assert_eq!(second["params"]["logger"], "database");
+        assert_eq!(stream.last().await["result"]["content"][0]["text"], "talked");
+    }
+}
+
+#[tokio::test]
+async fn a_session_hears_from_the_level_on_that_it_set_and_others_are_not_asked() {
+    let (server, door) = start().await;
+    let client = open(&server).await;
+    let other = open(&server).await;
+    let levels = async |client: &SessionClient| {
+        door.open(1);
+        let messages = client.send("tools/call", call("talk")).await.rest().await;
+        let lines = messages.iter().filter(|message| message.get("method").is_some());
+        lines.map(|line| said(line).0.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let heard = [
+        ("debug", vec!["debug", "info", "error"]),
+        ("info", vec!["info", "error"]),
+        ("error", vec!["error"]),
+        ("critical", vec![]),
+    ];
+    for (level, expected) in heard {
+        client.result("logging/setLevel", json!({ "level": level })).await;
+        assert_eq!(levels(&client).await, expected, "{level}");
+        assert_eq!(levels(&other).await, ["info", "error"], "its own level");
+    }
+}
+
+#[tokio::test]
+async fn the_lines_of_a_task_name_it_and_come_where_its_client_listens() {
+    let (server, door) = start().await;
+    let client = open(&server).await;
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    let made = client.result("tools/call", as_task("talk")).await;
+    let id = &made["task"]["taskId"];
+    let line = listening.next_of("notifications/message").await;
+    assert_eq!(said(&line), (&json!("info"), &json!("first")), "from its first word on, whoever was quicker");
+    assert_eq!(line["params"]["_meta"][RELATED], json!({ "taskId": id }));
+    // Whoever waits for the result hears them there.
+    let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
+    door.open(1);
+    let last = waiting.next_of("notifications/message").await;
+    assert_eq!(said(&last), (&json!("error"), &json!({ "error": 7 })));
+    assert_eq!(last["params"]["_meta"][RELATED], json!({ "taskId": id }));
+    assert_eq!(waiting.last().await["result"]["content"][0]["text"], "talked");
+}
+
+#[tokio::test]
+async fn a_client_that_opens_its_stream_late_hears_what_was_said_since_it_made_the_task() {
+    let (server, _door) = start().await;
+    let client = open(&server).await;
+    let made = client.result("tools/call", as_task("talk")).await;
+    for _ in 0..20 {
+        client.get(made["task"]["taskId"].as_str().unwrap()).await;
+    }
+    let mut listening = client.listen(None).await;
+    assert_eq!(said(&listening.next_of("notifications/message").await), (&json!("info"), &json!("first")));
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_misses_lines_and_holds_up_no_tool() {
+    let (server, door) = start().await;
+    let client = open(&server).await;
+    let unheard = client.listen(None).await;
+    let id = client.create("chatter", json!({})).await;
+    in_time("the end of a task that nobody hears", door.pass()).await;
+    client.until(&id, "completed").await;
+    drop(unheard);
+    let mut unread = client.send("tools/call", call("chatter")).await;
+    in_time("the end of a call that nobody reads", door.pass()).await;
+    let mut heard = 0;
+    let answer = loop {
+        match unread.must_next().await {
+            line if line.get("method").is_some() => heard += 1,
+            answer => break answer,
+        }
+    };
+    assert!(heard < CHATTER, "all of it was kept");
+    assert_eq!(answer["result"]["content"][0]["text"], "chattered");
+}

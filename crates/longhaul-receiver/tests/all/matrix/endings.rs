@@ -1,0 +1,68 @@
+use longhaul_testkit::in_time;
+use serde_json::json;
+
+use crate::matrix::generation::{GENERATIONS, Generation};
+use crate::matrix::kit::Stage;
+use crate::matrix::table::{self, Ending, bare};
+
+/// Every way to end, with everybody who can cancel.
+fn endings() -> Vec<Ending> {
+    let cancelled = GENERATIONS.iter().map(|by| Ending::CancelledBy(*by));
+    [Ending::Answer, Ending::ToolError, Ending::ProtocolError].into_iter().chain(cancelled).collect()
+}
+
+#[tokio::test]
+async fn whoever_made_a_task_everybody_sees_it_as_its_own_column_says() {
+    let stage = Stage::set().await;
+    for maker in GENERATIONS {
+        for follower in GENERATIONS {
+            for ending in endings() {
+                let cell = follow_to_its_end(&stage, *maker, *follower, ending);
+                in_time(&format!("{follower:?} of a task of {maker:?}: {ending:?}"), cell).await;
+            }
+        }
+    }
+}
+
+async fn follow_to_its_end(stage: &Stage, maker: Generation, follower: Generation, ending: Ending) {
+    let case = format!("{follower:?} of a task of {maker:?} that ends in {ending:?}");
+    let end = match ending {
+        Ending::Answer | Ending::CancelledBy(_) => "answer",
+        Ending::ToolError => "tool_error",
+        Ending::ProtocolError => "protocol_error",
+    };
+    let id = maker.client(stage, "ada").await.create("work", json!({ "end": end })).await;
+    let mut client = follower.client(stage, "ada").await;
+    let mut pushes = client.follow(&id).await;
+    assert_eq!(bare(client.get(&id).await, &id), table::working(follower), "{case}: while it works");
+
+    // In a session of its own: whoever waits for the result would hear of the status there.
+    let mut waits = follower.client(stage, "ada").await;
+    let waiting = tokio::spawn({
+        let id = id.clone();
+        async move { waits.result(&id).await }
+    });
+    match ending {
+        Ending::CancelledBy(canceller) => {
+            let answer = canceller.client(stage, "ada").await.cancel(&id).await;
+            assert_eq!(bare(answer, &id), table::cancels(canceller), "{case}: the answer to the cancellation");
+        }
+        _ => stage.open_door(1),
+    }
+    let seen = table::seen(follower, ending);
+    let last = loop {
+        let told = pushes.next().await;
+        if told["status"] != "working" {
+            break told;
+        }
+    };
+    assert_eq!(bare(last, &id), seen.push, "{case}: the last push");
+    assert_eq!(bare(waiting.await.unwrap(), &id), seen.result, "{case}: to whoever waited for the result");
+    // Twice: nothing is used up by looking, and what has ended stays as it ended, whoever cancels it again.
+    for _ in 0..2 {
+        assert_eq!(bare(client.get(&id).await, &id), seen.get, "{case}: tasks/get");
+        assert_eq!(bare(client.result(&id).await, &id), seen.result, "{case}: tasks/result");
+        assert_eq!(bare(client.list(&id).await, &id), seen.list, "{case}: tasks/list");
+        assert_eq!(bare(client.cancel(&id).await, &id), seen.cancel, "{case}: tasks/cancel");
+    }
+}

@@ -1,0 +1,62 @@
+//! Requests as data, responses as text: a test that compares them sees every difference that a client could.
+
+use longhaul_testkit::raw::Request;
+use longhaul_testkit::{Endpoint, LATEST, SessionClient, stateless_message, tasks_and_forms};
+use serde_json::{Value, json};
+
+use crate::matrix::kit::Stage;
+
+/// A client that tries what it may not.
+pub(super) struct Prober {
+    endpoint: Endpoint,
+    pub(super) token: String,
+    pub(super) session: String,
+}
+
+impl Prober {
+    /// A session of this owner, and the pieces that it takes to speak in it.
+    pub(super) async fn of(stage: &Stage, name: &str) -> (Self, SessionClient) {
+        let client = SessionClient::new(&stage.server).with_token(name);
+        let client = client.initialize(LATEST, json!({ "elicitation": {} })).await;
+        let session = client.session.clone().expect("a session");
+        (Self { endpoint: (&stage.server).into(), token: name.to_owned(), session }, client)
+    }
+
+    fn request(&self, request: Request) -> Request {
+        request.with("Authorization", format!("Bearer {}", self.token))
+    }
+
+    /// A message of the stateless era.
+    pub(super) fn stateless(&self, method: &str, params: Value) -> Request {
+        self.request(Request::rpc(&stateless_message(&json!(1), method, params, &tasks_and_forms())))
+    }
+
+    /// A message in the session.
+    #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
+    pub(super) fn stateful(&self, method: &str, params: Value) -> Request {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        self.in_session(Request::post(message.to_string()))
+    }
+
+    pub(super) fn in_session(&self, request: Request) -> Request {
+        self.request(request).with("MCP-Protocol-Version", LATEST).with("Mcp-Session-Id", &self.session)
+    }
+
+    /// The whole response as text, with `named` called `NAMED`. Of a stream, the first message.
+    pub(super) async fn send(&self, request: &Request, named: &str) -> String {
+        let reply = request.begin(&self.endpoint).await;
+        let head = format!("{} {:?}", reply.status, reply.headers);
+        format!("{head} {}", reply.first().await).replace(named, "NAMED")
+    }
+}
+
+/// Another name of the same length, which nothing has.
+pub(super) fn unknown(name: &str) -> String {
+    let place = name.len() / 2;
+    let change = |(at, letter): (usize, char)| match letter {
+        'A' | '0' if at >= place => '1',
+        _ if at >= place => '0',
+        _ => letter,
+    };
+    name.chars().enumerate().map(change).collect()
+}

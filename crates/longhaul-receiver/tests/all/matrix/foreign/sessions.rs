@@ -1,0 +1,113 @@
+use longhaul_testkit::raw::Request;
+use longhaul_testkit::tools::named;
+use serde_json::{Value, json};
+
+use super::probe::{Prober, unknown};
+use crate::matrix::kit::Stage;
+
+fn in_each_method(prober: &Prober) -> Vec<Request> {
+    let empty = |method| prober.in_session(Request::post("").method(method));
+    vec![prober.stateful("ping", json!({})), empty("GET"), empty("DELETE")]
+}
+
+#[tokio::test]
+async fn somebody_elses_session_is_byte_for_byte_an_unknown_one() {
+    let (stage, elsewhere) = (Stage::set().await, Stage::set().await);
+    let (_, ada) = Prober::of(&stage, "ada").await;
+    let (_, ended) = Prober::of(&stage, "bob").await;
+    ended.end().await;
+    let (_, of_another_server) = Prober::of(&elsewhere, "bob").await;
+    let (mut bob, _) = Prober::of(&stage, "bob").await;
+    let adas = ada.session.clone().unwrap();
+    let mut answers = Vec::new();
+    for session in
+        [&unknown(&adas), &adas, ended.session.as_ref().unwrap(), of_another_server.session.as_ref().unwrap()]
+    {
+        assert_eq!(session.len(), adas.len());
+        bob.session.clone_from(session);
+        let mut of_session = Vec::new();
+        for request in in_each_method(&bob) {
+            of_session.push(bob.send(&request, session).await);
+        }
+        answers.push(of_session);
+    }
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:#?}");
+    assert!(answers[0].iter().all(|answer| answer.starts_with("404 ")), "{answers:#?}");
+    assert_eq!(ada.result("ping", json!({})).await, json!({}), "and hers goes on");
+}
+
+#[tokio::test]
+async fn the_events_of_another_session_are_nobody_elses() {
+    let stage = Stage::set().await;
+    let (_, ada) = Prober::of(&stage, "ada").await;
+    let mut hers = ada.listen(None).await;
+    let begun = hers.begun().await;
+    let id = ada.create("work", json!({ "end": "answer" })).await;
+    let mut asks = ada.send("tools/call", json!({ "name": "confirm", "arguments": {} })).await;
+    let before_the_question = asks.begun().await;
+    let question = asks.next_of("elicitation/create").await;
+    let newest = asks.last_event.clone().unwrap();
+    let mut strangers = Vec::new();
+    for name in ["bob", "ada"] {
+        let (_, other) = Prober::of(&stage, name).await;
+        for event in [&begun, &before_the_question, &newest] {
+            let mut stream = other.listen(Some(event)).await;
+            let stream_of = |event: &str| event.split('.').next().unwrap().to_owned();
+            assert_ne!(stream_of(&stream.begun().await), stream_of(event), "{name} listens anew");
+            strangers.push(stream);
+        }
+        // And nobody else's answer counts, whatever it is an answer to.
+        other.respond(&question, named("Eve")).await;
+        other.refuse(&question, -1, "no").await;
+        assert_eq!(other.notify("notifications/cancelled", json!({ "requestId": question["id"] })).await, 202);
+        strangers.push(other.listen(None).await);
+        other.end().await;
+    }
+    for mut stream in strangers {
+        assert_eq!(stream.rest().await, Vec::<Value>::new());
+    }
+    // Her streams are hers still.
+    stage.open_door(1);
+    let told = hers.next_of("notifications/tasks/status").await;
+    assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(id), &json!("completed")));
+    ada.respond(&question, named("Ada")).await;
+    assert_eq!(asks.last().await["result"]["content"][0]["text"], "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn the_question_of_another_sessions_task_is_not_answered_from_outside() {
+    let stage = Stage::set().await;
+    let (_, ada) = Prober::of(&stage, "ada").await;
+    let mut hers = ada.listen(None).await;
+    hers.begun().await;
+    let id = ada.create("greet", json!({})).await;
+    let question = hers.next_of("elicitation/create").await;
+    for name in ["bob", "ada"] {
+        let (_, other) = Prober::of(&stage, name).await;
+        other.respond(&question, named("Eve")).await;
+        other.refuse(&question, -1, "no").await;
+        assert_eq!(ada.get(&id).await["status"], "input_required");
+    }
+    ada.respond(&question, named("Ada")).await;
+    let result = ada.result("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(result["content"][0]["text"], "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn what_a_call_left_with_one_client_is_of_no_use_to_another() {
+    let stage = Stage::set().await;
+    let (ada, _) = Prober::of(&stage, "ada").await;
+    let (bob, _) = Prober::of(&stage, "bob").await;
+    let mut client = stage.server.client().await.with_token(&ada.token);
+    let asked = client.call("confirm", json!({})).await.unwrap();
+    let kept = asked["requestState"].as_str().expect("a state").to_owned();
+    let again = async |who: &Prober, kept: &str| {
+        let answers = json!({ "name": named("Eve") });
+        let params = json!({ "name": "confirm", "arguments": {}, "inputResponses": answers, "requestState": kept });
+        who.send(&who.stateless("tools/call", params), kept).await
+    };
+    let touched = unknown(&kept);
+    assert_eq!(again(&bob, &kept).await, again(&bob, &touched).await);
+    assert!(again(&bob, &kept).await.contains("-32602"));
+    assert!(again(&ada, &kept).await.contains("Hello, Eve!"));
+}

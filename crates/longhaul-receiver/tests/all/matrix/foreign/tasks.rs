@@ -1,0 +1,147 @@
+use longhaul_testkit::in_time;
+use longhaul_testkit::raw::Request;
+use longhaul_testkit::tools::named;
+use serde_json::{Value, json};
+
+use super::probe::{Prober, unknown};
+use crate::matrix::generation::{Client, GENERATIONS};
+use crate::matrix::kit::{BRIEF_MS, Stage};
+
+/// A task of somebody's, and what it is.
+struct Task {
+    state: String,
+    id: String,
+}
+
+/// Everything that can be tried with a task, in every generation: how it is called, what is sent, what the answer has.
+fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, Request, &'static str)> {
+    let yes = json!({ "taskId": id, "inputResponses": { "name": named("Bob") } });
+    let task = json!({ "taskId": id });
+    vec![
+        ("Ext2026 tasks/get", bob.stateless("tasks/get", task.clone()), "-32602"),
+        ("Ext2026 tasks/update", bob.stateless("tasks/update", yes.clone()), "-32602"),
+        ("Ext2026 tasks/cancel", bob.stateless("tasks/cancel", task.clone()), "-32602"),
+        ("Ext2026 tasks/result", bob.stateless("tasks/result", task.clone()), "-32601"),
+        ("Ext2026 tasks/list", bob.stateless("tasks/list", task.clone()), "-32601"),
+        (
+            "Ext2026 subscriptions/listen",
+            bob.stateless("subscriptions/listen", json!({ "notifications": { "taskIds": [id] } })),
+            r#""taskIds":[]"#,
+        ),
+        ("Core2025 tasks/get", bob.stateful("tasks/get", task.clone()), "-32602"),
+        ("Core2025 tasks/result", bob.stateful("tasks/result", task.clone()), "-32602"),
+        ("Core2025 tasks/cancel", bob.stateful("tasks/cancel", task.clone()), "-32602"),
+        ("Core2025 tasks/update", bob.stateful("tasks/update", yes), "-32601"),
+        ("Core2025 tasks/list", bob.stateful("tasks/list", json!({})), r#""tasks":[]"#),
+        ("Core2025 tasks/list from there", bob.stateful("tasks/list", json!({ "cursor": id })), "-32602"),
+    ]
+}
+
+/// Ada's tasks: of every generation, in every state.
+async fn tasks_of_ada(stage: &Stage) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    let answer = json!({ "end": "answer" });
+    for maker in GENERATIONS {
+        let mut ada = maker.client(stage, "ada").await;
+        let (settled, expired) = (ada.create("work", answer.clone()).await, ada.create("brief", answer.clone()).await);
+        stage.open_door(2);
+        for id in [&settled, &expired] {
+            until(&mut *ada, id, |task| task["result"]["status"] == "completed").await;
+        }
+        stage.pass(BRIEF_MS).await;
+        until(&mut *ada, &expired, |task| task.get("error").is_some()).await;
+        for (state, id) in [("settled", settled), ("expired", expired)] {
+            tasks.push(Task { state: format!("{state}, of {maker:?}"), id });
+        }
+    }
+    for maker in GENERATIONS {
+        let mut ada = maker.client(stage, "ada").await;
+        let (open, waiting) = (ada.create("work", answer.clone()).await, ada.create("greet", json!({})).await);
+        until(&mut *ada, &waiting, |task| task["result"]["status"] == "input_required").await;
+        for (state, id) in [("open", open), ("waiting", waiting)] {
+            tasks.push(Task { state: format!("{state}, of {maker:?}"), id });
+        }
+    }
+    tasks
+}
+
+async fn until(client: &mut dyn Client, id: &str, is: impl Fn(&Value) -> bool) {
+    in_time("a task that is as it should be", async {
+        while !is(&client.get(id).await) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn somebody_elses_task_is_byte_for_byte_an_unknown_one() {
+    let stage = Stage::set().await;
+    let tasks = tasks_of_ada(&stage).await;
+    let (bob, _) = Prober::of(&stage, "bob").await;
+    let mut ada = GENERATIONS[0].client(&stage, "ada").await;
+    let mut before = Vec::new();
+    for Task { id, .. } in &tasks {
+        before.push(ada.get(id).await);
+    }
+    for Task { state, id } in &tasks {
+        let never = unknown(id);
+        assert!(never.len() == id.len() && never != *id);
+        for ((what, foreign, expected), (_, nobodys, _)) in tries(&bob, id).into_iter().zip(tries(&bob, &never)) {
+            let (foreign, nobodys) = (bob.send(&foreign, id).await, bob.send(&nobodys, &never).await);
+            assert_eq!(foreign, nobodys, "{what} of one that is {state}");
+            assert!(foreign.contains(expected), "{what} of one that is {state}: {foreign}");
+        }
+    }
+    for (Task { state, id }, before) in tasks.iter().zip(before) {
+        assert_eq!(ada.get(id).await, before, "what Bob tried changed the task that is {state}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_ever_heard_of_somebody_elses_task() {
+    let stage = Stage::set().await;
+    let tasks = tasks_of_ada(&stage).await;
+    let (prober, session) = Prober::of(&stage, "bob").await;
+    let mut hears = session.listen(None).await;
+    hears.begun().await;
+    let mut newest = stage.server.client().await;
+    newest.token.clone_from(&session.token);
+    let own = newest.create("work", json!({ "end": "answer" })).await.unwrap();
+    let ids: Vec<&str> = tasks.iter().map(|task| &*task.id).chain([&*own]).collect();
+    let mut subscription = newest.listen(&ids).await;
+    let acknowledged = subscription.next().await.unwrap();
+    assert_eq!(acknowledged["params"]["notifications"]["taskIds"], json!([own]));
+    for task in &tasks {
+        for (_, request, _) in tries(&prober, &task.id) {
+            prober.send(&request, &task.id).await;
+        }
+    }
+    // Whatever happens to Ada's tasks happens before Bob's ends, and Bob hears of that.
+    let mut ada = GENERATIONS[0].client(&stage, "ada").await;
+    for task in &tasks {
+        ada.cancel(&task.id).await;
+        let shown = ada.get(&task.id).await;
+        assert!(!["working", "input_required"].iter().any(|open| shown["result"]["status"] == *open), "{shown}");
+    }
+    session.get(&own).await;
+    stage.open_door(1);
+    loop {
+        let told = subscription.next().await.unwrap();
+        assert_eq!(told["params"]["taskId"], json!(own), "{told}");
+        if told["params"]["status"] == "completed" {
+            break;
+        }
+    }
+    loop {
+        let told = hears.must_next().await;
+        assert_eq!(told["params"]["taskId"], json!(own), "{told}");
+        if told["params"]["status"] == "completed" {
+            break;
+        }
+    }
+    session.end().await;
+    assert_eq!(hears.rest().await, Vec::<Value>::new());
+    let page = GENERATIONS[0].client(&stage, "bob").await.list(&own).await;
+    assert_eq!(page["result"]["tasks"].as_array().unwrap().len(), 1);
+}

@@ -1,0 +1,109 @@
+//! 2025-11-25: a session, `params.task`, `tasks/result` that waits, status and questions on a stream.
+
+use async_trait::async_trait;
+use longhaul_testkit::{Exchange, LATEST, SessionClient, in_time};
+use serde_json::{Value, json};
+
+use super::{Asked, Client, Pushes, outcome};
+use crate::matrix::kit::Stage;
+
+pub(super) struct Speaker {
+    session: SessionClient,
+    /// Where it is asked.
+    listens: Option<Exchange>,
+}
+
+impl Speaker {
+    pub(super) async fn open(stage: &Stage, name: &str) -> Self {
+        let client = SessionClient::new(&stage.server).with_token(name);
+        Self { session: client.initialize(LATEST, json!({ "elicitation": {} })).await, listens: None }
+    }
+
+    async fn listen(&self) -> Exchange {
+        let mut stream = self.session.listen(None).await;
+        stream.begun().await;
+        stream
+    }
+
+    async fn about(&self, method: &str, id: &str) -> Value {
+        outcome(self.session.response(method, json!({ "taskId": id })).await)
+    }
+}
+
+#[async_trait]
+impl Client for Speaker {
+    async fn create(&mut self, tool: &str, arguments: Value) -> String {
+        let params = json!({ "name": tool, "arguments": arguments, "task": {} });
+        let made = self.session.result("tools/call", params).await;
+        assert_eq!(made.as_object().unwrap().keys().collect::<Vec<_>>(), ["task"], "{made}");
+        assert_eq!(made["task"]["status"], "working");
+        made["task"]["taskId"].as_str().expect("an ID").to_owned()
+    }
+
+    async fn get(&mut self, id: &str) -> Value {
+        self.about("tasks/get", id).await
+    }
+
+    async fn result(&mut self, id: &str) -> Value {
+        self.about("tasks/result", id).await
+    }
+
+    async fn list(&mut self, id: &str) -> Value {
+        let mut page = outcome(self.session.response("tasks/list", json!({})).await);
+        page["result"]["tasks"].as_array_mut().expect("tasks").retain(|task| task["taskId"] == id);
+        page
+    }
+
+    async fn cancel(&mut self, id: &str) -> Value {
+        self.about("tasks/cancel", id).await
+    }
+
+    /// A session hears of what it made or looked at.
+    async fn follow(&mut self, id: &str) -> Box<dyn Pushes> {
+        let stream = self.listen().await;
+        self.get(id).await;
+        Box::new(Statuses { stream, id: id.to_owned() })
+    }
+
+    async fn asked(&mut self, id: &str) -> Asked {
+        if self.listens.is_none() {
+            self.listens = Some(self.listen().await);
+        }
+        // The second look shows that it knows the task: from then on it is asked at once.
+        for _ in 0..2 {
+            self.get(id).await;
+        }
+        let question = self.listens.as_mut().unwrap().next_of("elicitation/create").await;
+        let related = &question["params"]["_meta"]["io.modelcontextprotocol/related-task"];
+        assert_eq!(related["taskId"], id);
+        let message = question["params"]["message"].as_str().unwrap().to_owned();
+        Asked { task: id.to_owned(), name: question["id"].clone(), message }
+    }
+
+    async fn answer(&mut self, asked: &Asked, with: Value) {
+        self.session.respond(&json!({ "id": asked.name }), with).await;
+    }
+
+    async fn taken_back(&mut self, asked: &Asked) {
+        let stream = self.listens.as_mut().expect("it was asked there");
+        let told = in_time("a question that is taken back", stream.next_of("notifications/cancelled")).await;
+        assert_eq!(told["params"]["requestId"], asked.name);
+    }
+}
+
+struct Statuses {
+    stream: Exchange,
+    id: String,
+}
+
+#[async_trait]
+impl Pushes for Statuses {
+    async fn next(&mut self) -> Value {
+        loop {
+            let mut told = self.stream.next_of("notifications/tasks/status").await;
+            if told["params"]["taskId"] == self.id {
+                return told["params"].take();
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+use longhaul_task::COLLECT_MS_MIN;
+use longhaul_testkit::in_time;
+use serde_json::json;
+
+use crate::matrix::generation::{Client, GENERATIONS};
+use crate::matrix::kit::{BRIEF_MS, KEPT_MS, Stage};
+use crate::matrix::table::{self, bare};
+
+/// Looks until the task is as it should be.
+async fn until(what: &str, client: &mut dyn Client, id: &str, is: impl Fn(&serde_json::Value) -> bool) {
+    in_time(what, async {
+        while !is(&client.get(id).await) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_is_there_to_the_last_moment_of_its_retention_and_then_for_nobody() {
+    for maker in GENERATIONS {
+        let stage = Stage::set().await;
+        let mut client = maker.client(&stage, "ada").await;
+        let id = client.create("work", json!({ "end": "answer" })).await;
+        stage.open_door(1);
+        until("its end", &mut *client, &id, |task| task["result"]["status"] == "completed").await;
+        stage.pass(KEPT_MS - 2).await;
+        stage.pass(1).await;
+        for viewer in GENERATIONS {
+            let seen = viewer.client(&stage, "ada").await.get(&id).await;
+            assert_eq!(bare(seen, &id), table::seen(*viewer, table::Ending::Answer).get, "{maker:?}, {viewer:?}");
+        }
+        stage.pass(1).await;
+        gone_for_everybody(&stage, &id).await;
+    }
+}
+
+#[tokio::test]
+async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
+    // However long it took: ten minutes, or the whole retention where that is shorter.
+    for (tool, retention_ms, collect_ms) in [("work", KEPT_MS, COLLECT_MS_MIN), ("brief", BRIEF_MS, BRIEF_MS)] {
+        for maker in GENERATIONS {
+            let stage = Stage::set().await;
+            let mut client = maker.client(&stage, "ada").await;
+            let id = client.create(tool, json!({ "end": "answer" })).await;
+            stage.pass(10 * retention_ms).await;
+            for viewer in GENERATIONS {
+                let seen = viewer.client(&stage, "ada").await.get(&id).await;
+                assert_eq!(seen["result"]["status"], "working", "{maker:?}, {viewer:?}: {seen}");
+                let promised = seen["result"].get("ttl").or(seen["result"].get("ttlMs"));
+                assert_eq!(promised, Some(&json!(10 * retention_ms + collect_ms)), "{maker:?}, {viewer:?}: {seen}");
+            }
+            stage.open_door(1);
+            until("its end", &mut *client, &id, |task| task["result"]["status"] == "completed").await;
+            stage.pass(collect_ms - 1).await;
+            for viewer in GENERATIONS {
+                let seen = viewer.client(&stage, "ada").await.get(&id).await;
+                assert_eq!(seen["result"]["status"], "completed", "{maker:?}, {viewer:?}: {seen}");
+            }
+            stage.pass(1).await;
+            gone_for_everybody(&stage, &id).await;
+        }
+    }
+}
+
+async fn gone_for_everybody(stage: &Stage, id: &str) {
+    for viewer in GENERATIONS {
+        let mut client = viewer.client(stage, "ada").await;
+        until("the end of its retention", &mut *client, id, |task| task.get("error").is_some()).await;
+        let gone = table::gone(*viewer);
+        assert_eq!(client.get(id).await, gone.get, "{viewer:?}: tasks/get");
+        assert_eq!(client.result(id).await, gone.result, "{viewer:?}: tasks/result");
+        assert_eq!(client.list(id).await, gone.list, "{viewer:?}: tasks/list");
+        assert_eq!(client.cancel(id).await, gone.cancel, "{viewer:?}: tasks/cancel");
+    }
+}

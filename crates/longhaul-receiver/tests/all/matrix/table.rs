@@ -1,0 +1,167 @@
+//! What each generation sees, written so that it can be held against the columns of the protocol.
+//!
+//! A task is written without what differs from one run to the next; `bare` takes that away and looks that it is right.
+
+use serde_json::{Value, json};
+
+use crate::matrix::generation::Generation::{self, Core2025, Ext2026};
+use crate::matrix::kit::KEPT_MS;
+
+/// How a task ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The tool has an answer.
+    Answer,
+    /// The tool has an answer that says `isError`.
+    ToolError,
+    /// The call ends in a JSON-RPC error.
+    ProtocolError,
+    /// Somebody of this generation cancels it.
+    CancelledBy(Generation),
+}
+
+/// What is seen of a task that has ended.
+pub(crate) struct Seen {
+    /// What a poll shows.
+    pub(crate) get: Value,
+    /// What the question for its result is answered with, before and after the end.
+    pub(crate) result: Value,
+    /// What the list shows.
+    pub(crate) list: Value,
+    /// What one more wish to stop it is answered with.
+    pub(crate) cancel: Value,
+    /// The last that is pushed.
+    pub(crate) push: Value,
+}
+
+/// The row of the table.
+#[rustfmt::skip]
+pub(crate) fn seen(by: Generation, ending: Ending) -> Seen {
+    use Ending::{Answer, CancelledBy, ProtocolError, ToolError};
+    let well_done = json!({ "content": [{ "type": "text", "text": "well done" }] });
+    let no_luck   = json!({ "content": [{ "type": "text", "text": "no luck" }], "isError": true });
+    let broken    = json!({ "code": -32_001, "message": "broken" });
+    let cancelled = json!({ "code": -32_603, "message": "The task was cancelled.", "data": { "code": "CANCELLED" } });
+
+    match (by, ending) {
+        //                           tasks/get, tasks/list, push:                            tasks/result:
+        //                           status       message          and inlined
+        (Core2025, Answer)         => core2025("completed", None,            json!({ "result": related(well_done) })),
+        (Core2025, ToolError)      => core2025("failed",    Some("no luck"), json!({ "result": related(no_luck) })),
+        (Core2025, ProtocolError)  => core2025("failed",    Some("broken"),  json!({ "error": broken })),
+        (Core2025, CancelledBy(_)) => core2025("cancelled", None,            json!({ "error": cancelled })),
+
+        (Ext2026, Answer)          => ext2026("completed", None,           json!({ "result": complete(well_done) })),
+        (Ext2026, ToolError)       => ext2026("completed", None,           json!({ "result": complete(no_luck) })),
+        (Ext2026, ProtocolError)   => ext2026("failed",    Some("broken"), json!({ "error": broken })),
+        (Ext2026, CancelledBy(_))  => ext2026("cancelled", None,           json!({})),
+    }
+}
+
+/// What is seen of a task that goes on.
+pub(crate) fn working(by: Generation) -> Value {
+    match by {
+        Core2025 => json!({ "result": task_2025("working", None) }),
+        Ext2026 => json!({ "result": complete(task_2026("working", None)) }),
+    }
+}
+
+/// What whoever cancels it is answered with, when it was not over yet.
+pub(crate) fn cancels(by: Generation) -> Value {
+    match by {
+        Core2025 => json!({ "result": task_2025("cancelled", None) }),
+        Ext2026 => json!({ "result": complete(json!({})) }),
+    }
+}
+
+/// What each operation says of a task that is not there, or not there any more.
+pub(crate) fn gone(by: Generation) -> Seen {
+    let unknown = json!({ "error": { "code": -32_602, "message": UNKNOWN } });
+    let (result, list) = match by {
+        Core2025 => (unknown.clone(), json!({ "result": { "tasks": [] } })),
+        Ext2026 => (no_method("tasks/result"), no_method("tasks/list")),
+    };
+    Seen { get: unknown.clone(), result, list, cancel: unknown, push: Value::Null }
+}
+
+const UNKNOWN: &str = "Failed to retrieve task: Task not found";
+
+/// Status and message in every picture; the payload in `tasks/result` alone. What has ended cannot be cancelled.
+fn core2025(status: &str, message: Option<&str>, result: Value) -> Seen {
+    let task = task_2025(status, message);
+    let ended = format!("Cannot cancel task: already in terminal status '{status}'");
+    Seen {
+        get: json!({ "result": task }),
+        result,
+        list: json!({ "result": { "tasks": [task] } }),
+        cancel: json!({ "error": { "code": -32_602, "message": ended } }),
+        push: task,
+    }
+}
+
+/// The payload in every picture; neither `tasks/result` nor `tasks/list`. A wish to stop it is always acknowledged.
+fn ext2026(status: &str, message: Option<&str>, inlined: Value) -> Seen {
+    let task = with(task_2026(status, message), inlined);
+    Seen {
+        get: json!({ "result": complete(task.clone()) }),
+        result: no_method("tasks/result"),
+        list: no_method("tasks/list"),
+        cancel: json!({ "result": complete(json!({})) }),
+        push: task,
+    }
+}
+
+fn task_2025(status: &str, message: Option<&str>) -> Value {
+    let task = json!({ "taskId": "ID", "status": status, "ttl": KEPT_MS, "pollInterval": 50 });
+    with(task, message.map_or(json!({}), |message| json!({ "statusMessage": message })))
+}
+
+fn task_2026(status: &str, message: Option<&str>) -> Value {
+    let task = json!({ "taskId": "ID", "status": status, "ttlMs": KEPT_MS, "pollIntervalMs": 50 });
+    with(task, message.map_or(json!({}), |message| json!({ "statusMessage": message })))
+}
+
+fn related(result: Value) -> Value {
+    with(result, json!({ "_meta": { "io.modelcontextprotocol/related-task": { "taskId": "ID" } } }))
+}
+
+fn complete(result: Value) -> Value {
+    with(result, json!({ "resultType": "complete" }))
+}
+
+fn no_method(method: &str) -> Value {
+    json!({ "error": { "code": -32_601, "message": format!("Method not found: {method}") } })
+}
+
+fn with(mut value: Value, more: Value) -> Value {
+    let (Value::Object(members), Value::Object(more)) = (&mut value, more) else { panic!("objects") };
+    members.extend(more);
+    value
+}
+
+/// What was seen, without what differs from one run to the next: the ID and the times, which must be there.
+pub(crate) fn bare(mut value: Value, id: &str) -> Value {
+    strip(&mut value, id);
+    value
+}
+
+fn strip(value: &mut Value, id: &str) {
+    match value {
+        Value::Object(members) => {
+            if let Some(named) = members.get_mut("taskId") {
+                assert_eq!(named, id);
+                *named = json!("ID");
+            }
+            if members.contains_key("status") {
+                let mut time = |name: &str| -> jiff::Timestamp {
+                    let time = members.remove(name).unwrap_or_else(|| panic!("no {name}"));
+                    time.as_str().and_then(|time| time.parse().ok()).unwrap_or_else(|| panic!("{name}: {time}"))
+                };
+                assert!(time("createdAt") <= time("lastUpdatedAt"));
+            }
+            members.values_mut().for_each(|member| strip(member, id));
+        }
+        Value::Array(members) => members.iter_mut().for_each(|member| strip(member, id)),
+        _ => {}
+    }
+}

@@ -1,0 +1,37 @@
+//! The client in this process: both eras on one connection.
+
+use longhaul_receiver::{Caller, MemoryClient};
+use longhaul_testkit::tools::{forms, named, start};
+use longhaul_testkit::{LATEST, in_time, stateless_message, tasks_and_forms};
+use serde_json::{Value, json};
+
+async fn next(client: &mut MemoryClient) -> Value {
+    let text = in_time("a message", client.next()).await.expect("a message");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[tokio::test]
+async fn a_client_in_memory_calls_is_asked_and_answers_in_both_eras() {
+    let (server, _) = start().await;
+    let caller = Caller::known(longhaul::Owner::parse("ada").unwrap());
+    let mut client = server.receiver().connect_in_memory(caller);
+    let info = json!({ "name": "test", "version": "1" });
+    let hello = json!({ "protocolVersion": LATEST, "capabilities": forms(), "clientInfo": info });
+    let request = |id: &str, method: &str, params: &Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+    };
+    client.send(request("hello", "initialize", &hello)).await;
+    assert_eq!(next(&mut client).await["result"]["protocolVersion"], LATEST);
+    client.send(request("call", "tools/call", &json!({ "name": "greet", "arguments": {} }))).await;
+    let question = next(&mut client).await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    client.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") }).to_string()).await;
+    let done = next(&mut client).await;
+    assert_eq!((&done["id"], &done["result"]["content"][0]["text"]), (&json!("call"), &json!("Hello, Ada!")));
+
+    let echo = json!({ "name": "echo", "arguments": { "text": "hi" } });
+    client.send(stateless_message(&json!("task"), "tools/call", echo, &tasks_and_forms()).to_string()).await;
+    let made = next(&mut client).await;
+    assert_eq!((&made["id"], &made["result"]["resultType"]), (&json!("task"), &json!("task")), "{made}");
+    server.stop().await;
+}

@@ -1,0 +1,237 @@
+use longhaul::SessionLimits;
+use longhaul_testkit::SessionClient;
+use longhaul_testkit::tools::{named, open, start, start_with};
+use serde_json::{Value, json};
+
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+fn text(response: &Value) -> &str {
+    response["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{response}"))
+}
+
+#[tokio::test]
+async fn an_ordinary_call_asks_on_its_own_stream_and_goes_on_with_the_answer() {
+    let (server, _) = start().await;
+    let client = SessionClient::open(&server, json!({ "elicitation": {}, "sampling": {} })).await;
+    for (answer, greeting) in [
+        (named("Ada"), "Hello, Ada!"),
+        (json!({ "action": "decline" }), "Hello, nobody!"),
+        (json!({ "action": "cancel" }), "Hello, somebody!"),
+    ] {
+        let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+        let question = call.must_next().await;
+        assert_eq!(question["method"], "elicitation/create");
+        assert!(question["params"].get("_meta").is_none());
+        client.respond(&question, answer).await;
+        assert_eq!(text(&call.must_next().await), greeting);
+        assert!(call.next().await.is_none());
+    }
+    let mut call = client.send("tools/call", json!({ "name": "ask_model", "arguments": {} })).await;
+    let question = call.next_of("sampling/createMessage").await;
+    let said = json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "something" } });
+    client.respond(&question, said).await;
+    assert_eq!(text(&call.last().await), "something");
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_asked_for_again_three_times_in_all() {
+    let (server, _) = start().await;
+    let client = open(&server).await;
+    let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+    let mut ids = Vec::new();
+    for answer in
+        [json!({ "action": "accept", "content": { "name": 5 } }), json!({ "action": "perhaps" }), named("Ada")]
+    {
+        let question = call.next_of("elicitation/create").await;
+        assert!(!ids.contains(&question["id"]), "an ID is never used twice");
+        ids.push(question["id"].clone());
+        client.respond(&question, answer).await;
+    }
+    assert_eq!(text(&call.last().await), "Hello, Ada!");
+
+    let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+    for _ in 0..3 {
+        let question = call.next_of("elicitation/create").await;
+        client.respond(&question, json!({ "action": "accept" })).await;
+    }
+    assert_eq!(call.last().await["error"]["data"]["code"], "BAD_ANSWER");
+}
+
+#[tokio::test]
+async fn a_client_that_refuses_to_answer_ends_the_call_with_its_reason() {
+    let (server, _) = start().await;
+    let client = SessionClient::open(&server, json!({ "sampling": {} })).await;
+    let mut call = client.send("tools/call", json!({ "name": "ask_model", "arguments": {} })).await;
+    let question = call.next_of("sampling/createMessage").await;
+    client.refuse(&question, -1, "User rejected sampling request").await;
+    let error = call.last().await["error"].clone();
+    assert_eq!(error["data"]["code"], "NOT_ANSWERED");
+    assert!(error["message"].as_str().unwrap().contains("User rejected sampling request"));
+    // And one that cannot be asked is told so.
+    let error = client.error("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+    assert_eq!(error["data"]["code"], "CANNOT_ASK");
+}
+
+#[tokio::test]
+async fn a_question_of_a_call_that_is_given_up_is_taken_back() {
+    let (server, _) = start().await;
+    let client = open(&server).await;
+    let message = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
+    let mut call = client.post(message.to_string()).await;
+    let question = call.next_of("elicitation/create").await;
+    client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
+    let rest = call.rest().await;
+    assert!(rest.iter().all(|told| told["method"] == "notifications/cancelled"), "{rest:?}");
+    // Too late: it is ignored.
+    client.respond(&question, named("Ada")).await;
+}
+
+#[tokio::test]
+async fn what_a_tool_asks_first_is_asked_before_there_is_a_task() {
+    let (server, _) = start().await;
+    let client = open(&server).await;
+    let mut call = client.send("tools/call", json!({ "name": "ask_first", "arguments": {}, "task": {} })).await;
+    let question = call.next_of("elicitation/create").await;
+    client.respond(&question, named("Ada")).await;
+    let made = call.last().await;
+    let id = made["result"]["task"]["taskId"].as_str().unwrap().to_owned();
+    let result = client.result("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(result["content"][0]["text"], "Hello, Ada, from a task!");
+}
+
+#[tokio::test]
+async fn a_task_asks_on_the_stream_that_waits_for_its_result() {
+    let (server, _) = start().await;
+    let client = open(&server).await;
+    let id = client.create("greet", json!({})).await;
+    client.until(&id, "input_required").await;
+    let mut wait = client.send("tasks/result", json!({ "taskId": id })).await;
+    let question = wait.next_of("elicitation/create").await;
+    assert_eq!(question["params"]["_meta"][RELATED], json!({ "taskId": id }));
+    let mut answer = named("Ada");
+    answer["_meta"] = json!({ RELATED: { "taskId": id } });
+    client.respond(&question, answer).await;
+    assert_eq!(text(&wait.last().await), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn without_such_a_stream_it_asks_where_the_client_listens() {
+    let (server, _) = start().await;
+    let client = open(&server).await;
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    let id = client.create("greet", json!({})).await;
+    let question = listening.next_of("elicitation/create").await;
+    assert_eq!(question["params"]["_meta"][RELATED]["taskId"], json!(id));
+    // A wait that begins now does not get the same question.
+    let waiting = tokio::spawn({
+        let (client, id) = (client.clone(), id.clone());
+        async move { client.send("tasks/result", json!({ "taskId": id })).await.rest().await }
+    });
+    assert_eq!(client.get(&id).await["status"], "input_required");
+    client.respond(&question, named("Ada")).await;
+    let messages = waiting.await.unwrap();
+    assert!(messages.iter().all(|message| message["method"] != "elicitation/create"), "{messages:?}");
+    assert_eq!(text(messages.last().unwrap()), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn a_question_whose_stream_broke_is_asked_anew_and_either_answer_counts() {
+    let (server, _) = start().await;
+    let client = open(&server).await;
+    for answers_first in [true, false] {
+        let mut listening = client.listen(None).await;
+        listening.begun().await;
+        let id = client.create("greet", json!({})).await;
+        let first = listening.next_of("elicitation/create").await;
+        drop(listening);
+        let mut again = client.listen(None).await;
+        let second = again.next_of("elicitation/create").await;
+        assert_ne!(first["id"], second["id"]);
+        assert_eq!(first["params"], second["params"]);
+        client.respond(if answers_first { &first } else { &second }, named("Ada")).await;
+        let result = client.result("tasks/result", json!({ "taskId": id })).await;
+        assert_eq!(result["content"][0]["text"], "Hello, Ada!");
+    }
+}
+
+#[tokio::test]
+async fn whoever_looked_last_is_asked() {
+    let (server, _) = start().await;
+    let maker = open(&server).await;
+    let id = maker.create("greet", json!({})).await;
+    maker.until(&id, "input_required").await;
+    let other = open(&server).await;
+    let mut listening = other.listen(None).await;
+    listening.begun().await;
+    assert_eq!(other.get(&id).await["status"], "input_required");
+    let question = listening.next_of("elicitation/create").await;
+    other.respond(&question, named("Bob")).await;
+    let result = maker.result("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(result["content"][0]["text"], "Hello, Bob!");
+}
+
+#[tokio::test]
+async fn a_question_that_somebody_else_answered_is_taken_back() {
+    let (server, _) = start().await;
+    let client = open(&server).await;
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    let id = client.create("greet", json!({})).await;
+    let question = listening.next_of("elicitation/create").await;
+    let mut newest = server.client().await;
+    let key = newest.asked(&id, 1).await.remove(0);
+    newest.update(&id, json!({ key: named("Eve") })).await.unwrap();
+    let taken_back = listening.next_of("notifications/cancelled").await;
+    assert_eq!(taken_back["params"]["requestId"], question["id"]);
+    assert_eq!(newest.settled(&id).await.result_text(), "Hello, Eve!");
+}
+
+#[tokio::test]
+async fn only_what_a_client_declared_is_asked_of_it() {
+    let (server, _) = start().await;
+    let client = SessionClient::open(&server, json!({ "sampling": {} })).await;
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    let id = client.create("greet", json!({})).await;
+    let shown = loop {
+        let told = listening.must_next().await;
+        assert_eq!(told["method"], "notifications/tasks/status", "{told}");
+        if told["params"]["status"] == "input_required" {
+            break told;
+        }
+    };
+    assert_eq!(shown["params"]["taskId"], json!(id));
+    client.result("tasks/cancel", json!({ "taskId": id })).await;
+    let told = listening.must_next().await;
+    assert_eq!(
+        (&told["method"], &told["params"]["status"]),
+        (&json!("notifications/tasks/status"), &json!("cancelled"))
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_of_a_tasks_question_reaches_its_handler() {
+    let (server, _) = start().await;
+    let client = SessionClient::open(&server, json!({ "sampling": {} })).await;
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    let id = client.create("ask_model", json!({})).await;
+    let question = listening.next_of("sampling/createMessage").await;
+    client.refuse(&question, -1, "not today").await;
+    let failed = client.until(&id, "failed").await;
+    assert!(failed["statusMessage"].as_str().unwrap().contains("not today"), "{failed}");
+}
+
+#[tokio::test]
+async fn past_the_limit_no_more_is_asked() {
+    let (server, _) = start_with(SessionLimits::default().questions_max(1)).await;
+    let client = open(&server).await;
+    let greet = json!({ "name": "greet", "arguments": {} });
+    let mut first = client.send("tools/call", greet.clone()).await;
+    let question = first.next_of("elicitation/create").await;
+    let error = client.error("tools/call", greet).await;
+    assert_eq!(error["data"]["code"], "NOT_ANSWERED");
+    client.respond(&question, named("Ada")).await;
+    assert_eq!(text(&first.last().await), "Hello, Ada!");
+}

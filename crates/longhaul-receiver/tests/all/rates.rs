@@ -1,0 +1,269 @@
+//! How often one owner may ask, and miss: the last one that is allowed passes, the next one hears when to try again, and
+//! does so with success.
+//!
+//! A slow machine refills a bucket while a test empties it, so a test asks until it is refused, and counts.
+
+use std::time::Duration;
+
+use longhaul::{Ctx, NoArgs, RateLimits, Server, Tool};
+use longhaul_server::HeaderMap;
+use longhaul_testkit::{SessionClient, StatelessClient, TestServer, in_time};
+use serde_json::{Value, json};
+
+/// How many pass at once.
+const BURST: u32 = 3;
+
+fn server() -> Server {
+    Server::new("test").tool(Tool::new("echo", |_: Ctx, _: NoArgs| async move { Ok("echo") }))
+}
+
+/// An answer as far as these tests look at it.
+struct Seen {
+    status: u16,
+    retry_after: Option<u64>,
+    error: Value,
+}
+
+impl Seen {
+    fn is_refused(&self) -> bool {
+        self.status == 429
+    }
+
+    /// Holds a refusal against what every such refusal has, and says for how long it is.
+    fn retry_after(&self, word: &str) -> Duration {
+        assert_eq!((&self.error["code"], &self.error["data"]["code"]), (&json!(-32603), &json!(word)));
+        let ms = self.error["data"]["retryAfterMs"].as_u64().expect("a number");
+        assert!(ms > 0);
+        assert_eq!(self.retry_after, Some(ms.div_ceil(1_000)), "the transport is told, too");
+        Duration::from_millis(ms)
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    headers.get("retry-after").map(|seconds| seconds.to_str().unwrap().parse().unwrap())
+}
+
+async fn stateless(client: &mut StatelessClient, method: &str, params: &Value) -> Seen {
+    let (message, headers) = client.message(method, params.clone());
+    let mut reply = client.post(message.to_string(), &headers).await.unwrap();
+    let error = if reply.is_stream() {
+        Value::Null
+    } else {
+        serde_json::from_slice::<Value>(&reply.bytes().await.unwrap()).unwrap()["error"].take()
+    };
+    Seen { status: reply.status, retry_after: retry_after(&reply.headers), error }
+}
+
+async fn stateful(client: &SessionClient, method: &str, params: &Value) -> Seen {
+    let mut answer = match method {
+        "GET" | "DELETE" => client.http(method, &[], "").await,
+        _ => client.send(method, params.clone()).await,
+    };
+    let (status, retry_after) = (answer.status, retry_after(&answer.headers));
+    let error = if answer.is_stream() {
+        Value::Null
+    } else {
+        answer.next().await.map_or(Value::Null, |mut message| message["error"].take())
+    };
+    Seen { status, retry_after, error }
+}
+
+fn kinds() -> [(&'static str, RateLimits); 4] {
+    let off = RateLimits::off;
+    [
+        ("create", off().creates_per_second(1).creates_burst(BURST)),
+        ("read", off().reads_per_second(1).reads_burst(BURST)),
+        ("change", off().changes_per_second(1).changes_burst(BURST)),
+        ("other", off().others_per_second(1).others_burst(BURST)),
+    ]
+}
+
+#[tokio::test]
+async fn the_stateless_era_counts_each_kind_by_itself_and_each_owner() {
+    for (kind, limits) in kinds() {
+        let server = TestServer::start(server().rate_limits(limits)).await;
+        let mut client = server.client().await.with_token("ada");
+        let methods = |id: &str| {
+            let task = json!({ "taskId": id });
+            [
+                ("create", "tools/call", json!({ "name": "echo", "arguments": {} })),
+                ("read", "tasks/get", task.clone()),
+                ("read", "subscriptions/listen", json!({ "notifications": { "taskIds": [id] } })),
+                ("change", "tasks/cancel", task),
+                ("change", "tasks/update", json!({ "taskId": id, "inputResponses": {} })),
+                ("other", "tools/list", json!({})),
+                ("other", "server/discover", json!({})),
+                ("other", "no/such", json!({})),
+            ]
+        };
+        let id = server.client().await.with_token("ada").create("echo", json!({})).await.unwrap();
+        let made = u32::from(kind == "create");
+        let mut passed = 0;
+        let refused = 'asking: loop {
+            for (_, method, params) in methods(&id).into_iter().filter(|(of, ..)| *of == kind) {
+                let seen = stateless(&mut client, method, &params).await;
+                if seen.is_refused() {
+                    break 'asking seen;
+                }
+                passed += 1;
+            }
+        };
+        assert!(passed + made >= BURST, "{kind}: only {passed} passed");
+        let wait = refused.retry_after("TOO_MANY_REQUESTS");
+        // Other kinds, and other owners, are not held up.
+        for (of, method, params) in methods(&id).into_iter().filter(|(of, ..)| *of != kind) {
+            assert!(!stateless(&mut client, method, &params).await.is_refused(), "{of} when {kind} is used up");
+        }
+        let (_, method, params) = methods(&id).into_iter().find(|(of, ..)| *of == kind).unwrap();
+        assert!(!stateless(&mut server.client().await.with_token("bob"), method, &params).await.is_refused());
+        tokio::time::sleep(wait).await;
+        assert!(!stateless(&mut client, method, &params).await.is_refused(), "{kind} after the wait");
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_counted_like_one() {
+    let limits = RateLimits::off().others_per_second(1).others_burst(BURST);
+    let server = TestServer::start(server().rate_limits(limits)).await;
+    let mut client = server.client().await.with_token("ada");
+    for stateless in [true, false] {
+        let (_, headers) = client.message("tools/list", json!({}));
+        let headers: Vec<_> =
+            headers.into_iter().filter(|(name, _)| stateless || *name != "mcp-protocol-version").collect();
+        in_time("a refusal", async { while client.exchange("no message", &headers).await.unwrap().status != 429 {} })
+            .await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_counts_each_kind_by_itself() {
+    for (kind, limits) in kinds() {
+        let server = TestServer::start(server().rate_limits(limits)).await;
+        let client = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", json!({})).await;
+        let id = client.create("echo", json!({})).await;
+        let task = json!({ "taskId": id });
+        let methods = [
+            ("create", "tools/call", json!({ "name": "echo", "arguments": {} })),
+            ("read", "tasks/get", task.clone()),
+            ("read", "tasks/result", task.clone()),
+            ("read", "tasks/list", json!({})),
+            ("read", "GET", json!({})),
+            ("change", "tasks/cancel", task),
+            ("other", "ping", json!({})),
+            ("other", "tools/list", json!({})),
+            ("other", "no/such", json!({})),
+        ];
+        let ours = || methods.iter().filter(|(of, ..)| *of == kind);
+        // The handshake is one of the others, and the task was made.
+        let mut passed = u32::from(kind == "create" || kind == "other");
+        let refused = 'asking: loop {
+            for (_, method, params) in ours() {
+                let seen = stateful(&client, method, params).await;
+                if seen.is_refused() {
+                    break 'asking seen;
+                }
+                passed += 1;
+            }
+        };
+        assert!(passed >= BURST, "{kind}: only {passed} passed");
+        let wait = refused.retry_after("TOO_MANY_REQUESTS");
+        for (of, method, params) in methods.iter().filter(|(of, ..)| *of != kind) {
+            assert!(!stateful(&client, method, params).await.is_refused(), "{of} when {kind} is used up");
+        }
+        tokio::time::sleep(wait).await;
+        let (_, method, params) = ours().next().unwrap();
+        assert!(!stateful(&client, method, params).await.is_refused(), "{kind} after the wait");
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn every_member_of_a_batch_counts() {
+    let limits = RateLimits::off().others_per_second(1).others_burst(1 + BURST);
+    let server = TestServer::start(server().rate_limits(limits)).await;
+    let client = SessionClient::new(&server).initialize("2025-03-26", json!({})).await;
+    let pings: Vec<Value> = (0..50).map(|_| client.message("ping", json!({}))).collect();
+    let answers = client.post(Value::from(pings).to_string()).await.rest().await;
+    let (passed, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.get("result").is_some());
+    assert_eq!(answers.len(), 50);
+    assert!(passed.len() >= BURST as usize, "{passed:?}");
+    assert!(!refused.is_empty());
+    assert!(refused.iter().all(|answer| answer["error"]["data"]["code"] == "TOO_MANY_REQUESTS"), "{refused:?}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_asks_in_a_session_that_is_gone_is_counted_too() {
+    let limits = RateLimits::off().others_per_second(1).others_burst(1 + BURST);
+    let server = TestServer::start(server().rate_limits(limits)).await;
+    let mut client = SessionClient::open(&server, json!({})).await;
+    client.session = Some("none of ours".into());
+    let mut missed = 0;
+    let refused = loop {
+        let seen = stateful(&client, "ping", &json!({})).await;
+        match seen.status {
+            404 => missed += 1,
+            _ => break seen,
+        }
+    };
+    assert!(missed >= BURST, "only {missed}");
+    tokio::time::sleep(refused.retry_after("TOO_MANY_REQUESTS")).await;
+    assert_eq!(stateful(&client, "ping", &json!({})).await.status, 404);
+    server.stop().await;
+}
+
+/// Asks for what is not there until it is refused, and then for what is: the same, but for the time.
+async fn miss_until_refused(ask: impl AsyncFn(&str) -> Seen, theirs: &str, own: &str) {
+    in_time("two refusals in a row", async {
+        loop {
+            let mut missed = 0;
+            while !ask(theirs).await.is_refused() {
+                missed += 1;
+            }
+            assert!(missed > 0);
+            let (on_theirs, on_own) = (ask(theirs).await, ask(own).await);
+            // Else a slow machine has let the time pass.
+            if on_theirs.is_refused() && on_own.is_refused() {
+                let wait = on_own.retry_after("TOO_MANY_FAILED_LOOKUPS");
+                on_theirs.retry_after("TOO_MANY_FAILED_LOOKUPS");
+                assert_eq!(on_theirs.error["message"], on_own.error["message"]);
+                tokio::time::sleep(wait).await;
+                assert!(!ask(own).await.is_refused(), "after the wait");
+                return;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_asks_for_too_many_tasks_of_others_learns_nothing_more_in_any_era() {
+    let limits = RateLimits::off().failed_lookups_per_second(1).failed_lookups_burst(BURST);
+    let server = TestServer::start(server().rate_limits(limits)).await;
+    let mut ada = server.client().await.with_token("ada");
+    let theirs = ada.create("echo", json!({})).await.unwrap();
+    let bob = tokio::sync::Mutex::new(server.client().await.with_token("bob"));
+    let own = bob.lock().await.create("echo", json!({})).await.unwrap();
+    for method in ["tasks/get", "tasks/cancel", "tasks/update", "subscriptions/listen"] {
+        let ask = async |id: &str| {
+            let params = match method {
+                "tasks/update" => json!({ "taskId": id, "inputResponses": {} }),
+                "subscriptions/listen" => json!({ "notifications": { "taskIds": [id] } }),
+                _ => json!({ "taskId": id }),
+            };
+            stateless(&mut *bob.lock().await, method, &params).await
+        };
+        miss_until_refused(ask, &theirs, &own).await;
+    }
+    let session = SessionClient::new(&server).with_token("bob").initialize("2025-11-25", json!({})).await;
+    for method in ["tasks/get", "tasks/cancel", "tasks/result"] {
+        miss_until_refused(async |id: &str| stateful(&session, method, &json!({ "taskId": id })).await, &theirs, &own)
+            .await;
+    }
+    // Whose tasks they are is not held up by that.
+    assert_eq!(ada.settled(&theirs).await.result_text(), "echo");
+    server.stop().await;
+}

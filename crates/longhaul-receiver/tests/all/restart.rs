@@ -1,0 +1,175 @@
+//! What a client finds after the server was restarted, with nothing but what it had before.
+
+use longhaul_testkit::tools::{Door, greet, named, open, server};
+use longhaul_testkit::{Exchange, SessionClient, TestServer};
+use std::path::Path;
+use std::sync::Arc;
+
+use longhaul::{OnCrash, Tool};
+use longhaul_store::SystemClock;
+use longhaul_store_sqlite::Options;
+use serde_json::{Value, json};
+
+/// A server on a file, with a tool whose questions outlive it.
+async fn start(file: &Path) -> TestServer {
+    let store = longhaul_store_sqlite::open(file, &Options::default(), SystemClock).unwrap();
+    let patient = Tool::new("patient", greet).on_crash(OnCrash::Resume);
+    TestServer::start_on(server(&Door::closed()).tool(patient), Arc::new(store)).await
+}
+
+/// A client that waits for the result of a task, on whose stream it was asked something.
+struct Asked {
+    client: SessionClient,
+    id: String,
+    /// The ID of its request for the result.
+    request: Value,
+    waiting: Exchange,
+    question: Value,
+}
+
+async fn asked(server: &TestServer, tool: &str) -> Asked {
+    let client = open(&server).await;
+    let id = client.create(tool, json!({})).await;
+    let message = client.message("tasks/result", json!({ "taskId": id }));
+    let mut waiting = client.post(message.to_string()).await;
+    let question = waiting.next_of("elicitation/create").await;
+    Asked { client, id, request: message["id"].clone(), waiting, question }
+}
+
+fn text(response: &Value) -> &Value {
+    &response["result"]["content"][0]["text"]
+}
+
+#[tokio::test]
+async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let first = start(&file).await;
+    let Asked { client, id, question, .. } = asked(&first, "patient").await;
+    first.stop().await;
+
+    let second = start(&file).await;
+    // Somebody else cannot give it, not even the same owner in another session.
+    let other = open(&second).await;
+    other.respond(&question, named("Eve")).await;
+    assert_eq!(other.get(&id).await["status"], "input_required");
+    let client = client.at(&second);
+    client.respond(&question, named("Ada")).await;
+    let done = client.send("tasks/result", json!({ "taskId": id })).await.last().await;
+    assert_eq!(text(&done), "Hello, Ada!");
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_waited_for_a_result_goes_on_waiting_and_gets_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let first = start(&file).await;
+    let Asked { client, waiting, request, .. } = asked(&first, "patient").await;
+    let event = waiting.last_event.clone().unwrap();
+    drop(waiting);
+    first.stop().await;
+
+    let second = start(&file).await;
+    let client = client.at(&second);
+    let mut resumed = client.listen(Some(&event)).await;
+    let again = resumed.next_of("elicitation/create").await;
+    client.respond(&again, named("Ada")).await;
+    let done = resumed.last().await;
+    assert_eq!((text(&done), &done["id"]), (&json!("Hello, Ada!"), &request));
+    // It is there for whoever comes back once more.
+    assert_eq!(text(&client.listen(Some(&event)).await.last().await), "Hello, Ada!");
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_waited_for_an_ordinary_call_hears_that_it_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let first = start(&file).await;
+    let client = open(&first).await;
+    let asked = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
+    let mut call = client.post(asked.to_string()).await;
+    call.next_of("elicitation/create").await;
+    let event = call.last_event.clone().unwrap();
+    drop(call);
+    first.stop().await;
+
+    let second = start(&file).await;
+    let client = client.at(&second);
+    let lost = client.listen(Some(&event)).await.last().await;
+    assert_eq!((&lost["id"], &lost["error"]["data"]["code"]), (&asked["id"], &json!("ANSWER_LOST")));
+    // Somebody else's event tells nobody anything.
+    let other = open(&second).await;
+    let mut fresh = other.listen(Some(&event)).await;
+    assert!(!fresh.begun().await.contains(event.rsplit('.').next().unwrap()));
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let server = start(&file).await;
+    let Asked { client, id, question, mut waiting, .. } = asked(&server, "greet").await;
+
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let answers = client.clone();
+    let answer = tokio::spawn(async move { answers.respond(&question, named("Ada")).await });
+    for _ in 0..50 {
+        client.get(&id).await;
+        assert!(!answer.is_finished(), "it is not stored yet");
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    answer.await.unwrap();
+    assert_eq!(text(&waiting.last().await), "Hello, Ada!");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_too_long_to_store_is_refused_for_now_and_stored_later_also_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let first = start(&file).await;
+    let before = asked(&first, "patient").await;
+    first.stop().await;
+    let server = start(&file).await;
+    let now = asked(&server, "greet").await;
+
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let back = before.client.at(&server);
+    let [late, present] = [(&back, &before.question), (&now.client, &now.question)].map(|(client, question)| async {
+        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") });
+        let mut refused = client.post(answer.to_string()).await;
+        assert_eq!(refused.status, 503);
+        assert_eq!(refused.must_next().await["error"]["data"]["code"], "NOT_STORED");
+    });
+    tokio::join!(late, present);
+    other.execute_batch("ROLLBACK").unwrap();
+    for (client, id) in [(&back, &before.id), (&now.client, &now.id)] {
+        let done = client.send("tasks/result", json!({ "taskId": id })).await.last().await;
+        assert_eq!(text(&done), "Hello, Ada!");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_question_is_put_again_where_the_client_still_waits_when_the_stream_breaks_on_which_it_was_put() {
+    let (server, _) = longhaul_testkit::tools::start().await;
+    let Asked { client, id, question, waiting: first, .. } = asked(&server, "greet").await;
+    let mut host = server.client().await;
+    let before = host.metric("longhaul_session_jobs").await;
+    let second = client.message("tasks/result", json!({ "taskId": id }));
+    let second = tokio::spawn({
+        let client = client.clone();
+        async move { client.post(second.to_string()).await.next_of("elicitation/create").await }
+    });
+    while host.metric("longhaul_session_jobs").await <= before {}
+    drop(first);
+    let again = second.await.unwrap();
+    assert_ne!(question["id"], again["id"]);
+    client.respond(&again, named("Ada")).await;
+    client.until(&id, "completed").await;
+}

@@ -1,0 +1,262 @@
+use longhaul_testkit::tools::{named, open, start, start_with};
+use longhaul_testkit::{SessionClient, in_time};
+use std::time::Duration;
+
+use longhaul::SessionLimits;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_call_whose_connection_broke_goes_on_and_is_resumed_where_it_was() {
+    let (server, door) = start().await;
+    let client = open(&server).await;
+    let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": "p" } });
+    let mut call = client.send("tools/call", params).await;
+    let first = call.must_next().await;
+    assert_eq!(first["params"]["progress"], 1.0);
+    let last_event = call.last_event.clone().unwrap();
+    drop(call);
+    door.open(3);
+    let mut resumed = client.listen(Some(&last_event)).await;
+    let messages = resumed.rest().await;
+    let (answer, said) = messages.split_last().unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "three steps");
+    let steps: Vec<f64> = said.iter().map(|told| told["params"]["progress"].as_f64().unwrap()).collect();
+    assert!(steps.iter().all(|step| *step > 1.0), "what was seen is not sent again: {steps:?}");
+}
+
+#[tokio::test]
+async fn a_call_can_be_resumed_again_and_again_before_anything_was_said() {
+    let (server, _) = start().await;
+    let client = open(&server).await;
+    let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+    let before = call.begun().await;
+    drop(call);
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let mut resumed = client.listen(Some(&before)).await;
+        let question = resumed.next_of("elicitation/create").await;
+        ids.push((question["id"].clone(), resumed.last_event.clone().unwrap()));
+    }
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "the same message under the same number: {ids:?}");
+    let mut resumed = client.listen(Some(&ids[0].1)).await;
+    client.respond(&json!({ "id": ids[0].0 }), named("Ada")).await;
+    assert_eq!(resumed.last().await["result"]["content"][0]["text"], "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn a_stream_to_listen_on_is_resumed_and_an_unknown_one_begun_anew() {
+    let (server, door) = start().await;
+    let client = open(&server).await;
+    let mut listening = client.listen(None).await;
+    let begun = listening.begun().await;
+    drop(listening);
+    let mut resumed = client.listen(Some(&begun)).await;
+    assert_eq!(resumed.begun().await, begun, "the same stream");
+    let id = client.create("wait", json!({})).await;
+    for unknown in ["0000000000000000.7", "nonsense", "x.y", ""] {
+        let mut listening = client.listen(Some(unknown)).await;
+        assert_ne!(listening.begun().await, begun);
+    }
+    drop(resumed);
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    door.open(1);
+    let told = listening.next_of("notifications/tasks/status").await;
+    assert_eq!(told["params"]["taskId"], json!(id));
+}
+
+#[tokio::test]
+async fn a_message_goes_to_one_stream_only_the_newest() {
+    let (server, _) = start().await;
+    let client = open(&server).await;
+    let mut old = client.listen(None).await;
+    old.begun().await;
+    let mut new = client.listen(None).await;
+    new.begun().await;
+    let id = client.create("greet", json!({})).await;
+    let question = new.next_of("elicitation/create").await;
+    client.respond(&question, named("Ada")).await;
+    let end = loop {
+        let told = new.next_of("notifications/tasks/status").await;
+        if told["params"]["status"] == "completed" {
+            break told;
+        }
+    };
+    assert_eq!(end["params"]["taskId"], json!(id));
+    client.end().await;
+    assert_eq!(old.rest().await, Vec::<serde_json::Value>::new());
+}
+
+#[tokio::test]
+async fn of_too_many_streams_to_listen_on_the_oldest_ends() {
+    let (server, _) = start_with(SessionLimits::default().listening_max(2)).await;
+    let client = open(&server).await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        let mut stream = client.listen(None).await;
+        stream.begun().await;
+        streams.push(stream);
+    }
+    assert!(streams[0].next().await.is_none());
+    let id = client.create("greet", json!({})).await;
+    let question = streams[2].next_of("elicitation/create").await;
+    assert!(question["params"]["_meta"].to_string().contains(&id));
+}
+
+#[tokio::test]
+async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
+    let (server, _) = start_with(SessionLimits::default().broken_time_max(Duration::from_millis(1))).await;
+    let client = open(&server).await;
+    let message = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
+    let mut call = client.post(message.to_string()).await;
+    let begun = call.begun().await;
+    call.next_of("elicitation/create").await;
+    drop(call);
+    // Its ID is free once it is given up.
+    in_time("the end of a call that nobody waits for", async {
+        loop {
+            let mut again = client.post(message.to_string()).await;
+            if again.is_stream() {
+                break;
+            }
+            assert!(again.last().await["error"]["message"].as_str().unwrap().contains("still under way"));
+        }
+    })
+    .await;
+    let mut fresh = client.listen(Some(&begun)).await;
+    assert_ne!(fresh.begun().await, begun);
+}
+
+#[tokio::test]
+async fn what_is_kept_of_a_stream_is_bounded() {
+    let (server, _) = start_with(SessionLimits::default().kept_messages_max(2)).await;
+    let client = open(&server).await;
+    let mut listening = client.listen(None).await;
+    let begun = listening.begun().await;
+    for _ in 0..2 {
+        let id = client.create("greet", json!({})).await;
+        let question = listening.next_of("elicitation/create").await;
+        client.respond(&question, named("Ada")).await;
+        client.until(&id, "completed").await;
+    }
+    let newest = loop {
+        let told = listening.next_of("notifications/tasks/status").await;
+        if told["params"]["status"] == "completed" {
+            break listening.last_event.clone().unwrap();
+        }
+    };
+    drop(listening);
+    let mut resumed = client.listen(Some(&newest)).await;
+    assert_eq!(resumed.begun().await, newest);
+    drop(resumed);
+    let mut fresh = client.listen(Some(&begun)).await;
+    let stream = |event: &str| event.split('.').next().unwrap().to_owned();
+    assert_ne!(stream(&fresh.begun().await), stream(&begun), "the beginning is not kept any more");
+}
+
+#[tokio::test]
+async fn a_server_that_stops_ends_its_streams() {
+    let (server, _) = start().await;
+    let client = open(&server).await;
+    let id = client.create("greet", json!({})).await;
+    client.until(&id, "input_required").await;
+    let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
+    waiting.next_of("elicitation/create").await;
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    server.tell_to_stop();
+    listening.rest().await;
+    assert_eq!(waiting.last().await["error"]["data"]["code"], "DRAINING");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_task_that_ends_while_the_server_stops_is_answered_to_whoever_waits_for_it() {
+    let (server, door) = start().await;
+    let client = open(&server).await;
+    let id = client.create("steps", json!({})).await;
+    let mut listening = client.listen(None).await;
+    let params = json!({ "taskId": id });
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { client.response("tasks/result", params).await }
+    });
+    server.client().await.until_metric("longhaul_session_jobs", 2.0).await;
+    server.tell_to_stop();
+    listening.rest().await;
+    door.open(3);
+    assert_eq!(waiting.await.unwrap()["result"]["content"][0]["text"], "three steps");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn waits_for_results_that_nobody_reads_any_more_make_way_for_others() {
+    let (server, _) = start_with(SessionLimits::default().requests_max(2)).await;
+    let client = open(&server).await;
+    let id = client.create("greet", json!({})).await;
+    let mut events = Vec::new();
+    for _ in 0..2 {
+        let mut wait = client.send("tasks/result", json!({ "taskId": id })).await;
+        wait.next_of("elicitation/create").await;
+        events.push(wait.last_event.clone().unwrap());
+    }
+    let call = || client.response("tools/call", json!({ "name": "echo", "arguments": { "text": "x" } }));
+    in_time("room", async { while call().await["error"]["data"]["code"] == "TOO_MANY_IN_FLIGHT" {} }).await;
+    // Whoever comes back for one goes on waiting.
+    let mut again = client.listen(Some(&events[0])).await;
+    let question = again.next_of("elicitation/create").await;
+    client.respond(&question, named("Ada")).await;
+    assert_eq!(again.last().await["result"]["content"][0]["text"], "Hello, Ada!");
+}
+
+/// Makes a call whose answer is streamed, and reads all of it; says by which event it is resumed from its beginning.
+async fn streamed_call(client: &SessionClient) -> String {
+    let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+    let begun = call.begun().await;
+    let question = call.next_of("elicitation/create").await;
+    client.respond(&question, named("Ada")).await;
+    assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
+    begun
+}
+
+#[tokio::test]
+async fn the_last_streams_that_ended_are_kept_and_older_ones_are_not() {
+    let (server, _) = start_with(SessionLimits::default().ended_streams_max(1)).await;
+    let client = open(&server).await;
+    let first = streamed_call(&client).await;
+    let again = client.listen(Some(&first)).await.last().await;
+    assert_eq!(again["result"]["content"][0]["text"], "Hello, Ada!", "it is still there");
+    let second = streamed_call(&client).await;
+    in_time("the first to go", async { while client.listen(Some(&first)).await.begun().await == first {} }).await;
+    let again = client.listen(Some(&second)).await.last().await;
+    assert_eq!(again["result"]["content"][0]["text"], "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn a_session_hears_of_so_many_tasks_and_has_to_ask_for_others() {
+    for followed_max in [1, 2] {
+        let (server, door) = start_with(SessionLimits::default().followed_max(followed_max)).await;
+        let client = open(&server).await;
+        let mut listening = client.listen(None).await;
+        listening.begun().await;
+        let mut tasks = Vec::new();
+        for _ in 0..2 {
+            let id = client.create("wait", json!({})).await;
+            // Whoever has looked at a task follows it, if there is room.
+            client.get(&id).await;
+            tasks.push(id);
+        }
+        // The other one ends first, so what would be said of it would be said first.
+        let other = open(&server).await;
+        other.result("tasks/cancel", json!({ "taskId": tasks[1] })).await;
+        if followed_max == 2 {
+            let told = listening.next_of("notifications/tasks/status").await;
+            assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(tasks[1]), &json!("cancelled")));
+        }
+        door.open(1);
+        let told = listening.next_of("notifications/tasks/status").await;
+        assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(tasks[0]), &json!("completed")));
+        assert_eq!(client.get(&tasks[1]).await["status"], "cancelled");
+        server.stop().await;
+    }
+}

@@ -1,0 +1,166 @@
+//! What connections and messages may use.
+
+use std::time::Duration;
+
+use longhaul::{Ctx, Limits, NoArgs, RateLimits, Server, Tool};
+use longhaul_testkit::raw::{Connection, Request};
+use longhaul_testkit::{TestServer, conformance, in_time, stateless_message};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+fn discover() -> Value {
+    stateless_message(&json!(1), "server/discover", json!({}), &json!({}))
+}
+
+#[tokio::test]
+async fn a_connection_past_the_limit_waits_and_is_then_served() {
+    let limits = Limits::default().connections_max(2);
+    let server = TestServer::listen(Server::new("test").limits(limits)).await;
+    let (mut first, mut second) = (server.client().await, server.client().await);
+    for client in [&mut first, &mut second] {
+        client.request("tools/list", json!({})).await.unwrap();
+    }
+    // The system takes the connection and its bytes; the server does not look at them yet.
+    let mut third = server.client().await;
+    let waiting = tokio::spawn(async move { third.request("tools/list", json!({})).await.map(drop) });
+    for _ in 0..100 {
+        first.request("tools/list", json!({})).await.unwrap();
+        assert!(!waiting.is_finished(), "three were served at once");
+    }
+    drop(second);
+    in_time("the third to be served", waiting).await.unwrap().unwrap();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_far_too_large_is_refused_with_a_word_and_not_with_a_broken_connection() {
+    let server = TestServer::listen(Server::new("test")).await;
+    let mut client = server.client().await;
+    let (_, headers) = client.message("tools/list", json!({}));
+    let answer = client.exchange(" ".repeat(50_000_000), &headers).await.unwrap();
+    assert_eq!(answer.status, 413);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_sender_that_does_not_stop_is_cut_off() {
+    let server = TestServer::listen(Server::new("test")).await;
+    let mut socket = TcpStream::connect(server.address()).await.unwrap();
+    let bytes: usize = 1 << 30;
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {bytes}\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let chunk = vec![b' '; 1 << 20];
+    let mut sent = 0;
+    in_time("the end of the connection", async {
+        while sent < bytes && socket.write_all(&chunk).await.is_ok() {
+            sent += chunk.len();
+        }
+    })
+    .await;
+    assert!((64 << 20..bytes).contains(&sent), "{sent} bytes were taken");
+    server.client().await.request("tools/list", json!({})).await.unwrap();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_is_taken_up_to_its_last_byte() {
+    let limits = Limits::default().message_bytes_max(1_000);
+    let server = TestServer::listen(Server::new("test").limits(limits)).await;
+    let mut client = server.client().await;
+    for (bytes, status) in [(1_000, 200), (1_001, 413), (100_000, 413)] {
+        let mut client = client.again().await;
+        let (message, headers) = client.message("tools/list", json!({}));
+        let message = message.to_string();
+        let padded = format!("{message}{}", " ".repeat(bytes - message.len()));
+        let reply = client.exchange(padded, &headers).await.unwrap();
+        assert_eq!(reply.status, status, "{bytes} bytes");
+        if status == 413 {
+            let refusal = reply.json();
+            assert_eq!(refusal["error"]["code"], -32600);
+            assert!(refusal["error"]["message"].as_str().unwrap().contains("1000"), "{refusal}");
+            assert!(refusal.get("id").is_none());
+        }
+    }
+    client.request("tools/list", json!({})).await.unwrap();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_quiet_stream_is_kept_alive_by_comments() {
+    let limits = Limits::default().keep_alive(Duration::from_millis(10));
+    let server = TestServer::listen(Server::new("test").limits(limits)).await;
+    let mut client = server.client().await;
+    let (message, headers) = client.message("subscriptions/listen", json!({ "notifications": { "taskIds": [] } }));
+    let mut reply = client.post(message.to_string(), &headers).await.unwrap();
+    assert!(reply.event().await.unwrap().data.contains("acknowledged"));
+    for _ in 0..3 {
+        assert_eq!(reply.event().await.expect("a comment").data, "");
+    }
+    drop(reply);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_refusal_for_now_says_in_whole_seconds_when_to_try_again() {
+    let limits = RateLimits::off().others_per_second(1).others_burst(1);
+    let server = TestServer::listen(Server::new("test").rate_limits(limits)).await;
+    let mut client = server.client().await;
+    let refused = loop {
+        let reply = client.send("tools/list", json!({})).await;
+        if reply.status == 429 {
+            break reply;
+        }
+    };
+    let ms = refused.json()["error"]["data"]["retryAfterMs"].as_u64().expect("a number");
+    assert_eq!(refused.headers["retry-after"].to_str().unwrap(), ms.div_ceil(1_000).to_string());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_is_too_slow_is_let_go_and_nobody_else_notices() {
+    let limits = Limits::default().head_time_max(Duration::from_millis(200)).body_time_max(Duration::from_millis(200));
+    let greet = Tool::new("greet", |_: Ctx, _: NoArgs| async move { Ok("hello") });
+    let server = TestServer::listen(Server::new("test").tool(greet).limits(limits)).await;
+    let request = Request::rpc(&discover());
+
+    let mut half_a_head = Connection::open(server.address());
+    half_a_head.write(&request.bytes()[..40]);
+    let mut half_a_body = Connection::open(server.address());
+    let bytes = request.bytes();
+    half_a_body.write(&bytes[..bytes.len() - 10]);
+    let mut silent = Connection::open(server.address());
+
+    assert_eq!(request.send(&server).await.status, 200, "somebody else is served");
+    let (head, body, nothing) =
+        tokio::task::spawn_blocking(move || (half_a_head.answer(), half_a_body.answer(), silent.answer()))
+            .await
+            .unwrap();
+    assert!(head.is_none_or(|answer| answer.status == 408), "half a head was answered");
+    assert!(nothing.is_none_or(|answer| answer.status == 408), "silence was answered");
+    let body = body.expect("a body that does not come is answered, because its head was whole");
+    assert_eq!((body.status, &body.json()["error"]["code"]), (408, &json!(-32600)));
+    assert_eq!(request.send(&server).await.status, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_leaves_nothing_behind_and_its_tasks_go_on() {
+    let server = TestServer::listen(conformance()).await;
+    let mut client = server.client().await;
+    let id = client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();
+    let mut streams = Vec::new();
+    for _ in 0..20 {
+        let mut events = client.listen(&[&id]).await;
+        events.must_next().await;
+        events.must_next().await;
+        streams.push(events);
+    }
+    client.until_metric("longhaul_streams_open", 20.0).await;
+    drop(streams);
+    client.until_metric("longhaul_streams_open", 0.0).await;
+    assert_eq!(client.get(&id).await.unwrap().status(), "working");
+    client.cancel(&id).await.unwrap();
+}

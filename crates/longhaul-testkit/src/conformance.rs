@@ -1,0 +1,29 @@
+//! The tools of the `conformance` example, for servers in this process.
+
+use longhaul::Server;
+
+#[path = "../../../examples/conformance/asks.rs"]
+mod asks;
+#[path = "../../../examples/conformance/content.rs"]
+mod content;
+#[path = "../../../examples/conformance/files.rs"]
+mod files;
+#[path = "../../../examples/conformance/input_required.rs"]
+mod input_required;
+#[path = "../../../examples/conformance/jobs.rs"]
+mod jobs;
+#[path = "../../../examples/conformance/protocol.rs"]
+mod protocol;
+
+/// The server that the example starts.
+pub fn conformance() -> Server {
+    Server::new("longhaul-conformance")
+        .tools(protocol::greeting())
+        .tools(jobs::tools())
+        .tools(files::tools())
+        .tools(content::tools())
+        .tools(asks::tools())
+        .tools(input_required::tools())
+        .tools(protocol::tools())
+        .poll_interval_ms(100)
+}

@@ -1,0 +1,65 @@
+//! What the tests of the crates share: a server in this process, clients that speak to it, tools that a test can steer.
+//!
+//! ```ignore
+//! let server = TestServer::start(conformance()).await;          // no socket
+//! let mut client = server.client().await;                       // 2026-07-28
+//! let session = SessionClient::open(&server, forms()).await;    // 2025-11-25
+//! let id = client.create("echo", json!({ "text": "hello" })).await?;
+//! ```
+//!
+//! - [`Endpoint`]: where a client sends its requests: a receiver in this process, or an address.
+//! - [`StatelessClient`], [`SessionClient`]: the two eras. Every message from the server is checked against the official
+//!   schema of its revision.
+//! - [`raw`]: requests that no client would send.
+//! - [`tools`]: tools that wait until a test lets them go on.
+
+mod conformance;
+mod endpoint;
+mod pipe;
+pub mod raw;
+mod reply;
+mod row;
+pub mod schema;
+mod server;
+mod session;
+mod stateless;
+pub mod tools;
+
+use std::path::Path;
+use std::time::Duration;
+
+pub use conformance::conformance;
+pub use endpoint::Endpoint;
+pub use pipe::PipeClient;
+pub use reply::{Event, Exchange, Reply};
+pub use row::Row;
+pub use server::TestServer;
+pub use session::{LATEST, SessionClient};
+pub use stateless::{StatelessClient, TaskView, Trouble, VERSION, WholeReply, stateless_message, tasks_and_forms};
+
+/// When a test gives up waiting for an event that must happen. No test measures anything by it.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits for an event that must happen. Panics with its description if it does not.
+pub async fn in_time<T>(what: &str, event: impl Future<Output = T>) -> T {
+    let came = tokio::time::timeout(PATIENCE, event).await;
+    came.unwrap_or_else(|_| panic!("waited for {PATIENCE:?}, and it did not come: {what}"))
+}
+
+/// Looks again and again until this is true.
+pub async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
+    in_time(what, async {
+        while !is_true().await {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// The names in a directory, in order.
+pub fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

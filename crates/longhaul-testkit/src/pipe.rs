@@ -1,0 +1,190 @@
+//! A client on a pipe, such as standard input and output: one message a line, of both eras.
+
+use longhaul_receiver::Caller;
+use longhaul_server::{Limits, stdio};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::schema::Asked;
+use crate::stateless::tasks_and_forms;
+use crate::{TestServer, in_time, stateless_message};
+
+/// Bytes that wait between the two ends of a pipe in this process.
+const PIPE_BYTES: usize = 1 << 20;
+
+type Output = Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>;
+
+/// A client at the other end of a pipe.
+pub struct PipeClient {
+    input: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    output: Output,
+    asked: Asked,
+    /// The revision of its session; none outside of one.
+    revision: Option<String>,
+    /// The server, if it is in this process.
+    serving: Option<JoinHandle<std::io::Result<()>>>,
+    stop: CancellationToken,
+}
+
+impl PipeClient {
+    /// A client of a server that reads and writes these.
+    pub fn new(
+        input: impl AsyncWrite + Send + Unpin + 'static,
+        output: impl AsyncRead + Send + Unpin + 'static,
+    ) -> Self {
+        let output: Box<dyn AsyncRead + Send + Unpin> = Box::new(output);
+        Self {
+            input: Some(Box::new(input)),
+            output: BufReader::new(output).lines(),
+            asked: Asked::default(),
+            revision: None,
+            serving: None,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// A client that this server in the same process serves on a pipe, within these limits.
+    pub fn connect(server: &TestServer, caller: Caller, limits: Limits) -> Self {
+        let (input, input_end) = tokio::io::duplex(PIPE_BYTES);
+        let (output, output_end) = tokio::io::duplex(PIPE_BYTES);
+        let mut client = Self::new(input, output);
+        let (receiver, stop) = (server.receiver().clone(), client.stop.clone());
+        let serving = stdio::serve(receiver, caller, BufReader::new(input_end), output_end, limits, stop);
+        client.serving = Some(tokio::spawn(serving));
+        client
+    }
+
+    /// Opens a session.
+    pub async fn initialize(mut self, revision: &str, capabilities: Value) -> Self {
+        let info = json!({ "name": "test", "version": "1" });
+        let params = json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": info });
+        assert_eq!(self.session_result("initialize", params).await["protocolVersion"], revision);
+        self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        self
+    }
+
+    pub async fn write(&mut self, bytes: &[u8]) {
+        self.asked.sends(bytes);
+        let input = self.input.as_mut().expect("an open input");
+        input.write_all(bytes).await.expect("a server that reads");
+        input.flush().await.expect("a server that reads");
+    }
+
+    pub async fn send(&mut self, message: &Value) {
+        self.write(format!("{message}\n").as_bytes()).await;
+    }
+
+    /// The next line, a message or several, which are checked.
+    pub async fn next(&mut self) -> Option<Value> {
+        let line = in_time("a line from the server", self.output.next_line()).await.expect("UTF-8")?;
+        self.asked.hears_body(self.revision.as_deref(), Some("application/json"), line.as_bytes());
+        let message: Value = serde_json::from_str(&line).expect("it was parsed before");
+        if let Some(agreed) = message["result"]["protocolVersion"].as_str() {
+            self.revision = Some(agreed.to_owned());
+        }
+        Some(message)
+    }
+
+    pub async fn must_next(&mut self) -> Value {
+        self.next().await.expect("a message")
+    }
+
+    /// The next message of this method; others are passed over.
+    pub async fn next_of(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.must_next().await;
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+
+    /// Sends a request of the stateless era.
+    pub async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        self.send(&stateless_message(&id.into(), method, params, &tasks_and_forms())).await;
+    }
+
+    /// A request of the stateless era and its response, nothing else being under way.
+    pub async fn request(&mut self, method: &str, params: Value) -> Value {
+        self.ask("r", method, params).await;
+        let response = self.must_next().await;
+        assert_eq!(response["id"], "r", "{response}");
+        response
+    }
+
+    pub async fn result(&mut self, method: &str, params: Value) -> Value {
+        let mut response = self.request(method, params).await;
+        assert!(response.get("result").is_some(), "{response}");
+        response["result"].take()
+    }
+
+    pub async fn create(&mut self, tool: &str, arguments: Value) -> String {
+        let made = self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        made["taskId"].as_str().expect("a task").to_owned()
+    }
+
+    pub async fn get_until(&mut self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        in_time("a change of a task", async {
+            loop {
+                let task = self.result("tasks/get", json!({ "taskId": id })).await;
+                if wanted(&task) {
+                    return task;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Sends a request in the session.
+    #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
+    pub async fn session_ask(&mut self, id: &str, method: &str, params: Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+    }
+
+    /// The response to a request; messages before it are passed over.
+    pub async fn response(&mut self, id: &str) -> Value {
+        loop {
+            let message = self.must_next().await;
+            if message["id"] == id && message.get("method").is_none() {
+                return message;
+            }
+        }
+    }
+
+    pub async fn session_result(&mut self, method: &str, params: Value) -> Value {
+        self.session_ask("r", method, params).await;
+        let mut response = self.response("r").await;
+        assert!(response.get("result").is_some(), "{response}");
+        response["result"].take()
+    }
+
+    /// Closes the input.
+    pub fn close(&mut self) {
+        self.input = None;
+    }
+
+    /// Tells a server in this process to stop.
+    pub fn tell_to_stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Closes the input, and returns the messages that still come.
+    pub async fn finish(mut self) -> Vec<Value> {
+        self.close();
+        self.rest().await
+    }
+
+    /// All messages to the end of the output. A server in this process must have ended without an error.
+    pub async fn rest(mut self) -> Vec<Value> {
+        let mut rest = Vec::new();
+        while let Some(message) = self.next().await {
+            rest.push(message);
+        }
+        if let Some(serving) = self.serving {
+            in_time("the end of the server", serving).await.expect("no panic").expect("a graceful end");
+        }
+        rest
+    }
+}

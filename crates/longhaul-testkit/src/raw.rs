@@ -1,0 +1,218 @@
+//! Requests as data: a test can send what no client would, and over a socket stop in the middle of it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+
+use hyper::header::{HeaderName, HeaderValue};
+use longhaul_wire::headers::encode_value;
+use serde_json::Value;
+
+use crate::schema::Asked;
+use crate::{Endpoint, PATIENCE, Reply, VERSION, endpoint};
+
+/// A request, as it is written.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub headers: Vec<(String, Vec<u8>)>,
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// A POST of this body, with the headers that every client sends.
+    pub fn post(body: impl Into<Vec<u8>>) -> Self {
+        let request = Self { method: "POST", path: "/mcp", headers: Vec::new(), body: body.into() };
+        request
+            .with("Host", "localhost")
+            .with("Content-Type", "application/json")
+            .with("Accept", "application/json, text/event-stream")
+    }
+
+    /// A POST of this message, with the headers that repeat parts of it.
+    pub fn rpc(message: &Value) -> Self {
+        let params = &message["params"];
+        let request = Self::post(message.to_string())
+            .with("MCP-Protocol-Version", VERSION)
+            .with("Mcp-Method", message["method"].as_str().unwrap_or_default());
+        match params["name"].as_str().or(params["taskId"].as_str()) {
+            Some(name) => request.with("Mcp-Name", encode_value(name).as_bytes()),
+            None => request,
+        }
+    }
+
+    /// A GET of a page.
+    pub fn get(path: &'static str) -> Self {
+        let request = Self { method: "GET", path, headers: Vec::new(), body: Vec::new() };
+        request.with("Host", "localhost")
+    }
+
+    pub fn method(self, method: &'static str) -> Self {
+        Self { method, ..self }
+    }
+
+    /// Adds a header, beside any other of that name.
+    pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.headers.push((name.to_owned(), value.as_ref().to_vec()));
+        self
+    }
+
+    /// Takes a header away.
+    pub fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self
+    }
+
+    /// Puts a header in the place of any other of that name.
+    pub fn set(self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.without(name).with(name, value)
+    }
+
+    /// The head, for a body of that many bytes.
+    pub fn head(&self, length: usize) -> Vec<u8> {
+        let mut bytes = format!("{} {} HTTP/1.1\r\n", self.method, self.path).into_bytes();
+        for (name, value) in &self.headers {
+            bytes.extend(name.as_bytes());
+            bytes.extend(b": ");
+            bytes.extend(value);
+            bytes.extend(b"\r\n");
+        }
+        bytes.extend(format!("Content-Length: {length}\r\n\r\n").bytes());
+        bytes
+    }
+
+    /// All of it.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = self.head(self.body.len());
+        bytes.extend(&self.body);
+        bytes
+    }
+
+    /// Sends it on a connection of its own. The response must not be a stream.
+    pub async fn send(&self, endpoint: impl Into<Endpoint>) -> RawReply {
+        match endpoint.into() {
+            Endpoint::Http(address) => {
+                let bytes = self.bytes();
+                let exchange = move || {
+                    let mut connection = Connection::open(address);
+                    connection.write(&bytes);
+                    connection.answer().expect("a response")
+                };
+                tokio::task::spawn_blocking(exchange).await.expect("no panic")
+            }
+            endpoint @ Endpoint::Memory(_) => {
+                let mut reply = self.begin(&endpoint).await;
+                let header = |name: &HeaderName, value: &HeaderValue| {
+                    (name.to_string(), value.to_str().expect("text").to_owned())
+                };
+                let headers = reply.headers.iter().map(|(name, value)| header(name, value)).collect();
+                let body = reply.bytes().await.expect("a whole body").to_vec();
+                Asked::of(&self.body).hears_body(None, reply.content_type(), &body);
+                RawReply { status: reply.status, headers, body }
+            }
+        }
+    }
+
+    /// Hands it to a receiver in this process, and returns the response before its body has come.
+    pub async fn begin(&self, endpoint: &Endpoint) -> Reply {
+        let Endpoint::Memory(receiver) = endpoint else { panic!("{endpoint:?} is not in this process") };
+        endpoint::enter(receiver, self.method, &self.headers, &self.body).await
+    }
+}
+
+/// A whole response.
+#[derive(Debug, Clone)]
+pub struct RawReply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl RawReply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("UTF-8")
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+}
+
+/// One connection.
+pub struct Connection {
+    socket: BufReader<TcpStream>,
+    /// Everything that was sent.
+    sent: Vec<u8>,
+}
+
+impl Connection {
+    pub fn open(address: SocketAddr) -> Self {
+        let socket = TcpStream::connect(address).expect("a server that listens");
+        socket.set_nodelay(true).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { socket: BufReader::new(socket), sent: Vec::new() }
+    }
+
+    /// Writes these bytes. A server that has hung up is found out when its answer is read.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.sent.extend(bytes);
+        let _ = self.socket.get_mut().write_all(bytes);
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn finish(&mut self) {
+        let _ = self.socket.get_mut().shutdown(Shutdown::Write);
+    }
+
+    /// The next response, which is checked; none if the server closed the connection.
+    pub fn answer(&mut self) -> Option<RawReply> {
+        let (status, headers) = self.head()?;
+        let mut body = Vec::new();
+        if let Some(length) = find(&headers, "content-length") {
+            body = vec![0; length.parse().expect("a length")];
+            self.socket.read_exact(&mut body).expect("the whole body");
+        }
+        // A body begins after an empty line, and another request may follow it.
+        let asked = Asked::default();
+        for after in self.sent.windows(4).enumerate().filter(|(_, bytes)| bytes == b"\r\n\r\n").map(|(at, _)| at + 4) {
+            let mut values = serde_json::Deserializer::from_slice(&self.sent[after..]).into_iter::<Value>();
+            if let Some(Ok(message)) = values.next() {
+                asked.sends(message.to_string().as_bytes());
+            }
+        }
+        asked.hears_body(None, find(&headers, "content-type"), &body);
+        Some(RawReply { status, headers, body })
+    }
+
+    fn head(&mut self) -> Option<(u16, Vec<(String, String)>)> {
+        let status = self.line()?;
+        let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status line");
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line().expect("a whole head");
+            if line.is_empty() {
+                return Some((status, headers));
+            }
+            let (name, value) = line.split_once(':').expect("a header");
+            headers.push((name.to_owned(), value.trim().to_owned()));
+        }
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        match self.socket.read_line(&mut line) {
+            Ok(0) => None,
+            Ok(_) => Some(line.trim_end_matches(['\r', '\n']).to_owned()),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => None,
+            Err(error) => panic!("the server says nothing: {error}"),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Responses: a whole body, or messages one after the other.
+
+use std::collections::VecDeque;
+
+use http_body_util::BodyExt;
+use hyper::body::{Bytes, Incoming};
+use hyper::{HeaderMap, Response};
+use longhaul_receiver::StreamReader;
+use longhaul_wire::sse;
+use serde_json::Value;
+
+use crate::schema::Asked;
+use crate::{Trouble, in_time};
+
+/// A response as it comes. Dropping it hangs up.
+pub struct Reply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    body: ReplyBody,
+}
+
+enum ReplyBody {
+    Http { body: Incoming, unread: Vec<u8> },
+    Whole(Bytes),
+    Stream { reader: StreamReader, is_opened: bool },
+}
+
+/// One event of a stream.
+#[derive(Debug)]
+pub struct Event {
+    pub id: Option<String>,
+    /// Empty for an event that only gives an ID, a wait, or a sign of life.
+    pub data: String,
+}
+
+impl From<Response<Incoming>> for Reply {
+    fn from(response: Response<Incoming>) -> Self {
+        let (head, body) = response.into_parts();
+        let body = ReplyBody::Http { body, unread: Vec::new() };
+        Self { status: head.status.as_u16(), headers: head.headers, body }
+    }
+}
+
+impl Reply {
+    pub(crate) fn whole(status: u16, headers: HeaderMap, body: Bytes) -> Self {
+        Self { status, headers, body: ReplyBody::Whole(body) }
+    }
+
+    pub(crate) fn stream(status: u16, headers: HeaderMap, reader: StreamReader) -> Self {
+        Self { status, headers, body: ReplyBody::Stream { reader, is_opened: false } }
+    }
+
+    pub(crate) fn content_type(&self) -> Option<&str> {
+        self.headers.get("content-type").and_then(|kind| kind.to_str().ok())
+    }
+
+    /// Whether it is a stream of events.
+    pub fn is_stream(&self) -> bool {
+        self.content_type() == Some("text/event-stream")
+    }
+
+    /// The whole body.
+    pub async fn bytes(&mut self) -> Result<Bytes, Trouble> {
+        match &mut self.body {
+            ReplyBody::Http { body, .. } => {
+                Ok(in_time("a whole body", body.collect()).await.map_err(Trouble::lost)?.to_bytes())
+            }
+            ReplyBody::Whole(bytes) => Ok(std::mem::take(bytes)),
+            ReplyBody::Stream { .. } => {
+                let mut text = String::new();
+                while let Some(event) = self.event().await {
+                    if !event.data.is_empty() {
+                        text.push_str(&sse::event(&event.data));
+                    }
+                }
+                Ok(text.into())
+            }
+        }
+    }
+
+    /// The body as text; of a stream, the first message.
+    pub async fn first(mut self) -> String {
+        if !self.is_stream() {
+            return String::from_utf8(self.bytes().await.expect("a whole body").to_vec()).expect("UTF-8");
+        }
+        loop {
+            match self.event().await {
+                Some(event) if event.data.is_empty() => {}
+                event => return event.map(|event| event.data).unwrap_or_default(),
+            }
+        }
+    }
+
+    /// The next event of a stream.
+    pub async fn event(&mut self) -> Option<Event> {
+        match &mut self.body {
+            ReplyBody::Whole(_) => None,
+            ReplyBody::Stream { reader, is_opened } => {
+                if !std::mem::replace(is_opened, true)
+                    && let Some(id) = reader.primer_id()
+                {
+                    return Some(Event { id: Some(id), data: String::new() });
+                }
+                let (number, text) = in_time("the next message of a stream", reader.next()).await?;
+                Some(Event { id: reader.event_id(number), data: text.to_string() })
+            }
+            ReplyBody::Http { body, unread } => loop {
+                if let Some(end) = unread.windows(2).position(|pair| pair == b"\n\n") {
+                    let event: Vec<u8> = unread.drain(..end + 2).collect();
+                    return Some(Event::parse(std::str::from_utf8(&event).expect("UTF-8")));
+                }
+                let frame = in_time("the next event of a stream", body.frame()).await?.ok()?;
+                unread.extend(frame.into_data().unwrap_or_default());
+            },
+        }
+    }
+}
+
+impl Event {
+    fn parse(text: &str) -> Self {
+        let mut event = Self { id: None, data: String::new() };
+        for line in text.lines() {
+            match line.split_once(": ") {
+                Some(("id", id)) => event.id = Some(id.to_owned()),
+                Some(("data", data)) => data.clone_into(&mut event.data),
+                Some(("retry", ms)) => assert!(ms.parse::<u64>().is_ok(), "{line:?}"),
+                _ => assert!(line.is_empty() || line.starts_with(':'), "{line:?}"),
+            }
+        }
+        event
+    }
+}
+
+/// The messages of a response, each of which is checked. Dropping it hangs up.
+pub struct Exchange {
+    pub status: u16,
+    pub headers: HeaderMap,
+    /// The ID of the last event.
+    pub last_event: Option<String>,
+    reply: Reply,
+    ready: VecDeque<Value>,
+    is_read: bool,
+    asked: Asked,
+    /// The revision of the session; none in the stateless era.
+    revision: Option<String>,
+}
+
+impl Exchange {
+    pub(crate) fn new(reply: Reply, asked: Asked, revision: Option<String>) -> Self {
+        let (status, headers) = (reply.status, reply.headers.clone());
+        Self { status, headers, last_event: None, reply, ready: VecDeque::new(), is_read: false, asked, revision }
+    }
+
+    /// Whether it is a stream of events.
+    pub fn is_stream(&self) -> bool {
+        self.reply.is_stream()
+    }
+
+    /// The next message; none when there are no more.
+    pub async fn next(&mut self) -> Option<Value> {
+        let message = self.read().await?;
+        self.asked.hears(self.revision.as_deref(), &message);
+        Some(message)
+    }
+
+    pub async fn must_next(&mut self) -> Value {
+        self.next().await.expect("a message")
+    }
+
+    /// The next message of this method; others are passed over.
+    pub async fn next_of(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.must_next().await;
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Option<Value> {
+        if let Some(message) = self.ready.pop_front() {
+            return Some(message);
+        }
+        if !self.is_stream() {
+            return self.whole().await;
+        }
+        loop {
+            let event = self.reply.event().await?;
+            self.last_event = event.id.or(self.last_event.take());
+            if !event.data.is_empty() {
+                return Some(serde_json::from_str(&event.data).expect("JSON"));
+            }
+        }
+    }
+
+    async fn whole(&mut self) -> Option<Value> {
+        if std::mem::replace(&mut self.is_read, true) {
+            return None;
+        }
+        let body = self.reply.bytes().await.expect("a whole body");
+        match serde_json::from_slice(&body).ok()? {
+            Value::Array(messages) => self.ready.extend(messages),
+            message => return Some(message),
+        }
+        self.ready.pop_front()
+    }
+
+    /// Waits until the stream has begun: its first event has an ID and no message.
+    pub async fn begun(&mut self) -> String {
+        while self.last_event.is_none() {
+            let event = self.reply.event().await.expect("the first event of a stream");
+            assert_eq!(event.data, "", "the first event of a stream has no message");
+            self.last_event = event.id;
+        }
+        self.last_event.clone().expect("an ID")
+    }
+
+    /// All messages to the end.
+    pub async fn rest(&mut self) -> Vec<Value> {
+        let mut messages = Vec::new();
+        while let Some(message) = self.next().await {
+            messages.push(message);
+        }
+        messages
+    }
+
+    /// The last message, which is the response.
+    pub async fn last(&mut self) -> Value {
+        let status = self.status;
+        self.rest().await.pop().unwrap_or_else(|| panic!("no response, only {status}"))
+    }
+}

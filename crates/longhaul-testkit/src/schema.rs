@@ -1,0 +1,220 @@
+//! The official schemas: whatever a server sends in a test must fit that of its revision. Every client of the tests
+//! takes note of what it asks in an [`Asked`] and shows it what it hears.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use crate::VERSION;
+
+/// The schema of the tasks extension.
+const TASKS: &str = "ext-tasks-2026-07-28";
+
+type Known = HashMap<(String, String), Option<Arc<Validator>>>;
+
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+/// They are looked for in `LONGHAUL_SPEC_DIR`, else in `../shared/spec` beside the workspace.
+fn official(file: &str, definition: &str) -> Option<Arc<Validator>> {
+    let mut known = KNOWN.lock().unwrap();
+    let known = known.get_or_insert_default();
+    let has_missed = known.keys().any(|(other, _)| other == file);
+    let key = (file.to_owned(), definition.to_owned());
+    known.entry(key).or_insert_with(|| compile(file, definition, has_missed)).clone()
+}
+
+fn compile(file: &str, definition: &str, is_second: bool) -> Option<Arc<Validator>> {
+    let folder = std::env::var_os("LONGHAUL_SPEC_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec"), PathBuf::from);
+    let path = folder.join(format!("{file}.schema.json"));
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        if !is_second {
+            // Past the test harness, which shows nothing of what a passing test prints.
+            let path = path.display();
+            let _ = writeln!(std::io::stderr(), "SKIPPED: no official schema at {path}; set LONGHAUL_SPEC_DIR");
+        }
+        return None;
+    };
+    let mut schema: Value = serde_json::from_str(&text).expect("JSON");
+    let root = schema.as_object_mut().expect("a schema");
+    // The older revisions are in an older dialect, where a reference cannot stand beside anything else.
+    let definitions = if root.contains_key("$defs") { "$defs" } else { "definitions" };
+    assert!(root[definitions].get(definition).is_some(), "{file} has no {definition}");
+    root.remove("$id");
+    root.insert("allOf".to_owned(), json!([{ "$ref": format!("#/{definitions}/{definition}") }]));
+    Some(Arc::new(jsonschema::options().offline().should_validate_formats(false).build(&schema).expect("a schema")))
+}
+
+fn must_fit(file: &str, definition: &str, value: &Value) {
+    let Some(schema) = official(file, definition) else { return };
+    let faults: Vec<String> = schema.iter_errors(value).map(|error| error.to_string()).collect();
+    assert!(faults.is_empty(), "{definition} of {file}: {faults:?}\n{value:#}");
+}
+
+/// What a client has asked for: only so can be said what an answer must look like. Clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    by_id: Arc<Mutex<HashMap<String, Request>>>,
+}
+
+#[derive(Debug, Clone)]
+struct Request {
+    method: String,
+    is_stateless: bool,
+}
+
+impl Asked {
+    /// Just this.
+    pub fn of(body: &[u8]) -> Self {
+        let asked = Self::default();
+        asked.sends(body);
+        asked
+    }
+
+    /// Takes note of what is sent: a message, several, or something that is none.
+    pub fn sends(&self, body: &[u8]) {
+        match serde_json::from_slice(body) {
+            Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.note(message)),
+            Ok(message) => self.note(&message),
+            Err(_) => {}
+        }
+    }
+
+    fn note(&self, message: &Value) {
+        if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
+            let said = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+            let request = Request { method: method.to_owned(), is_stateless: !said.is_null() };
+            self.by_id.lock().unwrap().insert(id.to_string(), request);
+        }
+    }
+
+    /// Checks what came back by HTTP: one message, several, or events with one each. Pages that are none are not looked at.
+    pub fn hears_body(&self, session: Option<&str>, content_type: Option<&str>, body: &[u8]) {
+        match content_type {
+            Some("application/json") => match serde_json::from_slice(body) {
+                Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.hears(session, message)),
+                Ok(message) => self.hears(session, &message),
+                Err(error) => panic!("{error} in {:?}", String::from_utf8_lossy(body)),
+            },
+            Some("text/event-stream") => {
+                let text = std::str::from_utf8(body).expect("UTF-8");
+                for data in text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim) {
+                    if !data.is_empty() {
+                        self.hears(session, &serde_json::from_str(data).expect("JSON"));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Checks any message of a server, in a session of this revision or outside of any.
+    pub fn hears(&self, session: Option<&str>, message: &Value) {
+        let session = session.unwrap_or(VERSION);
+        let Some(method) = message["method"].as_str() else { return self.hears_response(session, message) };
+        let is_stateless = matches!(method, "notifications/tasks" | "notifications/subscriptions/acknowledged");
+        if is_stateless || session == VERSION { said_2026(method, message) } else { said(session, message) }
+    }
+
+    fn hears_response(&self, session: &str, message: &Value) {
+        let request = message.get("id").and_then(|id| self.by_id.lock().unwrap().get(&id.to_string()).cloned());
+        let is_stateless = request.as_ref().is_some_and(|request| request.is_stateless);
+        let revision = match message["result"]["protocolVersion"].as_str() {
+            _ if is_stateless => VERSION,
+            Some(agreed) if request.as_ref().is_some_and(|request| request.method == "initialize") => agreed,
+            _ => session,
+        };
+        if message.get("error").is_some() {
+            return refused(revision, message);
+        }
+        let unasked = || panic!("the answer to nothing that was asked: {message}");
+        let method = request.map_or_else(unasked, |request| request.method);
+        if revision == VERSION { answered_2026(&method, message) } else { answered(revision, &method, message) }
+    }
+}
+
+fn core(revision: &str) -> String {
+    format!("mcp-{revision}")
+}
+
+fn refused(revision: &str, message: &Value) {
+    // The definitions of a single error came with the newest revision; older ones have none for an unknown ID.
+    let is_named = revision == VERSION || revision == "2025-11-25";
+    if is_named {
+        must_fit(&core(revision), "JSONRPCErrorResponse", message);
+    } else if message.get("id").is_some() {
+        must_fit(&core(revision), "JSONRPCError", message);
+    }
+    let definition = match message["error"]["code"].as_i64() {
+        Some(-32_020) => "HeaderMismatchError",
+        Some(-32_021) => "MissingRequiredClientCapabilityError",
+        Some(-32_022) => "UnsupportedProtocolVersionError",
+        _ => return,
+    };
+    assert_eq!(revision, VERSION, "{definition} is not known there: {message}");
+    must_fit(&core(VERSION), definition, message);
+}
+
+fn said_2026(method: &str, message: &Value) {
+    let core = core(VERSION);
+    assert!(message.get("id").is_none(), "a server asks nothing in the stateless era: {message}");
+    must_fit(&core, "JSONRPCNotification", message);
+    if method == "notifications/tasks" {
+        return must_fit(TASKS, "TaskStatusNotification", message);
+    }
+    must_fit(&core, "ServerNotification", message);
+    if method == "notifications/subscriptions/acknowledged" {
+        must_fit(TASKS, "TaskSubscriptionAcknowledgedNotifications", &message["params"]["notifications"]);
+    }
+}
+
+fn answered_2026(method: &str, message: &Value) {
+    let core = core(VERSION);
+    must_fit(&core, "JSONRPCResultResponse", message);
+    let result = &message["result"];
+    let (file, definition) = match (method, result["resultType"].as_str()) {
+        ("server/discover", _) => (core.as_str(), "DiscoverResult"),
+        ("tools/list", _) => (core.as_str(), "ListToolsResult"),
+        ("tools/call", Some("task")) => (TASKS, "CreateTaskResult"),
+        ("tools/call", Some("input_required")) => (core.as_str(), "InputRequiredResult"),
+        ("tools/call", _) => (core.as_str(), "CallToolResult"),
+        ("tasks/get", _) => (TASKS, "GetTaskResult"),
+        ("tasks/update", _) => (TASKS, "UpdateTaskResult"),
+        ("tasks/cancel", _) => (TASKS, "CancelTaskResult"),
+        ("subscriptions/listen", _) => (core.as_str(), "SubscriptionsListenResult"),
+        (other, _) => panic!("nobody answers {other}: {message}"),
+    };
+    must_fit(file, definition, result);
+    if method == "tasks/get" && result["status"] == "completed" {
+        must_fit(&core, "CallToolResult", &result["result"]);
+    }
+}
+
+fn said(revision: &str, message: &Value) {
+    let kind = if message.get("id").is_some() { "Request" } else { "Notification" };
+    must_fit(&core(revision), &format!("JSONRPC{kind}"), message);
+    // What the server asks about a client's task is not in every list of its requests.
+    must_fit(&core(revision), &format!("Server{kind}"), message);
+}
+
+fn answered(revision: &str, method: &str, message: &Value) {
+    let envelope = if revision == "2025-11-25" { "JSONRPCResultResponse" } else { "JSONRPCResponse" };
+    must_fit(&core(revision), envelope, message);
+    let result = &message["result"];
+    let definition = match method {
+        "initialize" => "InitializeResult",
+        "tools/list" => "ListToolsResult",
+        "tools/call" if result.get("task").is_some() => "CreateTaskResult",
+        "tools/call" | "tasks/result" => "CallToolResult",
+        "tasks/get" => "GetTaskResult",
+        "tasks/list" => "ListTasksResult",
+        "tasks/cancel" => "CancelTaskResult",
+        "ping" | "logging/setLevel" => "EmptyResult",
+        other => panic!("nobody answers {other}: {message}"),
+    };
+    must_fit(&core(revision), definition, result);
+}

@@ -1,0 +1,107 @@
+//! A server in the test's own process.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use longhaul::{Server, StoreUrl};
+use longhaul_receiver::Receiver;
+use longhaul_store::Store;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Endpoint, StatelessClient, in_time};
+
+/// A server in this process, with or without a socket.
+pub struct TestServer {
+    receiver: Receiver,
+    address: Option<SocketAddr>,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl TestServer {
+    /// A server without a socket, on a store in memory.
+    pub async fn start(server: Server) -> Self {
+        Self::start_on(server, memory().await).await
+    }
+
+    /// A server without a socket, on this store.
+    pub async fn start_on(server: Server, store: Arc<dyn Store>) -> Self {
+        let started = server.start(store).await.expect("tools in good order");
+        let (receiver, stop) = (started.receiver().clone(), started.stop_handle());
+        let serving = tokio::spawn(serve_without_socket(receiver.clone(), stop.clone()));
+        Self { receiver, address: None, stop, serving }
+    }
+
+    /// A server that listens on a port of its own, on a store in memory.
+    pub async fn listen(server: Server) -> Self {
+        Self::listen_on(server, memory().await).await
+    }
+
+    /// A server that listens on a port of its own, on this store.
+    pub async fn listen_on(server: Server, store: Arc<dyn Store>) -> Self {
+        let started = server.start(store).await.expect("tools in good order");
+        let listening = started.listen(([127, 0, 0, 1], 0).into()).await.expect("a free port");
+        let (receiver, stop, address) =
+            (listening.receiver().clone(), listening.stop_handle(), Some(listening.address()));
+        let serving = tokio::spawn(async move { listening.serve().await.expect("a graceful end") });
+        Self { receiver, address, stop, serving }
+    }
+
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// The address of a server that listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address.expect("a server that listens")
+    }
+
+    pub async fn client(&self) -> StatelessClient {
+        StatelessClient::connect(self).await.expect("a server that listens")
+    }
+
+    /// Tells it to stop, and waits for nothing.
+    pub fn tell_to_stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Stops it, and waits until it has.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        in_time("the end of a server", self.serving).await.expect("no panic");
+        if self.address.is_none() {
+            in_time("the end of its sessions and tasks", end(&self.receiver)).await;
+        }
+    }
+}
+
+impl From<&TestServer> for Endpoint {
+    fn from(server: &TestServer) -> Self {
+        server.address.map_or_else(|| Self::Memory(server.receiver.clone()), Self::Http)
+    }
+}
+
+async fn memory() -> Arc<dyn Store> {
+    StoreUrl::Memory.open().await.expect("a store in memory")
+}
+
+/// What `longhaul::Listening::serve` does until it waits for its connections to close. A server without a socket has none:
+/// the test decides when its clients have gone.
+async fn serve_without_socket(receiver: Receiver, stop: CancellationToken) {
+    let tidying = tokio::spawn({
+        let (receiver, stop) = (receiver.clone(), stop.clone());
+        async move { receiver.tidy_until(stop).await }
+    });
+    stop.cancelled().await;
+    receiver.engine().drain();
+    receiver.close();
+    tidying.await.expect("no panic");
+}
+
+async fn end(receiver: &Receiver) {
+    receiver.end_sessions().await;
+    receiver.engine().hang_up().await;
+    receiver.engine().shut_down().await;
+    receiver.engine().store().close().await;
+}

@@ -1,0 +1,189 @@
+//! A client of the stateful era: a session, each request on a connection of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hyper::body::Bytes;
+use serde_json::{Value, json};
+
+use crate::endpoint::Connection;
+use crate::schema::Asked;
+use crate::{Endpoint, Exchange, until};
+
+pub const LATEST: &str = "2025-11-25";
+
+/// A client in a session. Clones are the same client.
+#[derive(Clone)]
+pub struct SessionClient {
+    endpoint: Endpoint,
+    /// The bearer token that it shows.
+    pub token: Option<String>,
+    /// The token of its session.
+    pub session: Option<String>,
+    pub revision: String,
+    /// The server's side of the handshake.
+    pub server: Value,
+    asked: Asked,
+    requests: Arc<AtomicU64>,
+}
+
+impl SessionClient {
+    /// A client that is in no session yet.
+    pub fn new(endpoint: impl Into<Endpoint>) -> Self {
+        Self {
+            endpoint: endpoint.into(),
+            token: None,
+            session: None,
+            revision: LATEST.to_owned(),
+            server: Value::Null,
+            asked: Asked::default(),
+            requests: Arc::default(),
+        }
+    }
+
+    /// The same client, which has found the server again.
+    pub fn at(&self, endpoint: impl Into<Endpoint>) -> Self {
+        Self { endpoint: endpoint.into(), ..self.clone() }
+    }
+
+    /// The same client with the token of this owner.
+    pub fn with_token(mut self, token: &str) -> Self {
+        self.token = Some(token.to_owned());
+        self
+    }
+
+    /// Opens a session at the latest revision.
+    pub async fn open(endpoint: impl Into<Endpoint>, capabilities: Value) -> Self {
+        Self::new(endpoint).initialize(LATEST, capabilities).await
+    }
+
+    /// Opens a session.
+    pub async fn initialize(mut self, revision: &str, capabilities: Value) -> Self {
+        let params = json!({
+            "protocolVersion": revision, "capabilities": capabilities, "clientInfo": { "name": "test", "version": "1" },
+        });
+        self.session = None;
+        let mut reply = self.send("initialize", params).await;
+        assert_eq!(reply.status, 200);
+        let session = reply.headers.get("mcp-session-id").expect("a session").to_str().unwrap().to_owned();
+        assert!(session.bytes().all(|byte| byte.is_ascii_graphic()));
+        let message = reply.must_next().await;
+        assert!(message.get("result").is_some(), "{message}");
+        self.server = message["result"].clone();
+        self.revision = self.server["protocolVersion"].as_str().unwrap().to_owned();
+        self.session = Some(session);
+        assert_eq!(self.notify("notifications/initialized", json!({})).await, 202);
+        self
+    }
+
+    /// A request that is not sent yet.
+    #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
+    pub fn message(&self, method: &str, params: Value) -> Value {
+        let id = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+    }
+
+    /// Sends a request.
+    pub async fn send(&self, method: &str, params: Value) -> Exchange {
+        self.post(self.message(method, params).to_string()).await
+    }
+
+    /// Posts exactly this.
+    pub async fn post(&self, body: impl Into<Bytes>) -> Exchange {
+        self.http("POST", &[], body).await
+    }
+
+    /// Listens, or goes on after an event.
+    pub async fn listen(&self, after: Option<&str>) -> Exchange {
+        let headers: Vec<_> = after.map(|id| ("last-event-id", id)).into_iter().collect();
+        let exchange = self.http("GET", &headers, Bytes::new()).await;
+        assert!(exchange.is_stream(), "{}", exchange.status);
+        exchange
+    }
+
+    /// Ends the session.
+    pub async fn end(&self) {
+        assert_eq!(self.http("DELETE", &[], "").await.status, 204);
+    }
+
+    /// One request with the headers of this client. A header in `more` takes the place of its own; an empty one removes it.
+    pub async fn http(&self, method: &str, more: &[(&str, &str)], body: impl Into<Bytes>) -> Exchange {
+        let mut headers = vec![("accept", "application/json, text/event-stream")];
+        if method == "POST" {
+            headers.push(("content-type", "application/json"));
+        }
+        if let Some(session) = &self.session {
+            headers.extend([("mcp-session-id", session.as_str()), ("mcp-protocol-version", &self.revision)]);
+        }
+        let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
+        headers.retain(|(name, _)| !more.iter().any(|(other, _)| other == name));
+        headers.extend(more.iter().filter(|(_, value)| !value.is_empty()));
+        let body = body.into();
+        self.asked.sends(&body);
+        let mut connection = Connection::open(&self.endpoint).await.expect("a server that listens");
+        let reply = connection.send(method, "/mcp", &headers, body).await.expect("a response");
+        Exchange::new(reply, self.asked.clone(), Some(self.revision.clone()))
+    }
+
+    /// Tells something; the status says whether it was taken.
+    pub async fn notify(&self, method: &str, params: Value) -> u16 {
+        self.post(json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()).await.status
+    }
+
+    /// Answers a request of the server.
+    pub async fn respond(&self, request: &Value, result: Value) {
+        let message = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+        assert_eq!(self.post(message.to_string()).await.status, 202);
+    }
+
+    /// Refuses a request of the server.
+    pub async fn refuse(&self, request: &Value, code: i64, why: &str) {
+        let message = json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": code, "message": why } });
+        assert_eq!(self.post(message.to_string()).await.status, 202);
+    }
+
+    /// A request and its response, whatever it is.
+    pub async fn response(&self, method: &str, params: Value) -> Value {
+        self.send(method, params).await.last().await
+    }
+
+    /// A request and its result.
+    pub async fn result(&self, method: &str, params: Value) -> Value {
+        let mut response = self.response(method, params).await;
+        assert!(response.get("result").is_some(), "{method}: {response}");
+        response["result"].take()
+    }
+
+    /// A request that must be refused.
+    pub async fn error(&self, method: &str, params: Value) -> Value {
+        let mut response = self.response(method, params).await;
+        assert!(response.get("error").is_some(), "{method}: {response}");
+        response["error"].take()
+    }
+
+    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// Makes a task, and gives back its ID.
+    pub async fn create(&self, tool: &str, arguments: Value) -> String {
+        let made = self.result("tools/call", json!({ "name": tool, "arguments": arguments, "task": {} })).await;
+        made["task"]["taskId"].as_str().expect("a task").to_owned()
+    }
+
+    pub async fn get(&self, id: &str) -> Value {
+        self.result("tasks/get", json!({ "taskId": id })).await
+    }
+
+    /// Looks at a task until it has this status.
+    pub async fn until(&self, id: &str, status: &str) -> Value {
+        let mut task = Value::Null;
+        until(&format!("{status} of {id}"), async || {
+            task = self.get(id).await;
+            task["status"] == status
+        })
+        .await;
+        task
+    }
+}

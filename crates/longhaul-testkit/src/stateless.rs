@@ -1,0 +1,283 @@
+//! A client of protocol version 2026-07-28 with the tasks extension: one connection, one request at a time.
+
+use std::collections::HashMap;
+
+use hyper::HeaderMap;
+use hyper::body::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::endpoint::Connection;
+use crate::schema::Asked;
+use crate::{Endpoint, Exchange, Reply, in_time, until};
+
+pub const VERSION: &str = "2026-07-28";
+
+/// Why there is no result.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The connection broke. Whether the request was carried out is not known.
+    Lost(String),
+    /// The server said no, or something that is no answer.
+    Refused { status: u16, body: String },
+}
+
+impl Trouble {
+    pub(crate) fn lost(error: impl std::error::Error) -> Self {
+        Self::Lost(format!("{error:?}"))
+    }
+}
+
+/// A whole response.
+#[derive(Debug)]
+pub struct WholeReply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl WholeReply {
+    /// The body, which must be JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.body))
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("UTF-8")
+    }
+}
+
+/// A message of this era, with what the client says of itself in each.
+pub fn stateless_message(id: &Value, method: &str, mut params: Value, capabilities: &Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(VERSION);
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+/// What a client declares that takes tasks and fills in forms.
+pub fn tasks_and_forms() -> Value {
+    json!({ "elicitation": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } })
+}
+
+/// A task as `tasks/get` showed it.
+#[derive(Debug, Clone)]
+pub struct TaskView {
+    /// The whole result, byte for byte.
+    pub text: String,
+    /// The same, to look into.
+    pub value: Value,
+}
+
+impl TaskView {
+    pub fn status(&self) -> &str {
+        self.value["status"].as_str().unwrap_or_default()
+    }
+
+    pub fn is_settled(&self) -> bool {
+        matches!(self.status(), "completed" | "failed" | "cancelled")
+    }
+
+    /// The keys of its open questions.
+    pub fn questions(&self) -> Vec<String> {
+        self.value["inputRequests"].as_object().map(|open| open.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The text of its result.
+    pub fn result_text(&self) -> &str {
+        self.value["result"]["content"][0]["text"].as_str().unwrap_or_default()
+    }
+}
+
+/// A client of the stateless era.
+pub struct StatelessClient {
+    connection: Connection,
+    requests: u64,
+    /// What it says it can do. Tasks and forms, unless a test changes it.
+    pub capabilities: Value,
+    /// The bearer token that it shows.
+    pub token: Option<String>,
+}
+
+impl StatelessClient {
+    pub async fn connect(endpoint: impl Into<Endpoint>) -> Result<Self, Trouble> {
+        let connection = Connection::open(&endpoint.into()).await?;
+        Ok(Self { connection, requests: 0, capabilities: tasks_and_forms(), token: None })
+    }
+
+    /// The same client on a new connection.
+    pub async fn again(&self) -> Self {
+        let connection = Connection::open(self.connection.endpoint()).await.expect("a server that listens");
+        Self { connection, requests: 0, capabilities: self.capabilities.clone(), token: self.token.clone() }
+    }
+
+    /// The same client with the token of this owner.
+    pub fn with_token(mut self, token: &str) -> Self {
+        self.token = Some(token.to_owned());
+        self
+    }
+
+    /// A whole request in good order, for tests that change something before it is sent.
+    pub fn message(&mut self, method: &str, params: Value) -> (Value, Vec<(String, String)>) {
+        self.requests += 1;
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut headers = vec![
+            header("content-type", "application/json"),
+            header("accept", "application/json, text/event-stream"),
+            header("mcp-protocol-version", VERSION),
+            header("mcp-method", method),
+        ];
+        let name = params.get("name").or_else(|| params.get("taskId")).and_then(Value::as_str);
+        headers.extend(name.map(|name| header("mcp-name", name)));
+        headers.extend(self.token.as_ref().map(|token| header("authorization", &format!("Bearer {token}"))));
+        (stateless_message(&json!(self.requests), method, params, &self.capabilities), headers)
+    }
+
+    /// Posts exactly this, and returns the response before its body has come.
+    pub async fn post(&mut self, body: impl Into<Bytes>, headers: &[(String, String)]) -> Result<Reply, Trouble> {
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        self.connection.send("POST", "/mcp", &headers, body.into()).await
+    }
+
+    /// Posts exactly this, and waits for the whole response.
+    pub async fn exchange(
+        &mut self,
+        body: impl Into<Bytes>,
+        headers: &[(String, String)],
+    ) -> Result<WholeReply, Trouble> {
+        let sent = body.into();
+        let mut reply = self.post(sent.clone(), headers).await?;
+        let body = reply.bytes().await?;
+        Asked::of(&sent).hears_body(None, reply.content_type(), &body);
+        Ok(WholeReply { status: reply.status, headers: reply.headers, body })
+    }
+
+    /// Posts exactly this, which must be answered with a stream.
+    pub async fn post_stream(&mut self, body: String, headers: &[(String, String)]) -> Exchange {
+        let asked = Asked::of(body.as_bytes());
+        let mut reply = self.post(body, headers).await.expect("a response");
+        if !reply.is_stream() {
+            let body = reply.bytes().await;
+            panic!("not a stream, but {} {body:?}", reply.status)
+        }
+        Exchange::new(reply, asked, None)
+    }
+
+    /// A request whose response is a stream, on a connection of its own.
+    pub async fn stream(&self, method: &str, params: Value) -> Exchange {
+        let mut client = self.again().await;
+        let (message, headers) = client.message(method, params);
+        client.post_stream(message.to_string(), &headers).await
+    }
+
+    /// Follows these tasks.
+    pub async fn listen(&self, ids: &[&str]) -> Exchange {
+        self.stream("subscriptions/listen", json!({ "notifications": { "taskIds": ids } })).await
+    }
+
+    /// A request and its response, whatever it is.
+    pub async fn send(&mut self, method: &str, params: Value) -> WholeReply {
+        let (message, headers) = self.message(method, params);
+        self.exchange(message.to_string(), &headers).await.expect("a response")
+    }
+
+    /// A request and its result, byte for byte.
+    pub async fn request(&mut self, method: &str, params: Value) -> Result<Box<RawValue>, Trouble> {
+        let (message, headers) = self.message(method, params);
+        let reply = self.exchange(message.to_string(), &headers).await?;
+        let refused = || Trouble::Refused { status: reply.status, body: reply.text().to_owned() };
+        let mut members: HashMap<String, Box<RawValue>> = serde_json::from_slice(&reply.body).map_err(|_| refused())?;
+        let is_ours = members.get("id").is_some_and(|id| id.get() == self.requests.to_string());
+        members.remove("result").filter(|_| reply.status == 200 && is_ours).ok_or_else(refused)
+    }
+
+    /// The error of a request that must be refused.
+    pub async fn error(&mut self, method: &str, params: Value) -> Value {
+        let response = self.send(method, params.clone()).await.json();
+        assert!(response.get("error").is_some(), "{method} {params} was not refused: {response}");
+        response["error"].clone()
+    }
+
+    /// Calls a tool, as a task or not.
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Trouble> {
+        let result = self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await?;
+        Ok(parsed(&result))
+    }
+
+    /// The error of a call that must be refused.
+    pub async fn call_error(&mut self, tool: &str, arguments: Value) -> Value {
+        self.error("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// Calls a tool that becomes a task, and returns its ID.
+    pub async fn create(&mut self, tool: &str, arguments: Value) -> Result<String, Trouble> {
+        let result = self.call(tool, arguments).await?;
+        let refused = || Trouble::Refused { status: 200, body: result.to_string() };
+        result["taskId"].as_str().map(str::to_owned).ok_or_else(refused)
+    }
+
+    pub async fn get(&mut self, id: &str) -> Result<TaskView, Trouble> {
+        let result = self.request("tasks/get", json!({ "taskId": id })).await?;
+        Ok(TaskView { value: parsed(&result), text: result.get().to_owned() })
+    }
+
+    /// Answers questions of a task: an object of answers by key.
+    pub async fn update(&mut self, id: &str, responses: Value) -> Result<(), Trouble> {
+        let params = json!({ "taskId": id, "inputResponses": responses });
+        self.request("tasks/update", params).await.map(drop)
+    }
+
+    pub async fn cancel(&mut self, id: &str) -> Result<(), Trouble> {
+        self.request("tasks/cancel", json!({ "taskId": id })).await.map(drop)
+    }
+
+    /// Looks at a task until it shows what is wanted.
+    pub async fn get_until(&mut self, id: &str, wanted: impl Fn(&TaskView) -> bool) -> Result<TaskView, Trouble> {
+        in_time(&format!("a change of task {id}"), async {
+            loop {
+                let view = self.get(id).await?;
+                if wanted(&view) {
+                    return Ok(view);
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+    }
+
+    /// The end of a task.
+    pub async fn settled(&mut self, id: &str) -> TaskView {
+        self.get_until(id, TaskView::is_settled).await.expect("a response")
+    }
+
+    /// Waits until a task has so many questions open, and returns their keys.
+    pub async fn asked(&mut self, id: &str, questions: usize) -> Vec<String> {
+        self.get_until(id, |task| task.questions().len() == questions).await.expect("a response").questions()
+    }
+
+    /// One of the pages beside the endpoint.
+    pub async fn page(&mut self, path: &str) -> WholeReply {
+        let mut reply = self.connection.send("GET", path, &[], Bytes::new()).await.expect("a page");
+        let body = reply.bytes().await.expect("a whole page");
+        WholeReply { status: reply.status, headers: reply.headers, body }
+    }
+
+    /// The sum of a metric over its labels.
+    pub async fn metric(&mut self, name: &str) -> f64 {
+        let page = self.page("/metrics").await;
+        let values = page.text().lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+            let (metric, value) = line.rsplit_once(' ')?;
+            (metric.split('{').next() == Some(name)).then(|| value.parse::<f64>().expect("a number"))
+        });
+        values.sum()
+    }
+
+    /// Looks until a metric has this value.
+    #[allow(clippy::float_cmp, reason = "they are whole numbers")]
+    pub async fn until_metric(&mut self, name: &str, expected: f64) {
+        until(&format!("{name} at {expected}"), async || self.metric(name).await == expected).await;
+    }
+}
+
+fn parsed(text: &RawValue) -> Value {
+    serde_json::from_str(text.get()).expect("it was parsed before")
+}

@@ -1,0 +1,165 @@
+//! Tools that a test can steer, and a server that offers them.
+
+use std::sync::Arc;
+
+use longhaul::{
+    Content, Ctx, Failure, Filled, Form, JsonSchema, Limits, NoArgs, Owner, Sampling, Server, SessionLimits, Severity,
+    TaskSupport, Tokens, Tool, ToolResult,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::{SessionClient, TestServer};
+
+/// Where handlers wait until a test lets them go on.
+#[derive(Clone)]
+pub struct Door(Arc<Semaphore>);
+
+impl Door {
+    pub fn closed() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    /// Lets so many pass.
+    pub fn open(&self, times: usize) {
+        self.0.add_permits(times);
+    }
+
+    pub async fn pass(&self) {
+        self.0.acquire().await.expect("an open semaphore").forget();
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Text {
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+#[derive(serde::Serialize, Deserialize, JsonSchema)]
+struct Named {
+    name: String,
+}
+
+async fn ask_name(ctx: &mut Ctx) -> Result<String, Failure> {
+    Ok(match ctx.ask("name", Form::<Name>::new("What is your name?")).await? {
+        Filled::Accepted(Name { name }) => name,
+        Filled::Declined => "nobody".into(),
+        Filled::Dismissed => "somebody".into(),
+    })
+}
+
+pub async fn greet(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
+    Ok(format!("Hello, {}!", ask_name(&mut ctx).await?))
+}
+
+async fn ask_model(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
+    Ok(ctx.ask("model", Sampling::new("Say something.").tokens_max(10)).await?.text())
+}
+
+/// How many lines `chatter` logs: more than any connection holds.
+pub const CHATTER: usize = 3_000;
+
+/// The tools, and the door at which `wait`, `steps` and `talk` wait.
+pub fn tools(door: &Door) -> Vec<Tool> {
+    let (at_wait, at_steps, at_talk, at_chatter) = (door.clone(), door.clone(), door.clone(), door.clone());
+    vec![
+        Tool::new("echo", |_: Ctx, Text { text }| async move { Ok(text) }).immediate_response("It is being echoed."),
+        Tool::new("fail", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::tool(text)) }),
+        Tool::new("break", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::protocol(-32_001, &text)) }),
+        Tool::new("wait", move |ctx: Ctx, _: NoArgs| {
+            let door = at_wait.clone();
+            async move {
+                tokio::select! {
+                    () = door.pass() => Ok("waited"),
+                    () = ctx.cancelled() => Err(Failure::tool("stopped")),
+                }
+            }
+        }),
+        // Says how far it is before each pass through the door.
+        Tool::new("steps", move |mut ctx: Ctx, _: NoArgs| {
+            let door = at_steps.clone();
+            async move {
+                for step in 1..=3_u32 {
+                    ctx.progress(step, 3, &format!("step {step}")).await?;
+                    door.pass().await;
+                }
+                Ok("three steps")
+            }
+        }),
+        // Logs its first lines, and the last one behind the door.
+        Tool::new("talk", move |ctx: Ctx, _: NoArgs| {
+            let door = at_talk.clone();
+            async move {
+                ctx.log(Severity::Debug, "tiny");
+                ctx.log(Severity::Info, "first");
+                door.pass().await;
+                ctx.log_as("database", Severity::Error, json!({ "error": 7 }));
+                Ok("talked")
+            }
+        }),
+        // Logs, and then opens the door.
+        Tool::new("chatter", move |ctx: Ctx, _: NoArgs| {
+            let door = at_chatter.clone();
+            async move {
+                for _ in 0..CHATTER {
+                    ctx.log(Severity::Info, "x".repeat(10_000));
+                }
+                door.open(1);
+                Ok("chattered")
+            }
+        }),
+        Tool::new("greet", greet),
+        Tool::new("ask_model", ask_model),
+        Tool::new("ask_first", |_: Ctx, Named { name }| async move { Ok(format!("Hello, {name}, from a task!")) })
+            .ask_first(|mut ctx: Ctx, _: NoArgs| async move { Ok(Named { name: ask_name(&mut ctx).await? }) }),
+        Tool::new("only_task", |_: Ctx, _: NoArgs| async move { Ok("a task") }).task_support(TaskSupport::Required),
+        Tool::new("never_task", |_: Ctx, _: NoArgs| async move { Ok("no task") }).task_support(TaskSupport::Forbidden),
+        Tool::new("link", |_: Ctx, _: NoArgs| async move {
+            Ok(ToolResult::new().with(Content::resource_link("file:///a", "a", None)))
+        }),
+    ]
+}
+
+/// A server with these tools that everybody on this machine may use.
+pub fn server(door: &Door) -> Server {
+    Server::new("test").tools(tools(door)).poll_interval_ms(50)
+}
+
+/// That server in this process, and the door.
+pub async fn start() -> (TestServer, Door) {
+    let door = Door::closed();
+    (TestServer::start(server(&door)).await, door)
+}
+
+/// That server with these limits for its sessions.
+pub async fn start_with(session: SessionLimits) -> (TestServer, Door) {
+    let door = Door::closed();
+    (TestServer::start(server(&door).limits(Limits::default().session(session))).await, door)
+}
+
+/// A session of a client that fills in forms.
+pub async fn open(server: &TestServer) -> SessionClient {
+    SessionClient::open(server, forms()).await
+}
+
+/// What a client declares that fills in forms.
+pub fn forms() -> Value {
+    json!({ "elicitation": {} })
+}
+
+/// The answer that fills in a name.
+pub fn named(name: &str) -> Value {
+    json!({ "action": "accept", "content": { "name": name } })
+}
+
+/// The file of tokens that lets in these owners, each with its own name as the token.
+pub fn tokens(owners: &[&str]) -> Tokens {
+    let lines = owners.iter().map(|name| Tokens::line(&Owner::parse(name).expect("a name"), name));
+    Tokens::parse(&lines.collect::<Vec<_>>().join("\n")).expect("tokens")
+}
