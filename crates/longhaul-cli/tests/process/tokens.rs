@@ -197,10 +197,10 @@ async fn a_file_that_is_broken_or_gone_changes_nothing_and_the_log_says_which_li
 
     std::fs::remove_dir(&file).unwrap();
     write(&format!("{adas}\n{bobs}"));
-    server.says("the token file is in order again").await;
+    server.says("the token file is valid again").await;
     assert_eq!((status("adas").await, status("bobs").await), (200, 200));
     let log = server.log();
-    for cause in ["line 2 must", "line 3: ", "not a regular file", "in order again"] {
+    for cause in ["line 2 must", "line 3: ", "not a regular file", "valid again"] {
         assert_eq!(log.matches(cause).count(), 1, "{cause}:\n{log}");
     }
     assert!(log.contains(file.to_str().unwrap()), "{log}");
@@ -215,6 +215,6 @@ async fn the_log_says_that_an_empty_token_file_lets_no_caller_in() {
     new_token("ada", &file).await;
     let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
     std::fs::write(&file, "# no tokens for now\n").unwrap();
-    server.says("nobody is let in").await;
+    server.says("no caller is accepted").await;
     assert!(server.stop().await);
 }
