@@ -7,8 +7,8 @@ use xshell::Shell;
 
 pub(crate) type Step = (&'static str, fn(&Shell) -> anyhow::Result<()>);
 
-/// Runs the steps in order until one fails. `only` selects the step with this name or, if there is none, all steps whose
-/// name contains it.
+/// Runs the steps in order until one fails. `only` selects the step with this name or, if there is none, all steps
+/// whose name contains it.
 pub(crate) fn run(shell: &Shell, steps: &[Step], only: Option<&str>) -> anyhow::Result<()> {
     let is_exact = steps.iter().any(|(name, _)| only == Some(name));
     let is_chosen = |name: &str| only.is_none_or(|only| if is_exact { name == only } else { name.contains(only) });

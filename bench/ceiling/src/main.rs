@@ -1,8 +1,8 @@
 //! The ceilings of the benchmark: the rates that a program without Longhaul's features reaches on this machine.
 //!
 //! - `ceiling bare` parses the JSON-RPC envelope and sends a constant response: the ceiling for reads.
-//! - `ceiling sqlite --path FILE` stores tasks with rusqlite alone, through one writer that commits in groups: the ceiling
-//!   for durable creation and completion.
+//! - `ceiling sqlite --path FILE` stores tasks with rusqlite alone, through one writer that commits in groups: the
+//!   ceiling for durable creation and completion.
 //!
 //! Both serve `POST /mcp` with axum and share the modules [`envelope`] and [`answer`].
 

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::request::ECHO_TEXT;
 
-/// The status of an echo task. Any other status is an error, because these tasks neither fail nor ask nor are cancelled.
+/// The status of an echo task. Any other status is an error, because these tasks neither fail nor ask nor are
+/// cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Working,

@@ -1,7 +1,7 @@
 //! A minimal keep-alive HTTP/1.1 connection.
 //!
-//! A general HTTP client takes several times the processor time, on cores that the measured server needs. This one accepts
-//! only a status line, headers with a `Content-Length`, and a body. Anything else is an error.
+//! A general HTTP client takes several times the processor time, on cores that the measured server needs. This one
+//! accepts only a status line, headers with a `Content-Length`, and a body. Anything else is an error.
 
 use std::net::SocketAddr;
 

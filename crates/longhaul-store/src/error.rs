@@ -4,8 +4,8 @@ use longhaul_task::Refused;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The owner has no task with this ID. The error does not tell whether the task never existed, was deleted or belongs
-    /// to another owner.
+    /// The owner has no task with this ID. The error does not tell whether the task never existed, was deleted or
+    /// belongs to another owner.
     #[error("there is no task with this ID")]
     NotFound,
     /// The state machine refused the event. Nothing was changed.

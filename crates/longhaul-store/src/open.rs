@@ -12,7 +12,7 @@ pub enum OpenError {
     InUse { store: String, holder: String },
     /// A newer version of this program wrote the store. Open it with that version.
     #[error(
-        "the store {store} has version {found}, but this program supports versions up to {known}; open it with a newer version"
+        "the store {store} has version {found}; this program supports versions up to {known}, so open it with a newer one"
     )]
     Newer { store: String, found: u32, known: u32 },
     /// The file is not a database. Choose another path.

@@ -16,15 +16,15 @@ use crate::{StoreError, Watch};
 /// When a write returns `Ok`, it is on stable storage. A read returns only what is committed.
 ///
 /// A backend contains no rules: it loads what an event's [`scope`](Event::scope) names, calls
-/// [`longhaul_task::transition::apply`], and writes the change if nothing of what it loaded has changed since. To test a
-/// backend of your own, run the suite in the module `contract`.
+/// [`longhaul_task::transition::apply`], and writes the change if nothing of what it loaded has changed since. To test
+/// a backend of your own, run the suite in the module `contract`.
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// The time by this store's clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// Creates a task. Refused with [`Refused::Duplicate`](longhaul_task::Refused::Duplicate) if the owner has a task with
-    /// this ID.
+    /// Creates a task. Refused with [`Refused::Duplicate`](longhaul_task::Refused::Duplicate) if the owner has a task
+    /// with this ID.
     async fn create(&self, new: NewTask) -> Result<Applied, StoreError>;
 
     /// Reads the committed state of a task.
@@ -36,8 +36,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Claims queued tasks for a node, the oldest of each tool first. A task is never given to two nodes.
     async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError>;
 
-    /// Reads one page of an owner's tasks, the newest first (in descending order of their IDs, which begin with the time).
-    /// Without an owner, reads the tasks of all owners, ordered by owner.
+    /// Reads one page of an owner's tasks, the newest first (in descending order of their IDs, which begin with the
+    /// time). Without an owner, reads the tasks of all owners, ordered by owner.
     async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError>;
 
     /// The children of a task, in the order of their creation.
@@ -66,12 +66,12 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Attempts whose node is dead. The engine loses them, so that their tasks fail or run again.
     async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError>;
 
-    /// Attempts that this node holds, ordered by key. After a claim that ended with [`StoreError::InDoubt`] the node finds
-    /// here what it was given.
+    /// Attempts that this node holds, ordered by key. After a claim that ended with [`StoreError::InDoubt`] the node
+    /// finds here what it was given.
     async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, StoreError>;
 
-    /// Writes a journal entry of an attempt and returns the entry at its position. An entry that exists there already is
-    /// not replaced. The fence is checked in the same commit.
+    /// Writes a journal entry of an attempt and returns the entry at its position. An entry that exists there already
+    /// is not replaced. The fence is checked in the same commit.
     async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, StoreError>;
 
     /// The journal entries of a task for one [`epoch`](Task::epoch), ordered by position.

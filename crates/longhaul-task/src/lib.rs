@@ -37,8 +37,8 @@
 //! # Layout
 //!
 //! - [`Task`] and its parts: [`Phase`], [`Family`], [`Policy`], [`Retention`], [`Question`]s, the [`Outcome`].
-//! - [`Event`]: what can happen to a task. [`Scope`] and [`Surroundings`]: what a store loads before it applies an event.
-//!   [`Change`]: what it writes afterwards.
+//! - [`Event`]: what can happen to a task. [`Scope`] and [`Surroundings`]: what a store loads before it applies an
+//!   event. [`Change`]: what it writes afterwards.
 //! - [`transition`]: one file per transition.
 
 mod event;

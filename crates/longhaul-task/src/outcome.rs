@@ -25,8 +25,8 @@ pub enum Outcome {
 /// The error that the requestor gets instead of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The code that the handler chose. `None` for an error that Longhaul itself reports; each protocol has its own code
-    /// for these.
+    /// The code that the handler chose. `None` for an error that Longhaul itself reports; each protocol has its own
+    /// code for these.
     pub code: Option<i64>,
     pub message: Arc<str>,
     /// Details. For an error that Longhaul itself reports, its stable code is the member `code`.

@@ -22,8 +22,8 @@ pub enum Refused {
     BadLabel,
     #[error("the task has {QUESTIONS_OPEN_MAX} open questions, which is the limit; wait for an answer first")]
     TooManyQuestions,
-    /// The question was asked by an earlier attempt, which this one resumes. Wait for the answer to this key, or read it
-    /// from the journal.
+    /// The question was asked by an earlier attempt, which this one resumes. Wait for the answer to this key, or read
+    /// it from the journal.
     #[error("an earlier attempt has asked this question already, with the key {0}")]
     AskedAlready(QuestionKey),
     /// A resumed handler makes another operation than the one in its journal at this position.

@@ -68,8 +68,8 @@ impl Task {
         self.family.parent.is_none()
     }
 
-    /// The part of the journal that the current attempt uses. Attempts that resume share one; an attempt that starts over
-    /// has its own.
+    /// The part of the journal that the current attempt uses. Attempts that resume share one; an attempt that starts
+    /// over has its own.
     pub fn epoch(&self) -> u32 {
         if self.resumes() { 0 } else { self.attempt }
     }
@@ -135,8 +135,8 @@ impl Task {
         if self.is_settled() { Err(Refused::Settled) } else { Ok(()) }
     }
 
-    /// Refuses a write of an attempt that has lost the right to write. Every write of an attempt goes through this check,
-    /// including those that change only its journal.
+    /// Refuses a write of an attempt that has lost the right to write. Every write of an attempt goes through this
+    /// check, including those that change only its journal.
     pub fn must_hold(&self, fence: u64) -> Result<(), Refused> {
         self.ensure_open()?;
         if self.fence == fence && self.phase.run().is_some() { Ok(()) } else { Err(Refused::Fenced) }

@@ -1,5 +1,5 @@
-//! The stateful era. This client does not support the tasks of 2025-11-25, so the tests use ordinary calls, which can ask
-//! questions, and send task requests as custom requests.
+//! The stateful era. This client does not support the tasks of 2025-11-25, so the tests use ordinary calls, which can
+//! ask questions, and send task requests as custom requests.
 
 #![allow(deprecated, reason = "rmcp deprecates parts of 2025-11-25 that are used here")]
 

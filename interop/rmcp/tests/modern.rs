@@ -104,8 +104,8 @@ async fn start(client: &Client, name: &'static str, arguments: &Value) -> anyhow
     }
 }
 
-/// This client parses an acknowledgement with a `_meta` as a tool's result and reports it as unexpected. The tests check the
-/// effect on the task instead.
+/// This client parses an acknowledgement with a `_meta` as a tool's result and reports it as unexpected. The tests
+/// check the effect on the task instead.
 fn acknowledged(answer: Result<(), ServiceError>) -> Result<(), ServiceError> {
     match answer {
         Err(ServiceError::UnexpectedResponse) => Ok(()),

@@ -33,8 +33,8 @@ pub(crate) struct RunningServer<'a> {
     token: Option<String>,
 }
 
-/// Longhaul's rate limit during the measurement, in requests per second. It is high because one owner sends all requests.
-/// Requests are still counted.
+/// Longhaul's rate limit during the measurement, in requests per second. It is high because one owner sends all
+/// requests. Requests are still counted.
 pub(super) const RATE_LIMIT: &str = "1000000";
 
 static FILES: AtomicU32 = AtomicU32::new(0);

@@ -1,7 +1,7 @@
 use crate::{Change, Effect, Refused, Task, Timestamp};
 
-/// The requestor or the operator deletes a settled family before it expires. A child is never deleted alone, because its
-/// parent refers to it.
+/// The requestor or the operator deletes a settled family before it expires. A child is never deleted alone, because
+/// its parent refers to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delete;
 

@@ -83,8 +83,8 @@ fn end_descendants(change: &mut Change, around: &Surroundings, now: Timestamp) {
     }
 }
 
-/// Wakes a parent that waits for its children. This must happen in the commit that ends the child: after a crash between
-/// two commits nothing would wake the parent.
+/// Wakes a parent that waits for its children. This must happen in the commit that ends the child: after a crash
+/// between two commits nothing would wake the parent.
 fn wake_parent(change: &mut Change, around: &Surroundings, now: Timestamp) {
     let waits = |parent: &&Task| parent.phase.rest().is_some_and(|rest| rest.for_children);
     if let Some(parent) = around.parent.as_ref().filter(waits) {

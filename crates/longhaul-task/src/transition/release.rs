@@ -16,9 +16,9 @@ pub(super) fn apply(task: &Task, event: &Release, around: &Surroundings, now: Ti
     Ok(requeue(task, event.wait_ms, around, now))
 }
 
-/// Puts a task whose attempt failed back into the queue. An attempt that resumes uses the open questions and the children
-/// of the last one. An attempt that starts over creates its own, so the open questions are removed and the children
-/// cancelled.
+/// Puts a task whose attempt failed back into the queue. An attempt that resumes uses the open questions and the
+/// children of the last one. An attempt that starts over creates its own, so the open questions are removed and the
+/// children cancelled.
 pub(super) fn requeue(task: &Task, wait_ms: u64, around: &Surroundings, now: Timestamp) -> Change {
     let mut next = task.next_revision(now);
     next.fence += 1;

@@ -1,5 +1,5 @@
-//! The laws of the state machine, each checked as a property of random histories. The histories contain growing families,
-//! questions, crashes, late attempts, and a clock that stands still and jumps in both directions.
+//! The laws of the state machine, each checked as a property of random histories. The histories contain growing
+//! families, questions, crashes, late attempts, and a clock that stands still and jumps in both directions.
 
 #[path = "../model/mod.rs"]
 mod model;

@@ -57,8 +57,8 @@ proptest! {
         }
     }
 
-    /// A TTL that was read while the clock was ahead may shrink when the clock jumps back. One that was read at a change
-    /// may not.
+    /// A TTL that was read while the clock was ahead may shrink when the clock jumps back. One that was read at a
+    /// change may not.
     #[test]
     fn the_ttl_at_a_change_never_shrinks_even_if_the_clock_jumps_back(plan in plans()) {
         let mut ttls = HashMap::new();
