@@ -155,7 +155,7 @@ async fn the_usual_limit_of_open_files_is_not_the_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_open_files_are_few_connections_are_fewer_and_the_store_still_has_its_own() {
+async fn where_open_files_are_few_the_store_still_has_its_own() {
     let directory = tempfile::tempdir().unwrap();
     let server = with_open_files("-n 136").store(&directory.path().join("tasks.db")).start().await;
     server.says("allows fewer connections").await;

@@ -59,8 +59,22 @@ pub(crate) struct Listeners {
 
 #[derive(Default)]
 struct Unheard {
-    lines: Mutex<VecDeque<LogLine>>,
+    lines: Mutex<Lines>,
     news: Notify,
+}
+
+#[derive(Default)]
+struct Lines {
+    waiting: VecDeque<LogLine>,
+    /// How many lines there were since the listener began, taken or not.
+    count: usize,
+}
+
+impl Lines {
+    fn trim(&mut self) {
+        let excess = self.waiting.len().saturating_sub(UNHEARD_MAX);
+        self.waiting.drain(..excess);
+    }
 }
 
 impl Listeners {
@@ -68,10 +82,9 @@ impl Listeners {
     pub(crate) fn tell(&self, key: &TaskKey, line: &LogLine) {
         for unheard in self.by_task.lock().get(key).into_iter().flatten() {
             let mut lines = unheard.lines.lock();
-            if lines.len() >= UNHEARD_MAX {
-                lines.pop_front();
-            }
-            lines.push_back(line.clone());
+            lines.waiting.push_back(line.clone());
+            lines.count += 1;
+            lines.trim();
             drop(lines);
             unheard.news.notify_one();
         }
@@ -100,7 +113,20 @@ impl LogTail {
 
     /// Passes on what was said and not passed on yet. Whoever does this at the same time waits, so that the order stays.
     pub fn pass_on(&self, to: impl FnMut(LogLine)) {
-        self.unheard.lines.lock().drain(..).for_each(to);
+        self.unheard.lines.lock().waiting.drain(..).for_each(to);
+    }
+
+    /// Takes over the lines of a listener to the same task that began earlier: those from before this one began.
+    pub fn begin_with(&self, earlier: &Self) {
+        // With this lock held, no line comes to one of the two and not yet to the other.
+        let _no_new_lines = self.listeners.by_task.lock();
+        let (mut ours, mut theirs) = (self.unheard.lines.lock(), earlier.unheard.lines.lock());
+        let missed = theirs.waiting.len().saturating_sub(ours.count);
+        for line in theirs.waiting.drain(..missed).rev() {
+            ours.waiting.push_front(line);
+        }
+        ours.trim();
+        self.unheard.news.notify_one();
     }
 }
 
@@ -164,5 +190,17 @@ mod tests {
         assert_eq!(heard(&slow), (4..=UNHEARD_MAX + 3).map(line).collect::<Vec<_>>());
         drop((slow, quick));
         assert!(listeners.by_task.lock().is_empty(), "nothing is kept for those who are gone");
+    }
+
+    #[test]
+    fn a_later_listener_takes_over_the_lines_from_before_it_began_once() {
+        let listeners = Arc::new(Listeners::default());
+        let key = TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse("t-1").unwrap() };
+        let earlier = listeners.listen(&key);
+        listeners.tell(&key, &line(1));
+        let later = listeners.listen(&key);
+        listeners.tell(&key, &line(2));
+        later.begin_with(&earlier);
+        assert_eq!(heard(&later), [line(1), line(2)]);
     }
 }

@@ -45,7 +45,7 @@ async fn a_store_that_does_not_sync_is_noticed() {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_wrote_is_on_the_disk_before_anybody_can_see_it() {
+async fn the_log_of_a_killed_process_is_synced_before_it_is_served() {
     let directory = tempfile::tempdir().unwrap();
     let (file, trace) = (directory.path().join("tasks.db"), directory.path().join("trace"));
     let server = Launch::conformance().store(&file).start().await;

@@ -20,7 +20,7 @@ async fn echo(address: std::net::SocketAddr) -> String {
 }
 
 #[tokio::test]
-async fn the_file_is_appended_to_and_one_that_was_renamed_away_is_made_anew() {
+async fn the_file_is_appended_to_and_made_anew_after_a_rename() {
     let directory = tempfile::tempdir().unwrap();
     let (file, renamed) = (directory.path().join("audit.jsonl"), directory.path().join("audit.1.jsonl"));
     let mut ids = Vec::new();

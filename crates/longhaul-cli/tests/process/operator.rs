@@ -189,7 +189,7 @@ async fn a_backup_is_a_store_of_its_own_with_a_server_and_without() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_used_is_refused_with_its_own_word() {
+async fn a_store_that_cannot_be_used_is_refused_with_its_own_code() {
     let world = World::new();
     let (server, mut client) = world.server().await;
     let id = client.create("echo", json!({ "text": "kept" })).await.unwrap();
@@ -293,7 +293,7 @@ async fn every_help_text_tells_the_exit_codes() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_store_or_an_address_is_said_with_the_way_out() {
+async fn a_wrong_store_or_address_is_reported_with_a_remedy() {
     let world = World::new();
     let serve = async |flag: &str, value: &str| run(&["serve", "--listen", "127.0.0.1:0", flag, value]).await;
     let typo = serve("--store", &url(&world.beside("tsaks/tasks.db"))).await;

@@ -142,7 +142,7 @@ async fn after_a_clean_stop_one_file_is_the_whole_store() {
 }
 
 #[tokio::test]
-async fn a_server_to_whose_words_nobody_listens_any_more_stops_all_the_same() {
+async fn a_server_whose_standard_error_is_closed_still_stops() {
     use std::process::Stdio;
     use tokio::io::{AsyncBufReadExt, BufReader};
 

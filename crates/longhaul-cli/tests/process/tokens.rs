@@ -23,7 +23,7 @@ async fn new_token(owner: &str, file: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_token_can_be_made_for_everybody_who_needs_one() {
+async fn each_owner_can_be_given_a_token() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens");
     let ada = new_token("ada", &file).await;
@@ -50,7 +50,7 @@ async fn a_token_can_be_made_for_everybody_who_needs_one() {
 }
 
 #[tokio::test]
-async fn a_token_that_nobody_could_use_is_not_made_in_silence() {
+async fn a_token_that_could_not_be_used_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens");
     let make = |owner: &str| {
@@ -126,7 +126,7 @@ async fn without_tokens_only_this_machine_is_served() {
 }
 
 #[tokio::test]
-async fn a_token_file_that_cannot_be_used_lets_nobody_in() {
+async fn a_bad_token_file_keeps_the_server_from_starting() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens");
     let path = file.to_str().unwrap();
@@ -141,7 +141,7 @@ async fn a_token_file_that_cannot_be_used_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn no_token_can_be_the_local_users_or_everybodys() {
+async fn no_token_can_name_the_owners_local_and_anonymous() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens");
     for name in ["local", "anonymous"] {
@@ -165,7 +165,7 @@ async fn no_token_can_be_the_local_users_or_everybodys() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_broken_or_gone_changes_nothing_and_the_log_says_which_line_and_why() {
+async fn a_broken_token_file_changes_nothing_and_the_log_says_why() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens");
     // Replaced at once, so that the server never reads half of it.

@@ -94,6 +94,9 @@ impl Session {
                 *task.progress_token.lock() = last.progress_token;
                 task.check_again();
             }
+            if let Some(earlier) = last.log {
+                task.log.begin_with(&earlier);
+            }
             let was_asked = self.shared.asked_session.lock().insert(key, self.nonce) == Some(self.nonce);
             if !(task.is_known.swap(true, Ordering::Relaxed) && was_asked) {
                 task.check_again();

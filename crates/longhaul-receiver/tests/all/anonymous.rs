@@ -75,7 +75,7 @@ async fn a_task_of_an_anonymous_caller_is_not_kept_for_long_after_its_end() {
 }
 
 #[tokio::test]
-async fn and_then_it_is_gone() {
+async fn an_anonymous_task_is_deleted_after_its_retention() {
     let tool = Tool::new("for_ever", |_: Ctx, _: NoArgs| async move { Ok("done") }).retention(Retention::Unlimited);
     let server = TestServer::start(Server::new("test").tool(tool).anonymous_kept_ms_max(20)).await;
     let mut client = server.client().await;
@@ -90,7 +90,7 @@ async fn and_then_it_is_gone() {
 }
 
 #[tokio::test]
-async fn the_same_holds_for_the_newest_clients_and_a_server_may_set_another_time() {
+async fn stateless_anonymous_tasks_are_kept_for_the_configured_time() {
     let kit = Kit::start(Server::new("test").anonymous_kept_ms_max(2 * HOUR)).await;
     let mut client = kit.server.client().await;
     for (tool, retention) in TOOLS {
@@ -116,7 +116,7 @@ async fn a_known_caller_has_its_tasks_kept_as_the_tool_says() {
 }
 
 #[tokio::test]
-async fn nobody_who_could_be_anybody_is_offered_a_list_or_gets_one() {
+async fn an_anonymous_caller_is_offered_no_list_and_gets_none() {
     let server = TestServer::start(Server::new("test")).await;
     for token in [None, Some("ada".to_owned())] {
         let mut client = SessionClient::new(&server);

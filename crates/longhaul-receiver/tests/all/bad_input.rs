@@ -35,7 +35,7 @@ async fn every_bad_request_gets_its_error_makes_no_task_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_another_version_is_told_which_is_spoken() {
+async fn an_unknown_version_is_answered_with_the_supported_ones() {
     let server = TestServer::start(conformance()).await;
     let mut later = table::message(&json!(1), "server/discover", json!({}));
     later["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2027-01-01");

@@ -28,7 +28,7 @@ async fn the_oldest_revision_takes_batches_and_answers_with_one() {
 }
 
 #[tokio::test]
-async fn what_a_batch_says_before_its_answers_is_streamed() {
+async fn messages_before_the_answers_of_a_batch_are_streamed() {
     let (server, door) = start().await;
     let client = SessionClient::new(&server).initialize("2025-03-26", forms()).await;
     let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": "p" } });
@@ -42,7 +42,7 @@ async fn what_a_batch_says_before_its_answers_is_streamed() {
 }
 
 #[tokio::test]
-async fn a_batch_is_refused_where_there_are_none_and_past_its_limit() {
+async fn a_batch_is_refused_by_newer_revisions_and_past_its_limit() {
     let (server, _) = start().await;
     let ping = |client: &SessionClient| client.message("ping", json!({}));
     for revision in ["2025-06-18", "2025-11-25"] {

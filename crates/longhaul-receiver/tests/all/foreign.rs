@@ -14,7 +14,7 @@ fn yes(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn somebody_elses_streams_questions_and_requests_are_out_of_reach() {
+async fn foreign_streams_questions_and_requests_are_out_of_reach() {
     let server = TestServer::start(conformance()).await;
     let (ada, bob) = two_sessions(&server).await;
     let ask = json!({ "name": "test_input_required_result_elicitation", "arguments": {} });
@@ -39,7 +39,7 @@ async fn somebody_elses_streams_questions_and_requests_are_out_of_reach() {
 }
 
 #[tokio::test]
-async fn a_question_of_somebody_elses_task_is_put_to_nobody_else() {
+async fn a_question_goes_only_to_the_owner_of_its_task() {
     let server = TestServer::start(conformance()).await;
     let (ada, bob) = two_sessions(&server).await;
     let mut bobs = bob.listen(None).await;
@@ -59,7 +59,7 @@ async fn a_question_of_somebody_elses_task_is_put_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn somebody_elses_task_looks_like_one_that_never_was() {
+async fn a_foreign_task_looks_like_one_that_never_was() {
     let server = TestServer::start(conformance()).await;
     let (mut ada, mut bob) = (server.client().await.with_token("ada"), server.client().await.with_token("bob"));
     let done = ada.create("echo", json!({ "text": "secret" })).await.unwrap();
@@ -89,16 +89,4 @@ async fn somebody_elses_task_looks_like_one_that_never_was() {
     assert_eq!(ada.get(&running).await.unwrap().status(), "working", "nobody else can cancel it");
     assert_eq!(ada.get(&asks).await.unwrap().questions(), [key], "nobody else can answer it");
     ada.cancel(&running).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_request_state_is_of_no_use_to_anybody_else() {
-    let server = TestServer::start(conformance()).await;
-    let (mut ada, mut bob) = (server.client().await.with_token("ada"), server.client().await.with_token("bob"));
-    let tool = "test_input_required_result_request_state";
-    let asked = ada.call(tool, json!({})).await.unwrap();
-    let yes = json!({ "confirm": { "action": "accept", "content": { "ok": true } } });
-    let again = json!({ "name": tool, "arguments": {}, "inputResponses": yes, "requestState": asked["requestState"] });
-    assert_eq!(bob.error("tools/call", again.clone()).await["code"], -32602);
-    ada.request("tools/call", again).await.unwrap();
 }

@@ -24,7 +24,7 @@ async fn each_revision_is_spoken_and_any_other_gets_the_newest() {
 }
 
 #[tokio::test]
-async fn what_is_declared_holds_for_this_client() {
+async fn declared_capabilities_hold_for_this_client() {
     let (server, _) = start().await;
     let anonymous = open(&server).await;
     let declared = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
@@ -39,7 +39,7 @@ async fn what_is_declared_holds_for_this_client() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_is_none_opens_no_session() {
+async fn a_malformed_handshake_opens_no_session() {
     let (server, _) = start().await;
     let client = SessionClient::new(&server);
     for params in [json!({}), json!({ "protocolVersion": 5 }), json!({ "protocolVersion": "2025-11-25" })] {

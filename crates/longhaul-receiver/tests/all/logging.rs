@@ -1,5 +1,6 @@
-use longhaul_testkit::tools::{CHATTER, forms, open, start};
-use longhaul_testkit::{SessionClient, in_time};
+use longhaul::{Ctx, JsonSchema, NoArgs, Sampling, Severity, Tool};
+use longhaul_testkit::tools::{CHATTER, Door, forms, open, start};
+use longhaul_testkit::{LATEST, SessionClient, TestServer, in_time};
 use serde_json::{Value, json};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -37,7 +38,7 @@ async fn the_lines_of_a_call_come_on_its_stream_before_its_answer() {
 }
 
 #[tokio::test]
-async fn a_session_hears_from_the_level_on_that_it_set_and_others_are_not_asked() {
+async fn a_session_hears_from_its_own_log_level_on() {
     let (server, door) = start().await;
     let client = open(&server).await;
     let other = open(&server).await;
@@ -72,8 +73,11 @@ async fn the_lines_of_a_task_name_it_and_come_where_its_client_listens() {
     assert_eq!(said(&line), (&json!("info"), &json!("first")), "from its first word on, whoever was quicker");
     assert_eq!(line["params"]["_meta"][RELATED], json!({ "taskId": id }));
     // Whoever waits for the result hears them there.
-    let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
-    door.open(1);
+    let (mut waiting, ()) = tokio::join!(client.send("tasks/result", json!({ "taskId": id })), async {
+        // The wait and the task that is followed.
+        server.client().await.until_metric("longhaul_session_jobs", 2.0).await;
+        door.open(1);
+    });
     let last = waiting.next_of("notifications/message").await;
     assert_eq!(said(&last), (&json!("error"), &json!({ "error": 7 })));
     assert_eq!(last["params"]["_meta"][RELATED], json!({ "taskId": id }));
@@ -81,7 +85,7 @@ async fn the_lines_of_a_task_name_it_and_come_where_its_client_listens() {
 }
 
 #[tokio::test]
-async fn a_client_that_opens_its_stream_late_hears_what_was_said_since_it_made_the_task() {
+async fn a_late_stream_carries_the_log_lines_since_the_task_was_made() {
     let (server, _door) = start().await;
     let client = open(&server).await;
     let made = client.result("tools/call", as_task("talk")).await;
@@ -112,4 +116,43 @@ async fn a_client_that_does_not_read_misses_lines_and_holds_up_no_tool() {
     };
     assert!(heard < CHATTER, "all of it was kept");
     assert_eq!(answer["result"]["content"][0]["text"], "chattered");
+}
+
+#[derive(serde::Serialize, serde::Deserialize, JsonSchema)]
+struct Begin {}
+
+#[tokio::test]
+async fn lines_said_before_the_client_read_the_creation_are_not_lost_by_a_poll() {
+    let door = Door::closed();
+    let waits = door.clone();
+    let talk = move |ctx: Ctx, _: Begin| {
+        let door = waits.clone();
+        async move {
+            ctx.log(Severity::Info, "first");
+            door.open(1);
+            ctx.cancelled().await;
+            Ok("stopped")
+        }
+    };
+    let ask = |mut ctx: Ctx, _: NoArgs| async move {
+        ctx.ask("model", Sampling::new("Begin?")).await?;
+        Ok(Begin {})
+    };
+    let tool = Tool::new("ask_then_talk", talk).ask_first(ask);
+    let server = TestServer::start(longhaul::Server::new("test").tool(tool)).await;
+    let client = SessionClient::new(&server).with_token("ada").initialize(LATEST, json!({ "sampling": {} })).await;
+    let mut listening = client.listen(None).await;
+    listening.begun().await;
+    let mut call = client.send("tools/call", as_task("ask_then_talk")).await;
+    let question = call.next_of("sampling/createMessage").await;
+    let yes = json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "yes" } });
+    client.respond(&question, yes).await;
+    in_time("the first line", door.pass()).await;
+    // The client finds the task by itself, before it has read the response that created it.
+    let page = client.result("tasks/list", json!({})).await;
+    let id = page["tasks"][0]["taskId"].as_str().unwrap().to_owned();
+    client.get(&id).await;
+    let made = call.last().await;
+    assert_eq!(made["result"]["task"]["taskId"], json!(id));
+    assert_eq!(said(&listening.next_of("notifications/message").await), (&json!("info"), &json!("first")));
 }

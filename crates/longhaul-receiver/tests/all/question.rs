@@ -87,7 +87,7 @@ async fn a_question_of_a_call_that_is_given_up_is_taken_back() {
 }
 
 #[tokio::test]
-async fn what_a_tool_asks_first_is_asked_before_there_is_a_task() {
+async fn questions_asked_first_come_before_there_is_a_task() {
     let (server, _) = start().await;
     let client = open(&server).await;
     let mut call = client.send("tools/call", json!({ "name": "ask_first", "arguments": {}, "task": {} })).await;
@@ -115,7 +115,7 @@ async fn a_task_asks_on_the_stream_that_waits_for_its_result() {
 }
 
 #[tokio::test]
-async fn without_such_a_stream_it_asks_where_the_client_listens() {
+async fn without_a_waiting_stream_a_task_asks_where_the_client_listens() {
     let (server, _) = start().await;
     let client = open(&server).await;
     let mut listening = client.listen(None).await;
@@ -156,7 +156,7 @@ async fn a_question_whose_stream_broke_is_asked_anew_and_either_answer_counts() 
 }
 
 #[tokio::test]
-async fn whoever_looked_last_is_asked() {
+async fn the_session_that_looked_last_is_asked() {
     let (server, _) = start().await;
     let maker = open(&server).await;
     let id = maker.create("greet", json!({})).await;
@@ -172,7 +172,7 @@ async fn whoever_looked_last_is_asked() {
 }
 
 #[tokio::test]
-async fn a_question_that_somebody_else_answered_is_taken_back() {
+async fn a_question_answered_by_another_client_is_taken_back() {
     let (server, _) = start().await;
     let client = open(&server).await;
     let mut listening = client.listen(None).await;

@@ -123,7 +123,7 @@ async fn the_stateless_era_counts_each_kind_by_itself_and_each_owner() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_counted_like_one() {
+async fn a_body_that_is_no_message_is_counted_as_a_request() {
     let limits = RateLimits::off().others_per_second(1).others_burst(BURST);
     let server = TestServer::start(server().rate_limits(limits)).await;
     let mut client = server.client().await.with_token("ada");
@@ -138,7 +138,7 @@ async fn what_is_no_message_is_counted_like_one() {
 }
 
 #[tokio::test]
-async fn a_session_counts_each_kind_by_itself() {
+async fn a_session_counts_each_kind_of_request_by_itself() {
     for (kind, limits) in kinds() {
         let server = TestServer::start(server().rate_limits(limits)).await;
         let client = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", json!({})).await;
@@ -195,7 +195,7 @@ async fn every_member_of_a_batch_counts() {
 }
 
 #[tokio::test]
-async fn whoever_asks_in_a_session_that_is_gone_is_counted_too() {
+async fn requests_in_an_unknown_session_are_counted_too() {
     let limits = RateLimits::off().others_per_second(1).others_burst(1 + BURST);
     let server = TestServer::start(server().rate_limits(limits)).await;
     let mut client = SessionClient::open(&server, json!({})).await;
@@ -240,7 +240,7 @@ async fn miss_until_refused(ask: impl AsyncFn(&str) -> Seen, theirs: &str, own: 
 }
 
 #[tokio::test]
-async fn whoever_asks_for_too_many_tasks_of_others_learns_nothing_more_in_any_era() {
+async fn an_owner_that_guesses_task_ids_is_refused_its_own_too() {
     let limits = RateLimits::off().failed_lookups_per_second(1).failed_lookups_burst(BURST);
     let server = TestServer::start(server().rate_limits(limits)).await;
     let mut ada = server.client().await.with_token("ada");

@@ -62,7 +62,7 @@ async fn an_ordinary_call_waits_for_a_task_of_the_client_on_its_own_stream() {
 }
 
 #[tokio::test]
-async fn a_client_may_answer_at_once_all_the_same() {
+async fn a_client_with_tasks_may_still_answer_at_once() {
     let (server, _) = start().await;
     let client = SessionClient::open(&server, with_tasks()).await;
     let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
@@ -102,7 +102,7 @@ async fn the_clients_task_is_cancelled_with_the_task_that_asked() {
 }
 
 #[tokio::test]
-async fn a_client_that_works_on_it_is_not_asked_again_when_its_stream_breaks() {
+async fn a_client_with_a_task_for_a_question_is_not_asked_again() {
     let (server, _) = start().await;
     let client = SessionClient::open(&server, with_tasks()).await;
     let mut listening = client.listen(None).await;

@@ -28,7 +28,7 @@ struct Asked {
 }
 
 async fn asked(server: &TestServer, tool: &str) -> Asked {
-    let client = open(&server).await;
+    let client = open(server).await;
     let id = client.create(tool, json!({})).await;
     let message = client.message("tasks/result", json!({ "taskId": id }));
     let mut waiting = client.post(message.to_string()).await;
@@ -61,7 +61,7 @@ async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
 }
 
 #[tokio::test]
-async fn whoever_waited_for_a_result_goes_on_waiting_and_gets_it() {
+async fn a_wait_for_a_result_goes_on_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let first = start(&file).await;
@@ -83,7 +83,7 @@ async fn whoever_waited_for_a_result_goes_on_waiting_and_gets_it() {
 }
 
 #[tokio::test]
-async fn whoever_waited_for_an_ordinary_call_hears_that_it_is_lost() {
+async fn an_ordinary_call_is_reported_lost_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let first = start(&file).await;
@@ -128,7 +128,7 @@ async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
 }
 
 #[tokio::test]
-async fn an_answer_that_takes_too_long_to_store_is_refused_for_now_and_stored_later_also_after_a_restart() {
+async fn an_answer_that_is_slow_to_store_is_refused_for_now_and_stored_later() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let first = start(&file).await;
@@ -156,7 +156,7 @@ async fn an_answer_that_takes_too_long_to_store_is_refused_for_now_and_stored_la
 }
 
 #[tokio::test]
-async fn a_question_is_put_again_where_the_client_still_waits_when_the_stream_breaks_on_which_it_was_put() {
+async fn a_question_on_a_broken_stream_is_asked_again_on_another() {
     let (server, _) = longhaul_testkit::tools::start().await;
     let Asked { client, id, question, waiting: first, .. } = asked(&server, "greet").await;
     let mut host = server.client().await;

@@ -128,7 +128,7 @@ async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_a_stream_is_bounded() {
+async fn the_messages_kept_of_a_stream_are_bounded() {
     let (server, _) = start_with(SessionLimits::default().kept_messages_max(2)).await;
     let client = open(&server).await;
     let mut listening = client.listen(None).await;
@@ -171,7 +171,7 @@ async fn a_server_that_stops_ends_its_streams() {
 }
 
 #[tokio::test]
-async fn a_task_that_ends_while_the_server_stops_is_answered_to_whoever_waits_for_it() {
+async fn a_wait_is_answered_by_a_task_that_ends_while_the_server_stops() {
     let (server, door) = start().await;
     let client = open(&server).await;
     let id = client.create("steps", json!({})).await;
@@ -190,7 +190,7 @@ async fn a_task_that_ends_while_the_server_stops_is_answered_to_whoever_waits_fo
 }
 
 #[tokio::test]
-async fn waits_for_results_that_nobody_reads_any_more_make_way_for_others() {
+async fn unread_waits_for_results_make_way_for_other_requests() {
     let (server, _) = start_with(SessionLimits::default().requests_max(2)).await;
     let client = open(&server).await;
     let id = client.create("greet", json!({})).await;
@@ -233,7 +233,7 @@ async fn the_last_streams_that_ended_are_kept_and_older_ones_are_not() {
 }
 
 #[tokio::test]
-async fn a_session_hears_of_so_many_tasks_and_has_to_ask_for_others() {
+async fn a_session_follows_only_so_many_tasks() {
     for followed_max in [1, 2] {
         let (server, door) = start_with(SessionLimits::default().followed_max(followed_max)).await;
         let client = open(&server).await;

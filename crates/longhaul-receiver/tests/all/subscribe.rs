@@ -217,7 +217,7 @@ async fn a_subscription_carries_the_id_of_its_request_whatever_that_is() {
 }
 
 #[tokio::test]
-async fn without_the_capability_nobody_follows_tasks_but_other_kinds_are_left_out() {
+async fn following_tasks_needs_the_capability_and_other_kinds_do_not() {
     let (_server, mut client) = start().await;
     let id = client.create("echo", json!({ "text": "x" })).await.unwrap();
     client.capabilities = json!({});

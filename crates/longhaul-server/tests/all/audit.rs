@@ -111,7 +111,7 @@ async fn do_everything(server: &TestServer) {
 }
 
 #[tokio::test]
-async fn what_is_written_is_what_the_page_says_and_no_secret_is_in_it() {
+async fn the_log_is_what_its_page_says_and_holds_no_secret() {
     // Other tests of this process write to the same log, for other owners.
     let written = Written::default();
     let objects = fmt::layer().json().flatten_event(true).with_level(false).with_target(false);

@@ -34,7 +34,7 @@ async fn a_connection_past_the_limit_waits_and_is_then_served() {
 }
 
 #[tokio::test]
-async fn a_message_far_too_large_is_refused_with_a_word_and_not_with_a_broken_connection() {
+async fn a_message_far_too_large_gets_a_response() {
     let server = TestServer::listen(Server::new("test")).await;
     let mut client = server.client().await;
     let (_, headers) = client.message("tools/list", json!({}));
@@ -120,7 +120,7 @@ async fn a_refusal_for_now_says_in_whole_seconds_when_to_try_again() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_too_slow_is_let_go_and_nobody_else_notices() {
+async fn a_client_that_is_too_slow_is_cut_off_and_others_are_served() {
     let limits = Limits::default().head_time_max(Duration::from_millis(200)).body_time_max(Duration::from_millis(200));
     let greet = Tool::new("greet", |_: Ctx, _: NoArgs| async move { Ok("hello") });
     let server = TestServer::listen(Server::new("test").tool(greet).limits(limits)).await;

@@ -33,7 +33,7 @@ async fn posted(
 }
 
 #[tokio::test]
-async fn an_identity_of_ones_own_names_owners_and_ends_their_rights() {
+async fn a_custom_identity_names_owners_and_ends_their_rights() {
     let owner = |name| Owner::parse(name).unwrap();
     let (ada, guest) = (Arc::new(Caller::known(owner("ada"))), Arc::new(Caller::anonymous(owner("guest"))));
     let identity = ByHeader([("ada", Arc::clone(&ada)), ("guest", guest)].into());

@@ -101,7 +101,7 @@ async fn a_server_with_tokens_answers_to_any_name_and_lets_in_its_own_origin() {
 }
 
 #[test]
-fn an_owner_whose_name_is_too_long_has_no_tokens() {
+fn a_token_line_with_too_long_an_owner_is_refused() {
     const OWNER: usize = longhaul_task::NAME_BYTES_MAX;
     let line = |bytes: usize| {
         let hash = Tokens::line(&Owner::parse("x").unwrap(), "secret");

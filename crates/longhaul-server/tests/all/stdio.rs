@@ -113,7 +113,7 @@ async fn a_cancelled_subscription_is_silent_from_then_on() {
 }
 
 #[tokio::test]
-async fn progress_comes_before_the_result_and_requests_do_not_wait_for_each_other() {
+async fn progress_precedes_its_result_and_requests_do_not_wait() {
     let (_server, mut pipe) = connect().await;
     pipe.send(&endless(&json!("endless"))).await;
     let params = json!({ "name": "test_tool_with_progress", "_meta": { "progressToken": "p" } });
@@ -194,7 +194,7 @@ async fn a_line_that_is_no_message_is_refused_and_the_next_one_answered() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_the_end_of_file_is_answered() {
+async fn requests_before_the_end_of_file_are_answered() {
     let (_server, mut pipe) = connect().await;
     for id in 0..20 {
         pipe.send(&message(&json!(id), "tools/list", json!({}))).await;
@@ -299,7 +299,7 @@ async fn a_client_that_asks_too_often_is_refused_in_both_eras_and_served_again()
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_stop_ends_its_subscriptions_with_their_response() {
+async fn a_stop_ends_subscriptions_with_their_response() {
     let (_server, mut pipe) = connect().await;
     pipe.ask("s", "subscriptions/listen", json!({ "notifications": { "taskIds": [] } })).await;
     assert_eq!(pipe.must_next().await["method"], "notifications/subscriptions/acknowledged");

@@ -88,7 +88,7 @@ async fn a_batch_is_answered_on_one_line() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_result_at_the_end_of_file_is_told() {
+async fn a_wait_for_a_result_is_answered_at_the_end_of_file() {
     let (_server, mut pipe) = open("2025-11-25").await;
     let slow = json!({ "name": "slow_compute", "arguments": { "seconds": 1_000 }, "task": {} });
     let id = pipe.session_result("tools/call", slow).await["task"]["taskId"].clone();

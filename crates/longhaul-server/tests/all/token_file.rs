@@ -79,7 +79,7 @@ async fn a_token_that_is_added_lets_its_owner_in_without_a_restart() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_taken_out_is_refused_from_then_on_its_streams_end_and_tasks_go_on() {
+async fn a_removed_token_ends_its_streams_and_its_tasks_go_on() {
     let file = File::with(&[("ada", "lost"), ("ada", "kept"), ("bob", "bobs")]);
     let server = file.serve().await;
     let mut lost = client(&server, "lost").await;
@@ -176,7 +176,7 @@ async fn a_token_that_changes_hands_opens_nothing_of_its_former_owner() {
 }
 
 #[tokio::test]
-async fn an_empty_file_lets_nobody_in_until_somebody_is_added() {
+async fn an_empty_token_file_lets_no_caller_in_until_one_is_added() {
     let file = File::with(&[("ada", "adas")]);
     let server = file.serve().await;
     file.write_text("# nobody for now\n");
@@ -187,7 +187,7 @@ async fn an_empty_file_lets_nobody_in_until_somebody_is_added() {
 }
 
 #[tokio::test]
-async fn how_the_server_is_can_be_asked_without_a_token() {
+async fn health_and_metrics_need_no_token_and_name_no_owner() {
     let file = File::with(&[("ada", "adas")]);
     let server = file.serve().await;
     client(&server, "adas").await.create("echo", json!({ "text": "x" })).await.unwrap();

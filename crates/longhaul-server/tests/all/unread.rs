@@ -59,7 +59,7 @@ async fn until_there_is_room(client: &mut StatelessClient, id: &str) {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_reads_have_so_much_room_together() {
+async fn unread_responses_have_so_much_room_together() {
     let limits = Limits::default().unread_bytes_max(20_000_000);
     let (server, mut client, id) = with_large_result(limits).await;
     let mut other = server.client().await;
@@ -87,7 +87,7 @@ async fn answers_that_nobody_reads_have_so_much_room_together() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_let_go() {
+async fn a_client_that_reads_nothing_is_disconnected() {
     let limits = Limits::default().unread_bytes_max(20_000_000).write_time_max(Duration::from_millis(50));
     let (server, mut client, id) = with_large_result(limits).await;
     let mut other = server.client().await;

@@ -10,7 +10,7 @@ async fn start(tools: impl IntoIterator<Item = Tool>) -> Result<(), longhaul::Er
 }
 
 #[tokio::test]
-async fn a_tool_whose_name_is_too_long_or_taken_is_none() {
+async fn a_tool_name_that_is_too_long_or_taken_is_refused() {
     let named = |bytes: usize| Tool::new("x".repeat(bytes), |_: Ctx, _: NoArgs| async move { Ok("done") });
     start([named(TOOL)]).await.unwrap();
     for tools in [vec![named(TOOL + 1)], vec![named(3), named(3)]] {

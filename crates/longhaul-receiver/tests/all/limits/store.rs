@@ -9,7 +9,7 @@ use longhaul_store_sqlite::Options;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_file_that_another_program_keeps_locked_takes_no_task_until_it_lets_go() {
+async fn a_locked_store_takes_no_task_until_the_lock_is_released() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let store = longhaul_store_sqlite::open(&file, &Options::default(), SystemClock).unwrap();

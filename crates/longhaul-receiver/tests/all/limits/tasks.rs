@@ -162,7 +162,7 @@ async fn a_task_that_lives_too_long_fails_even_while_it_waits_or_is_queued() {
 }
 
 #[tokio::test]
-async fn a_cancelled_handler_that_does_not_listen_is_dropped_after_its_grace() {
+async fn a_cancelled_handler_is_dropped_after_its_grace() {
     let (tool, mut dropped) = stubborn("run");
     let limits = ToolLimits::default().running_max(1).grace_ms(10);
     let server = TestServer::start(Server::new("test").tool(tool.limits(limits))).await;
@@ -241,7 +241,7 @@ async fn ordinary_calls_past_the_limit_wait_their_turn() {
 }
 
 #[tokio::test]
-async fn what_has_been_kept_long_enough_is_gone() {
+async fn a_task_is_gone_after_its_retention() {
     let quick = |_: Ctx, _: NoArgs| async move { Ok("done") };
     let tools = [
         Tool::new("end", quick).retention(Retention::FromEnd(20)),
@@ -272,7 +272,7 @@ async fn what_has_been_kept_long_enough_is_gone() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_longer_than_any_is_no_task_of_anybody() {
+async fn an_id_longer_than_any_task_id_is_an_unknown_task() {
     let server = TestServer::start(Server::new("test")).await;
     let mut client = server.client().await;
     let unknown = client.error("tasks/get", json!({ "taskId": "never was" })).await;

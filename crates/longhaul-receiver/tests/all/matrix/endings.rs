@@ -12,7 +12,7 @@ fn endings() -> Vec<Ending> {
 }
 
 #[tokio::test]
-async fn whoever_made_a_task_everybody_sees_it_as_its_own_column_says() {
+async fn each_generation_sees_every_task_as_its_own_column_says() {
     let stage = Stage::set().await;
     for maker in GENERATIONS {
         for follower in GENERATIONS {

@@ -5,7 +5,7 @@ use crate::matrix::generation::GENERATIONS;
 use crate::matrix::kit::Stage;
 
 #[tokio::test]
-async fn whoever_made_a_task_anybody_of_its_owner_can_answer_it() {
+async fn a_question_can_be_answered_in_any_generation() {
     let stage = Stage::set().await;
     for maker in GENERATIONS {
         for answerer in GENERATIONS {
@@ -24,7 +24,7 @@ async fn whoever_made_a_task_anybody_of_its_owner_can_answer_it() {
 }
 
 #[tokio::test]
-async fn what_is_asked_in_one_generation_and_answered_in_another_is_taken_back() {
+async fn a_question_answered_in_another_generation_is_taken_back() {
     let stage = Stage::set().await;
     for maker in GENERATIONS {
         for first in GENERATIONS {

@@ -17,7 +17,7 @@ async fn until(what: &str, client: &mut dyn Client, id: &str, is: impl Fn(&serde
 }
 
 #[tokio::test]
-async fn a_task_is_there_to_the_last_moment_of_its_retention_and_then_for_nobody() {
+async fn a_task_is_there_to_the_last_moment_of_its_retention() {
     for maker in GENERATIONS {
         let stage = Stage::set().await;
         let mut client = maker.client(&stage, "ada").await;

@@ -23,7 +23,7 @@ async fn list(prober: &Prober, cursor: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_cursor_is_good_for_whom_it_was_made_and_for_nobody_else() {
+async fn a_cursor_is_good_for_its_owner_alone() {
     let stage = Stage::set().await;
     let (good, _, ada) = cursor(&stage).await;
     let (bob, _) = Prober::of(&stage, "bob").await;

@@ -11,7 +11,7 @@ fn in_each_method(prober: &Prober) -> Vec<Request> {
 }
 
 #[tokio::test]
-async fn somebody_elses_session_is_byte_for_byte_an_unknown_one() {
+async fn a_foreign_session_is_byte_for_byte_an_unknown_one() {
     let (stage, elsewhere) = (Stage::set().await, Stage::set().await);
     let (_, ada) = Prober::of(&stage, "ada").await;
     let (_, ended) = Prober::of(&stage, "bob").await;
@@ -37,7 +37,7 @@ async fn somebody_elses_session_is_byte_for_byte_an_unknown_one() {
 }
 
 #[tokio::test]
-async fn the_events_of_another_session_are_nobody_elses() {
+async fn the_events_of_another_session_cannot_be_resumed() {
     let stage = Stage::set().await;
     let (_, ada) = Prober::of(&stage, "ada").await;
     let mut hers = ada.listen(None).await;
@@ -94,7 +94,7 @@ async fn the_question_of_another_sessions_task_is_not_answered_from_outside() {
 }
 
 #[tokio::test]
-async fn what_a_call_left_with_one_client_is_of_no_use_to_another() {
+async fn a_request_state_is_of_no_use_to_another_owner() {
     let stage = Stage::set().await;
     let (ada, _) = Prober::of(&stage, "ada").await;
     let (bob, _) = Prober::of(&stage, "bob").await;

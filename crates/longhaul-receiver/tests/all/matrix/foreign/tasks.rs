@@ -75,7 +75,7 @@ async fn until(client: &mut dyn Client, id: &str, is: impl Fn(&Value) -> bool) {
 }
 
 #[tokio::test]
-async fn somebody_elses_task_is_byte_for_byte_an_unknown_one() {
+async fn a_foreign_task_is_byte_for_byte_an_unknown_one() {
     let stage = Stage::set().await;
     let tasks = tasks_of_ada(&stage).await;
     let (bob, _) = Prober::of(&stage, "bob").await;
@@ -99,7 +99,7 @@ async fn somebody_elses_task_is_byte_for_byte_an_unknown_one() {
 }
 
 #[tokio::test]
-async fn nothing_is_ever_heard_of_somebody_elses_task() {
+async fn nothing_is_ever_heard_of_a_foreign_task() {
     let stage = Stage::set().await;
     let tasks = tasks_of_ada(&stage).await;
     let (prober, session) = Prober::of(&stage, "bob").await;
