@@ -26,11 +26,8 @@ macro_rules! record {
 /// Who asked for something, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct By<'a> {
-    /// The owner.
     pub owner: &'a Owner,
-    /// The wire generation.
     pub generation: &'static str,
-    /// The method.
     pub method: &'a str,
 }
 
@@ -117,19 +114,14 @@ pub fn answered(by: By<'_>, task: &TaskId, question: &QuestionKey) {
 /// A refusal. What is not known is left out.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Refusal<'a> {
-    /// Whose request it was.
     pub owner: Option<&'a Owner>,
-    /// In which generation.
     pub generation: Option<&'static str>,
     /// The method, which may be none that exists.
     pub method: Option<&'a str>,
     /// The task that it names, which may be none that exists, or somebody else's.
     pub task: Option<&'a TaskId>,
-    /// The tool that it names.
     pub tool: Option<&'a str>,
-    /// The protocol's error code.
     pub error: i64,
-    /// Our own word for it.
     pub code: Option<&'a str>,
     /// The status of the HTTP response.
     pub http_status: Option<u16>,

@@ -24,7 +24,6 @@ use crate::{Chance, Ctx, Stop};
 pub struct Call {
     /// Answers to questions, by their keys: those of earlier rounds and those of this one.
     pub answers: HashMap<String, Json>,
-    /// The client that waits.
     pub requestor: Arc<dyn Requestor>,
     /// Where word of progress goes; what nobody has looked at yet makes way for the newest.
     pub progress: Option<watch::Sender<Option<Progress>>>,
@@ -63,7 +62,6 @@ pub enum CallEnd {
     Done(Outcome),
     /// It needs answers first.
     Asks {
-        /// To these questions.
         questions: Vec<OpenQuestion>,
         /// What was answered already, and has to come along again.
         answered: Vec<(String, Json)>,
@@ -75,11 +73,9 @@ pub enum CallEnd {
 /// A question that a call has put to its client.
 #[derive(Debug, Clone)]
 pub struct OpenQuestion {
-    /// Its name in this call.
     pub key: String,
     /// What kind of thing is asked for.
     pub kind: QuestionKind,
-    /// The request's parameters.
     pub params: Json,
 }
 

@@ -22,13 +22,9 @@ pub struct Engine {
 /// A request for a task.
 #[derive(Debug, Clone)]
 pub struct NewCall {
-    /// Who asks.
     pub owner: Owner,
-    /// For which tool.
     pub tool: Arc<str>,
-    /// With which arguments.
     pub input: Json,
-    /// In which wire generation.
     pub origin: Arc<str>,
     /// Under an ID of the requestor's own choice.
     pub id: Option<TaskId>,

@@ -16,6 +16,8 @@
 //! - [`Call`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
 //! - [`LogTail`]: what a task logs, for whoever listens.
 
+#![allow(missing_docs, reason = "fields and variants whose names say what they are")]
+
 mod ask;
 mod attempt;
 pub mod audit;

@@ -14,22 +14,16 @@ pub const TRANSITIONS: [&str; 15] = [
 /// Counts over many histories.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
-    /// Histories that were played.
     pub histories: u64,
-    /// By transition.
     pub transitions: BTreeMap<&'static str, Met>,
-    /// By crash point.
     pub crashes: BTreeMap<CrashPoint, u64>,
-    /// By fault.
     pub faults: BTreeMap<Fault, u64>,
-    /// Other things worth having met.
     pub also: BTreeMap<&'static str, u64>,
 }
 
 /// What happened around one transition.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Met {
-    /// How often it became durable.
     pub committed: u64,
     /// How often the process died when it was written and not yet durable.
     pub crash_before: u64,

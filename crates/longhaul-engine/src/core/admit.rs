@@ -10,7 +10,6 @@ use crate::EngineError;
 /// A task that may be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
-    /// The tool it is for.
     pub tool: ToolRef,
     /// Whether a worker is set aside for it, so that the creation can claim it in the same commit.
     pub claimed: bool,

@@ -3,11 +3,9 @@
 /// One change to one file.
 #[derive(Debug, Clone, Copy)]
 pub struct Mutation {
-    /// What it is called.
     pub name: &'static str,
     /// The file, from the workspace's root.
     pub file: &'static str,
-    /// What stands there, once.
     pub find: &'static str,
     /// What is put in its place.
     pub replace: &'static str,

@@ -46,18 +46,13 @@ impl Request {
     }
 }
 
-/// What the writer did.
+/// The writer's answer to a request of the same kind.
 #[derive(Debug, Clone)]
 pub(super) enum Response {
-    /// To a creation or an event.
     Applied(Applied),
-    /// To a claim.
     Claimed(Vec<Claimed>),
-    /// To a record: what stands there.
     Recorded(Record),
-    /// To a secret.
     Secret([u8; 32]),
-    /// To a check.
     Checked,
 }
 
