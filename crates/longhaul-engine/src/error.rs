@@ -8,7 +8,7 @@ use longhaul_task::{Fault, QuestionKind, Refused};
 /// Why the engine did not take a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// Nobody registered such a tool.
+    /// No such tool is registered.
     #[error("there is no tool {0:?}")]
     NoSuchTool(Arc<str>),
     /// The arguments are larger than the tool takes.

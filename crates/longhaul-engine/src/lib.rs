@@ -14,7 +14,7 @@
 //! - [`Tool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
 //! - [`audit`]: the events of the audit log.
 //! - [`Call`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
-//! - [`LogTail`]: what a task logs, for whoever listens.
+//! - [`LogTail`]: what a task logs, for a listener.
 
 #![allow(missing_docs, reason = "fields and variants whose names say what they are")]
 

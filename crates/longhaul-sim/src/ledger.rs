@@ -64,7 +64,7 @@ pub enum Fact {
     Working { tool: ToolRef, handlers: usize },
     /// Nothing is under way, and nothing is left to do.
     Quiet(Quiet),
-    /// Somebody who follows a task has heard all there was to hear.
+    /// A follower of a task was told of every change.
     Followed {
         key: TaskKey,
         /// The revision it saw last; none when the task was gone.

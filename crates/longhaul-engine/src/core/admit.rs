@@ -33,7 +33,7 @@ impl Core {
         if open >= open_max {
             return Err(EngineError::TooManyOpen { open_max });
         }
-        // Whoever is queued already goes first, unless its time has not come.
+        // Queued tasks go first, unless their time has not come.
         let claimed = state.free > 0 && !state.may_be_claimed();
         if claimed {
             state.free -= 1;
