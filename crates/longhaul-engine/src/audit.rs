@@ -2,7 +2,7 @@
 //! fields; `docs/audit.md` has them for readers, and a test compares the two.
 //!
 //! They are `tracing` events with the target [`TARGET`], so that a host sends them wherever it likes, and cost next to
-//! nothing where nobody wants them. Arguments, results, answers and tokens are never in them.
+//! nothing where no subscriber takes them. Arguments, results, answers and tokens are never in them.
 
 use longhaul_store::Applied;
 use longhaul_task::{Effect, Json, Outcome, Owner, Phase, QuestionKey, Task, TaskId};
@@ -12,7 +12,7 @@ use tracing::Level;
 /// The target of all events.
 pub const TARGET: &str = "longhaul::audit";
 
-/// Whether anybody wants to know.
+/// Whether a subscriber takes these events.
 pub fn is_wanted() -> bool {
     tracing::enabled!(target: TARGET, Level::INFO)
 }
@@ -26,11 +26,8 @@ macro_rules! record {
 /// Who asked for something, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct By<'a> {
-    /// The owner.
     pub owner: &'a Owner,
-    /// The wire generation.
     pub generation: &'static str,
-    /// The method.
     pub method: &'a str,
 }
 
@@ -72,7 +69,7 @@ pub(crate) fn applied(applied: &Applied) {
     }
 }
 
-/// Somebody has looked at a task.
+/// A caller read a task.
 pub fn read(by: By<'_>, task: &Task) {
     record!(
         "task.read",
@@ -85,12 +82,12 @@ pub fn read(by: By<'_>, task: &Task) {
     );
 }
 
-/// Somebody has looked at a page of the list.
+/// A caller read a page of the list.
 pub fn listed(by: By<'_>, tasks: usize) {
     record!("task.listed", owner = by.owner.as_str(), generation = by.generation, method = by.method, tasks = tasks,);
 }
 
-/// Somebody has called a task off; or tried to, after its end.
+/// A caller cancelled a task, or tried to after its end.
 pub fn cancelled(by: By<'_>, task: &TaskId, changed: bool) {
     record!(
         "task.cancelled",
@@ -102,7 +99,7 @@ pub fn cancelled(by: By<'_>, task: &TaskId, changed: bool) {
     );
 }
 
-/// Somebody has answered a question.
+/// A caller answered a question.
 pub fn answered(by: By<'_>, task: &TaskId, question: &QuestionKey) {
     record!(
         "task.answered",
@@ -117,19 +114,14 @@ pub fn answered(by: By<'_>, task: &TaskId, question: &QuestionKey) {
 /// A refusal. What is not known is left out.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Refusal<'a> {
-    /// Whose request it was.
     pub owner: Option<&'a Owner>,
-    /// In which generation.
     pub generation: Option<&'static str>,
     /// The method, which may be none that exists.
     pub method: Option<&'a str>,
-    /// The task that it names, which may be none that exists, or somebody else's.
+    /// The task that it names. It may not exist or belong to another owner.
     pub task: Option<&'a TaskId>,
-    /// The tool that it names.
     pub tool: Option<&'a str>,
-    /// The protocol's error code.
     pub error: i64,
-    /// Our own word for it.
     pub code: Option<&'a str>,
     /// The status of the HTTP response.
     pub http_status: Option<u16>,

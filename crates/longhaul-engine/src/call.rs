@@ -15,7 +15,7 @@ use longhaul_task::{Json, Outcome, Progress, QuestionKind, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::ctx::Asked;
+use crate::ctx::OutgoingQuestion;
 use crate::gate::{Branch, Gate};
 use crate::tool::Handler;
 use crate::{Chance, Ctx, LogLine, Stop};
@@ -24,9 +24,8 @@ use crate::{Chance, Ctx, LogLine, Stop};
 pub struct Call {
     /// Answers to questions, by their keys: those of earlier rounds and those of this one.
     pub answers: HashMap<String, Json>,
-    /// The client that waits.
     pub requestor: Arc<dyn Requestor>,
-    /// Where word of progress goes; what nobody has looked at yet makes way for the newest.
+    /// Where progress goes. Progress that was not read yet is replaced by the newest.
     pub progress: Option<watch::Sender<Option<Progress>>>,
 }
 
@@ -44,7 +43,7 @@ pub trait Requestor: Send + Sync + 'static {
         None
     }
 
-    /// Lets the client hear a log line, if it wants to and there is room for it: nobody waits.
+    /// Sends the client a log line, if it wants it and there is room; does not wait.
     fn log(&self, line: &LogLine) {
         let _ = line;
     }
@@ -63,7 +62,6 @@ pub enum CallEnd {
     Done(Outcome),
     /// It needs answers first.
     Asks {
-        /// To these questions.
         questions: Vec<OpenQuestion>,
         /// What was answered already, and has to come along again.
         answered: Vec<(String, Json)>,
@@ -75,11 +73,9 @@ pub enum CallEnd {
 /// A question that a call has put to its client.
 #[derive(Debug, Clone)]
 pub struct OpenQuestion {
-    /// Its name in this call.
     pub key: String,
     /// What kind of thing is asked for.
     pub kind: QuestionKind,
-    /// The request's parameters.
     pub params: Json,
 }
 
@@ -104,7 +100,7 @@ impl CallLink {
         Self { call, chance, rounds: Mutex::default() }
     }
 
-    pub(crate) async fn ask(&self, asked: Asked, branch: &Branch) -> Result<Json, Stop> {
+    pub(crate) async fn ask(&self, asked: OutgoingQuestion, branch: &Branch) -> Result<Json, Stop> {
         let (question, answer) = self.named(asked);
         let requestor = &self.call.requestor;
         if let Some(answer) = answer {
@@ -129,7 +125,7 @@ impl CallLink {
     }
 
     /// The question under its name in this call, and the answer that came along for it.
-    fn named(&self, asked: Asked) -> (OpenQuestion, Option<Json>) {
+    fn named(&self, asked: OutgoingQuestion) -> (OpenQuestion, Option<Json>) {
         let mut rounds = self.rounds.lock();
         let uses = rounds.used.entry(Arc::clone(&asked.label)).or_default();
         *uses += 1;

@@ -34,7 +34,7 @@ enum Link {
 
 /// A question as it goes out.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct OutgoingQuestion {
     pub(crate) label: Arc<str>,
     pub(crate) kind: longhaul_task::QuestionKind,
     pub(crate) params: Json,
@@ -61,7 +61,7 @@ impl Ctx {
         let params = question.params();
         let place = Place { fork: Arc::clone(&self.path), seq: self.seq };
         self.seq += 1;
-        let asked = Asked { label: label.into(), kind, digest: digest(kind, &params), params, place };
+        let asked = OutgoingQuestion { label: label.into(), kind, digest: digest(kind, &params), params, place };
         let answer = match &self.link {
             Link::Task(link) => link.ask(asked, &self.branch).await?,
             Link::Call(link) => link.ask(asked, &self.branch).await?,
@@ -72,8 +72,8 @@ impl Ctx {
         }
     }
 
-    /// Whether the client of an ordinary call said that it can answer such a question. A task can ask anything: whoever
-    /// follows it may be able to answer.
+    /// Whether the client of an ordinary call said that it can answer such a question. A task can ask anything: one of
+    /// its followers may be able to answer.
     pub fn can_ask<Q: Ask>(&self, question: &Q) -> bool {
         match &self.link {
             Link::Task(_) => true,
@@ -117,8 +117,8 @@ impl Ctx {
         }
     }
 
-    /// Says something to whoever follows the work just now and wants to hear lines of this severity. Nothing is kept,
-    /// nobody waits, and a client that is slow misses some: for what must not be lost there is
+    /// Sends a line to the clients that follow the work now and want lines of this severity. Nothing is kept, the handler
+    /// does not wait, and a client that is slow misses some: for what must not be lost there is
     /// [`report`](Ctx::report).
     pub fn log(&self, severity: Severity, data: impl Into<Value>) {
         self.say(severity, None, &data.into());

@@ -10,7 +10,7 @@ use longhaul_task::{Event, Json, Owner, QuestionKey, Retention, Task, TaskId, Ta
 use crate::call::{self, Call, CallEnd, CallLink};
 use crate::core::{Admission, Input, within};
 use crate::service;
-use crate::shell::{Registered, Shared, run_to_end};
+use crate::shell::{RegisteredTool, Shared, run_to_end};
 use crate::{Chance, EngineError, EngineLimits, LogTail, Tool};
 
 /// The engine: takes tasks, runs them, ends them. Clones are handles on the same one.
@@ -22,13 +22,9 @@ pub struct Engine {
 /// A request for a task.
 #[derive(Debug, Clone)]
 pub struct NewCall {
-    /// Who asks.
     pub owner: Owner,
-    /// For which tool.
     pub tool: Arc<str>,
-    /// With which arguments.
     pub input: Json,
-    /// In which wire generation.
     pub origin: Arc<str>,
     /// Under an ID of the requestor's own choice.
     pub id: Option<TaskId>,
@@ -56,7 +52,7 @@ impl Engine {
         self.create_and(call, |_| ()).await.map(|(task, ())| task)
     }
 
-    /// The same, for somebody who listens to it from its first word on.
+    /// Makes a task whose log is heard from its first line on.
     pub async fn create_and_listen(&self, call: NewCall) -> Result<(Arc<Task>, LogTail), EngineError> {
         self.create_and(call, |key| self.listen(key)).await
     }
@@ -124,7 +120,7 @@ impl Engine {
         Ok(self.prelude(registered, &link, input).await)
     }
 
-    async fn prelude(&self, registered: &Registered, link: &Arc<CallLink>, input: Json) -> Result<Json, CallEnd> {
+    async fn prelude(&self, registered: &RegisteredTool, link: &Arc<CallLink>, input: Json) -> Result<Json, CallEnd> {
         let Some(prelude) = &registered.tool.prelude else { return Ok(input) };
         match call::drive(Arc::clone(prelude), link, "prelude", input).await {
             CallEnd::Done(longhaul_task::Outcome::Answer { body, is_error: false }) => Ok(body),
@@ -211,7 +207,7 @@ impl Engine {
         self.shared.drain();
     }
 
-    /// Says that nobody can answer any more, as when the last client is gone before a [shutdown](Self::shut_down): tasks
+    /// Says that no client can answer any more, as before a [shutdown](Self::shut_down): tasks
     /// that do nothing but wait for an answer end as they would after a crash, or go back to the queue.
     pub async fn hang_up(&self) {
         service::shutdown::hang_up(&self.shared).await;

@@ -9,23 +9,15 @@ use longhaul_task::{Fault, QuestionKind, Refused};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// Nobody registered such a tool.
+    /// No such tool is registered.
     #[error("there is no tool {0:?}")]
     NoSuchTool(Arc<str>),
     /// The arguments are larger than the tool takes.
     #[error("the arguments have {bytes} bytes; this tool takes at most {bytes_max}")]
-    InputTooLarge {
-        /// How large they are.
-        bytes: usize,
-        /// How large they may be.
-        bytes_max: usize,
-    },
+    InputTooLarge { bytes: usize, bytes_max: usize },
     /// The tool's queue is full.
     #[error("the queue of this tool is full ({queued_max} tasks); try again later")]
-    QueueFull {
-        /// How many it holds.
-        queued_max: usize,
-    },
+    QueueFull { queued_max: usize },
     /// The owner has too many open tasks.
     #[error("you have {open_max} tasks that have not ended; wait for some of them or cancel them")]
     TooManyOpen {

@@ -1,7 +1,7 @@
 //! Knows whether every branch of a handler waits.
 //!
 //! A handler that forks its context runs several branches. It is *waiting* when every leaf among them (a branch
-//! without live forks of its own) is inside a context operation that waits for somebody else. Only then can its worker
+//! without live forks of its own) is inside a context operation that waits for an answer. Only then can its worker
 //! be given to another task, and only then can an ordinary call hand its questions to the client.
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Gate {
         }
     }
 
-    /// Whoever drives the handler looks again when a branch on another thread begins to wait.
+    /// The task that polls the handler is woken when a branch on another thread begins to wait.
     pub(crate) fn driven_by(&self, waker: &Waker) {
         let mut state = self.state.lock();
         if !state.driver.as_ref().is_some_and(|driver| driver.will_wake(waker)) {

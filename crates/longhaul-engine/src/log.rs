@@ -1,4 +1,4 @@
-//! Log lines on their way from a task to whoever listens just now. Nothing is stored, and no handler waits: a listener
+//! Log lines on their way from a task to its listeners. Nothing is stored, and no handler waits: a listener
 //! that is slow misses the oldest of what it has not taken yet.
 
 use std::collections::{HashMap, VecDeque};
@@ -54,11 +54,11 @@ impl LogLine {
 /// Who listens to which task, on this node.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    by_task: Mutex<HashMap<TaskKey, Vec<Arc<Unheard>>>>,
+    by_task: Mutex<HashMap<TaskKey, Vec<Arc<ListenerQueue>>>>,
 }
 
 #[derive(Default)]
-struct Unheard {
+struct ListenerQueue {
     lines: Mutex<Lines>,
     news: Notify,
 }
@@ -78,7 +78,7 @@ impl Lines {
 }
 
 impl Listeners {
-    /// Gives everybody who listens to a task this line.
+    /// Gives every listener of a task this line.
     pub(crate) fn tell(&self, key: &TaskKey, line: &LogLine) {
         for unheard in self.by_task.lock().get(key).into_iter().flatten() {
             let mut lines = unheard.lines.lock();
@@ -92,17 +92,17 @@ impl Listeners {
 
     /// Listens to a task from now on.
     pub(crate) fn listen(self: &Arc<Self>, key: &TaskKey) -> LogTail {
-        let unheard = Arc::<Unheard>::default();
+        let unheard = Arc::<ListenerQueue>::default();
         self.by_task.lock().entry(key.clone()).or_default().push(Arc::clone(&unheard));
         LogTail { listeners: Arc::clone(self), key: key.clone(), unheard }
     }
 }
 
-/// What a task logs, from when this was made. Whoever drops it listens no more.
+/// What a task logs, from when this was made until it is dropped.
 pub struct LogTail {
     listeners: Arc<Listeners>,
     key: TaskKey,
-    unheard: Arc<Unheard>,
+    unheard: Arc<ListenerQueue>,
 }
 
 impl LogTail {
@@ -111,7 +111,7 @@ impl LogTail {
         self.unheard.news.notified().await;
     }
 
-    /// Passes on what was said and not passed on yet. Whoever does this at the same time waits, so that the order stays.
+    /// Passes on what was said and not passed on yet. A second call at the same time waits, so that the order stays.
     pub fn pass_on(&self, to: impl FnMut(LogLine)) {
         self.unheard.lines.lock().waiting.drain(..).for_each(to);
     }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_does_not_keep_up_misses_the_oldest_lines_and_holds_up_nobody() {
+    fn a_slow_listener_misses_the_oldest_lines_and_delays_no_other() {
         let listeners = Arc::new(Listeners::default());
         let key = TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse("t-1").unwrap() };
         listeners.tell(&key, &line(0));

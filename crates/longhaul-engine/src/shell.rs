@@ -33,8 +33,8 @@ pub(crate) struct Shared {
     pub(crate) node: NodeId,
     pub(crate) limits: EngineLimits,
     pub(crate) core: Mutex<Core>,
-    tools: BTreeMap<Arc<str>, Registered>,
-    running: Mutex<BTreeMap<TaskKey, Running>>,
+    tools: BTreeMap<Arc<str>, RegisteredTool>,
+    running: Mutex<BTreeMap<TaskKey, RunningAttempt>>,
     pub(crate) listeners: Arc<Listeners>,
     /// Wakes the service that waits for the next due task.
     pub(crate) due: service::Alarm,
@@ -51,12 +51,12 @@ pub(crate) struct Shared {
 }
 
 /// A tool, and who may call it at once.
-pub(crate) struct Registered {
+pub(crate) struct RegisteredTool {
     pub(crate) tool: Tool,
     calls: Semaphore,
 }
 
-impl Registered {
+impl RegisteredTool {
     /// Admits an ordinary call, when it is its turn.
     pub(crate) async fn turn(&self, input: &Json) -> Result<SemaphorePermit<'_>, EngineError> {
         let (bytes, bytes_max) = (input.bytes(), self.tool.limits.input_bytes_max);
@@ -68,7 +68,7 @@ impl Registered {
 }
 
 /// What the shell keeps of an attempt.
-pub(crate) struct Running {
+pub(crate) struct RunningAttempt {
     fence: u64,
     /// What it is to run on, until it is started.
     start: Option<(Arc<Task>, Json)>,
@@ -95,7 +95,7 @@ impl Shared {
         for tool in tools {
             core.register(tool.tool.clone(), tool.limits.clone());
             let calls = Semaphore::new(tool.limits.calls_max);
-            registered.insert(Arc::clone(&tool.tool.name), Registered { tool, calls });
+            registered.insert(Arc::clone(&tool.tool.name), RegisteredTool { tool, calls });
         }
         Self {
             store,
@@ -116,13 +116,13 @@ impl Shared {
         }
     }
 
-    pub(crate) fn registered(&self, tool: &Arc<str>) -> Result<&Registered, EngineError> {
+    pub(crate) fn registered(&self, tool: &Arc<str>) -> Result<&RegisteredTool, EngineError> {
         self.tools.get(tool).ok_or_else(|| EngineError::NoSuchTool(Arc::clone(tool)))
     }
 
     /// Applies an event and does what follows from it. Every event of the engine takes this way.
     pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
-        let _under_way = UnderWay::begin(self);
+        let _under_way = CommitUnderWay::begin(self);
         let applied = self.store.apply(key, event).await.inspect_err(|error| self.doubted(error))?;
         audit::applied(&applied);
         self.due.at_latest(applied.task.due_at());
@@ -214,7 +214,7 @@ impl Shared {
                     self.expect(&task, input);
                 }
                 self.step(Input::Created { key: key.clone(), tool, claimed, commit });
-                // Only after a doubt: its attempt has ended before anybody knew that it had begun.
+                // Only after a doubt: its attempt ended before this node knew that it had begun.
                 if let Some(fence) = claimed.filter(|_| !is_ours) {
                     self.step(Input::Dropped { key, fence });
                 }
@@ -249,7 +249,7 @@ impl Shared {
 
     /// Makes an attempt known before the core is told, so that a stop cannot miss it.
     fn expect(&self, task: &Arc<Task>, input: Json) {
-        let running = Running {
+        let running = RunningAttempt {
             fence: task.fence,
             start: Some((Arc::clone(task), input)),
             stop: CancellationToken::new(),
@@ -328,7 +328,7 @@ impl Shared {
         handler.is_some()
     }
 
-    pub(crate) fn forget(&self, key: &TaskKey, fence: u64) -> Option<Running> {
+    pub(crate) fn forget(&self, key: &TaskKey, fence: u64) -> Option<RunningAttempt> {
         let mut all = self.running.lock();
         all.get(key).filter(|running| running.fence == fence)?;
         all.remove(key)
@@ -380,37 +380,37 @@ impl Shared {
 }
 
 /// A commit under way. It counts as ended also when the future that waits for it is dropped.
-struct UnderWay<'a> {
+struct CommitUnderWay<'a> {
     shared: &'a Shared,
     commit: Commit,
 }
 
-impl<'a> UnderWay<'a> {
+impl<'a> CommitUnderWay<'a> {
     fn begin(shared: &'a Shared) -> Self {
         Self { shared, commit: shared.core.lock().begin_commit() }
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for CommitUnderWay<'_> {
     fn drop(&mut self) {
         self.shared.core.lock().end_commit(self.commit);
     }
 }
 
-/// Carries a future to its end even if whoever waits for it goes away: a commit is not undone by a lost connection,
-/// and what follows from it must happen. A shutdown waits for it.
+/// Completes a future even if its caller goes away: a lost connection does not undo a commit, and what follows from
+/// the commit must happen. A shutdown waits for it.
 pub(crate) async fn run_to_end<T: Send + 'static>(
     tracker: &TaskTracker,
     future: impl Future<Output = Result<T, EngineError>> + Send + 'static,
 ) -> Result<T, EngineError> {
-    Carried(Some(Box::pin(tracker.track_future(future)))).await
+    Detachable(Some(Box::pin(tracker.track_future(future)))).await
 }
 
-/// What is carried to its end: by whoever waits for it, and by a task of its own once nobody does. A task from the
+/// A future that is polled by its caller, and moves to a task of its own when the caller drops it. A task from the
 /// start would cost every creation a switch.
-struct Carried<T: Send + 'static>(Option<BoxFuture<'static, Result<T, EngineError>>>);
+struct Detachable<T: Send + 'static>(Option<BoxFuture<'static, Result<T, EngineError>>>);
 
-impl<T: Send + 'static> Future for Carried<T> {
+impl<T: Send + 'static> Future for Detachable<T> {
     type Output = Result<T, EngineError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -425,7 +425,7 @@ impl<T: Send + 'static> Future for Carried<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Carried<T> {
+impl<T: Send + 'static> Drop for Detachable<T> {
     fn drop(&mut self) {
         if let (Some(rest), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(rest);

@@ -8,7 +8,7 @@ use longhaul_task::transition::{Ask, Report};
 use longhaul_task::{Event, Json, Phase, Progress, QuestionKey, Refused, TaskId, TaskKey};
 use tokio_util::sync::CancellationToken;
 
-use crate::ctx::Asked;
+use crate::ctx::OutgoingQuestion;
 use crate::gate::Branch;
 use crate::shell::Shared;
 use crate::{Chance, LogLine, Stop};
@@ -33,7 +33,7 @@ impl TaskLink {
         if self.stop.is_cancelled() { Err(Stop::Cancelled) } else { Ok(()) }
     }
 
-    /// What a handler does can be done twice and is the same: so if nobody can say whether it was done, it is done again.
+    /// Applies an event of the handler. Applying it twice changes nothing, so in doubt it is applied again.
     async fn apply(&self, event: Event) -> Result<Applied, Stop> {
         loop {
             self.go_on()?;
@@ -44,10 +44,10 @@ impl TaskLink {
         }
     }
 
-    pub(crate) async fn ask(&self, asked: Asked, branch: &Branch) -> Result<Json, Stop> {
+    pub(crate) async fn ask(&self, asked: OutgoingQuestion, branch: &Branch) -> Result<Json, Stop> {
         // Subscribe before asking: an answer that comes at once is not missed.
         let mut watch = self.engine.store.watch(&self.key);
-        let Asked { label, kind, params, place, digest } = asked;
+        let OutgoingQuestion { label, kind, params, place, digest } = asked;
         let event = Event::Ask(Ask { fence: self.fence, label, kind, params, place: place.clone(), digest });
         let key = match self.apply(event).await {
             Ok(applied) => applied.task.phase.questions().and_then(|open| open.at(&place)).map(|open| open.key.clone()),
@@ -66,7 +66,7 @@ impl TaskLink {
                 }
             }
         }
-        // It waits for nobody but the engine now, so it counts as working before it asks for a worker.
+        // It waits for the engine alone now, so it counts as working before it asks for a worker.
         self.engine.work_again(&self.key, self.fence, &self.stop).await?;
         let records = self.engine.store.records(&self.key, self.epoch).await?;
         let answer = records.into_iter().find(|record| record.place == place).and_then(|record| record.output);

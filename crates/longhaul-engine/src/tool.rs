@@ -26,15 +26,11 @@ where
 /// A tool that the engine can run.
 #[derive(Clone)]
 pub struct Tool {
-    /// Its name and version.
     pub tool: ToolRef,
-    /// How its tasks may run.
     pub policy: Policy,
     /// How long their results are kept.
     pub retention: Retention,
-    /// What it may use.
     pub limits: ToolLimits,
-    /// What it does.
     pub handler: Arc<dyn Handler>,
     /// What it asks before there is a task; its answer becomes the handler's arguments.
     pub prelude: Option<Arc<dyn Handler>>,

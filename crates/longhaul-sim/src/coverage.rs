@@ -14,26 +14,20 @@ pub const TRANSITIONS: [&str; 15] = [
 /// Counts over many histories.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
-    /// Histories that were played.
     pub histories: u64,
-    /// By transition.
-    pub transitions: BTreeMap<&'static str, Met>,
-    /// By crash point.
+    pub transitions: BTreeMap<&'static str, TransitionCounts>,
     pub crashes: BTreeMap<CrashPoint, u64>,
-    /// By fault.
     pub faults: BTreeMap<Fault, u64>,
-    /// Other things worth having met.
     pub also: BTreeMap<&'static str, u64>,
 }
 
 /// What happened around one transition.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Met {
-    /// How often it became durable.
+pub struct TransitionCounts {
     pub committed: u64,
     /// How often the process died when it was written and not yet durable.
     pub crash_before: u64,
-    /// How often the process died when it was durable and nobody had been told.
+    /// How often the process died when it was durable and its caller had no answer.
     pub crash_after: u64,
 }
 
@@ -111,7 +105,8 @@ impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<16}{:>12}{:>14}{:>14}", "transition", "committed", "crash before", "crash after")?;
         for event in TRANSITIONS {
-            let Met { committed, crash_before, crash_after } = self.transitions.get(event).copied().unwrap_or_default();
+            let TransitionCounts { committed, crash_before, crash_after } =
+                self.transitions.get(event).copied().unwrap_or_default();
             writeln!(f, "{event:<16}{committed:>12}{crash_before:>14}{crash_after:>14}")?;
         }
         writeln!(f, "\n{:<28}{:>12}", "crash point", "crashes")?;

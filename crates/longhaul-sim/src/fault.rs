@@ -15,7 +15,7 @@ pub enum CrashPoint {
     BeforeCommit,
     /// In the commit, which did not reach the disk.
     CommitLost,
-    /// In the commit or right after it: it is durable, and nobody was told. Nothing was published.
+    /// In the commit or right after it: it is durable, and neither published nor answered.
     CommitDurable,
     /// After the publication, before the first answer.
     BeforeAnswers,
@@ -59,7 +59,7 @@ pub(crate) enum Plan {
     /// That call fails.
     FailAt(usize, Kind),
     FailCommit(Kind),
-    /// The commit fails, nobody knows whether it is durable, and it is or is not.
+    /// The commit fails, and the writer cannot know whether it is durable.
     Untrusted {
         durable: bool,
     },

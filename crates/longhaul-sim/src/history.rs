@@ -16,11 +16,8 @@ const LIFE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// How a history went.
 #[derive(Debug)]
 pub struct Played {
-    /// Its seed.
     pub seed: u64,
-    /// What it met.
     pub coverage: Coverage,
-    /// Everything that happened.
     pub ledger: Vec<Entry>,
     /// The law that it broke, if it did.
     pub broken: Option<Broken>,

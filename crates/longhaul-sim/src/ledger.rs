@@ -13,7 +13,6 @@ use crate::fault::CrashPoint;
 pub struct Entry {
     /// The store's time when it was written down.
     pub at: Timestamp,
-    /// What happened.
     pub fact: Fact,
 }
 
@@ -24,7 +23,6 @@ pub enum Fact {
     Rules(Rules),
     /// An engine has dealt with what was left behind, and serves from here on.
     Recovered {
-        /// The nodes of its process.
         nodes: Vec<NodeId>,
         /// Attempts that the store says some node holds.
         held: Vec<Orphan>,
@@ -36,91 +34,38 @@ pub enum Fact {
     /// A transaction became durable.
     Committed(Commit),
     /// The answer to a commit was lost.
-    InDoubt {
-        /// What was to be written.
-        event: &'static str,
-        /// Whether it was.
-        written: bool,
-    },
+    InDoubt { event: &'static str, written: bool },
     /// A client was told that it is done.
-    Acknowledged {
-        /// What.
-        what: Ack,
-        /// To which task.
-        key: TaskKey,
-        /// The task's revision after it.
-        revision: u64,
-    },
+    Acknowledged { what: Ack, key: TaskKey, revision: u64 },
     /// A client was told no.
     Denied {
         /// How long the ledger was when it asked.
         began: usize,
-        /// About which task.
         key: TaskKey,
-        /// What it wanted.
         what: &'static str,
-        /// What it was told.
         error: StoreError,
     },
     /// A client saw a task, or that there is none.
     Read {
         /// How long the ledger was when it began to look.
         began: usize,
-        /// Which task.
         key: TaskKey,
-        /// What it saw.
         found: Option<Snapshot>,
     },
     /// An attempt was told that its write is done.
-    Wrote {
-        /// To which task.
-        key: TaskKey,
-        /// The attempt.
-        fence: u64,
-        /// What it wrote.
-        event: &'static str,
-        /// The task's revision after it.
-        revision: u64,
-    },
+    Wrote { key: TaskKey, fence: u64, event: &'static str, revision: u64 },
     /// An attempt that had lost its task for good wrote to it even so.
-    WroteLate {
-        /// To which task.
-        key: TaskKey,
-        /// The attempt.
-        fence: u64,
-        /// What it wrote.
-        event: &'static str,
-    },
+    WroteLate { key: TaskKey, fence: u64, event: &'static str },
     /// A handler was started.
-    Started {
-        /// On which task.
-        key: TaskKey,
-        /// As which attempt.
-        attempt: u32,
-    },
+    Started { key: TaskKey, attempt: u32 },
     /// A handler got what is on record.
-    Got {
-        /// Of which task.
-        key: TaskKey,
-        /// From which shelf.
-        epoch: u32,
-        /// From which place.
-        place: Place,
-        /// What.
-        output: Json,
-    },
+    Got { key: TaskKey, epoch: u32, place: Place, output: Json },
     /// So many handlers of a tool work now.
-    Working {
-        /// The tool.
-        tool: ToolRef,
-        /// How many.
-        handlers: usize,
-    },
+    Working { tool: ToolRef, handlers: usize },
     /// Nothing is under way, and nothing is left to do.
     Quiet(Quiet),
-    /// Somebody who follows a task has heard all there was to hear.
+    /// A follower of a task was told of every change.
     Followed {
-        /// Which task.
         key: TaskKey,
         /// The revision it saw last; none when the task was gone.
         seen: Option<u64>,
@@ -136,16 +81,13 @@ pub struct Rules {
     pub owners: Vec<Owner>,
     /// Open tasks of one of them.
     pub open_per_owner_max: usize,
-    /// By tool.
     pub tools: Vec<ToolRules>,
 }
 
 /// The limits of one tool.
 #[derive(Debug, Clone)]
 pub struct ToolRules {
-    /// The tool.
     pub tool: ToolRef,
-    /// Handlers at work.
     pub running_max: usize,
     /// New tasks that wait for a worker.
     pub queued_max: usize,
@@ -165,9 +107,7 @@ pub struct Commit {
 /// One task that a transaction wrote.
 #[derive(Debug, Clone)]
 pub struct Written {
-    /// The event's name.
     pub event: &'static str,
-    /// The task.
     pub key: TaskKey,
     /// As it is now; none when it was deleted.
     pub after: Option<Arc<Task>>,
@@ -183,17 +123,13 @@ impl Written {
 /// One record that a transaction wrote.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// Of which task.
     pub key: TaskKey,
     /// In which life of it, from one: the ID of a deleted task can be used again.
     pub life: usize,
-    /// On which shelf.
     pub epoch: u32,
-    /// At which place.
     pub place: Place,
     /// The question, if it is one.
     pub question: Option<QuestionKey>,
-    /// What came of it.
     pub output: Option<Json>,
 }
 
@@ -207,18 +143,12 @@ pub enum Ack {
     /// It is deleted.
     Deleted,
     /// Its question is answered.
-    Answered {
-        /// Which.
-        question: QuestionKey,
-        /// With what.
-        body: Json,
-    },
+    Answered { question: QuestionKey, body: Json },
 }
 
 /// What the engine says when nothing is under way.
 #[derive(Debug, Clone)]
 pub struct Quiet {
-    /// How far the history is.
     pub stage: Stage,
     /// The nodes that are not engines: their attempts are not counted below.
     pub others: Vec<NodeId>,
@@ -226,11 +156,8 @@ pub struct Quiet {
     pub load: Vec<(ToolRef, usize, usize)>,
     /// Open tasks by owner, as the core counts them.
     pub open: Vec<(Owner, usize)>,
-    /// Attempts that the core holds.
     pub attempts: usize,
-    /// Attempts that the shell holds.
     pub running: usize,
-    /// Handlers in memory.
     pub handlers: usize,
 }
 

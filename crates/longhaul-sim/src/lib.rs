@@ -13,6 +13,8 @@
 //! - [`coverage`]: what they met.
 //! - [`mutation`]: faults put into a copy of the code, which have to be found.
 
+#![allow(missing_docs, reason = "fields and variants whose names say what they are")]
+
 mod chance;
 pub mod check;
 mod client;

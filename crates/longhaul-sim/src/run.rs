@@ -10,13 +10,11 @@ use crate::{Played, play};
 /// How a run went.
 #[derive(Debug)]
 pub struct Run {
-    /// What the histories met.
     pub coverage: Coverage,
     /// The broken one, if there was any: the earliest that was found.
     pub broken: Option<Played>,
     /// How many histories were played before it, itself included.
     pub played: u64,
-    /// How long it took.
     pub took: Duration,
 }
 

@@ -8,7 +8,7 @@ use longhaul_task::TaskKey;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::disk::{Job, Look, SimDisk};
+use crate::disk::{Job, MidBatchRead, SimDisk};
 use crate::fault::{CrashPoint, Fault, Kind, Plan};
 use crate::ledger::Fact;
 use crate::world::World;
@@ -72,7 +72,7 @@ impl SimWriter {
         let look = if !state.known.is_empty() && !state.is_calm && state.chance.permille(150) {
             let keys = (0..2).filter_map(|_| state.pick_known()).collect();
             let at = state.chance.below(12);
-            Some(Look { at, keys, store: self.store.clone(), began: state.ledger.len() })
+            Some(MidBatchRead { at, keys, store: self.store.clone(), began: state.ledger.len() })
         } else {
             None
         };

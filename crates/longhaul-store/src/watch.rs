@@ -77,7 +77,7 @@ impl Watchers {
         }
     }
 
-    /// Tells everyone who follows the queue that somebody entered it, or will.
+    /// Tells everyone who follows the queue that a task entered it, or will.
     pub fn queue_changed(&self) {
         self.queue.add();
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_looks_again_when_word_of_some_changes_may_have_been_lost() {
+    fn every_watch_wakes_when_some_changes_may_have_been_lost() {
         let watchers = Arc::new(Watchers::default());
         let key = |id| TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() };
         let mut followers = [watchers.follow(&key("a")), watchers.follow(&key("b")), watchers.follow_queue()];

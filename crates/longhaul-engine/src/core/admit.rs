@@ -10,7 +10,6 @@ use crate::EngineError;
 /// A task that may be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
-    /// The tool it is for.
     pub tool: ToolRef,
     /// Whether a worker is set aside for it, so that the creation can claim it in the same commit.
     pub claimed: bool,
@@ -34,7 +33,7 @@ impl Core {
         if open >= open_max {
             return Err(EngineError::TooManyOpen { open_max });
         }
-        // Whoever is queued already goes first, unless its time has not come.
+        // Queued tasks go first, unless their time has not come.
         let claimed = state.free > 0 && !state.may_be_claimed();
         if claimed {
             state.free -= 1;

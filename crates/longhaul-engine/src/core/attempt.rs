@@ -9,11 +9,11 @@ use super::{Action, Core};
 pub(super) struct Attempt {
     pub(super) tool: ToolRef,
     pub(super) fence: u64,
-    doing: Doing,
+    doing: AttemptState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum AttemptState {
     /// Holds a worker.
     Working,
     /// Waits for an answer and has given its worker back.
@@ -27,15 +27,15 @@ enum Doing {
 impl Attempt {
     /// Takes a worker if it wants one.
     pub(super) fn resume(&mut self) -> bool {
-        let wants = self.doing == Doing::Resuming;
+        let wants = self.doing == AttemptState::Resuming;
         if wants {
-            self.doing = Doing::Working;
+            self.doing = AttemptState::Working;
         }
         wants
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        matches!(self.doing, Doing::Stopped { .. })
+        matches!(self.doing, AttemptState::Stopped { .. })
     }
 }
 
@@ -47,7 +47,7 @@ impl Core {
     /// An attempt has been given a worker. News of commits overtake each other: the attempt before it may not be known
     /// to be over, and this one may have been stopped already.
     pub(super) fn begin(&mut self, key: TaskKey, tool: &ToolRef, fence: u64) -> Vec<Action> {
-        let attempt = Attempt { tool: tool.clone(), fence, doing: Doing::Working };
+        let attempt = Attempt { tool: tool.clone(), fence, doing: AttemptState::Working };
         if let Some(before) = self.attempts.insert(key.clone(), attempt) {
             self.let_go(&before);
         }
@@ -61,7 +61,7 @@ impl Core {
 
     /// Whether an attempt of this node does nothing but wait.
     pub(crate) fn is_idle(&self, key: &TaskKey, fence: u64) -> bool {
-        self.attempts.get(key).is_some_and(|attempt| attempt.fence == fence && attempt.doing == Doing::Idle)
+        self.attempts.get(key).is_some_and(|attempt| attempt.fence == fence && attempt.doing == AttemptState::Idle)
     }
 
     pub(super) fn idle(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
@@ -69,10 +69,10 @@ impl Core {
             return Vec::new();
         };
         let Some(state) = self.tools.get_mut(&attempt.tool.name) else { return Vec::new() };
-        if attempt.doing != Doing::Working || state.idle >= state.limits.idle_max {
+        if attempt.doing != AttemptState::Working || state.idle >= state.limits.idle_max {
             return Vec::new();
         }
-        attempt.doing = Doing::Idle;
+        attempt.doing = AttemptState::Idle;
         state.idle += 1;
         state.free += 1;
         let tool = state.tool.clone();
@@ -83,8 +83,8 @@ impl Core {
     pub(super) fn busy(&mut self, key: TaskKey, fence: u64) -> Vec<Action> {
         let Some(attempt) = self.attempt(&key, fence) else { return Vec::new() };
         match attempt.doing {
-            Doing::Idle => {
-                attempt.doing = Doing::Resuming;
+            AttemptState::Idle => {
+                attempt.doing = AttemptState::Resuming;
                 let tool = attempt.tool.clone();
                 if let Some(state) = self.tool(&tool) {
                     state.idle = state.idle.saturating_sub(1);
@@ -93,8 +93,8 @@ impl Core {
                 self.feed(&tool)
             }
             // The first branch that has its answer asks for the worker; the others come along with it.
-            Doing::Resuming => Vec::new(),
-            Doing::Working | Doing::Stopped { .. } => vec![Action::Resume { key, fence }],
+            AttemptState::Resuming => Vec::new(),
+            AttemptState::Working | AttemptState::Stopped { .. } => vec![Action::Resume { key, fence }],
         }
     }
 
@@ -109,9 +109,9 @@ impl Core {
             return Vec::new();
         }
         let tool = attempt.tool.clone();
-        attempt.doing = Doing::Stopped { holds_worker: was == Doing::Working };
+        attempt.doing = AttemptState::Stopped { holds_worker: was == AttemptState::Working };
         let Some(state) = self.tool(&tool) else { return Vec::new() };
-        if was == Doing::Idle {
+        if was == AttemptState::Idle {
             state.idle = state.idle.saturating_sub(1);
         }
         let grace_ms = state.limits.grace_ms;
@@ -132,9 +132,9 @@ impl Core {
     fn let_go(&mut self, attempt: &Attempt) {
         if let Some(state) = self.tool(&attempt.tool) {
             match attempt.doing {
-                Doing::Working | Doing::Stopped { holds_worker: true } => state.free += 1,
-                Doing::Idle => state.idle = state.idle.saturating_sub(1),
-                Doing::Resuming | Doing::Stopped { holds_worker: false } => {}
+                AttemptState::Working | AttemptState::Stopped { holds_worker: true } => state.free += 1,
+                AttemptState::Idle => state.idle = state.idle.saturating_sub(1),
+                AttemptState::Resuming | AttemptState::Stopped { holds_worker: false } => {}
             }
         }
     }

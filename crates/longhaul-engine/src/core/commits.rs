@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use longhaul_task::TaskKey;
 
-/// The number of a creation or a claim that is under way: whoever begins one hands it back when it has ended.
+/// The number of a commit that is under way. The shell hands it back when the commit has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Commit(u64);
 

@@ -17,7 +17,7 @@ pub struct Look {
     pub offer: bool,
     /// How long not to look again, whatever happens.
     pub pause_ms: u64,
-    /// How long to sleep from then on, if nobody says that there is something to look at.
+    /// How long to sleep from then on, unless there is something to look at.
     pub sleep_ms: u64,
 }
 

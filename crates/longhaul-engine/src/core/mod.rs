@@ -58,89 +58,44 @@ enum Stage {
 pub enum Input {
     /// The creation that was admitted is committed.
     Created {
-        /// The task.
         key: TaskKey,
-        /// Its tool.
         tool: ToolRef,
         /// The fence it was claimed under, if it was.
         claimed: Option<u64>,
-        /// As it was admitted.
         commit: Commit,
     },
     /// The creation that was admitted came to nothing.
     NotCreated {
-        /// Whose.
         owner: Owner,
-        /// For which tool.
         tool: ToolRef,
         /// Whether it had been given a worker.
         claimed: bool,
-        /// As it was admitted.
         commit: Commit,
     },
     /// A claim came back.
     Claimed {
-        /// For which tool.
         tool: ToolRef,
-        /// How many were asked for.
         asked: usize,
         /// What was got, each under its fence.
         tasks: Vec<(TaskKey, u64)>,
-        /// As it was asked for.
         commit: Commit,
     },
     /// Queued tasks of a tool may be there to be claimed.
-    MaybeQueued {
-        /// The tool.
-        tool: ToolRef,
-    },
+    MaybeQueued { tool: ToolRef },
     /// No node has served a tool for a while.
-    ToolGone {
-        /// The tool.
-        tool: ToolRef,
-    },
+    ToolGone { tool: ToolRef },
     /// Every branch of an attempt waits for an answer.
-    Idle {
-        /// The task.
-        key: TaskKey,
-        /// The attempt.
-        fence: u64,
-    },
+    Idle { key: TaskKey, fence: u64 },
     /// A branch of an attempt has its answer and wants to go on.
-    Busy {
-        /// The task.
-        key: TaskKey,
-        /// The attempt.
-        fence: u64,
-    },
+    Busy { key: TaskKey, fence: u64 },
     /// The handler returned.
-    Ended {
-        /// The task.
-        key: TaskKey,
-        /// The attempt.
-        fence: u64,
-        /// With what.
-        outcome: Outcome,
-    },
+    Ended { key: TaskKey, fence: u64, outcome: Outcome },
     /// The handler was dropped.
-    Dropped {
-        /// The task.
-        key: TaskKey,
-        /// The attempt.
-        fence: u64,
-    },
+    Dropped { key: TaskKey, fence: u64 },
     /// The end of an attempt was written, or refused for good.
-    Written {
-        /// The task.
-        key: TaskKey,
-        /// The attempt.
-        fence: u64,
-    },
+    Written { key: TaskKey, fence: u64 },
     /// An event was committed.
-    Applied {
-        /// What follows from it.
-        effects: Vec<Effect>,
-    },
+    Applied { effects: Vec<Effect> },
     /// The process is going down: take nothing new.
     Drain,
 }
@@ -149,24 +104,12 @@ pub enum Input {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Run the handler.
-    Start {
-        /// For this task.
-        key: TaskKey,
-        /// As this attempt.
-        fence: u64,
-    },
+    Start { key: TaskKey, fence: u64 },
     /// Let go of an attempt that was stopped before it was started.
-    Forget {
-        /// The task.
-        key: TaskKey,
-        /// The attempt.
-        fence: u64,
-    },
+    Forget { key: TaskKey, fence: u64 },
     /// Claim queued tasks; workers for them are set aside.
     Claim {
-        /// Of which tool.
         tool: ToolRef,
-        /// How many at most.
         limit: usize,
         /// To be handed back with the answer.
         commit: Commit,
@@ -174,30 +117,11 @@ pub enum Action {
     /// Look when the next queued task of any tool may be claimed.
     LookAtQueue,
     /// Write the end of an attempt, and try again until it is written or refused.
-    Write {
-        /// To which task.
-        key: TaskKey,
-        /// By which attempt.
-        fence: u64,
-        /// What.
-        event: Event,
-    },
+    Write { key: TaskKey, fence: u64, event: Event },
     /// Let an attempt that waited for a worker go on.
-    Resume {
-        /// The task.
-        key: TaskKey,
-        /// The attempt.
-        fence: u64,
-    },
+    Resume { key: TaskKey, fence: u64 },
     /// Tell a handler to stop, and drop it if it has not within that time.
-    Stop {
-        /// The task.
-        key: TaskKey,
-        /// The attempt.
-        fence: u64,
-        /// How long it has.
-        grace_ms: u64,
-    },
+    Stop { key: TaskKey, fence: u64, grace_ms: u64 },
 }
 
 impl Core {

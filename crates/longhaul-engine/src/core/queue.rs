@@ -24,7 +24,7 @@ pub(super) struct ToolState {
     pub(super) resuming: VecDeque<(TaskKey, u64)>,
     /// One claim at a time: its answer says whether there is more.
     claiming: bool,
-    /// The last claim got all that was to be had: what is queued still has to wait, until somebody says otherwise.
+    /// The last claim got all that may be claimed: what is still queued has to wait, until there is an offer.
     all_wait: bool,
 }
 
@@ -80,7 +80,7 @@ impl Core {
         self.feed(tool)
     }
 
-    /// Gives free workers to whoever waits: first to attempts that go on, then to the queue.
+    /// Gives free workers first to attempts that go on, then to the queue.
     pub(super) fn feed(&mut self, tool: &ToolRef) -> Vec<Action> {
         let mut actions = self.resume(tool);
         let serving = self.stage == Stage::Serving;
@@ -140,7 +140,7 @@ impl Core {
         if got == asked {
             actions.extend(self.feed(tool));
         } else {
-            // The workers that were set aside for more are wanted by whoever goes on.
+            // Attempts that go on want the workers that were set aside for the claim.
             actions.extend(self.resume(tool));
             // What is still queued is not to be started yet (or another node has it): ask again when it is time.
             actions.push(Action::LookAtQueue);

@@ -58,7 +58,7 @@ impl Alarm {
         self.alarm.reset();
     }
 
-    /// The sleeper has looked, and goes by this moment: there is nobody to tell.
+    /// The sleeper has looked and goes by this time itself, so it is not woken.
     pub(crate) fn looked(&self, next: Option<Timestamp>) {
         self.alarm.set(next);
     }

@@ -24,7 +24,7 @@ pub(crate) async fn run(shared: &Arc<Shared>) {
     give_up(shared, held).await;
 }
 
-/// Nobody can answer any more: gives up what does nothing but wait for an answer.
+/// Gives up attempts that do nothing but wait for an answer, because no client can answer any more.
 pub(crate) async fn hang_up(shared: &Arc<Shared>) {
     shared.drain();
     let mut waiting = Vec::new();

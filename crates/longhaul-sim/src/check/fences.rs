@@ -46,7 +46,7 @@ fn holds(task: &Task, fence: u64) -> bool {
     task.fence == fence && task.phase.run().is_some()
 }
 
-/// Whoever holds the task afterwards and did not before has it under a fence that nobody had.
+/// A node that holds the task afterwards and did not before has it under a new fence.
 fn moved(before: &Task, after: &Task) -> Result<(), String> {
     let (had, has) = (before.phase.run().map(|run| run.node), after.phase.run().map(|run| run.node));
     let lost = had.is_some() && has.is_none() && !after.is_settled();

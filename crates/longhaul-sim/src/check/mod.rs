@@ -24,9 +24,7 @@ use crate::ledger::{Entry, Fact};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{law}: {what} (line {line})")]
 pub struct Broken {
-    /// The law.
     pub law: &'static str,
-    /// What happened.
     pub what: String,
     /// The line of the ledger that shows it.
     pub line: usize,

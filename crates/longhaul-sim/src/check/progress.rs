@@ -27,7 +27,7 @@ fn stuck(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
     for task in truth.all() {
         let done = match &task.phase {
             Phase::Settled { .. } => stage < Stage::Expired || task.retention == Retention::Unlimited,
-            // Whoever waits for an answer and found no room to give its worker back keeps it, and others wait for that.
+            // An attempt that waits for an answer and could not give its worker back keeps it, and others wait for that.
             phase if phase.not_before().is_some() => {
                 stage == Stage::LeftAlone && all_workers_taken(truth, quiet, &task.tool)
             }

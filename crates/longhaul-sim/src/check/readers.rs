@@ -11,7 +11,7 @@ use crate::ledger::{Fact, short};
 /// Readers see what is committed, nothing else, and never see it go back.
 #[derive(Default)]
 pub(super) struct Readers {
-    /// By task: from which line on everybody has to see at least this life and revision.
+    /// By task: from which line on every reader has to see at least this life and revision.
     floors: HashMap<TaskKey, Vec<(usize, Seen)>>,
 }
 
@@ -61,7 +61,7 @@ impl Readers {
         let Some(lives) = truth.lives.get(key) else { return Ok(()) };
         let floor = self.floor(began, key);
         if floor.1 > 0 && lives.get(floor.0).is_some_and(|life| life.gone.is_none()) {
-            return Err(format!("{} was there and is not, and nobody deleted it", short(key)));
+            return Err(format!("{} was there and is not, and was not deleted", short(key)));
         }
         // Gone is gone: that life does not come back.
         if lives.iter().all(|life| life.gone.is_some()) {

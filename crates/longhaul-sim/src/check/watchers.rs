@@ -2,7 +2,7 @@ use super::Law;
 use super::truth::Truth;
 use crate::ledger::{Fact, short};
 
-/// Whoever subscribed and then read is woken for every later change.
+/// A watcher that subscribed and then read is woken for every later change.
 pub(super) struct Watchers;
 
 impl Law for Watchers {

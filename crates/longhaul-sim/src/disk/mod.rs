@@ -1,7 +1,7 @@
 //! A disk that can be pulled out of its machine at any moment.
 //!
 //! Readers see what is committed while a transaction is open, as they do on SQLite. Every call of the writer is a
-//! place where the process may die, where the disk may fail, and where somebody else may look.
+//! place where the process may die, where the disk may fail, and where a client may read.
 
 mod reader;
 
@@ -47,13 +47,13 @@ pub(crate) struct Job {
     pub(crate) now: Timestamp,
     /// The events in the batch, which tell apart what looks the same in the rows.
     pub(crate) events: Vec<(TaskKey, &'static str)>,
-    /// Somebody looks at these tasks in the middle of it.
-    pub(crate) look: Option<Look>,
+    /// A client reads these tasks in the middle of it.
+    pub(crate) look: Option<MidBatchRead>,
 }
 
 /// A reader on another thread, between two calls of the writer.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct MidBatchRead {
     /// Before that call; past the last one it is between the commit and what follows.
     pub(crate) at: usize,
     pub(crate) keys: Vec<TaskKey>,
@@ -87,7 +87,7 @@ struct Transaction {
 
 /// What became of a batch at the disk.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct BatchResult {
     pub(crate) facts: Vec<Fact>,
     pub(crate) crashed: Option<CrashPoint>,
     /// Whether the disk reported an error.
@@ -156,12 +156,17 @@ impl SimDisk {
     }
 
     /// What the last batch did.
-    pub(crate) fn done(&self) -> Done {
+    pub(crate) fn done(&self) -> BatchResult {
         let mut state = self.0.lock();
         state.job = Job::default();
         let lost = state.open.take().map(|open| open.written.iter().map(|written| written.event).collect());
         let failed = std::mem::take(&mut state.failed);
-        Done { facts: std::mem::take(&mut state.facts), crashed: state.dead, failed, lost: lost.unwrap_or_default() }
+        BatchResult {
+            facts: std::mem::take(&mut state.facts),
+            crashed: state.dead,
+            failed,
+            lost: lost.unwrap_or_default(),
+        }
     }
 
     /// The machine is on again: what was not committed is gone.

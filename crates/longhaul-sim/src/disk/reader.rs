@@ -1,4 +1,4 @@
-//! Everybody's side of the disk.
+//! The readers' side of the disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

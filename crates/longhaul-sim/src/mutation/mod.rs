@@ -21,16 +21,13 @@ const SOUND_HISTORIES: u64 = 200;
 /// How a mutation was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// After how many histories.
     pub histories: u64,
-    /// What the checker said.
     pub broken: String,
 }
 
 /// What came of one mutation.
 #[derive(Debug)]
 pub struct Hunt {
-    /// Which.
     pub mutation: Mutation,
     /// How it was found; none if it was not.
     pub found: Option<Found>,
@@ -41,22 +38,10 @@ pub struct Hunt {
 pub enum MutationError {
     /// The code has changed, and the table with it has to.
     #[error("the mutation {name} does not apply: {file} has its text {times} times, not once")]
-    NotThere {
-        /// Which mutation.
-        name: &'static str,
-        /// Where its text should stand.
-        file: &'static str,
-        /// How often it stands there.
-        times: usize,
-    },
+    NotThere { name: &'static str, file: &'static str, times: usize },
     /// The copy does not build.
     #[error("{what} does not build:\n{output}")]
-    Build {
-        /// What was to be built.
-        what: String,
-        /// What the compiler said.
-        output: String,
-    },
+    Build { what: String, output: String },
     /// The copy breaks a law all by itself.
     #[error("without any mutation: {0}")]
     Unsound(String),

@@ -1,13 +1,11 @@
-//! The mutations: each a fault that somebody could write, and that has to be found.
+//! The mutations: each a mistake that a programmer could make, and that has to be found.
 
 /// One change to one file.
 #[derive(Debug, Clone, Copy)]
 pub struct Mutation {
-    /// What it is called.
     pub name: &'static str,
     /// The file, from the workspace's root.
     pub file: &'static str,
-    /// What stands there, once.
     pub find: &'static str,
     /// What is put in its place.
     pub replace: &'static str,
@@ -111,7 +109,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "failed-commit-keeps-working-state",
         file: WRITER,
-        find: "                self.working.clear();\n                self.to_show.clear();\n",
+        find: "                self.working.clear();\n                self.publications.clear();\n",
         replace: "",
     },
     Mutation {
@@ -160,8 +158,8 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "worker-leaked-on-cancel",
         file: ATTEMPT,
-        find: "Doing::Working | Doing::Stopped { holds_worker: true } => state.free += 1,",
-        replace: "Doing::Working => state.free += 1,\n                Doing::Stopped { holds_worker: true } => {}",
+        find: "AttemptState::Working | AttemptState::Stopped { holds_worker: true } => state.free += 1,",
+        replace: "AttemptState::Working => state.free += 1,\n                AttemptState::Stopped { holds_worker: true } => {}",
     },
     Mutation {
         name: "stop-that-came-early-forgotten",

@@ -1,4 +1,4 @@
-//! What an embedded backend provides: transactions for the one writer, and reads for everybody.
+//! What an embedded backend provides: transactions for the one writer, and reads for all handles.
 
 use longhaul_task::{Json, Progress, QuestionKey, Record, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
@@ -57,12 +57,12 @@ pub trait Disk: Send + 'static {
     fn name(&self) -> String {
         "memory:".into()
     }
-    /// Leaves everything in order for whoever comes next. Nothing is asked of it after that, and no
-    /// [`Reader`] looks at it any more.
+    /// Leaves everything in order for the next process. It is not called again after that, and no [`Reader`]
+    /// uses it any more.
     fn close(&mut self) {}
 }
 
-/// Everybody's side: reads of what is committed.
+/// The handles' side: reads of what is committed.
 pub trait Reader: Send + Sync + 'static {
     /// A task and its side slot.
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError>;
@@ -81,7 +81,7 @@ pub trait Reader: Send + Sync + 'static {
     /// Open tasks by owner, tool and phase.
     fn census(&self) -> Result<Vec<Count>, DiskError>;
 
-    /// Lets go of the disk. Whoever reads after that is refused.
+    /// Lets go of the disk. Later reads are refused.
     fn close(&self) {}
 }
 

@@ -9,8 +9,8 @@
 //! ```
 
 mod disk;
+mod failure_log;
 mod published;
-mod trouble;
 mod writer;
 mod writer_loop;
 
@@ -26,11 +26,11 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::disk::{Disk, DiskError, Reader, Stands};
+use self::failure_log::FailureLog;
 use self::published::Published;
-use self::trouble::Trouble;
 pub use self::writer::Request;
 use self::writer::{Response, UnsavedProgress, Writer};
-use self::writer_loop::Waiting;
+use self::writer_loop::WriterMessage;
 pub use self::writer_loop::{Batch, WriterLoop};
 use crate::{
     Applied, ClaimNext, Claimed, Clock, Count, Due, Listing, NewTask, Orphan, Snapshot, Store, StoreError, TaskPage,
@@ -40,7 +40,7 @@ use crate::{
 /// How many attempts are looked at in one read when a dead node's are searched for.
 const HELD_PAGE: usize = 1_000;
 
-/// What whoever comes too late is told.
+/// What a caller is told after the store was closed.
 const CLOSED: &str = "it is closed";
 
 /// What an embedded store may use.
@@ -73,12 +73,12 @@ struct Shared {
     reader: Arc<dyn Reader>,
     published: Arc<Published>,
     watchers: Arc<Watchers>,
-    requests: mpsc::Sender<Waiting>,
+    requests: mpsc::Sender<WriterMessage>,
     unsaved_progress: Arc<Mutex<UnsavedProgress>>,
     /// The nodes of this process, and until when. A node that is not here is dead: the lock on the disk proves that
     /// no other process can have one.
     nodes: Mutex<HashMap<NodeId, Member>>,
-    trouble: Arc<Trouble>,
+    failure_log: Arc<FailureLog>,
     stopped: watch::Receiver<Option<String>>,
 }
 
@@ -126,7 +126,7 @@ impl Embedded {
         let unsaved_progress = Arc::new(Mutex::default());
         let (requests, waiting) = mpsc::channel(limits.waiting_max);
         let (stop, stopped) = watch::channel(None);
-        let trouble = Arc::new(Trouble::of(disk.name()));
+        let failure_log = Arc::new(FailureLog::of(disk.name()));
         let reader: Arc<dyn Reader> = Arc::new(reader);
         let writer = WriterLoop {
             writer: Writer::new(disk, Arc::clone(&published), Arc::clone(&watchers)),
@@ -136,16 +136,17 @@ impl Embedded {
             progress_saved_at: Timestamp::ZERO,
             limits: limits.clone(),
             reader: Arc::clone(&reader),
-            trouble: Arc::clone(&trouble),
+            failure_log: Arc::clone(&failure_log),
             stop,
             runtime: Handle::try_current().ok(),
         };
         let nodes = Mutex::default();
-        let shared = Shared { clock, reader, published, watchers, requests, unsaved_progress, nodes, trouble, stopped };
+        let shared =
+            Shared { clock, reader, published, watchers, requests, unsaved_progress, nodes, failure_log, stopped };
         (Self { shared: Arc::new(shared) }, writer)
     }
 
-    /// How many tasks somebody follows.
+    /// How many tasks are followed.
     pub fn watched(&self) -> usize {
         self.shared.watchers.count()
     }
@@ -153,7 +154,7 @@ impl Embedded {
     async fn ask(&self, request: Request) -> Result<Response, StoreError> {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Stopped(CLOSED.into());
-        self.shared.requests.send(Waiting::Request { request, answer }).await.map_err(|_| gone())?;
+        self.shared.requests.send(WriterMessage::Request { request, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
@@ -161,7 +162,7 @@ impl Embedded {
     fn looked<T>(&self, operation: &str, found: Result<T, DiskError>) -> Result<T, StoreError> {
         found.map_err(|error| {
             let error = StoreError::from(error);
-            self.shared.trouble.did_not_read(operation, &error, self.shared.clock.now());
+            self.shared.failure_log.did_not_read(operation, &error, self.shared.clock.now());
             error
         })
     }
@@ -201,7 +202,7 @@ impl Store for Embedded {
     async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
         let mut page = self.looked("list", self.shared.reader.list(of))?;
         for listed in &mut page.tasks {
-            // What a read shows, so that nobody sees a task go back from one call to the next.
+            // What a read shows, so that no caller sees a task go back from one call to the next.
             if let Some(shown) = self.shared.published.get(&listed.task.key) {
                 *listed = shown;
             }
@@ -314,9 +315,9 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        match self.shared.trouble.refuses() {
+        match self.shared.failure_log.refuses() {
             None => Ok(()),
-            // Whoever asks may keep everybody away until it is well again, so nobody else would find out.
+            // While it fails, `/healthz` may keep all other writers away, so only this one can find out that it works again.
             Some(_) => self.ask(Request::Check).await.map(|_| ()),
         }
     }
@@ -324,7 +325,7 @@ impl Store for Embedded {
     async fn close(&self) {
         let mut stopped = self.shared.stopped.clone();
         // It may be closing already.
-        let _ = self.shared.requests.send(Waiting::Close).await;
+        let _ = self.shared.requests.send(WriterMessage::Close).await;
         // The writer drops its end last of all.
         while stopped.changed().await.is_ok() {}
     }

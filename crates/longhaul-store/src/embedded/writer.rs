@@ -46,18 +46,13 @@ impl Request {
     }
 }
 
-/// What the writer did.
+/// The writer's answer to a request of the same kind.
 #[derive(Debug, Clone)]
 pub(super) enum Response {
-    /// To a creation or an event.
     Applied(Applied),
-    /// To a claim.
     Claimed(Vec<Claimed>),
-    /// To a record: what stands there.
     Recorded(Record),
-    /// To a secret.
     Secret([u8; 32]),
-    /// To a check.
     Checked,
 }
 
@@ -69,15 +64,15 @@ pub(super) struct Writer<D> {
     disk: D,
     published: Arc<Published>,
     watchers: Arc<Watchers>,
-    /// Tasks that the open batch has changed: nobody else may see them before the commit.
+    /// Tasks that the open batch has changed. Readers must not see them before the commit.
     working: HashMap<TaskKey, Arc<Task>>,
-    /// The changes of the open batch, in order, to be shown after the commit.
-    to_show: Vec<Shown>,
+    /// The changes of the open batch, in order, to be publication after the commit.
+    publications: Vec<Publication>,
     stopped: Option<String>,
     failed: Option<StoreError>,
 }
 
-enum Shown {
+enum Publication {
     Task(Arc<Task>),
     Deleted(Vec<TaskKey>),
 }
@@ -90,7 +85,7 @@ impl<D: Disk> Writer<D> {
             published,
             watchers,
             working: HashMap::default(),
-            to_show: Vec::new(),
+            publications: Vec::new(),
             stopped: None,
             failed: None,
         }
@@ -115,7 +110,7 @@ impl<D: Disk> Writer<D> {
     }
 
     /// Carries out a batch: one transaction, one commit. The answers are in the order of the requests, and may be
-    /// sent, because what they say is durable and visible. A refusal fails nobody else; a failed commit fails all.
+    /// sent, because what they say is durable and visible. A refusal fails only its own request; a failed commit fails all.
     /// Progress, each with the number of the attempt that said so, is saved with them.
     pub(super) fn batch(
         &mut self,
@@ -136,7 +131,7 @@ impl<D: Disk> Writer<D> {
             Err(error) => {
                 self.disk.rollback();
                 self.working.clear();
-                self.to_show.clear();
+                self.publications.clear();
                 if let DiskError::Untrusted(reason) = &error {
                     self.stopped = Some(reason.clone());
                 }
@@ -174,14 +169,14 @@ impl<D: Disk> Writer<D> {
 
     fn publish(&mut self) {
         let mut queue_changed = false;
-        for shown in self.to_show.drain(..) {
-            match shown {
-                Shown::Task(task) => {
+        for publication in self.publications.drain(..) {
+            match publication {
+                Publication::Task(task) => {
                     queue_changed |= task.phase.not_before().is_some() || task.phase.rest().is_some();
                     self.published.show(&task);
                     self.watchers.changed(&task.key);
                 }
-                Shown::Deleted(keys) => {
+                Publication::Deleted(keys) => {
                     self.published.forget(&keys);
                     for key in &keys {
                         self.watchers.changed(key);
@@ -251,7 +246,7 @@ impl<D: Disk> Writer<D> {
             for key in &keys {
                 self.working.remove(key);
             }
-            self.to_show.push(Shown::Deleted(keys));
+            self.publications.push(Publication::Deleted(keys));
             return Ok(Applied { task: Arc::new(change.task), effects: change.effects });
         }
         match &change.note {
@@ -319,13 +314,15 @@ impl<D: Disk> Writer<D> {
     }
 
     fn gone_in_this_batch(&self, key: &TaskKey) -> bool {
-        self.to_show.iter().any(|shown| matches!(shown, Shown::Deleted(keys) if keys.contains(key)))
+        self.publications
+            .iter()
+            .any(|publication| matches!(publication, Publication::Deleted(keys) if keys.contains(key)))
     }
 
     fn keep(&mut self, task: Task) -> Arc<Task> {
         let task = Arc::new(task);
         self.working.insert(task.key.clone(), Arc::clone(&task));
-        self.to_show.push(Shown::Task(Arc::clone(&task)));
+        self.publications.push(Publication::Task(Arc::clone(&task)));
         task
     }
 }

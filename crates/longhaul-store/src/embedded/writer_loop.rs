@@ -11,12 +11,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::Limits;
 use super::disk::{Disk, Reader};
-use super::trouble::Trouble;
+use super::failure_log::FailureLog;
 use super::writer::{Request, Response, UnsavedProgress, Writer};
 use crate::{Clock, StoreError};
 
 /// What a handle sends to the writer.
-pub(super) enum Waiting {
+pub(super) enum WriterMessage {
     Request {
         request: Request,
         answer: Answer,
@@ -43,13 +43,13 @@ impl Batch {
 /// The writer of an [`Embedded`](super::Embedded) store and the queue of its requests.
 pub struct WriterLoop<D> {
     pub(super) writer: Writer<D>,
-    pub(super) waiting: mpsc::Receiver<Waiting>,
+    pub(super) waiting: mpsc::Receiver<WriterMessage>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) unsaved_progress: Arc<Mutex<UnsavedProgress>>,
     pub(super) progress_saved_at: Timestamp,
     pub(super) limits: Limits,
     pub(super) reader: Arc<dyn Reader>,
-    pub(super) trouble: Arc<Trouble>,
+    pub(super) failure_log: Arc<FailureLog>,
     /// Dropped last of all: [`Store::close`](crate::Store::close) waits for this.
     pub(super) stop: watch::Sender<Option<String>>,
     /// The runtime in which the store was opened, if it was in one.
@@ -72,17 +72,17 @@ impl<D: Disk> WriterLoop<D> {
         Some(self.batch_from(first))
     }
 
-    fn batch_from(&mut self, first: Waiting) -> Batch {
+    fn batch_from(&mut self, first: WriterMessage) -> Batch {
         let mut batch = Batch { requests: Vec::new(), answers: Vec::new() };
         let mut next = Some(first);
         while let Some(waiting) = next.take() {
             match waiting {
-                Waiting::Request { request, answer } => {
+                WriterMessage::Request { request, answer } => {
                     batch.requests.push(request);
                     batch.answers.push(answer);
                 }
                 // What has been sent by now is still carried out.
-                Waiting::Close => self.waiting.close(),
+                WriterMessage::Close => self.waiting.close(),
             }
             if batch.requests.len() < self.limits.batch_max {
                 next = self.waiting.try_recv().ok();
@@ -99,7 +99,7 @@ impl<D: Disk> WriterLoop<D> {
         let now = self.clock.now();
         let progress = self.progress_to_save(now);
         let responses = self.writer.batch(requests, &progress, now);
-        self.trouble.wrote(operation, count, self.writer.failed(), now);
+        self.failure_log.wrote(operation, count, self.writer.failed(), now);
         match &self.runtime {
             // Waking many tasks from outside their runtime is expensive, so one of its own tasks does it.
             Some(runtime) if answers.len() > 1 => drop(runtime.spawn(async move { send(answers, responses) })),

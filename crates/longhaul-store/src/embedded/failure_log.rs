@@ -8,9 +8,9 @@ use crate::StoreError;
 /// The log gets a line about failed requests at most this often: it may well be on the disk that is full.
 const SAY_MS_MIN: u64 = 10_000;
 
-/// The last trouble of a store, and what has been said about it.
+/// The last failure of a store, and what was logged about it.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct FailureLog {
     /// The store, as an operator knows it.
     store: String,
     state: Mutex<State>,
@@ -26,7 +26,7 @@ struct State {
     left_out: usize,
 }
 
-impl Trouble {
+impl FailureLog {
     pub(super) fn of(store: String) -> Self {
         Self { store, state: Mutex::default() }
     }
@@ -96,11 +96,11 @@ mod tests {
 
     #[test]
     fn a_write_that_works_ends_the_trouble() {
-        let trouble = Trouble::of("memory:".into());
+        let log = FailureLog::of("memory:".into());
         let full = StoreError::Full("no room".into());
-        trouble.wrote("create", 1, Some(&full), Timestamp::ZERO);
-        assert_eq!(trouble.refuses(), Some(full));
-        trouble.wrote("cancel", 1, None, Timestamp::ZERO);
-        assert_eq!(trouble.refuses(), None);
+        log.wrote("create", 1, Some(&full), Timestamp::ZERO);
+        assert_eq!(log.refuses(), Some(full));
+        log.wrote("cancel", 1, None, Timestamp::ZERO);
+        assert_eq!(log.refuses(), None);
     }
 }
