@@ -6,7 +6,6 @@
 #[path = "kit/mod.rs"]
 mod kit;
 
-use longhaul_testkit::{StatelessClient, in_time, names};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use longhaul_testkit::{StatelessClient, in_time, names};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;

@@ -101,6 +101,13 @@ impl SessionClient {
         exchange
     }
 
+    /// A new stream to listen on, which has begun.
+    pub async fn listening(&self) -> Exchange {
+        let mut stream = self.listen(None).await;
+        stream.begun().await;
+        stream
+    }
+
     /// Ends the session.
     pub async fn end(&self) {
         assert_eq!(self.http("DELETE", &[], "").await.status, 204);

@@ -148,6 +148,13 @@ pub async fn open(server: &TestServer) -> SessionClient {
     SessionClient::open(server, forms()).await
 }
 
+/// That server, the door, and a session of a client that fills in forms.
+pub async fn open_session() -> (TestServer, Door, SessionClient) {
+    let (server, door) = start().await;
+    let client = open(&server).await;
+    (server, door, client)
+}
+
 /// What a client declares that fills in forms.
 pub fn forms() -> Value {
     json!({ "elicitation": {} })

@@ -8,16 +8,15 @@ mod trace;
 #[path = "../kit/mod.rs"]
 mod kit;
 
-use longhaul_testkit::{StatelessClient, TaskView};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use longhaul_testkit::{StatelessClient, TaskView};
 use serde_json::json;
 
-use crate::trace::Trace;
-
 use crate::kit::Launch;
+use crate::trace::Trace;
 
 /// How often each kind of request is made.
 const ROUNDS: usize = 10;

@@ -1,11 +1,11 @@
 //! Everything that the server has said, and what follows from it.
 
-use longhaul_testkit::TaskView;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use longhaul_testkit::TaskView;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::sync::watch;

@@ -1,10 +1,10 @@
 //! Clients that do everything a client can, until their server dies.
 
-use longhaul_testkit::{StatelessClient, TaskView, Trouble};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use longhaul_testkit::{StatelessClient, TaskView, Trouble};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};

@@ -12,7 +12,6 @@ mod verify;
 #[path = "../kit/mod.rs"]
 mod kit;
 
-use longhaul_testkit::in_time;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -20,12 +19,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use longhaul_testkit::in_time;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::ledger::Ledger;
-
 use crate::kit::{Launch, Server};
+use crate::ledger::Ledger;
 
 /// Connections at once.
 const CONNECTIONS: u64 = 32;

@@ -1,9 +1,10 @@
 //! After a restart: everything is there, everything is as it was, nothing belongs to the dead.
 
-use longhaul_testkit::{StatelessClient, Trouble};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+
+use longhaul_testkit::{StatelessClient, Trouble};
 
 use crate::CONNECTIONS;
 use crate::ledger::Ledger;

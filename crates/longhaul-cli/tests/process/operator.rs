@@ -1,8 +1,8 @@
 //! The operator's commands, with a running server and without.
 
-use longhaul_testkit::{StatelessClient, in_time, names};
 use std::path::{Path, PathBuf};
 
+use longhaul_testkit::{StatelessClient, in_time, names};
 use serde_json::{Value, json};
 
 use crate::kit::{Launch, Server, longhaul};

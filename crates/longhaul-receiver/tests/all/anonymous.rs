@@ -1,11 +1,11 @@
 //! Callers who need not say who they are: the ID is the only key to a task, and it is not kept for long.
 
-use longhaul_testkit::{LATEST, SessionClient, TestServer, in_time};
 use std::sync::Arc;
 
 use longhaul::{Ctx, NoArgs, Retention, Server, Tool};
 use longhaul_store::{ManualClock, memory};
 use longhaul_task::{COLLECT_MS_MIN, Timestamp};
+use longhaul_testkit::{SessionClient, TestServer, in_time};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -71,7 +71,6 @@ async fn a_task_of_an_anonymous_caller_is_not_kept_for_long_after_its_end() {
     assert_eq!(kit.kept_for(&client, minute).await, 60_000);
     let seconds = json!({ "name": "for_ever", "arguments": {}, "task": { "ttl": 5_000 } });
     assert_eq!(kit.kept_for(&client, seconds).await, 5_000);
-    kit.server.stop().await;
 }
 
 #[tokio::test]
@@ -86,7 +85,6 @@ async fn an_anonymous_task_is_deleted_after_its_retention() {
         }
     })
     .await;
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -100,7 +98,6 @@ async fn stateless_anonymous_tasks_are_kept_for_the_configured_time() {
         let kept = if retention == Retention::FromEnd(60_000) { 60_000 } else { 2 * HOUR };
         assert_eq!(ended.value["ttlMs"], kept, "{tool}");
     }
-    kit.server.stop().await;
 }
 
 #[tokio::test]
@@ -111,24 +108,5 @@ async fn a_known_caller_has_its_tasks_kept_as_the_tool_says() {
         let id = client.create(tool, json!({})).await.unwrap();
         kit.door.add_permits(1);
         assert_eq!(client.settled(&id).await.value["ttlMs"], kept, "{tool}");
-    }
-    kit.server.stop().await;
-}
-
-#[tokio::test]
-async fn an_anonymous_caller_is_offered_no_list_and_gets_none() {
-    let server = TestServer::start(Server::new("test")).await;
-    for token in [None, Some("ada".to_owned())] {
-        let mut client = SessionClient::new(&server);
-        client.token.clone_from(&token);
-        let client = client.initialize(LATEST, json!({})).await;
-        assert!(client.server["capabilities"]["tasks"]["cancel"].is_object());
-        assert_eq!(client.server["capabilities"]["tasks"].get("list").is_some(), token.is_some());
-        let listed = client.response("tasks/list", json!({})).await;
-        assert_eq!(listed["error"]["code"] == -32601, token.is_none(), "{listed}");
-        // In the newest generation there is no such method for anybody.
-        let mut newest = server.client().await;
-        newest.token = token;
-        assert_eq!(newest.error("tasks/list", json!({})).await["code"], -32601);
     }
 }

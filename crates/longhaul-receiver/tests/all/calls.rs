@@ -1,11 +1,10 @@
 use longhaul_testkit::SessionClient;
-use longhaul_testkit::tools::{forms, named, open, start};
+use longhaul_testkit::tools::{forms, named, open_session, start};
 use serde_json::json;
 
 #[tokio::test]
 async fn an_answer_that_comes_at_once_is_plain_json() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let answer = client.send("tools/call", json!({ "name": "echo", "arguments": { "text": "hi" } })).await;
     assert!(!answer.is_stream());
     let failed = client.call("fail", json!({ "text": "no" })).await;
@@ -22,8 +21,7 @@ async fn an_answer_that_comes_at_once_is_plain_json() {
 
 #[tokio::test]
 async fn progress_is_streamed_under_its_token_before_the_answer() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
+    let (_server, door, client) = open_session().await;
     let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": "p-1" } });
     let mut call = client.send("tools/call", params).await;
     assert!(call.is_stream());
@@ -43,8 +41,7 @@ async fn progress_is_streamed_under_its_token_before_the_answer() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_dropped_and_never_answered() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
+    let (_server, door, client) = open_session().await;
     let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": 7 } });
     let message = client.message("tools/call", params);
     let mut call = client.post(message.to_string()).await;
@@ -58,14 +55,6 @@ async fn a_cancelled_call_is_dropped_and_never_answered() {
     door.open(3);
     let mut again = client.post(message.to_string()).await;
     assert_eq!(again.last().await["result"]["content"][0]["text"], "three steps");
-}
-
-#[tokio::test]
-async fn a_log_level_is_taken_if_it_is_one() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
-    assert_eq!(client.result("logging/setLevel", json!({ "level": "warning" })).await, json!({}));
-    assert_eq!(client.error("logging/setLevel", json!({ "level": "loud" })).await["code"], -32602);
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 use longhaul_testkit::SessionClient;
-use longhaul_testkit::tools::{forms, open, start};
+use longhaul_testkit::tools::{forms, open, open_session, start};
 use serde_json::json;
 
 #[tokio::test]
@@ -36,6 +36,10 @@ async fn declared_capabilities_hold_for_this_client() {
     let ada = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", forms()).await;
     assert_eq!(ada.server["capabilities"]["tasks"]["list"], json!({}));
     assert_eq!(ada.result("tasks/list", json!({})).await["tasks"], json!([]));
+    // The stateless era has no such method for either of them.
+    for mut newest in [server.client().await, server.client().await.with_token("ada")] {
+        assert_eq!(newest.error("tasks/list", json!({})).await["code"], -32601);
+    }
 }
 
 #[tokio::test]
@@ -56,8 +60,7 @@ async fn a_malformed_handshake_opens_no_session() {
 
 #[tokio::test]
 async fn the_stateless_era_is_served_at_the_same_endpoint_whatever_the_session() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (server, _, client) = open_session().await;
     let id = client.create("echo", json!({ "text": "both" })).await;
     let mut newest = server.client().await;
     let done = newest.settled(&id).await;

@@ -1,5 +1,5 @@
 use longhaul::{Ctx, JsonSchema, NoArgs, Sampling, Severity, Tool};
-use longhaul_testkit::tools::{CHATTER, Door, forms, open, start};
+use longhaul_testkit::tools::{CHATTER, Door, forms, open, open_session, start};
 use longhaul_testkit::{LATEST, SessionClient, TestServer, in_time};
 use serde_json::{Value, json};
 
@@ -39,8 +39,7 @@ async fn the_lines_of_a_call_come_on_its_stream_before_its_answer() {
 
 #[tokio::test]
 async fn a_session_hears_from_its_own_log_level_on() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
+    let (server, door, client) = open_session().await;
     let other = open(&server).await;
     let levels = async |client: &SessionClient| {
         door.open(1);
@@ -54,6 +53,7 @@ async fn a_session_hears_from_its_own_log_level_on() {
         ("error", vec!["error"]),
         ("critical", vec![]),
     ];
+    assert_eq!(client.error("logging/setLevel", json!({ "level": "loud" })).await["code"], -32602);
     for (level, expected) in heard {
         client.result("logging/setLevel", json!({ "level": level })).await;
         assert_eq!(levels(&client).await, expected, "{level}");
@@ -63,10 +63,8 @@ async fn a_session_hears_from_its_own_log_level_on() {
 
 #[tokio::test]
 async fn the_lines_of_a_task_name_it_and_come_where_its_client_listens() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let (server, door, client) = open_session().await;
+    let mut listening = client.listening().await;
     let made = client.result("tools/call", as_task("talk")).await;
     let id = &made["task"]["taskId"];
     let line = listening.next_of("notifications/message").await;
@@ -86,8 +84,7 @@ async fn the_lines_of_a_task_name_it_and_come_where_its_client_listens() {
 
 #[tokio::test]
 async fn a_late_stream_carries_the_log_lines_since_the_task_was_made() {
-    let (server, _door) = start().await;
-    let client = open(&server).await;
+    let (_server, _door, client) = open_session().await;
     let made = client.result("tools/call", as_task("talk")).await;
     for _ in 0..20 {
         client.get(made["task"]["taskId"].as_str().unwrap()).await;
@@ -98,8 +95,7 @@ async fn a_late_stream_carries_the_log_lines_since_the_task_was_made() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_misses_lines_and_holds_up_no_tool() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
+    let (_server, door, client) = open_session().await;
     let unheard = client.listen(None).await;
     let id = client.create("chatter", json!({})).await;
     in_time("the end of a task that nobody hears", door.pass()).await;
@@ -141,8 +137,7 @@ async fn lines_said_before_the_client_read_the_creation_are_not_lost_by_a_poll()
     let tool = Tool::new("ask_then_talk", talk).ask_first(ask);
     let server = TestServer::start(longhaul::Server::new("test").tool(tool)).await;
     let client = SessionClient::new(&server).with_token("ada").initialize(LATEST, json!({ "sampling": {} })).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let mut listening = client.listening().await;
     let mut call = client.send("tools/call", as_task("ask_then_talk")).await;
     let question = call.next_of("sampling/createMessage").await;
     let yes = json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "yes" } });

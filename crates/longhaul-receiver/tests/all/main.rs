@@ -2,14 +2,14 @@
 //!
 //! - `handshake`, `sessions`, `streams`, `restart`, `batches`: the stateful era.
 //! - `calls`, `tasks`, `subscribe`, `logging`, `question`, `remote_task`: operations, and what is sent beside responses.
-//! - `anonymous`, `foreign`: whose a task is. `rates`, `limits`: how much an owner may use.
-//! - `bad_input`: every error, in a table. `matrix`: every generation sees its own column of every task.
+//! - `anonymous`: tasks of callers that are not known. `rates`, `limits`: how much an owner may use.
+//! - `bad_input`: every error, in a table. `matrix`: every generation sees its own column of
+//!   every task, and no owner anything of another.
 
 mod anonymous;
 mod bad_input;
 mod batches;
 mod calls;
-mod foreign;
 mod handshake;
 mod limits;
 mod logging;

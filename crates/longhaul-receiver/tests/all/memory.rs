@@ -33,5 +33,4 @@ async fn a_client_in_memory_calls_is_asked_and_answers_in_both_eras() {
     client.send(stateless_message(&json!("task"), "tools/call", echo, &tasks_and_forms()).to_string()).await;
     let made = next(&mut client).await;
     assert_eq!((&made["id"], &made["result"]["resultType"]), (&json!("task"), &json!("task")), "{made}");
-    server.stop().await;
 }

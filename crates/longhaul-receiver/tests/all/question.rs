@@ -1,6 +1,6 @@
 use longhaul::SessionLimits;
 use longhaul_testkit::SessionClient;
-use longhaul_testkit::tools::{named, open, start, start_with};
+use longhaul_testkit::tools::{named, open, open_session, start, start_with};
 use serde_json::{Value, json};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -35,8 +35,7 @@ async fn an_ordinary_call_asks_on_its_own_stream_and_goes_on_with_the_answer() {
 
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_asked_for_again_three_times_in_all() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
     let mut ids = Vec::new();
     for answer in
@@ -74,8 +73,7 @@ async fn a_client_that_refuses_to_answer_ends_the_call_with_its_reason() {
 
 #[tokio::test]
 async fn a_question_of_a_call_that_is_given_up_is_taken_back() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let message = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
     let mut call = client.post(message.to_string()).await;
     let question = call.next_of("elicitation/create").await;
@@ -88,8 +86,7 @@ async fn a_question_of_a_call_that_is_given_up_is_taken_back() {
 
 #[tokio::test]
 async fn questions_asked_first_come_before_there_is_a_task() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let mut call = client.send("tools/call", json!({ "name": "ask_first", "arguments": {}, "task": {} })).await;
     let question = call.next_of("elicitation/create").await;
     client.respond(&question, named("Ada")).await;
@@ -101,8 +98,7 @@ async fn questions_asked_first_come_before_there_is_a_task() {
 
 #[tokio::test]
 async fn a_task_asks_on_the_stream_that_waits_for_its_result() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let id = client.create("greet", json!({})).await;
     client.until(&id, "input_required").await;
     let mut wait = client.send("tasks/result", json!({ "taskId": id })).await;
@@ -116,10 +112,8 @@ async fn a_task_asks_on_the_stream_that_waits_for_its_result() {
 
 #[tokio::test]
 async fn without_a_waiting_stream_a_task_asks_where_the_client_listens() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let (_server, _, client) = open_session().await;
+    let mut listening = client.listening().await;
     let id = client.create("greet", json!({})).await;
     let question = listening.next_of("elicitation/create").await;
     assert_eq!(question["params"]["_meta"][RELATED]["taskId"], json!(id));
@@ -137,11 +131,9 @@ async fn without_a_waiting_stream_a_task_asks_where_the_client_listens() {
 
 #[tokio::test]
 async fn a_question_whose_stream_broke_is_asked_anew_and_either_answer_counts() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     for answers_first in [true, false] {
-        let mut listening = client.listen(None).await;
-        listening.begun().await;
+        let mut listening = client.listening().await;
         let id = client.create("greet", json!({})).await;
         let first = listening.next_of("elicitation/create").await;
         drop(listening);
@@ -162,8 +154,7 @@ async fn the_session_that_looked_last_is_asked() {
     let id = maker.create("greet", json!({})).await;
     maker.until(&id, "input_required").await;
     let other = open(&server).await;
-    let mut listening = other.listen(None).await;
-    listening.begun().await;
+    let mut listening = other.listening().await;
     assert_eq!(other.get(&id).await["status"], "input_required");
     let question = listening.next_of("elicitation/create").await;
     other.respond(&question, named("Bob")).await;
@@ -172,27 +163,10 @@ async fn the_session_that_looked_last_is_asked() {
 }
 
 #[tokio::test]
-async fn a_question_answered_by_another_client_is_taken_back() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
-    let id = client.create("greet", json!({})).await;
-    let question = listening.next_of("elicitation/create").await;
-    let mut newest = server.client().await;
-    let key = newest.asked(&id, 1).await.remove(0);
-    newest.update(&id, json!({ key: named("Eve") })).await.unwrap();
-    let taken_back = listening.next_of("notifications/cancelled").await;
-    assert_eq!(taken_back["params"]["requestId"], question["id"]);
-    assert_eq!(newest.settled(&id).await.result_text(), "Hello, Eve!");
-}
-
-#[tokio::test]
 async fn only_what_a_client_declared_is_asked_of_it() {
     let (server, _) = start().await;
     let client = SessionClient::open(&server, json!({ "sampling": {} })).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let mut listening = client.listening().await;
     let id = client.create("greet", json!({})).await;
     let shown = loop {
         let told = listening.must_next().await;
@@ -214,8 +188,7 @@ async fn only_what_a_client_declared_is_asked_of_it() {
 async fn a_refusal_of_a_tasks_question_reaches_its_handler() {
     let (server, _) = start().await;
     let client = SessionClient::open(&server, json!({ "sampling": {} })).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let mut listening = client.listening().await;
     let id = client.create("ask_model", json!({})).await;
     let question = listening.next_of("sampling/createMessage").await;
     client.refuse(&question, -1, "not today").await;

@@ -118,7 +118,6 @@ async fn the_stateless_era_counts_each_kind_by_itself_and_each_owner() {
         assert!(!stateless(&mut server.client().await.with_token("bob"), method, &params).await.is_refused());
         tokio::time::sleep(wait).await;
         assert!(!stateless(&mut client, method, &params).await.is_refused(), "{kind} after the wait");
-        server.stop().await;
     }
 }
 
@@ -134,7 +133,6 @@ async fn a_body_that_is_no_message_is_counted_as_a_request() {
         in_time("a refusal", async { while client.exchange("no message", &headers).await.unwrap().status != 429 {} })
             .await;
     }
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -175,7 +173,6 @@ async fn a_session_counts_each_kind_of_request_by_itself() {
         tokio::time::sleep(wait).await;
         let (_, method, params) = ours().next().unwrap();
         assert!(!stateful(&client, method, params).await.is_refused(), "{kind} after the wait");
-        server.stop().await;
     }
 }
 
@@ -191,7 +188,6 @@ async fn every_member_of_a_batch_counts() {
     assert!(passed.len() >= BURST as usize, "{passed:?}");
     assert!(!refused.is_empty());
     assert!(refused.iter().all(|answer| answer["error"]["data"]["code"] == "TOO_MANY_REQUESTS"), "{refused:?}");
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -211,7 +207,6 @@ async fn requests_in_an_unknown_session_are_counted_too() {
     assert!(missed >= BURST, "only {missed}");
     tokio::time::sleep(refused.retry_after("TOO_MANY_REQUESTS")).await;
     assert_eq!(stateful(&client, "ping", &json!({})).await.status, 404);
-    server.stop().await;
 }
 
 /// Asks for what is not there until it is refused, and then for what is: the same, but for the time.
@@ -265,5 +260,4 @@ async fn an_owner_that_guesses_task_ids_is_refused_its_own_too() {
     }
     // Whose tasks they are is not held up by that.
     assert_eq!(ada.settled(&theirs).await.result_text(), "echo");
-    server.stop().await;
 }

@@ -39,8 +39,7 @@ async fn finish(client: &SessionClient, stream: &mut Exchange, status: &str) -> 
 async fn a_question_may_be_answered_by_way_of_a_task_of_the_client() {
     let (server, _) = start().await;
     let client = SessionClient::open(&server, with_tasks()).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let mut listening = client.listening().await;
     let id = client.create("greet", json!({})).await;
     make_task(&client, &mut listening, "elicitation/create").await;
     let wanted = finish(&client, &mut listening, "completed").await;
@@ -88,8 +87,7 @@ async fn a_task_of_the_client_that_fails_is_a_refusal() {
 async fn the_clients_task_is_cancelled_with_the_task_that_asked() {
     let (server, _) = start().await;
     let client = SessionClient::open(&server, with_tasks()).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let mut listening = client.listening().await;
     let id = client.create("greet", json!({})).await;
     make_task(&client, &mut listening, "elicitation/create").await;
     client.notify("notifications/tasks/status", task("working")).await;
@@ -105,8 +103,7 @@ async fn the_clients_task_is_cancelled_with_the_task_that_asked() {
 async fn a_client_with_a_task_for_a_question_is_not_asked_again() {
     let (server, _) = start().await;
     let client = SessionClient::open(&server, with_tasks()).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let mut listening = client.listening().await;
     let id = client.create("greet", json!({})).await;
     make_task(&client, &mut listening, "elicitation/create").await;
     // It has taken the task once it asks about it.
@@ -114,8 +111,7 @@ async fn a_client_with_a_task_for_a_question_is_not_asked_again() {
     let asked = listening.next_of("tasks/get").await;
     client.respond(&asked, task("working")).await;
     drop(listening);
-    let mut again = client.listen(None).await;
-    again.begun().await;
+    let mut again = client.listening().await;
     client.notify("notifications/tasks/status", task("completed")).await;
     let wanted = loop {
         let message = again.must_next().await;
@@ -135,8 +131,7 @@ async fn a_client_with_a_task_for_a_question_is_not_asked_again() {
 async fn a_task_that_the_client_makes_too_late_is_cancelled_too() {
     let (server, _) = start().await;
     let client = SessionClient::open(&server, with_tasks()).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let mut listening = client.listening().await;
     let id = client.create("greet", json!({})).await;
     let question = listening.next_of("elicitation/create").await;
     client.result("tasks/cancel", json!({ "taskId": id })).await;

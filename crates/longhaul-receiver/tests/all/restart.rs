@@ -1,13 +1,13 @@
 //! What a client finds after the server was restarted, with nothing but what it had before.
 
-use longhaul_testkit::tools::{Door, greet, named, open, server};
-use longhaul_testkit::{Exchange, SessionClient, TestServer};
 use std::path::Path;
 use std::sync::Arc;
 
 use longhaul::{OnCrash, Tool};
 use longhaul_store::SystemClock;
 use longhaul_store_sqlite::Options;
+use longhaul_testkit::tools::{Door, greet, named, open, server};
+use longhaul_testkit::{Exchange, SessionClient, TestServer};
 use serde_json::{Value, json};
 
 /// A server on a file, with a tool whose questions outlive it.

@@ -1,11 +1,11 @@
-use longhaul_testkit::tools::{Door, forms, named, open, server, start, start_with};
-use longhaul_testkit::{SessionClient, TestServer};
 use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::SessionLimits;
 use longhaul_store::{ManualClock, memory};
 use longhaul_task::Timestamp;
+use longhaul_testkit::tools::{Door, forms, named, open, open_session, server, start_with};
+use longhaul_testkit::{SessionClient, TestServer};
 use serde_json::json;
 
 const GONE: &str = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: there is no such session; begin a new one with `initialize`"}}"#;
@@ -21,8 +21,7 @@ async fn refused(client: &SessionClient, method: &str, headers: &[(&str, &str)])
 
 #[tokio::test]
 async fn a_missing_session_is_malformed_and_an_unknown_one_not_found() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let token = client.session.clone().unwrap();
     let touched = format!("{}{}", if token.starts_with('A') { 'B' } else { 'A' }, &token[1..]);
     for method in ["POST", "GET", "DELETE"] {
@@ -46,8 +45,7 @@ async fn a_missing_session_is_malformed_and_an_unknown_one_not_found() {
 
 #[tokio::test]
 async fn an_ended_session_is_gone_its_streams_close_and_its_tasks_go_on() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
+    let (server, door, client) = open_session().await;
     let id = client.create("wait", json!({})).await;
     let mut listening = client.listen(None).await;
     let mut waiting = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
@@ -81,13 +79,11 @@ async fn a_session_expires_after_a_week() {
 async fn a_session_too_many_is_refused_unless_an_idle_one_makes_way() {
     let (server, _) = start_with(SessionLimits::default().sessions_max(2)).await;
     let first = open(&server).await;
-    let mut listening = first.listen(None).await;
-    listening.begun().await;
+    let _listening = first.listening().await;
     let second = open(&server).await;
     // The second is idle: it makes way, and comes back when there is room.
     let third = open(&server).await;
-    let mut listening_too = third.listen(None).await;
-    listening_too.begun().await;
+    let _listening_too = third.listening().await;
     let params =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let mut answer = SessionClient::new(&server).send("initialize", params).await;
@@ -103,8 +99,7 @@ async fn a_session_too_many_is_refused_unless_an_idle_one_makes_way() {
 async fn one_owner_cannot_take_every_session() {
     let (server, _) = start_with(SessionLimits::default().sessions_per_owner_max(1)).await;
     let ada = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", forms()).await;
-    let mut listening = ada.listen(None).await;
-    listening.begun().await;
+    let _listening = ada.listening().await;
     let params =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let mut answer = SessionClient::new(&server).with_token("ada").send("initialize", params).await;

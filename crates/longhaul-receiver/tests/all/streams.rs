@@ -1,14 +1,13 @@
-use longhaul_testkit::tools::{named, open, start, start_with};
-use longhaul_testkit::{SessionClient, in_time};
 use std::time::Duration;
 
 use longhaul::SessionLimits;
+use longhaul_testkit::tools::{named, open, open_session, start_with};
+use longhaul_testkit::{SessionClient, in_time};
 use serde_json::json;
 
 #[tokio::test]
 async fn a_call_whose_connection_broke_goes_on_and_is_resumed_where_it_was() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
+    let (_server, door, client) = open_session().await;
     let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": "p" } });
     let mut call = client.send("tools/call", params).await;
     let first = call.must_next().await;
@@ -26,8 +25,7 @@ async fn a_call_whose_connection_broke_goes_on_and_is_resumed_where_it_was() {
 
 #[tokio::test]
 async fn a_call_can_be_resumed_again_and_again_before_anything_was_said() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
     let before = call.begun().await;
     drop(call);
@@ -45,8 +43,7 @@ async fn a_call_can_be_resumed_again_and_again_before_anything_was_said() {
 
 #[tokio::test]
 async fn a_stream_to_listen_on_is_resumed_and_an_unknown_one_begun_anew() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
+    let (_server, door, client) = open_session().await;
     let mut listening = client.listen(None).await;
     let begun = listening.begun().await;
     drop(listening);
@@ -58,8 +55,7 @@ async fn a_stream_to_listen_on_is_resumed_and_an_unknown_one_begun_anew() {
         assert_ne!(listening.begun().await, begun);
     }
     drop(resumed);
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let mut listening = client.listening().await;
     door.open(1);
     let told = listening.next_of("notifications/tasks/status").await;
     assert_eq!(told["params"]["taskId"], json!(id));
@@ -67,12 +63,9 @@ async fn a_stream_to_listen_on_is_resumed_and_an_unknown_one_begun_anew() {
 
 #[tokio::test]
 async fn a_message_goes_to_one_stream_only_the_newest() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
-    let mut old = client.listen(None).await;
-    old.begun().await;
-    let mut new = client.listen(None).await;
-    new.begun().await;
+    let (_server, _, client) = open_session().await;
+    let mut old = client.listening().await;
+    let mut new = client.listening().await;
     let id = client.create("greet", json!({})).await;
     let question = new.next_of("elicitation/create").await;
     client.respond(&question, named("Ada")).await;
@@ -93,8 +86,7 @@ async fn of_too_many_streams_to_listen_on_the_oldest_ends() {
     let client = open(&server).await;
     let mut streams = Vec::new();
     for _ in 0..3 {
-        let mut stream = client.listen(None).await;
-        stream.begun().await;
+        let stream = client.listening().await;
         streams.push(stream);
     }
     assert!(streams[0].next().await.is_none());
@@ -156,14 +148,12 @@ async fn the_messages_kept_of_a_stream_are_bounded() {
 
 #[tokio::test]
 async fn a_server_that_stops_ends_its_streams() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (server, _, client) = open_session().await;
     let id = client.create("greet", json!({})).await;
     client.until(&id, "input_required").await;
     let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
     waiting.next_of("elicitation/create").await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let mut listening = client.listening().await;
     server.tell_to_stop();
     listening.rest().await;
     assert_eq!(waiting.last().await["error"]["data"]["code"], "DRAINING");
@@ -172,8 +162,7 @@ async fn a_server_that_stops_ends_its_streams() {
 
 #[tokio::test]
 async fn a_wait_is_answered_by_a_task_that_ends_while_the_server_stops() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
+    let (server, door, client) = open_session().await;
     let id = client.create("steps", json!({})).await;
     let mut listening = client.listen(None).await;
     let params = json!({ "taskId": id });
@@ -237,8 +226,7 @@ async fn a_session_follows_only_so_many_tasks() {
     for followed_max in [1, 2] {
         let (server, door) = start_with(SessionLimits::default().followed_max(followed_max)).await;
         let client = open(&server).await;
-        let mut listening = client.listen(None).await;
-        listening.begun().await;
+        let mut listening = client.listening().await;
         let mut tasks = Vec::new();
         for _ in 0..2 {
             let id = client.create("wait", json!({})).await;

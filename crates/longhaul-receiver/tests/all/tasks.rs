@@ -1,18 +1,17 @@
-use longhaul_testkit::tools::{Door, forms, open, server, start};
-use longhaul_testkit::{SessionClient, TestServer, in_time};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use longhaul_store::{ManualClock, memory};
 use longhaul_task::Timestamp;
+use longhaul_testkit::tools::{Door, forms, open, open_session, server, start};
+use longhaul_testkit::{SessionClient, TestServer, in_time};
 use serde_json::{Value, json};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 #[tokio::test]
 async fn a_task_is_made_polled_and_its_result_fetched() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
+    let (_server, door, client) = open_session().await;
     let made = client.result("tools/call", json!({ "name": "wait", "arguments": {}, "task": { "ttl": 60_000 } })).await;
     let task = &made["task"];
     assert_eq!((&task["status"], &task["ttl"], &task["pollInterval"]), (&json!("working"), &json!(60_000), &json!(50)));
@@ -30,8 +29,7 @@ async fn a_task_is_made_polled_and_its_result_fetched() {
 
 #[tokio::test]
 async fn the_immediate_response_is_the_tools_own() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let made = client.result("tools/call", json!({ "name": "echo", "arguments": { "text": "x" }, "task": {} })).await;
     assert_eq!(made["_meta"]["io.modelcontextprotocol/model-immediate-response"], "It is being echoed.");
     let made = client.result("tools/call", json!({ "name": "wait", "arguments": {}, "task": {} })).await;
@@ -40,8 +38,7 @@ async fn the_immediate_response_is_the_tools_own() {
 
 #[tokio::test]
 async fn a_mismatch_of_call_and_tool_is_refused_either_way() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let forbidden = client.error("tools/call", json!({ "name": "never_task", "arguments": {}, "task": {} })).await;
     let required = client.error("tools/call", json!({ "name": "only_task", "arguments": {} })).await;
     assert_eq!((&forbidden["code"], &required["code"]), (&json!(-32601), &json!(-32601)));
@@ -52,23 +49,8 @@ async fn a_mismatch_of_call_and_tool_is_refused_either_way() {
 }
 
 #[tokio::test]
-async fn a_result_is_what_the_call_would_have_been_answered_with() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
-    let id = client.create("fail", json!({ "text": "no luck" })).await;
-    assert_eq!(client.until(&id, "failed").await["statusMessage"], "no luck");
-    let result = client.result("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!((&result["isError"], &result["content"][0]["text"]), (&json!(true), &json!("no luck")));
-    let id = client.create("break", json!({ "text": "broken" })).await;
-    assert_eq!(client.until(&id, "failed").await["statusMessage"], "broken");
-    let error = client.error("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!((&error["code"], &error["message"]), (&json!(-32_001), &json!("broken")));
-}
-
-#[tokio::test]
 async fn every_wait_for_a_result_gets_it_though_others_were_dropped() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
+    let (server, door, client) = open_session().await;
     let id = client.create("wait", json!({})).await;
     let other = open(&server).await;
     let mut waiting = Vec::new();
@@ -90,10 +72,8 @@ async fn every_wait_for_a_result_gets_it_though_others_were_dropped() {
 
 #[tokio::test]
 async fn cancelling_a_wait_ends_the_wait_and_not_the_task() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let (_server, door, client) = open_session().await;
+    let _listening = client.listening().await;
     let create = client.message("tools/call", json!({ "name": "steps", "arguments": {}, "task": {} }));
     let made = client.post(create.to_string()).await.last().await;
     let id = made["result"]["task"]["taskId"].as_str().unwrap().to_owned();
@@ -118,8 +98,7 @@ async fn cancelling_a_wait_ends_the_wait_and_not_the_task() {
 
 #[tokio::test]
 async fn a_cancelled_task_stays_cancelled_and_an_ended_one_cannot_be() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let id = client.create("wait", json!({})).await;
     let waiting = tokio::spawn({
         let (client, id) = (client.clone(), id.clone());
@@ -135,8 +114,7 @@ async fn a_cancelled_task_stays_cancelled_and_an_ended_one_cannot_be() {
 
 #[tokio::test]
 async fn a_task_id_that_is_missing_or_no_string_is_refused() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         for params in [json!({}), json!({ "taskId": 5 }), json!({ "taskId": "unknown" })] {
             assert_eq!(client.error(method, params.clone()).await["code"], -32602, "{method} {params}");
@@ -214,10 +192,8 @@ async fn a_requested_ttl_is_kept_within_the_tools_limits() {
 
 #[tokio::test]
 async fn status_and_progress_are_pushed_where_the_client_listens() {
-    let (server, door) = start().await;
-    let client = open(&server).await;
-    let mut listening = client.listen(None).await;
-    listening.begun().await;
+    let (_server, door, client) = open_session().await;
+    let mut listening = client.listening().await;
     let params = json!({ "name": "steps", "arguments": {}, "task": {}, "_meta": { "progressToken": "p" } });
     let made = client.result("tools/call", params).await;
     let id = made["task"]["taskId"].clone();
@@ -247,8 +223,7 @@ async fn status_and_progress_are_pushed_where_the_client_listens() {
 
 #[tokio::test]
 async fn of_many_tasks_that_ended_unheard_the_last_100_are_told() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session().await;
     let mut ids = Vec::new();
     // Ten more than are told: the last few may end when somebody listens already.
     for _ in 0..110 {
@@ -262,17 +237,7 @@ async fn of_many_tasks_that_ended_unheard_the_last_100_are_told() {
         let told = listening.next_of("notifications/tasks/status").await;
         let id = told["params"]["taskId"].as_str().unwrap();
         assert_ne!(id, ids[0]);
+        assert_eq!(told["params"]["status"], "completed");
         awaited.remove(id);
     }
-}
-
-#[tokio::test]
-async fn a_stream_opened_late_tells_how_the_task_ended() {
-    let (server, _) = start().await;
-    let client = open(&server).await;
-    let id = client.create("echo", json!({ "text": "x" })).await;
-    client.until(&id, "completed").await;
-    let mut listening = client.listen(None).await;
-    let told = listening.next_of("notifications/tasks/status").await;
-    assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(id), &json!("completed")));
 }

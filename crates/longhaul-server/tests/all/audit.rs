@@ -1,11 +1,11 @@
 //! The audit log is what its page says.
 
-use longhaul_testkit::{SessionClient, TestServer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use longhaul::{AUDIT_TARGET, Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Owner, Server, Tokens, Tool};
+use longhaul_testkit::{SessionClient, TestServer};
 use serde_json::{Value, json};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;

@@ -1,11 +1,11 @@
 //! `/healthz` tells the truth about a store that takes nothing.
 
-use longhaul_testkit::{PATIENCE, StatelessClient, TestServer, Trouble};
 use std::sync::Arc;
 
 use longhaul::{Ctx, NoArgs, Server, Tool};
 use longhaul_store::SystemClock;
 use longhaul_store_sqlite::Options;
+use longhaul_testkit::{PATIENCE, StatelessClient, TestServer, Trouble};
 use serde_json::json;
 
 async fn health(client: &mut StatelessClient) -> (u16, String) {

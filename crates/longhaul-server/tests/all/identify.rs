@@ -1,11 +1,11 @@
 //! A server of one's own tells callers apart in its own way.
 
-use longhaul_testkit::raw::Request;
-use longhaul_testkit::{StatelessClient, TestServer};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use longhaul::{Caller, Ctx, Identify, NoArgs, NotIdentified, Owner, Presented, Server, Tool};
+use longhaul_testkit::raw::Request;
+use longhaul_testkit::{StatelessClient, TestServer};
 use serde_json::json;
 
 /// Callers by a header that a proxy sets.

@@ -243,20 +243,6 @@ async fn a_client_has_so_many_requests_open_and_a_cancelled_one_makes_room() {
     assert_eq!((&rest[0]["id"], &rest[0]["result"]["resultType"]), (&json!("two"), &json!("complete")));
 }
 
-#[tokio::test]
-async fn a_line_is_taken_up_to_its_last_byte() {
-    let server = TestServer::start(Server::new("test")).await;
-    let mut pipe = PipeClient::connect(&server, local(), Limits::default().message_bytes_max(1_000));
-    let good = message(&json!("four"), "tools/list", json!({})).to_string();
-    for (bytes, is_taken) in [(1_000, true), (1_001, false)] {
-        let line = format!("{good}{}\n", " ".repeat(bytes - good.len()));
-        pipe.write(line.as_bytes()).await;
-        let response = pipe.must_next().await;
-        assert_eq!(response.get("result").is_some(), is_taken, "{bytes} bytes: {response}");
-    }
-    assert_eq!(pipe.finish().await, [] as [Value; 0]);
-}
-
 /// How long a request is refused for, if it is.
 fn refused_for(response: &Value) -> Option<std::time::Duration> {
     let error = response.get("error")?;

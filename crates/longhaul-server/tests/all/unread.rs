@@ -1,9 +1,9 @@
 //! Answers that nobody reads.
 
-use longhaul_testkit::{StatelessClient, TestServer, Trouble, in_time};
 use std::time::Duration;
 
 use longhaul::{Ctx, Limits, Server, TaskSupport, Tool};
+use longhaul_testkit::{StatelessClient, TestServer, Trouble, in_time};
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, longhaul::JsonSchema)]

@@ -1,9 +1,9 @@
 //! Tools that are steered, and what a refusal looks like.
 
-use longhaul_testkit::StatelessClient;
 use std::sync::Arc;
 
 use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Tool};
+use longhaul_testkit::StatelessClient;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 

@@ -1,11 +1,11 @@
 //! A store that another program holds up.
 
-use longhaul_testkit::TestServer;
 use std::sync::Arc;
 
 use longhaul::{Ctx, NoArgs, Server, Tool};
 use longhaul_store::SystemClock;
 use longhaul_store_sqlite::Options;
+use longhaul_testkit::TestServer;
 use serde_json::json;
 
 #[tokio::test]
@@ -24,5 +24,4 @@ async fn a_locked_store_takes_no_task_until_the_lock_is_released() {
     other.execute_batch("ROLLBACK").unwrap();
     let id = client.create("quick", json!({})).await.unwrap();
     client.settled(&id).await;
-    server.stop().await;
 }

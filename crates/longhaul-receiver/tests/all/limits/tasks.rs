@@ -1,11 +1,11 @@
 //! What tasks and tools may use.
 
-use longhaul_testkit::{TestServer, Trouble, in_time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use longhaul::{Ctx, EngineLimits, NoArgs, Retention, Server, TaskSupport, Tool, ToolLimits};
+use longhaul_testkit::{TestServer, Trouble, in_time};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
@@ -37,7 +37,6 @@ async fn a_full_queue_refuses_and_takes_again_when_there_is_room() {
     for id in &ids {
         client.settled(id).await;
     }
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -60,7 +59,6 @@ async fn an_owner_has_so_many_open_tasks_and_another_owner_as_many_again() {
     ada.settled(&works).await;
     ada.settled(&next).await;
     bob.settled(&others).await;
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -100,7 +98,6 @@ async fn arguments_and_results_are_taken_up_to_their_last_byte() {
     }
     client.call("call", task(400 - around)).await.unwrap();
     is_refused(&client.call_error("call", task(401 - around)).await, -32603, "RESULT_TOO_LARGE");
-    server.stop().await;
 }
 
 /// Says when it is dropped.
@@ -141,7 +138,6 @@ async fn a_handler_that_runs_too_long_is_ended_and_its_worker_freed() {
         in_time("the handler to be dropped", dropped.recv()).await.unwrap();
     }
     client.until_metric("longhaul_tasks_running", 0.0).await;
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -158,7 +154,6 @@ async fn a_task_that_lives_too_long_fails_even_while_it_waits_or_is_queued() {
         assert_eq!(failed.status(), "failed", "{tool}");
         is_refused(&failed.value["error"], -32603, "LIFE_TIME");
     }
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -177,7 +172,6 @@ async fn a_cancelled_handler_is_dropped_after_its_grace() {
     client.cancel(&next).await.unwrap();
     in_time("the next one to be dropped", dropped.recv()).await.unwrap();
     client.until_metric("longhaul_tasks_running", 0.0).await;
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -202,7 +196,6 @@ async fn attempts_that_wait_give_their_worker_back_up_to_the_limit() {
     for id in &ids {
         assert_eq!(client.settled(id).await.result_text(), "went on");
     }
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -237,7 +230,6 @@ async fn ordinary_calls_past_the_limit_wait_their_turn() {
     while let Some(done) = in_time("a call to end", calls.join_next()).await {
         assert_eq!(done.unwrap()["content"][0]["text"], "done");
     }
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -268,16 +260,4 @@ async fn a_task_is_gone_after_its_retention() {
     }
     let kept = client.settled(&kept).await;
     assert_eq!(kept.value["ttlMs"], Value::Null);
-    server.stop().await;
-}
-
-#[tokio::test]
-async fn an_id_longer_than_any_task_id_is_an_unknown_task() {
-    let server = TestServer::start(Server::new("test")).await;
-    let mut client = server.client().await;
-    let unknown = client.error("tasks/get", json!({ "taskId": "never was" })).await;
-    for bytes in [256, 257, 10_000] {
-        assert_eq!(client.error("tasks/get", json!({ "taskId": "x".repeat(bytes) })).await, unknown, "{bytes} bytes");
-    }
-    server.stop().await;
 }

@@ -1,11 +1,11 @@
 //! One tool for every way to end, at a door that tests open, on a clock that stands still.
 
-use longhaul_testkit::{TestServer, in_time};
 use std::sync::Arc;
 
 use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Retention, Server, TaskSupport, Tool};
 use longhaul_store::{ManualClock, memory};
 use longhaul_task::{COLLECT_MS_MIN, Timestamp};
+use longhaul_testkit::{TestServer, in_time};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Semaphore;

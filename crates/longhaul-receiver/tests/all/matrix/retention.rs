@@ -1,20 +1,10 @@
 use longhaul_task::COLLECT_MS_MIN;
-use longhaul_testkit::in_time;
+use longhaul_testkit::until;
 use serde_json::json;
 
-use crate::matrix::generation::{Client, GENERATIONS};
+use crate::matrix::generation::GENERATIONS;
 use crate::matrix::kit::{BRIEF_MS, KEPT_MS, Stage};
 use crate::matrix::table::{self, bare};
-
-/// Looks until the task is as it should be.
-async fn until(what: &str, client: &mut dyn Client, id: &str, is: impl Fn(&serde_json::Value) -> bool) {
-    in_time(what, async {
-        while !is(&client.get(id).await) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-}
 
 #[tokio::test]
 async fn a_task_is_there_to_the_last_moment_of_its_retention() {
@@ -23,7 +13,7 @@ async fn a_task_is_there_to_the_last_moment_of_its_retention() {
         let mut client = maker.client(&stage, "ada").await;
         let id = client.create("work", json!({ "end": "answer" })).await;
         stage.open_door(1);
-        until("its end", &mut *client, &id, |task| task["result"]["status"] == "completed").await;
+        until("its end", async || client.get(&id).await["result"]["status"] == "completed").await;
         stage.pass(KEPT_MS - 2).await;
         stage.pass(1).await;
         for viewer in GENERATIONS {
@@ -51,7 +41,7 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
                 assert_eq!(promised, Some(&json!(10 * retention_ms + collect_ms)), "{maker:?}, {viewer:?}: {seen}");
             }
             stage.open_door(1);
-            until("its end", &mut *client, &id, |task| task["result"]["status"] == "completed").await;
+            until("its end", async || client.get(&id).await["result"]["status"] == "completed").await;
             stage.pass(collect_ms - 1).await;
             for viewer in GENERATIONS {
                 let seen = viewer.client(&stage, "ada").await.get(&id).await;
@@ -66,7 +56,7 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
 async fn gone_for_everybody(stage: &Stage, id: &str) {
     for viewer in GENERATIONS {
         let mut client = viewer.client(stage, "ada").await;
-        until("the end of its retention", &mut *client, id, |task| task.get("error").is_some()).await;
+        until("the end of its retention", async || client.get(id).await.get("error").is_some()).await;
         let gone = table::gone(*viewer);
         assert_eq!(client.get(id).await, gone.get, "{viewer:?}: tasks/get");
         assert_eq!(client.result(id).await, gone.result, "{viewer:?}: tasks/result");

@@ -43,7 +43,8 @@ async fn the_events_of_another_session_cannot_be_resumed() {
     let mut hers = ada.listen(None).await;
     let begun = hers.begun().await;
     let id = ada.create("work", json!({ "end": "answer" })).await;
-    let mut asks = ada.send("tools/call", json!({ "name": "confirm", "arguments": {} })).await;
+    let call = ada.message("tools/call", json!({ "name": "confirm", "arguments": {} }));
+    let mut asks = ada.post(call.to_string()).await;
     let before_the_question = asks.begun().await;
     let question = asks.next_of("elicitation/create").await;
     let newest = asks.last_event.clone().unwrap();
@@ -59,7 +60,9 @@ async fn the_events_of_another_session_cannot_be_resumed() {
         // And nobody else's answer counts, whatever it is an answer to.
         other.respond(&question, named("Eve")).await;
         other.refuse(&question, -1, "no").await;
-        assert_eq!(other.notify("notifications/cancelled", json!({ "requestId": question["id"] })).await, 202);
+        for request in [&question["id"], &call["id"]] {
+            assert_eq!(other.notify("notifications/cancelled", json!({ "requestId": request })).await, 202);
+        }
         strangers.push(other.listen(None).await);
         other.end().await;
     }
@@ -78,8 +81,7 @@ async fn the_events_of_another_session_cannot_be_resumed() {
 async fn the_question_of_another_sessions_task_is_not_answered_from_outside() {
     let stage = Stage::set().await;
     let (_, ada) = Prober::of(&stage, "ada").await;
-    let mut hers = ada.listen(None).await;
-    hers.begun().await;
+    let mut hers = ada.listening().await;
     let id = ada.create("greet", json!({})).await;
     let question = hers.next_of("elicitation/create").await;
     for name in ["bob", "ada"] {

@@ -1,10 +1,10 @@
-use longhaul_testkit::in_time;
 use longhaul_testkit::raw::Request;
 use longhaul_testkit::tools::named;
+use longhaul_testkit::until;
 use serde_json::{Value, json};
 
 use super::probe::{Prober, unknown};
-use crate::matrix::generation::{Client, GENERATIONS};
+use crate::matrix::generation::GENERATIONS;
 use crate::matrix::kit::{BRIEF_MS, Stage};
 
 /// A task of somebody's, and what it is.
@@ -20,6 +20,16 @@ fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, Request, &'static str)> {
     vec![
         ("Ext2026 tasks/get", bob.stateless("tasks/get", task.clone()), "-32602"),
         ("Ext2026 tasks/update", bob.stateless("tasks/update", yes.clone()), "-32602"),
+        (
+            "Ext2026 tasks/update without answers",
+            bob.stateless("tasks/update", json!({ "taskId": id, "inputResponses": {} })),
+            "-32602",
+        ),
+        (
+            "Ext2026 tasks/update with a wrong answer",
+            bob.stateless("tasks/update", json!({ "taskId": id, "inputResponses": { "name": 5 } })),
+            "-32602",
+        ),
         ("Ext2026 tasks/cancel", bob.stateless("tasks/cancel", task.clone()), "-32602"),
         ("Ext2026 tasks/result", bob.stateless("tasks/result", task.clone()), "-32601"),
         ("Ext2026 tasks/list", bob.stateless("tasks/list", task.clone()), "-32601"),
@@ -46,10 +56,10 @@ async fn tasks_of_ada(stage: &Stage) -> Vec<Task> {
         let (settled, expired) = (ada.create("work", answer.clone()).await, ada.create("brief", answer.clone()).await);
         stage.open_door(2);
         for id in [&settled, &expired] {
-            until(&mut *ada, id, |task| task["result"]["status"] == "completed").await;
+            until("a change", async || ada.get(id).await["result"]["status"] == "completed").await;
         }
         stage.pass(BRIEF_MS).await;
-        until(&mut *ada, &expired, |task| task.get("error").is_some()).await;
+        until("a change", async || ada.get(&expired).await.get("error").is_some()).await;
         for (state, id) in [("settled", settled), ("expired", expired)] {
             tasks.push(Task { state: format!("{state}, of {maker:?}"), id });
         }
@@ -57,21 +67,12 @@ async fn tasks_of_ada(stage: &Stage) -> Vec<Task> {
     for maker in GENERATIONS {
         let mut ada = maker.client(stage, "ada").await;
         let (open, waiting) = (ada.create("work", answer.clone()).await, ada.create("greet", json!({})).await);
-        until(&mut *ada, &waiting, |task| task["result"]["status"] == "input_required").await;
+        until("a change", async || ada.get(&waiting).await["result"]["status"] == "input_required").await;
         for (state, id) in [("open", open), ("waiting", waiting)] {
             tasks.push(Task { state: format!("{state}, of {maker:?}"), id });
         }
     }
     tasks
-}
-
-async fn until(client: &mut dyn Client, id: &str, is: impl Fn(&Value) -> bool) {
-    in_time("a task that is as it should be", async {
-        while !is(&client.get(id).await) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -103,8 +104,7 @@ async fn nothing_is_ever_heard_of_a_foreign_task() {
     let stage = Stage::set().await;
     let tasks = tasks_of_ada(&stage).await;
     let (prober, session) = Prober::of(&stage, "bob").await;
-    let mut hears = session.listen(None).await;
-    hears.begun().await;
+    let mut hears = session.listening().await;
     let mut newest = stage.server.client().await;
     newest.token.clone_from(&session.token);
     let own = newest.create("work", json!({ "end": "answer" })).await.unwrap();

@@ -19,12 +19,6 @@ impl Speaker {
         Self { session: client.initialize(LATEST, json!({ "elicitation": {} })).await, listens: None }
     }
 
-    async fn listen(&self) -> Exchange {
-        let mut stream = self.session.listen(None).await;
-        stream.begun().await;
-        stream
-    }
-
     async fn about(&self, method: &str, id: &str) -> Value {
         outcome(self.session.response(method, json!({ "taskId": id })).await)
     }
@@ -60,14 +54,14 @@ impl Client for Speaker {
 
     /// A session hears of what it made or looked at.
     async fn follow(&mut self, id: &str) -> Box<dyn Pushes> {
-        let stream = self.listen().await;
+        let stream = self.session.listening().await;
         self.get(id).await;
         Box::new(Statuses { stream, id: id.to_owned() })
     }
 
     async fn asked(&mut self, id: &str) -> Asked {
         if self.listens.is_none() {
-            self.listens = Some(self.listen().await);
+            self.listens = Some(self.session.listening().await);
         }
         // The second look shows that it knows the task: from then on it is asked at once.
         for _ in 0..2 {
