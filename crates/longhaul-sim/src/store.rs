@@ -173,7 +173,7 @@ impl Store for SimStore {
         self.read_call(self.inner.census()).await
     }
 
-    /// True when other nodes use it, which an engine has to be told of what they queue.
+    /// True when other nodes use the store: then an engine has to be told of what they queue.
     fn is_shared(&self) -> bool {
         let setup = self.world.setup();
         setup.second_node || setup.engines > 1

@@ -1,8 +1,8 @@
 //! The engine's decisions: a deterministic step function, without a clock, a runtime or a store.
 //!
-//! The async shell tells it what happened ([`Input`]) and does what it says ([`Action`]); so does the simulator. It
-//! counts workers and queues, knows which attempts this node holds, and decides what to run, to claim, to write, to
-//! stop. What a *task* may do is not decided here but in [`longhaul_task`].
+//! The async shell tells it what happened ([`Input`]) and does what it says ([`Action`]). It counts workers and queues,
+//! knows which attempts this node holds, and decides what to run, claim, write and stop. What a *task* may do is
+//! decided in [`longhaul_task`].
 
 mod admit;
 mod alarm;
