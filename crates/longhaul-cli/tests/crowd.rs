@@ -158,7 +158,7 @@ async fn the_usual_limit_of_open_files_is_not_the_servers() {
 async fn where_open_files_are_few_the_store_still_has_its_own() {
     let directory = tempfile::tempdir().unwrap();
     let server = with_open_files("-n 136").store(&directory.path().join("tasks.db")).start().await;
-    server.says("allows fewer connections").await;
+    server.says("reduces the number of connections").await;
     let mut clients = connected(&server, 8).await;
     let mut late = StatelessClient::connect(server.address()).await.unwrap();
     let waiting = tokio::spawn(async move { late.request("tools/list", json!({})).await.map(drop) });

@@ -89,7 +89,7 @@ async fn a_second_signal_ends_it_at_once_and_nothing_is_lost() {
     let long = client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();
     client.until_metric("longhaul_tasks_running", 1.0).await;
     server.signal(Signal::INT);
-    server.says("Once more to stop at once").await;
+    server.says("A second signal stops at once").await;
     server.signal(Signal::TERM);
     assert_eq!(server.exit_code().await, Some(1));
 
