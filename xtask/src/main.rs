@@ -51,6 +51,11 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
+/// The directory of built programs: `CARGO_TARGET_DIR`, or `target` in the repository's root.
+fn target() -> std::path::PathBuf {
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
 fn root() -> std::path::PathBuf {
     let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()

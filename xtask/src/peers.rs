@@ -27,7 +27,7 @@ fn node(shell: &Shell, script: &str) -> anyhow::Result<()> {
 
 pub(crate) fn python(shell: &Shell) -> anyhow::Result<()> {
     let _program = shell.push_env("LONGHAUL_PROGRAM", server::program(shell)?);
-    let environment = crate::root().join("target/interop-python");
+    let environment = crate::target().join("interop-python");
     let python = environment.join("bin/python");
     if !python.exists() {
         cmd!(shell, "python3 -m venv {environment}").run()?;

@@ -19,7 +19,7 @@ pub(crate) fn program(shell: &Shell) -> anyhow::Result<PathBuf> {
         return Ok(named.into());
     }
     cmd!(shell, "cargo build --release --quiet --example conformance").run()?;
-    Ok(crate::root().join("target/release/examples/conformance"))
+    Ok(crate::target().join("release/examples/conformance"))
 }
 
 impl Server {

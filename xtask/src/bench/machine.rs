@@ -37,12 +37,11 @@ impl Machine {
             let only_load: &[&str] = if with_others { &[] } else { &["-p", "load"] };
             cmd!(shell, "cargo build --release {only_load...}").run()?;
         }
-        let root = crate::root();
-        let bench = root.join("bench/target/release");
+        let bench = crate::root().join("bench/target/release");
         // Not in the system's temporary directory, which may be in memory.
-        let scratch = tempfile::tempdir_in(root.join("target")).context("cannot create a scratch directory")?;
+        let scratch = tempfile::tempdir_in(crate::target()).context("cannot create a scratch directory")?;
         Ok(Self {
-            ours: root.join("target/dist/examples/conformance"),
+            ours: crate::target().join("dist/examples/conformance"),
             ceiling: bench.join("ceiling"),
             peer: bench.join("peer-rmcp"),
             load: bench.join("load"),
