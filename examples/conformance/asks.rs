@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Sampling, Severity, TaskSupport, Tool};
+use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Sampling, Severity, TaskSupport, Tool};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -130,13 +130,13 @@ async fn enums(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     said("Elicitation completed", &ctx.ask("choices", Form::<Choices>::new("Please choose.")).await?)
 }
 
-fn said<T: Serialize>(what: &str, filled: &Filled<T>) -> Result<String, Failure> {
+fn said<T: Serialize>(what: &str, filled: &FormAnswer<T>) -> Result<String, Failure> {
     Ok(match filled {
-        Filled::Accepted(fields) => {
+        FormAnswer::Accepted(fields) => {
             let fields = serde_json::to_string(fields).map_err(|error| Failure::tool(error.to_string()))?;
             format!("{what}: action=accept, content={fields}")
         }
-        Filled::Declined => format!("{what}: action=decline"),
-        Filled::Dismissed => format!("{what}: action=cancel"),
+        FormAnswer::Declined => format!("{what}: action=decline"),
+        FormAnswer::Dismissed => format!("{what}: action=cancel"),
     })
 }

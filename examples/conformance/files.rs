@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, OnCrash, TaskSupport, Tool};
+use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, OnCrash, TaskSupport, Tool};
 use serde::Deserialize;
 
 pub(crate) fn tools() -> Vec<Tool> {
@@ -43,7 +43,7 @@ struct Confirmation {
 
 async fn retry_confirm(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     let attempt = ctx.attempt();
-    let Filled::Accepted(Confirmation { confirm: true }) =
+    let FormAnswer::Accepted(Confirmation { confirm: true }) =
         ctx.ask("confirm", Form::<Confirmation>::new("Go on?")).await?
     else {
         return Err(Failure::tool("It was not confirmed."));

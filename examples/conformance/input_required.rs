@@ -1,6 +1,6 @@
 //! Ordinary calls that ask their client before they go on.
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Roots, Sampling, TaskSupport, Tool};
+use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Roots, Sampling, TaskSupport, Tool};
 use serde::Deserialize;
 
 pub(crate) fn tools() -> Vec<Tool> {
@@ -36,10 +36,10 @@ struct Confirmation {
     ok: bool,
 }
 
-fn accepted<T>(filled: Filled<T>) -> Result<T, Failure> {
+fn accepted<T>(filled: FormAnswer<T>) -> Result<T, Failure> {
     match filled {
-        Filled::Accepted(fields) => Ok(fields),
-        Filled::Declined | Filled::Dismissed => Err(Failure::tool("It takes an answer.")),
+        FormAnswer::Accepted(fields) => Ok(fields),
+        FormAnswer::Declined | FormAnswer::Dismissed => Err(Failure::tool("It takes an answer.")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Sampling, TaskSupport, Tool, ToolLimits};
+use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Sampling, TaskSupport, Tool, ToolLimits};
 use serde::{Deserialize, Serialize};
 
 pub(crate) fn tools() -> Vec<Tool> {
@@ -73,7 +73,7 @@ struct Confirmation {
 async fn confirm_delete(mut ctx: Ctx, ConfirmDelete { filename }: ConfirmDelete) -> Result<String, Failure> {
     let question = Form::<Confirmation>::new(format!("Delete {filename}?"));
     Ok(match ctx.ask("confirm", question).await? {
-        Filled::Accepted(Confirmation { confirm: true }) => format!("{filename} is deleted."),
+        FormAnswer::Accepted(Confirmation { confirm: true }) => format!("{filename} is deleted."),
         _ => format!("{filename} is kept."),
     })
 }
@@ -94,10 +94,10 @@ async fn multi_input(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     });
     let (name, confirmed) = tokio::join!(who, whether);
     let name = match name? {
-        Filled::Accepted(Name { name }) => name,
+        FormAnswer::Accepted(Name { name }) => name,
         _ => "nobody".into(),
     };
-    let confirmed = matches!(confirmed?, Filled::Accepted(Confirmation { confirm: true }));
+    let confirmed = matches!(confirmed?, FormAnswer::Accepted(Confirmation { confirm: true }));
     Ok(format!("{name} said {}.", if confirmed { "yes" } else { "no" }))
 }
 
@@ -117,7 +117,7 @@ struct Greeting {
 
 async fn ask_name(mut ctx: Ctx, _: NoArgs) -> Result<Greeting, Failure> {
     match ctx.ask("user_name", Form::<Name>::new("What is your name?")).await? {
-        Filled::Accepted(Name { name }) => Ok(Greeting { name }),
+        FormAnswer::Accepted(Name { name }) => Ok(Greeting { name }),
         _ => Err(Failure::tool("It takes a name.")),
     }
 }

@@ -2,7 +2,7 @@
 
 use longhaul_task::{Json, QuestionKind};
 
-use crate::Stop;
+use crate::CtxError;
 
 /// A question with a typed answer. The facade has the ones that the protocol knows.
 pub trait Ask: Send {
@@ -16,7 +16,7 @@ pub trait Ask: Send {
     fn params(&self) -> Json;
 
     /// Reads an answer. It was checked against the question before it was taken.
-    fn read(&self, answer: &Json) -> Result<Self::Answer, Stop>;
+    fn read(&self, answer: &Json) -> Result<Self::Answer, CtxError>;
 }
 
 /// A digest of a question, the same on every machine and in every version.

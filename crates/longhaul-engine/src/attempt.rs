@@ -7,20 +7,25 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use longhaul_task::{Fault, Json, Outcome};
+use longhaul_task::{Json, Outcome, TaskError};
 
 use crate::core::Input;
 use crate::gate::Gate;
-use crate::shell::Shared;
+use crate::shell::EngineInner;
 use crate::task_link::TaskLink;
 use crate::tool::Handler;
-use crate::{Ctx, Stop};
+use crate::{Ctx, CtxError};
 
 /// Runs the handler, gives its worker back while all of it waits, and says how it ended.
-pub(crate) async fn drive(engine: &Arc<Shared>, link: TaskLink, handler: Arc<dyn Handler>, input: Json) -> Outcome {
+pub(crate) async fn drive(
+    engine: &Arc<EngineInner>,
+    link: TaskLink,
+    handler: Arc<dyn Handler>,
+    input: Json,
+) -> Outcome {
     let (key, fence) = (link.key.clone(), link.fence);
     let gate = Arc::new(Gate::default());
-    let mut running = caught(handler, Ctx::for_task(Arc::new(link), Arc::clone(&gate)), input);
+    let mut running = catch_panic(handler, Ctx::for_task(Arc::new(link), Arc::clone(&gate)), input);
     let end = poll_fn(|cx| {
         gate.driven_by(cx.waker());
         let poll = running.as_mut().poll(cx);
@@ -32,22 +37,22 @@ pub(crate) async fn drive(engine: &Arc<Shared>, link: TaskLink, handler: Arc<dyn
     });
     match end.await {
         Ok(outcome) => outcome,
-        Err(stop) => Outcome::Refusal(stop.fault()),
+        Err(stop) => Outcome::Error(stop.fault()),
     }
 }
 
-type Caught = Pin<Box<dyn Future<Output = Result<Outcome, Stop>> + Send>>;
+type HandlerFuture = Pin<Box<dyn Future<Output = Result<Outcome, CtxError>> + Send>>;
 
 /// A handler that panics ends its task, not the server.
-pub(crate) fn caught(handler: Arc<dyn Handler>, ctx: Ctx, input: Json) -> Caught {
+pub(crate) fn catch_panic(handler: Arc<dyn Handler>, ctx: Ctx, input: Json) -> HandlerFuture {
     let running = async move { handler.run(ctx, input).await };
     Box::pin(AssertUnwindSafe(running).catch_unwind().map(|end| match end {
         Ok(end) => end,
-        Err(panic) => Ok(Outcome::Refusal(Fault::panic(said(&*panic)))),
+        Err(panic) => Ok(Outcome::Error(TaskError::panic(panic_message(&*panic)))),
     }))
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()

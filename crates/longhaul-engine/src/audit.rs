@@ -4,7 +4,7 @@
 //! They are `tracing` events with the target [`TARGET`], so that a host sends them wherever it likes, and cost next to
 //! nothing where no subscriber takes them. Arguments, results, answers and tokens are never in them.
 
-use longhaul_store::Applied;
+use longhaul_store::CommitResult;
 use longhaul_task::{Effect, Json, Outcome, Owner, Phase, QuestionKey, Task, TaskId};
 use serde::Deserialize;
 use tracing::Level;
@@ -25,7 +25,7 @@ macro_rules! record {
 
 /// Who asked for something, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct By<'a> {
+pub struct RequestSource<'a> {
     pub owner: &'a Owner,
     pub generation: &'static str,
     pub method: &'a str,
@@ -43,7 +43,7 @@ pub(crate) fn created(task: &Task) {
 }
 
 /// Tasks may have ended.
-pub(crate) fn applied(applied: &Applied) {
+pub(crate) fn applied(applied: &CommitResult) {
     let task = &*applied.task;
     for effect in &applied.effects {
         let Effect::Settled { key, tool, .. } = effect else { continue };
@@ -53,7 +53,7 @@ pub(crate) fn applied(applied: &Applied) {
             _ => ("cancelled", &Outcome::Cancelled),
         };
         let fault = match fault {
-            Outcome::Refusal(fault) => Some(fault),
+            Outcome::Error(fault) => Some(fault),
             _ => None,
         };
         record!(
@@ -70,7 +70,7 @@ pub(crate) fn applied(applied: &Applied) {
 }
 
 /// A caller read a task.
-pub fn read(by: By<'_>, task: &Task) {
+pub fn read(by: RequestSource<'_>, task: &Task) {
     record!(
         "task.read",
         owner = by.owner.as_str(),
@@ -83,12 +83,12 @@ pub fn read(by: By<'_>, task: &Task) {
 }
 
 /// A caller read a page of the list.
-pub fn listed(by: By<'_>, tasks: usize) {
+pub fn listed(by: RequestSource<'_>, tasks: usize) {
     record!("task.listed", owner = by.owner.as_str(), generation = by.generation, method = by.method, tasks = tasks,);
 }
 
 /// A caller cancelled a task, or tried to after its end.
-pub fn cancelled(by: By<'_>, task: &TaskId, changed: bool) {
+pub fn cancelled(by: RequestSource<'_>, task: &TaskId, changed: bool) {
     record!(
         "task.cancelled",
         owner = by.owner.as_str(),
@@ -100,7 +100,7 @@ pub fn cancelled(by: By<'_>, task: &TaskId, changed: bool) {
 }
 
 /// A caller answered a question.
-pub fn answered(by: By<'_>, task: &TaskId, question: &QuestionKey) {
+pub fn answered(by: RequestSource<'_>, task: &TaskId, question: &QuestionKey) {
     record!(
         "task.answered",
         owner = by.owner.as_str(),
@@ -113,7 +113,7 @@ pub fn answered(by: By<'_>, task: &TaskId, question: &QuestionKey) {
 
 /// A refusal. What is not known is left out.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Refusal<'a> {
+pub struct AuditRefusal<'a> {
     pub owner: Option<&'a Owner>,
     pub generation: Option<&'static str>,
     /// The method, which may be none that exists.
@@ -128,7 +128,7 @@ pub struct Refusal<'a> {
 }
 
 /// A request was refused.
-pub fn refused(refusal: &Refusal<'_>) {
+pub fn refused(refusal: &AuditRefusal<'_>) {
     record!(
         "request.refused",
         owner = refusal.owner.map(Owner::as_str),
@@ -149,9 +149,9 @@ fn status(phase: &Phase) -> &'static str {
         Phase::Running { .. } => "running",
         Phase::Waiting { .. } => "waiting",
         Phase::Parked { .. } => "parked",
-        Phase::Settled { outcome: Outcome::Answer { is_error: false, .. }, .. } => "completed",
-        Phase::Settled { outcome: Outcome::Answer { is_error: true, .. }, .. } => "tool_error",
-        Phase::Settled { outcome: Outcome::Refusal(_), .. } => "failed",
+        Phase::Settled { outcome: Outcome::Result { is_error: false, .. }, .. } => "completed",
+        Phase::Settled { outcome: Outcome::Result { is_error: true, .. }, .. } => "tool_error",
+        Phase::Settled { outcome: Outcome::Error(_), .. } => "failed",
         Phase::Settled { outcome: Outcome::Cancelled, .. } => "cancelled",
     }
 }

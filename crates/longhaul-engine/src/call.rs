@@ -16,12 +16,12 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::ctx::OutgoingQuestion;
-use crate::gate::{Branch, Gate};
+use crate::gate::{ForkGuard, Gate};
 use crate::tool::Handler;
-use crate::{Chance, Ctx, LogLine, Stop};
+use crate::{Ctx, CtxError, LogLine, RandomSource};
 
 /// What a call brings along beside its arguments.
-pub struct Call {
+pub struct CallOptions {
     /// Answers to questions, by their keys: those of earlier rounds and those of this one.
     pub answers: HashMap<String, Json>,
     pub requestor: Arc<dyn Requestor>,
@@ -38,7 +38,7 @@ pub trait Requestor: Send + Sync + 'static {
     fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String>;
 
     /// Puts a question to the client while its call goes on; none where a client can only be asked to call again.
-    fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, Stop>>> {
+    fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, CtxError>>> {
         let _ = question;
         None
     }
@@ -49,9 +49,9 @@ pub trait Requestor: Send + Sync + 'static {
     }
 }
 
-impl fmt::Debug for Call {
+impl fmt::Debug for CallOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("answers", &self.answers.keys()).finish_non_exhaustive()
+        f.debug_struct("CallOptions").field("answers", &self.answers.keys()).finish_non_exhaustive()
     }
 }
 
@@ -67,7 +67,7 @@ pub enum CallEnd {
         answered: Vec<(String, Json)>,
     },
     /// It cannot go on.
-    Stopped(Stop),
+    Stopped(CtxError),
 }
 
 /// A question that a call has put to its client.
@@ -82,8 +82,8 @@ pub struct OpenQuestion {
 /// A context's way to its call.
 #[derive(Debug)]
 pub(crate) struct CallLink {
-    call: Call,
-    chance: Arc<dyn Chance>,
+    call: CallOptions,
+    chance: Arc<dyn RandomSource>,
     rounds: Mutex<Rounds>,
 }
 
@@ -96,20 +96,20 @@ struct Rounds {
 }
 
 impl CallLink {
-    pub(crate) fn new(call: Call, chance: Arc<dyn Chance>) -> Self {
+    pub(crate) fn new(call: CallOptions, chance: Arc<dyn RandomSource>) -> Self {
         Self { call, chance, rounds: Mutex::default() }
     }
 
-    pub(crate) async fn ask(&self, asked: OutgoingQuestion, branch: &Branch) -> Result<Json, Stop> {
+    pub(crate) async fn ask(&self, asked: OutgoingQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
         let (question, answer) = self.named(asked);
         let requestor = &self.call.requestor;
         if let Some(answer) = answer {
-            requestor.fits(question.kind, &question.params, &answer).map_err(Stop::BadAnswer)?;
+            requestor.fits(question.kind, &question.params, &answer).map_err(CtxError::BadAnswer)?;
             self.rounds.lock().answered.push((question.key, answer.clone()));
             return Ok(answer);
         }
         if !self.can_ask(question.kind, &question.params) {
-            return Err(Stop::CannotAsk(question.kind));
+            return Err(CtxError::CannotAsk(question.kind));
         }
         if let Some(answer) = requestor.ask(question.clone()) {
             return answer.await;
@@ -144,7 +144,7 @@ impl CallLink {
         self.call.requestor.log(line);
     }
 
-    pub(crate) fn chance(&self) -> &dyn Chance {
+    pub(crate) fn chance(&self) -> &dyn RandomSource {
         &*self.chance
     }
 }
@@ -153,7 +153,7 @@ impl CallLink {
 pub(crate) async fn drive(handler: Arc<dyn Handler>, link: &Arc<CallLink>, path: &str, input: Json) -> CallEnd {
     let gate = Arc::new(Gate::default());
     let ctx = Ctx::for_call(Arc::clone(link), Arc::clone(&gate), path);
-    let mut running = crate::attempt::caught(handler, ctx, input);
+    let mut running = crate::attempt::catch_panic(handler, ctx, input);
     let end = poll_fn(|cx| {
         gate.driven_by(cx.waker());
         match running.as_mut().poll(cx) {

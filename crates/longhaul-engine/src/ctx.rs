@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use longhaul_task::{Json, Place, Progress};
+use longhaul_task::{JournalPosition, Json, Progress};
 use serde_json::Value;
 
-use crate::Stop;
+use crate::CtxError;
 use crate::amount::{Amount, Total};
 use crate::ask::{Ask, digest};
 use crate::call::CallLink;
-use crate::gate::{Branch, Gate};
+use crate::gate::{ForkGuard, Gate};
 use crate::log::{LogLine, Severity};
 use crate::task_link::TaskLink;
 use crate::unanswered;
@@ -18,7 +18,7 @@ use crate::unanswered;
 /// there is [`fork`](Ctx::fork).
 #[derive(Debug)]
 pub struct Ctx {
-    branch: Branch,
+    branch: ForkGuard,
     /// The forks that lead here, joined by `/`.
     path: Arc<str>,
     /// How many recorded operations this branch has done.
@@ -38,17 +38,17 @@ pub(crate) struct OutgoingQuestion {
     pub(crate) label: Arc<str>,
     pub(crate) kind: longhaul_task::QuestionKind,
     pub(crate) params: Json,
-    pub(crate) place: Place,
+    pub(crate) position: JournalPosition,
     pub(crate) digest: u64,
 }
 
 impl Ctx {
     pub(crate) fn for_task(link: Arc<TaskLink>, gate: Arc<Gate>) -> Self {
-        Self { branch: Branch::root(gate), path: "".into(), seq: 0, link: Link::Task(link) }
+        Self { branch: ForkGuard::root(gate), path: "".into(), seq: 0, link: Link::Task(link) }
     }
 
     pub(crate) fn for_call(link: Arc<CallLink>, gate: Arc<Gate>, path: &str) -> Self {
-        Self { branch: Branch::root(gate), path: path.into(), seq: 0, link: Link::Call(link) }
+        Self { branch: ForkGuard::root(gate), path: path.into(), seq: 0, link: Link::Call(link) }
     }
 
     /// Asks the requestor something and waits for the answer, however long that takes. While every branch of the
@@ -56,18 +56,18 @@ impl Ctx {
     ///
     /// In an ordinary call (a client that did not ask for a task), a client that cannot be asked while it waits is asked
     /// to call again with the answer; the handler then runs from the start, and this returns at once.
-    pub async fn ask<Q: Ask>(&mut self, label: &str, question: Q) -> Result<Q::Answer, Stop> {
+    pub async fn ask<Q: Ask>(&mut self, label: &str, question: Q) -> Result<Q::Answer, CtxError> {
         let kind = question.kind();
         let params = question.params();
-        let place = Place { fork: Arc::clone(&self.path), seq: self.seq };
+        let position = JournalPosition { fork: Arc::clone(&self.path), seq: self.seq };
         self.seq += 1;
-        let asked = OutgoingQuestion { label: label.into(), kind, digest: digest(kind, &params), params, place };
+        let asked = OutgoingQuestion { label: label.into(), kind, digest: digest(kind, &params), params, position };
         let answer = match &self.link {
             Link::Task(link) => link.ask(asked, &self.branch).await?,
             Link::Call(link) => link.ask(asked, &self.branch).await?,
         };
         match unanswered::why(&answer) {
-            Some(why) => Err(Stop::NotAnswered(why)),
+            Some(why) => Err(CtxError::NotAnswered(why)),
             None => question.read(&answer),
         }
     }
@@ -85,8 +85,8 @@ impl Ctx {
     /// numbers can be of any type; the total is `None` where it is not known:
     ///
     /// ```no_run
-    /// # use longhaul_engine::{Ctx, Stop};
-    /// # async fn handler(mut ctx: Ctx, page: u32, pages: usize) -> Result<(), Stop> {
+    /// # use longhaul_engine::{Ctx, CtxError};
+    /// # async fn handler(mut ctx: Ctx, page: u32, pages: usize) -> Result<(), CtxError> {
     /// ctx.progress(page, pages, &format!("page {page}")).await?;
     /// ctx.progress(0.5, None, "halfway, perhaps").await?;
     /// # Ok(())
@@ -97,7 +97,7 @@ impl Ctx {
         done: impl Into<Amount>,
         total: impl Into<Total>,
         message: &str,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CtxError> {
         let (Amount(done), Total(total)) = (done.into(), total.into());
         let message = (!message.is_empty()).then(|| Progress::message(message));
         match &self.link {
@@ -110,7 +110,7 @@ impl Ctx {
     }
 
     /// Says durably what the work is at: the task's status message, until the next one.
-    pub async fn report(&mut self, message: &str) -> Result<(), Stop> {
+    pub async fn report(&mut self, message: &str) -> Result<(), CtxError> {
         match &self.link {
             Link::Task(link) => link.report(message).await,
             Link::Call(_) => Ok(()),
@@ -141,8 +141,8 @@ impl Ctx {
     /// like. The branch owns its context, so when its future ends it is known to wait for nothing more.
     ///
     /// ```no_run
-    /// # use longhaul_engine::{Ask, Ctx, Stop};
-    /// # async fn handler<Q: Ask + Clone>(mut ctx: Ctx, question: Q) -> Result<(), Stop> {
+    /// # use longhaul_engine::{Ask, Ctx, CtxError};
+    /// # async fn handler<Q: Ask + Clone>(mut ctx: Ctx, question: Q) -> Result<(), CtxError> {
     /// let (left, right) = (question.clone(), question);
     /// let left = ctx.fork("left", |mut ctx| async move { ctx.ask("approve", left).await });
     /// let right = ctx.fork("right", |mut ctx| async move { ctx.ask("approve", right).await });

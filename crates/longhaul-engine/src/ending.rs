@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_store::StoreError;
-use longhaul_task::{Event, Refused, TaskKey};
+use longhaul_task::{Event, TaskKey, TransitionError};
 
 use crate::core::Input;
-use crate::shell::Shared;
+use crate::shell::EngineInner;
 
 /// The first wait before the end of an attempt is written again.
 const WRITE_RETRY_MS_MIN: u64 = 50;
@@ -15,7 +15,7 @@ const WRITE_RETRY_MS_MIN: u64 = 50;
 /// The longest such wait.
 const WRITE_RETRY_MS_MAX: u64 = 5_000;
 
-impl Shared {
+impl EngineInner {
     /// Writes the end of an attempt. It was earned, so a store that cannot take it now is asked again.
     pub(crate) async fn write(self: &Arc<Self>, key: TaskKey, fence: u64, event: Event) {
         let mut wait_ms = WRITE_RETRY_MS_MIN;
@@ -29,7 +29,7 @@ impl Shared {
                     wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
                 }
                 // A parent ends after its children. The handler has returned, so its worker can serve them meanwhile.
-                Err(StoreError::Refused(Refused::ChildrenOpen(open))) => {
+                Err(StoreError::Refused(TransitionError::ChildrenOpen(open))) => {
                     tracing::debug!(task = %key.id, open, "a handler returned before its children; waiting for them");
                     self.step(Input::Idle { key: key.clone(), fence });
                     if self.children_end(&key).await.is_err() {

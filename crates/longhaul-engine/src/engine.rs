@@ -7,16 +7,16 @@ use longhaul_store::{NewTask, Snapshot, Store, Watch};
 use longhaul_task::transition::{Answer, Cancel, Create};
 use longhaul_task::{Event, Json, Owner, QuestionKey, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
-use crate::call::{self, Call, CallEnd, CallLink};
+use crate::call::{self, CallEnd, CallLink, CallOptions};
 use crate::core::{Admission, Input, within};
 use crate::service;
-use crate::shell::{RegisteredTool, Shared, run_to_end};
-use crate::{Chance, EngineError, EngineLimits, LogTail, Tool};
+use crate::shell::{EngineInner, RegisteredTool, run_to_end};
+use crate::{EngineError, EngineLimits, LogTail, RandomSource, Tool};
 
 /// The engine: takes tasks, runs them, ends them. Clones are handles on the same one.
 #[derive(Clone)]
 pub struct Engine {
-    shared: Arc<Shared>,
+    shared: Arc<EngineInner>,
 }
 
 /// A request for a task.
@@ -39,9 +39,9 @@ impl Engine {
         store: Arc<dyn Store>,
         tools: Vec<Tool>,
         limits: EngineLimits,
-        chance: Arc<dyn Chance>,
+        chance: Arc<dyn RandomSource>,
     ) -> Result<Self, EngineError> {
-        let shared = Arc::new(Shared::new(store, tools, limits, chance));
+        let shared = Arc::new(EngineInner::new(store, tools, limits, chance));
         service::recovery::run(&shared).await?;
         service::start(&shared);
         Ok(Self { shared })
@@ -65,9 +65,9 @@ impl Engine {
         let shared = &self.shared;
         let admission = shared.core.lock().admit(&call.owner, &call.tool, call.input.bytes())?;
         // From here to the commit the caller may go away; the admission must not be lost with it.
-        let mut undo = Undo { shared, owner: &call.owner, admission: &admission, armed: true };
+        let mut undo = AdmissionGuard { shared, owner: &call.owner, admission: &admission, armed: true };
         let registered = shared.registered(&call.tool)?;
-        let (id, fences_from) = match call.id {
+        let (id, first_fence) = match call.id {
             Some(id) => (id, random_fence(&*shared.chance)),
             None => (TaskId::mint(shared.store.now().await?, shared.chance.bits()), 0),
         };
@@ -79,7 +79,7 @@ impl Engine {
             policy: registered.tool.policy.clone(),
             retention: call.retention.unwrap_or(registered.tool.retention),
             claimed_by: admission.claimed.then_some(shared.node),
-            fences_from,
+            first_fence,
         };
         let commit = admission.commit;
         let done_before = before_it_starts(&key);
@@ -92,7 +92,7 @@ impl Engine {
     }
 
     /// Runs a tool while its client waits.
-    pub async fn call(&self, tool: &Arc<str>, input: Json, call: Call) -> Result<CallEnd, EngineError> {
+    pub async fn call(&self, tool: &Arc<str>, input: Json, call: CallOptions) -> Result<CallEnd, EngineError> {
         let registered = self.shared.registered(tool)?;
         let _turn = registered.turn(&input).await?;
         let link = Arc::new(CallLink::new(call, Arc::clone(&self.shared.chance)));
@@ -112,7 +112,7 @@ impl Engine {
         &self,
         tool: &Arc<str>,
         input: Json,
-        call: Call,
+        call: CallOptions,
     ) -> Result<Result<Json, CallEnd>, EngineError> {
         let registered = self.shared.registered(tool)?;
         let _turn = registered.turn(&input).await?;
@@ -123,7 +123,7 @@ impl Engine {
     async fn prelude(&self, registered: &RegisteredTool, link: &Arc<CallLink>, input: Json) -> Result<Json, CallEnd> {
         let Some(prelude) = &registered.tool.prelude else { return Ok(input) };
         match call::drive(Arc::clone(prelude), link, "prelude", input).await {
-            CallEnd::Done(longhaul_task::Outcome::Answer { body, is_error: false }) => Ok(body),
+            CallEnd::Done(longhaul_task::Outcome::Result { body, is_error: false }) => Ok(body),
             end => Err(end),
         }
     }
@@ -181,7 +181,7 @@ impl Engine {
     }
 
     /// The one source of randomness.
-    pub fn chance(&self) -> &Arc<dyn Chance> {
+    pub fn chance(&self) -> &Arc<dyn RandomSource> {
         &self.shared.chance
     }
 
@@ -209,8 +209,8 @@ impl Engine {
 
     /// Says that no client can answer any more, as before a [shutdown](Self::shut_down): tasks
     /// that do nothing but wait for an answer end as they would after a crash, or go back to the queue.
-    pub async fn hang_up(&self) {
-        service::shutdown::hang_up(&self.shared).await;
+    pub async fn give_up_waiting_tasks(&self) {
+        service::shutdown::give_up_waiting_tasks(&self.shared).await;
     }
 
     /// Takes nothing new, waits for handlers to end by themselves, and hands back or fails what is left.
@@ -227,20 +227,20 @@ impl fmt::Debug for Engine {
 
 /// Where the fences of a task begin whose ID its requestor chose, perhaps for the second time. 47 bits: a database needs
 /// no more than six bytes for it, and two of them are never near each other.
-fn random_fence(chance: &dyn Chance) -> u64 {
+fn random_fence(chance: &dyn RandomSource) -> u64 {
     let bits = u128::from_be_bytes(chance.bits());
     u64::try_from(bits >> (u128::BITS - 47)).unwrap_or_default()
 }
 
 /// Takes an admission back if its creation is given up before it began.
-struct Undo<'a> {
-    shared: &'a Arc<Shared>,
+struct AdmissionGuard<'a> {
+    shared: &'a Arc<EngineInner>,
     owner: &'a Owner,
     admission: &'a Admission,
     armed: bool,
 }
 
-impl Drop for Undo<'_> {
+impl Drop for AdmissionGuard<'_> {
     fn drop(&mut self) {
         if self.armed {
             let Admission { tool, claimed, commit } = self.admission.clone();

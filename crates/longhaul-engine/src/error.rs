@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_store::StoreError;
-use longhaul_task::{Fault, QuestionKind, Refused};
+use longhaul_task::{QuestionKind, TaskError, TransitionError};
 
 /// Why the engine did not take a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ impl EngineError {
 /// Why a handler cannot go on. A handler passes it up with `?`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Stop {
+pub enum CtxError {
     /// The task was cancelled, or another attempt has taken it over. Whatever this attempt returns is ignored.
     #[error("the task was cancelled")]
     Cancelled,
@@ -58,7 +58,7 @@ pub enum Stop {
     CannotAsk(QuestionKind),
     /// The handler did something that the machine does not allow.
     #[error(transparent)]
-    Refused(Refused),
+    Refused(TransitionError),
     /// The answer was not what was asked for.
     #[error("the answer does not fit the question: {0}")]
     BadAnswer(String),
@@ -70,18 +70,20 @@ pub enum Stop {
     Store(StoreError),
 }
 
-impl From<StoreError> for Stop {
+impl From<StoreError> for CtxError {
     fn from(error: StoreError) -> Self {
         match error {
             // The attempt is void, by whatever way it became so.
-            StoreError::NotFound | StoreError::Refused(Refused::Settled | Refused::Fenced) => Self::Cancelled,
+            StoreError::NotFound | StoreError::Refused(TransitionError::Settled | TransitionError::Fenced) => {
+                Self::Cancelled
+            }
             StoreError::Refused(refused) => Self::Refused(refused),
             other => Self::Store(other),
         }
     }
 }
 
-impl Stop {
+impl CtxError {
     /// A word that scripts can rely on.
     pub fn code(&self) -> &'static str {
         match self {
@@ -95,7 +97,7 @@ impl Stop {
     }
 
     /// What the requestor is told when a handler ends with this.
-    pub fn fault(&self) -> Fault {
-        Fault::own(self.code(), self.to_string())
+    pub fn fault(&self) -> TaskError {
+        TaskError::with_code(self.code(), self.to_string())
     }
 }

@@ -12,17 +12,17 @@ use parking_lot::Mutex;
 /// Shared by all branches of one run of a handler.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    state: Mutex<State>,
+    state: Mutex<GateState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     leaves: usize,
     waiting: usize,
     driver: Option<Waker>,
 }
 
-impl State {
+impl GateState {
     fn all_wait(&self) -> bool {
         self.leaves > 0 && self.waiting >= self.leaves
     }
@@ -50,7 +50,7 @@ impl Gate {
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut GateState)) {
         let driver = {
             let mut state = self.state.lock();
             change(&mut state);
@@ -64,33 +64,33 @@ impl Gate {
 
 /// One branch of a handler: the root, or a fork.
 #[derive(Debug)]
-pub(crate) struct Branch {
+pub(crate) struct ForkGuard {
     gate: Arc<Gate>,
-    parent: Option<Arc<Place>>,
-    place: Arc<Place>,
+    parent: Option<Arc<BranchForks>>,
+    forks: Arc<BranchForks>,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct BranchForks {
     live_forks: Mutex<usize>,
 }
 
-impl Branch {
+impl ForkGuard {
     /// The handler itself.
     pub(crate) fn root(gate: Arc<Gate>) -> Self {
         gate.change(|state| state.leaves += 1);
-        Self { gate, parent: None, place: Arc::default() }
+        Self { gate, parent: None, forks: Arc::default() }
     }
 
     /// A branch of this one.
     pub(crate) fn fork(&self) -> Self {
-        let mut live_forks = self.place.live_forks.lock();
+        let mut live_forks = self.forks.live_forks.lock();
         *live_forks += 1;
         if *live_forks > 1 {
             self.gate.change(|state| state.leaves += 1);
         }
         // The first fork takes its parent's place among the leaves: the count stays.
-        Self { gate: Arc::clone(&self.gate), parent: Some(Arc::clone(&self.place)), place: Arc::default() }
+        Self { gate: Arc::clone(&self.gate), parent: Some(Arc::clone(&self.forks)), forks: Arc::default() }
     }
 
     /// Counts this branch as waiting for as long as the guard lives.
@@ -100,9 +100,9 @@ impl Branch {
     }
 }
 
-impl Drop for Branch {
+impl Drop for ForkGuard {
     fn drop(&mut self) {
-        let was_leaf = *self.place.live_forks.lock() == 0;
+        let was_leaf = *self.forks.live_forks.lock() == 0;
         let parent_is_leaf_now = self.parent.as_ref().is_some_and(|parent| {
             let mut live_forks = parent.live_forks.lock();
             *live_forks -= 1;
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_handler_waits_when_all_its_leaves_do() {
         let gate = Arc::new(Gate::default());
-        let root = Branch::root(Arc::clone(&gate));
+        let root = ForkGuard::root(Arc::clone(&gate));
         assert!(!gate.all_wait());
 
         let (left, right) = (root.fork(), root.fork());

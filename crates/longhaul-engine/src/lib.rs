@@ -10,10 +10,10 @@
 //!
 //! - [`core`]: every decision, as a deterministic step function without a clock, a runtime or a store.
 //! - [`Engine`]: the face of the thin async shell around it.
-//! - [`Ctx`]: what a handler gets; [`Ask`]: what it can ask; [`Stop`]: why it cannot go on.
+//! - [`Ctx`]: what a handler gets; [`Ask`]: what it can ask; [`CtxError`]: why it cannot go on.
 //! - [`Tool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
 //! - [`audit`]: the events of the audit log.
-//! - [`Call`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
+//! - [`CallOptions`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
 //! - [`LogLine`], [`Severity`]: what a handler logs; [`LogTail`]: the lines of a task, for a client that follows it.
 
 mod amount;
@@ -38,11 +38,11 @@ mod unanswered;
 
 pub use amount::{Amount, Total};
 pub use ask::Ask;
-pub use call::{Call, CallEnd, OpenQuestion, Requestor};
-pub use chance::{Chance, SystemChance, secret};
+pub use call::{CallEnd, CallOptions, OpenQuestion, Requestor};
+pub use chance::{RandomSource, SystemRandom, secret};
 pub use ctx::Ctx;
 pub use engine::{Engine, NewCall};
-pub use error::{EngineError, Stop};
+pub use error::{CtxError, EngineError};
 pub use limits::{EngineLimits, ToolLimits};
 pub use log::{LOG_BYTES_MAX, LogLine, LogTail, Severity};
 pub use tool::{Handler, Tool};

@@ -9,9 +9,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use longhaul_store::{Applied, ClaimNext, Claimed, NewTask, Orphan, Store, StoreError};
+use longhaul_store::{ClaimRequest, ClaimedTask, CommitResult, HeldAttempt, NewTask, Store, StoreError};
 use longhaul_task::transition::{Create, Lose};
-use longhaul_task::{Event, Json, NodeId, Refused, Task, TaskKey, ToolRef};
+use longhaul_task::{Event, Json, NodeId, Task, TaskKey, ToolRef, TransitionError};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
@@ -20,16 +20,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::core::{Action, Commit, Core, Input};
+use crate::core::{Action, CommitId, Core, Input};
 use crate::log::Listeners;
 use crate::service;
 use crate::task_link::TaskLink;
-use crate::{Chance, EngineError, EngineLimits, Stop, Tool, attempt, audit};
+use crate::{CtxError, EngineError, EngineLimits, RandomSource, Tool, attempt, audit};
 
 /// What all handles on an engine share, and all of its attempts and services.
-pub(crate) struct Shared {
+pub(crate) struct EngineInner {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) chance: Arc<dyn Chance>,
+    pub(crate) chance: Arc<dyn RandomSource>,
     pub(crate) node: NodeId,
     pub(crate) limits: EngineLimits,
     pub(crate) core: Mutex<Core>,
@@ -80,15 +80,20 @@ pub(crate) struct RunningAttempt {
     resuming: Vec<oneshot::Sender<()>>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for EngineInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("node", &self.node).finish_non_exhaustive()
+        f.debug_struct("EngineInner").field("node", &self.node).finish_non_exhaustive()
     }
 }
 
-impl Shared {
+impl EngineInner {
     /// An engine that knows its tools and has not begun to work.
-    pub(crate) fn new(store: Arc<dyn Store>, tools: Vec<Tool>, limits: EngineLimits, chance: Arc<dyn Chance>) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        tools: Vec<Tool>,
+        limits: EngineLimits,
+        chance: Arc<dyn RandomSource>,
+    ) -> Self {
         let node = NodeId::mint(chance.bits());
         let mut core = Core::new(node, limits.clone());
         let mut registered = BTreeMap::new();
@@ -121,7 +126,7 @@ impl Shared {
     }
 
     /// Applies an event and does what follows from it. Every event of the engine takes this way.
-    pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
+    pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
         let _under_way = CommitUnderWay::begin(self);
         let applied = self.store.apply(key, event).await.inspect_err(|error| self.doubted(error))?;
         audit::applied(&applied);
@@ -134,7 +139,7 @@ impl Shared {
 
     /// Ends an attempt that no handler will carry on, by its tool's policy: the task fails or goes back to the queue.
     /// Returns the task, or `None` when the attempt had ended already.
-    pub(crate) async fn lose(self: &Arc<Self>, attempt: &Orphan) -> Result<Option<Arc<Task>>, StoreError> {
+    pub(crate) async fn lose(self: &Arc<Self>, attempt: &HeldAttempt) -> Result<Option<Arc<Task>>, StoreError> {
         let event = Event::Lose(Lose { node: attempt.node, fence: attempt.fence });
         match self.apply(&attempt.key, event).await {
             Ok(applied) => Ok(Some(applied.task)),
@@ -176,15 +181,15 @@ impl Shared {
         }
     }
 
-    async fn claim(self: Arc<Self>, tool: ToolRef, limit: usize, commit: Commit) {
-        let claim = ClaimNext { node: self.node, wants: vec![(tool.clone(), limit)] };
+    async fn claim(self: Arc<Self>, tool: ToolRef, limit: usize, commit: CommitId) {
+        let claim = ClaimRequest { node: self.node, wants: vec![(tool.clone(), limit)] };
         let claimed = self.store.claim(claim).await.unwrap_or_else(|error| {
             tracing::warn!(%tool, %error, "could not claim queued tasks");
             self.doubted(&error);
             Vec::new()
         });
         let mut tasks = Vec::with_capacity(claimed.len());
-        for Claimed { task, input } in claimed {
+        for ClaimedTask { task, input } in claimed {
             self.due.at_latest(task.due_at());
             tasks.push((task.key.clone(), task.fence));
             self.expect(&task, input);
@@ -195,20 +200,20 @@ impl Shared {
     pub(crate) async fn commit_creation(
         self: &Arc<Self>,
         new: NewTask,
-        commit: Commit,
+        commit: CommitId,
     ) -> Result<Arc<Task>, EngineError> {
-        let Create { key, tool, claimed_by, fences_from, .. } = new.create.clone();
+        let Create { key, tool, claimed_by, first_fence, .. } = new.create.clone();
         let input = new.input.clone();
         let created = match self.store.create(new).await {
-            Ok(Applied { task, .. }) => Ok(task),
-            Err(StoreError::InDoubt(cause)) => self.was_created(&key, fences_from, cause).await,
+            Ok(CommitResult { task, .. }) => Ok(task),
+            Err(StoreError::InDoubt(cause)) => self.was_created(&key, first_fence, cause).await,
             Err(error) => Err(error),
         };
         match created {
             Ok(task) => {
                 audit::created(&task);
                 self.due.at_latest(task.due_at());
-                let claimed = claimed_by.map(|_| fences_from.saturating_add(1));
+                let claimed = claimed_by.map(|_| first_fence.saturating_add(1));
                 let is_ours = claimed == Some(task.fence);
                 if is_ours {
                     self.expect(&task, input);
@@ -230,10 +235,10 @@ impl Shared {
 
     /// The store cannot say whether it made a task: it is there or it is not. Under an ID of the requestor's choice
     /// another one may be there, which has other fences.
-    async fn was_created(&self, key: &TaskKey, fences_from: u64, cause: String) -> Result<Arc<Task>, StoreError> {
+    async fn was_created(&self, key: &TaskKey, first_fence: u64, cause: String) -> Result<Arc<Task>, StoreError> {
         match self.store.read(key).await {
-            Ok(found) if u32::try_from(found.task.fence.wrapping_sub(fences_from)).is_ok() => Ok(found.task),
-            Ok(_) => Err(Refused::Duplicate.into()),
+            Ok(found) if u32::try_from(found.task.fence.wrapping_sub(first_fence)).is_ok() => Ok(found.task),
+            Ok(_) => Err(TransitionError::DuplicateId.into()),
             Err(StoreError::NotFound) => Err(StoreError::Unavailable(cause)),
             Err(_) => Err(StoreError::InDoubt(cause)),
         }
@@ -349,17 +354,17 @@ impl Shared {
         key: &TaskKey,
         fence: u64,
         stop: &CancellationToken,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CtxError> {
         let (resume, resumed) = oneshot::channel();
         match self.running.lock().get_mut(key).filter(|running| running.fence == fence) {
             Some(running) => running.resuming.push(resume),
-            None => return Err(Stop::Cancelled),
+            None => return Err(CtxError::Cancelled),
         }
         self.step(Input::Busy { key: key.clone(), fence });
         tokio::select! {
             biased;
-            () = stop.cancelled() => Err(Stop::Cancelled),
-            resumed = resumed => resumed.map_err(|_| Stop::Cancelled),
+            () = stop.cancelled() => Err(CtxError::Cancelled),
+            resumed = resumed => resumed.map_err(|_| CtxError::Cancelled),
         }
     }
 
@@ -381,12 +386,12 @@ impl Shared {
 
 /// A commit under way. It counts as ended also when the future that waits for it is dropped.
 struct CommitUnderWay<'a> {
-    shared: &'a Shared,
-    commit: Commit,
+    shared: &'a EngineInner,
+    commit: CommitId,
 }
 
 impl<'a> CommitUnderWay<'a> {
-    fn begin(shared: &'a Shared) -> Self {
+    fn begin(shared: &'a EngineInner) -> Self {
         Self { shared, commit: shared.core.lock().begin_commit() }
     }
 }

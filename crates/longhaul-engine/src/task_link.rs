@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_store::{Applied, StoreError};
+use longhaul_store::{CommitResult, StoreError};
 use longhaul_task::transition::{Ask, Report};
-use longhaul_task::{Event, Json, Phase, Progress, QuestionKey, Refused, TaskId, TaskKey};
+use longhaul_task::{Event, Json, Phase, Progress, QuestionKey, TaskId, TaskKey, TransitionError};
 use tokio_util::sync::CancellationToken;
 
 use crate::ctx::OutgoingQuestion;
-use crate::gate::Branch;
-use crate::shell::Shared;
-use crate::{Chance, LogLine, Stop};
+use crate::gate::ForkGuard;
+use crate::shell::EngineInner;
+use crate::{CtxError, LogLine, RandomSource};
 
 /// The pause before something is done again that may have been done.
 const DOUBT_RETRY: Duration = Duration::from_millis(100);
@@ -19,7 +19,7 @@ const DOUBT_RETRY: Duration = Duration::from_millis(100);
 /// One attempt's connection to the engine.
 #[derive(Debug)]
 pub(crate) struct TaskLink {
-    pub(crate) engine: Arc<Shared>,
+    pub(crate) engine: Arc<EngineInner>,
     pub(crate) key: TaskKey,
     pub(crate) fence: u64,
     pub(crate) attempt: u32,
@@ -29,12 +29,12 @@ pub(crate) struct TaskLink {
 
 impl TaskLink {
     /// A context operation is where a handler hears that it was cancelled.
-    fn go_on(&self) -> Result<(), Stop> {
-        if self.stop.is_cancelled() { Err(Stop::Cancelled) } else { Ok(()) }
+    fn go_on(&self) -> Result<(), CtxError> {
+        if self.stop.is_cancelled() { Err(CtxError::Cancelled) } else { Ok(()) }
     }
 
     /// Applies an event of the handler. Applying it twice changes nothing, so in doubt it is applied again.
-    async fn apply(&self, event: Event) -> Result<Applied, Stop> {
+    async fn apply(&self, event: Event) -> Result<CommitResult, CtxError> {
         loop {
             self.go_on()?;
             match self.engine.apply(&self.key, event.clone()).await {
@@ -44,24 +44,26 @@ impl TaskLink {
         }
     }
 
-    pub(crate) async fn ask(&self, asked: OutgoingQuestion, branch: &Branch) -> Result<Json, Stop> {
+    pub(crate) async fn ask(&self, asked: OutgoingQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
         // Subscribe before asking: an answer that comes at once is not missed.
         let mut watch = self.engine.store.watch(&self.key);
-        let OutgoingQuestion { label, kind, params, place, digest } = asked;
-        let event = Event::Ask(Ask { fence: self.fence, label, kind, params, place: place.clone(), digest });
+        let OutgoingQuestion { label, kind, params, position, digest } = asked;
+        let event = Event::Ask(Ask { fence: self.fence, label, kind, params, position: position.clone(), digest });
         let key = match self.apply(event).await {
-            Ok(applied) => applied.task.phase.questions().and_then(|open| open.at(&place)).map(|open| open.key.clone()),
+            Ok(applied) => {
+                applied.task.phase.questions().and_then(|open| open.at(&position)).map(|open| open.key.clone())
+            }
             // By the attempt that this one resumes: it may be open, or the answer is on record.
-            Err(Stop::Refused(Refused::AskedAlready(key))) => Some(key),
+            Err(CtxError::Refused(TransitionError::AskedAlready(key))) => Some(key),
             Err(stop) => return Err(stop),
         };
-        let key = key.ok_or(Stop::Cancelled)?;
+        let key = key.ok_or(CtxError::Cancelled)?;
         {
             let _waits = branch.wait();
             while self.is_open(&key).await? {
                 tokio::select! {
                     biased;
-                    () = self.stop.cancelled() => return Err(Stop::Cancelled),
+                    () = self.stop.cancelled() => return Err(CtxError::Cancelled),
                     () = watch.changed() => {}
                 }
             }
@@ -69,14 +71,14 @@ impl TaskLink {
         // It waits for the engine alone now, so it counts as working before it asks for a worker.
         self.engine.work_again(&self.key, self.fence, &self.stop).await?;
         let records = self.engine.store.records(&self.key, self.epoch).await?;
-        let answer = records.into_iter().find(|record| record.place == place).and_then(|record| record.output);
-        answer.ok_or(Stop::Cancelled)
+        let answer = records.into_iter().find(|record| record.position == position).and_then(|record| record.output);
+        answer.ok_or(CtxError::Cancelled)
     }
 
-    async fn is_open(&self, key: &QuestionKey) -> Result<bool, Stop> {
+    async fn is_open(&self, key: &QuestionKey) -> Result<bool, CtxError> {
         let task = self.engine.store.read(&self.key).await?.task;
         if task.fence != self.fence || task.is_settled() {
-            return Err(Stop::Cancelled);
+            return Err(CtxError::Cancelled);
         }
         Ok(match &task.phase {
             Phase::Waiting { questions, .. } => questions.find(key).is_some(),
@@ -84,7 +86,12 @@ impl TaskLink {
         })
     }
 
-    pub(crate) async fn progress(&self, done: f64, total: Option<f64>, message: Option<Arc<str>>) -> Result<(), Stop> {
+    pub(crate) async fn progress(
+        &self,
+        done: f64,
+        total: Option<f64>,
+        message: Option<Arc<str>>,
+    ) -> Result<(), CtxError> {
         self.go_on()?;
         let at = self.engine.store.now().await?;
         let progress = Progress { done, total, message, at };
@@ -97,7 +104,7 @@ impl TaskLink {
         }
     }
 
-    pub(crate) async fn report(&self, message: &str) -> Result<(), Stop> {
+    pub(crate) async fn report(&self, message: &str) -> Result<(), CtxError> {
         let event = Event::Report(Report { fence: self.fence, message: message.into() });
         self.apply(event).await.map(|_| ())
     }
@@ -114,7 +121,7 @@ impl TaskLink {
         &self.key.id
     }
 
-    pub(crate) fn chance(&self) -> &dyn Chance {
+    pub(crate) fn chance(&self) -> &dyn RandomSource {
         &*self.engine.chance
     }
 }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use longhaul_task::{Json, Outcome, Policy, Retention, ToolRef};
 
-use crate::{Ctx, Stop, ToolLimits};
+use crate::{Ctx, CtxError, ToolLimits};
 
 /// Carries out one attempt. The facade makes these from typed functions.
 pub trait Handler: Send + Sync + 'static {
     /// Runs the tool on these arguments.
-    fn run(&self, ctx: Ctx, input: Json) -> BoxFuture<'static, Result<Outcome, Stop>>;
+    fn run(&self, ctx: Ctx, input: Json) -> BoxFuture<'static, Result<Outcome, CtxError>>;
 }
 
 impl<F> Handler for F
 where
-    F: Fn(Ctx, Json) -> BoxFuture<'static, Result<Outcome, Stop>> + Send + Sync + 'static,
+    F: Fn(Ctx, Json) -> BoxFuture<'static, Result<Outcome, CtxError>> + Send + Sync + 'static,
 {
-    fn run(&self, ctx: Ctx, input: Json) -> BoxFuture<'static, Result<Outcome, Stop>> {
+    fn run(&self, ctx: Ctx, input: Json) -> BoxFuture<'static, Result<Outcome, CtxError>> {
         self(ctx, input)
     }
 }

@@ -5,9 +5,9 @@ mod common;
 use std::sync::Arc;
 
 use common::{Approve, Door, Lab, Log, answer, echo, handler, one_worker, phase, text_of, tool};
-use longhaul_engine::{Ctx, EngineError, Handler, Stop, Tool, ToolLimits};
+use longhaul_engine::{Ctx, CtxError, EngineError, Handler, Tool, ToolLimits};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, Outcome, PhaseName, QuestionKey, Refused, TaskKey};
+use longhaul_task::{Json, Outcome, PhaseName, QuestionKey, TaskKey, TransitionError};
 
 /// Asks once and returns the answer; says `goes on` when it has it.
 fn asks(log: &Log) -> Arc<dyn Handler> {
@@ -177,7 +177,7 @@ async fn a_question_is_answered_once_and_an_unknown_one_never() {
     });
     let lab = Lab::start(vec![tool("ask", again)]).await;
     let key = lab.create("ask").await;
-    let no_such = EngineError::Store(StoreError::Refused(Refused::NoSuchQuestion));
+    let no_such = EngineError::Store(StoreError::Refused(TransitionError::NoSuchQuestion));
     let try_answer = async |question: &QuestionKey| {
         lab.engine.answer(&key, question.clone(), Json::from_text("\"stale\"")).await.unwrap_err()
     };
@@ -192,14 +192,14 @@ async fn a_question_is_answered_once_and_an_unknown_one_never() {
     assert_eq!(try_answer(&first).await, no_such);
     lab.answer(&key, &second, "\"b\"").await;
     assert_eq!(lab.end(&key).await, text_of("a then b"));
-    assert_eq!(try_answer(&second).await, EngineError::Store(StoreError::Refused(Refused::Settled)));
+    assert_eq!(try_answer(&second).await, EngineError::Store(StoreError::Refused(TransitionError::Settled)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_label_that_cannot_be_one_is_refused_and_the_handler_can_go_on() {
     let bad_label = handler(|mut ctx: Ctx, _input| async move {
         for label in ["", "no spaces", "ä", &"x".repeat(65)] {
-            assert_eq!(ctx.ask(label, Approve).await, Err(Stop::Refused(Refused::BadLabel)), "{label:?}");
+            assert_eq!(ctx.ask(label, Approve).await, Err(CtxError::Refused(TransitionError::BadLabel)), "{label:?}");
         }
         let said = ctx.ask(&"x".repeat(64), Approve).await?;
         answer(&said)
@@ -219,8 +219,8 @@ async fn a_refused_question_ends_the_task_with_its_reason_if_the_handler_passes_
     });
     let lab = Lab::start(vec![tool("ask", bad_label)]).await;
     let key = lab.create("ask").await;
-    let Outcome::Refusal(fault) = lab.end(&key).await else { panic!("it did not fail") };
-    assert_eq!(&*fault.message, Refused::BadLabel.to_string());
+    let Outcome::Error(fault) = lab.end(&key).await else { panic!("it did not fail") };
+    assert_eq!(&*fault.message, TransitionError::BadLabel.to_string());
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,7 +229,7 @@ async fn an_answer_that_cannot_be_read_reaches_the_handler_as_such() {
     let key = lab.create("ask").await;
     let question = lab.asks(&key, 1).await.remove(0);
     lab.answer(&key, &question, "null").await;
-    let Outcome::Refusal(fault) = lab.end(&key).await else { panic!("it did not fail") };
+    let Outcome::Error(fault) = lab.end(&key).await else { panic!("it did not fail") };
     assert_eq!(&*fault.message, "the answer does not fit the question: nothing was answered");
 }
 
@@ -245,7 +245,7 @@ async fn a_task_may_ask_as_many_questions_at_once_as_the_limit_says() {
                     let log = log.clone();
                     ctx.fork(&n.to_string(), |mut ctx| async move {
                         let said = ctx.ask("approve", Approve).await;
-                        if said == Err(Stop::Refused(Refused::TooManyQuestions)) {
+                        if said == Err(CtxError::Refused(TransitionError::TooManyQuestions)) {
                             log.say("too many");
                         }
                         said
@@ -277,7 +277,7 @@ async fn workers_are_neither_lost_nor_doubled_when_branches_on_many_threads_ask_
                     for _ in 0..3 {
                         ctx.ask("approve", Approve).await?;
                     }
-                    Ok::<(), Stop>(())
+                    Ok::<(), CtxError>(())
                 }))
             })
             .collect();

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use common::{Approve, Door, Lab, Log, answer, echo, handler, must_come, one_worker, text_of, tool, waits_at};
-use longhaul_engine::{Call, CallEnd, Ctx, Engine, EngineError, Handler, Requestor, Stop, Tool, ToolLimits};
-use longhaul_task::{Fault, Json, Outcome, QuestionKind};
+use longhaul_engine::{CallEnd, CallOptions, Ctx, CtxError, Engine, EngineError, Handler, Requestor, Tool, ToolLimits};
+use longhaul_task::{Json, Outcome, QuestionKind, TaskError};
 
 /// A client that answers elicitations, and takes any answer but a number for one.
 struct Client {
@@ -24,13 +24,13 @@ impl Requestor for Client {
     }
 }
 
-fn call(answers: &[(&str, &str)]) -> Call {
+fn call(answers: &[(&str, &str)]) -> CallOptions {
     let answers: HashMap<String, Json> =
         answers.iter().map(|(key, text)| ((*key).to_owned(), Json::from_text(*text))).collect();
-    Call { answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
+    CallOptions { answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
 }
 
-async fn run(engine: &Engine, tool: &str, input: &str, call: Call) -> CallEnd {
+async fn run(engine: &Engine, tool: &str, input: &str, call: CallOptions) -> CallEnd {
     must_come("the end of the call", engine.call(&tool.into(), Json::from_text(input), call)).await.unwrap()
 }
 
@@ -62,8 +62,8 @@ async fn a_call_runs_its_handler_and_stores_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_error_and_a_refusal_come_back_as_they_are() {
-    let refusal = Outcome::Refusal(Fault { code: Some(-32602), message: "no".into(), data: None });
-    let error = Outcome::Answer { body: Json::from_text("{}"), is_error: true };
+    let refusal = Outcome::Error(TaskError { code: Some(-32602), message: "no".into(), data: None });
+    let error = Outcome::Result { body: Json::from_text("{}"), is_error: true };
     for outcome in [refusal, error] {
         let returns = outcome.clone();
         let lab = Lab::start(vec![tool(
@@ -85,7 +85,7 @@ async fn a_call_has_the_limits_of_its_tool() {
     let lab = Lab::start(vec![Tool { limits, prelude, ..tool("echo", echo()) }]).await;
     assert_eq!(
         done(run(&lab.engine, "echo", "123", call(&[])).await),
-        Outcome::Answer { body: Json::from_text("123"), is_error: false }
+        Outcome::Result { body: Json::from_text("123"), is_error: false }
     );
     assert_eq!(common::code(&done(run(&lab.engine, "echo", "1234", call(&[])).await)), "RESULT_TOO_LARGE");
     let too_large = EngineError::InputTooLarge { bytes: 5, bytes_max: 4 };
@@ -172,7 +172,7 @@ async fn a_branch_that_works_is_waited_for_before_the_client_is_asked() {
 async fn an_answer_that_does_not_fit_stops_the_call() {
     let lab = Lab::start(vec![tool("ask", asks_in_a_row())]).await;
     let end = run(&lab.engine, "ask", "{}", call(&[("name", "7")])).await;
-    assert!(matches!(&end, CallEnd::Stopped(Stop::BadAnswer(why)) if why == "a number"), "{end:?}");
+    assert!(matches!(&end, CallEnd::Stopped(CtxError::BadAnswer(why)) if why == "a number"), "{end:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,9 +184,9 @@ async fn a_client_is_not_asked_what_it_cannot_answer() {
         answer("without asking")
     });
     let lab = Lab::start(vec![tool("ask", asks_in_a_row()), tool("careful", careful)]).await;
-    let mute = || Call { requestor: Arc::new(Client { elicitation: false }), ..call(&[]) };
+    let mute = || CallOptions { requestor: Arc::new(Client { elicitation: false }), ..call(&[]) };
     let end = run(&lab.engine, "ask", "{}", mute()).await;
-    assert!(matches!(end, CallEnd::Stopped(Stop::CannotAsk(QuestionKind::Elicitation))), "{end:?}");
+    assert!(matches!(end, CallEnd::Stopped(CtxError::CannotAsk(QuestionKind::Elicitation))), "{end:?}");
     assert_eq!(done(run(&lab.engine, "careful", "{}", mute()).await), text_of("without asking"));
     assert_eq!(asked(run(&lab.engine, "careful", "{}", call(&[])).await).0, ["approve"]);
 }
@@ -246,7 +246,7 @@ async fn progress_reaches_the_client_that_waits() {
     });
     let lab = Lab::start(vec![tool("work", reports)]).await;
     let (sender, mut progress) = tokio::sync::watch::channel(None);
-    done(run(&lab.engine, "work", "{}", Call { progress: Some(sender), ..call(&[]) }).await);
+    done(run(&lab.engine, "work", "{}", CallOptions { progress: Some(sender), ..call(&[]) }).await);
     let word = progress.borrow_and_update().clone().unwrap();
     assert_eq!((word.done, word.total, word.message.as_deref()), (1.0, Some(2.0), Some("half")));
     assert!(progress.changed().await.is_err());
@@ -256,7 +256,7 @@ async fn progress_reaches_the_client_that_waits() {
 fn with_prelude() -> Tool {
     let prelude = handler(|mut ctx: Ctx, input: Json| async move {
         if input.as_str() == "\"refuse\"" {
-            return Ok(Outcome::Answer { body: Json::from_text("\"no\""), is_error: true });
+            return Ok(Outcome::Result { body: Json::from_text("\"no\""), is_error: true });
         }
         let name = ctx.ask("name", Approve).await?;
         answer(&name)
@@ -282,7 +282,7 @@ async fn an_ordinary_call_goes_through_the_prelude_too() {
     assert_eq!(asked(run(&lab.engine, "greet", "{}", call(&[])).await).0, ["name"]);
     assert_eq!(done(run(&lab.engine, "greet", "{}", call(&[("name", "\"ada\"")])).await), text_of("ada"));
     let refused = done(run(&lab.engine, "greet", "\"refuse\"", call(&[])).await);
-    assert_eq!(refused, Outcome::Answer { body: Json::from_text("\"no\""), is_error: true });
+    assert_eq!(refused, Outcome::Result { body: Json::from_text("\"no\""), is_error: true });
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,9 +5,9 @@ mod common;
 use std::sync::Arc;
 
 use common::{Approve, Door, Lab, Log, answer, call, echo, handler, must_come, one_worker, phase, tool, waits_at};
-use longhaul_engine::{Ctx, EngineError, NewCall, Stop};
+use longhaul_engine::{Ctx, CtxError, EngineError, NewCall};
 use longhaul_store::StoreError;
-use longhaul_task::{Outcome, Owner, PhaseName, Refused, TaskId, TaskKey};
+use longhaul_task::{Outcome, Owner, PhaseName, TaskId, TaskKey, TransitionError};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_cancelled_at_once_whatever_its_handler_does() {
@@ -26,7 +26,7 @@ async fn nobody_cancels_what_has_ended_or_is_not_theirs() {
     let lab = Lab::start(vec![tool("echo", echo())]).await;
     let key = lab.create("echo").await;
     let end = lab.end(&key).await;
-    let settled = EngineError::Store(StoreError::Refused(Refused::Settled));
+    let settled = EngineError::Store(StoreError::Refused(TransitionError::Settled));
     assert_eq!(lab.engine.cancel(&key, None).await.unwrap_err(), settled);
     assert_eq!(lab.end(&key).await, end);
     let foreign = TaskKey { owner: Owner::parse("bob").unwrap(), id: key.id };
@@ -44,13 +44,13 @@ async fn a_handler_hears_of_it_at_its_next_context_call() {
                 ctx.progress(1.0, None, "").await?;
                 log.say("works");
                 door.pass().await;
-                assert_eq!(ctx.report("still here").await, Err(Stop::Cancelled));
-                assert_eq!(ctx.progress(2.0, None, "").await, Err(Stop::Cancelled));
-                assert_eq!(ctx.ask("approve", Approve).await, Err(Stop::Cancelled));
+                assert_eq!(ctx.report("still here").await, Err(CtxError::Cancelled));
+                assert_eq!(ctx.progress(2.0, None, "").await, Err(CtxError::Cancelled));
+                assert_eq!(ctx.ask("approve", Approve).await, Err(CtxError::Cancelled));
                 let side = ctx.fork("side", |mut ctx| async move { ctx.report("and here").await });
-                assert_eq!(side.await, Err(Stop::Cancelled));
+                assert_eq!(side.await, Err(CtxError::Cancelled));
                 log.say("heard it");
-                Err(Stop::Cancelled)
+                Err(CtxError::Cancelled)
             }
         }
     });
@@ -84,7 +84,7 @@ fn until_cancelled(log: &Log) -> Arc<dyn longhaul_engine::Handler> {
             log.say("works");
             ctx.cancelled().await;
             log.say("heard it");
-            Err(Stop::Cancelled)
+            Err(CtxError::Cancelled)
         }
     })
 }
@@ -177,7 +177,7 @@ async fn a_waiting_task_is_cancelled_and_its_handler_wakes() {
     lab.cancel(&key).await;
     log.hears("Err(Cancelled)").await;
     let refused = lab.engine.answer(&key, question, longhaul_task::Json::from_text("1")).await;
-    assert_eq!(refused.unwrap_err(), EngineError::Store(StoreError::Refused(Refused::Settled)));
+    assert_eq!(refused.unwrap_err(), EngineError::Store(StoreError::Refused(TransitionError::Settled)));
     lab.counts("work", (0, 0)).await;
 }
 
@@ -226,7 +226,7 @@ async fn a_cancelled_attempt_that_waited_for_a_worker_does_not_take_one_any_more
             async move {
                 if input.as_str() == "\"asks\"" {
                     let _dropped = log.on_drop("dropped");
-                    assert_eq!(ctx.ask("approve", Approve).await, Err(Stop::Cancelled));
+                    assert_eq!(ctx.ask("approve", Approve).await, Err(CtxError::Cancelled));
                     log.say("heard it");
                     std::future::pending::<()>().await;
                 }
@@ -284,7 +284,7 @@ async fn when_a_cancellation_races_with_the_end_exactly_one_wins() {
         };
         let won = match lab.engine.cancel(&key, None).await {
             Ok(task) => task.phase.outcome().unwrap().clone(),
-            Err(EngineError::Store(StoreError::Refused(Refused::Settled))) => common::text_of("done"),
+            Err(EngineError::Store(StoreError::Refused(TransitionError::Settled))) => common::text_of("done"),
             Err(error) => panic!("{error}"),
         };
         assert_eq!(must_come("the end", seen_by_a_reader).await.unwrap(), won);

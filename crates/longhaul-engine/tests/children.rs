@@ -17,7 +17,7 @@ async fn child(lab: &Lab, parent: &TaskKey, n: u8) -> TaskKey {
         policy: Policy::default(),
         retention: Retention::Unlimited,
         claimed_by: Some(NodeId::mint([n; 16])),
-        fences_from: 0,
+        first_fence: 0,
     };
     let fence = lab.read(parent).await.fence;
     let spawn = Spawn { fence, child, input: Json::from_text("{}") };
@@ -26,7 +26,7 @@ async fn child(lab: &Lab, parent: &TaskKey, n: u8) -> TaskKey {
 }
 
 async fn settle(lab: &Lab, key: &TaskKey) {
-    let outcome = Outcome::Answer { body: Json::from_text("1"), is_error: false };
+    let outcome = Outcome::Result { body: Json::from_text("1"), is_error: false };
     lab.store.apply(key, Event::Settle(Settle { fence: 1, outcome })).await.unwrap();
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_engine::core::{Action, Admission, Alarm, Commit, Core, Input, look_at_queue};
+use longhaul_engine::core::{Action, Admission, Alarm, CommitId, Core, Input, decide_queue};
 use longhaul_engine::{EngineLimits, ToolLimits};
 use longhaul_task::{Effect, NodeId, Outcome, Owner, TaskId, TaskKey, Timestamp, ToolRef};
 
@@ -48,14 +48,14 @@ fn create(core: &mut Core, id: &str) -> Vec<Action> {
 
 /// The one claim among these.
 #[track_caller]
-fn claim(actions: &[Action]) -> Commit {
+fn claim(actions: &[Action]) -> CommitId {
     match actions {
         [Action::Claim { commit, .. }] => *commit,
         other => panic!("not a claim: {other:?}"),
     }
 }
 
-fn claimed(core: &mut Core, commit: Commit, tasks: &[(&str, u64)]) -> Vec<Action> {
+fn claimed(core: &mut Core, commit: CommitId, tasks: &[(&str, u64)]) -> Vec<Action> {
     let tasks = tasks.iter().map(|(id, fence)| (key(id), *fence)).collect();
     core.step(Input::Claimed { tool: tool(), asked: 1, tasks, commit })
 }
@@ -241,10 +241,10 @@ fn a_task_whose_time_has_come_goes_before_a_new_one() {
 #[test]
 fn a_look_that_found_something_to_claim_is_not_followed_by_the_next_at_once() {
     let now = Timestamp::from_ms(1_000);
-    assert!(look_at_queue(now, Some(now)).offer);
-    assert!(look_at_queue(now, Some(now)).pause_ms > 0);
+    assert!(decide_queue(now, Some(now)).offer);
+    assert!(decide_queue(now, Some(now)).pause_ms > 0);
 
-    let early = look_at_queue(now, Some(now.plus_ms(10)));
+    let early = decide_queue(now, Some(now.plus_ms(10)));
     assert_eq!((early.offer, early.pause_ms, early.sleep_ms), (false, 0, 10));
 }
 

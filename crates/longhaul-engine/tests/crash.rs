@@ -10,7 +10,7 @@ use common::{
 };
 use longhaul_engine::{Ctx, EngineError, EngineLimits, Handler, Tool};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy, Refused, TaskKey, ToolRef};
+use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy, TaskKey, ToolRef, TransitionError};
 
 fn on_crash(on_crash: OnCrash, tool: Tool) -> Tool {
     Tool { policy: Policy { on_crash, ..tool.policy.clone() }, ..tool }
@@ -195,7 +195,7 @@ fn a_question_goes_with_its_attempt_and_the_next_attempt_asks_its_own() {
     machine.run(async |store| {
         let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
         let stale = lab.engine.answer(&key, first.clone(), Json::from_text("\"late\"")).await;
-        assert_eq!(stale.unwrap_err(), EngineError::Store(StoreError::Refused(Refused::NoSuchQuestion)));
+        assert_eq!(stale.unwrap_err(), EngineError::Store(StoreError::Refused(TransitionError::NoSuchQuestion)));
         let second = lab.asks(&key, 1).await.remove(0);
         assert_ne!(first, second);
         lab.answer(&key, &second, "\"yes\"").await;
@@ -250,7 +250,7 @@ fn a_resumed_handler_finds_its_question_under_the_same_key() {
     });
     machine.run(async |store| {
         let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
-        lab.until(&key, "the second attempt", |task| task.phase.run().is_some()).await;
+        lab.until(&key, "the second attempt", |task| task.phase.active_attempt().is_some()).await;
         assert_eq!(lab.asks(&key, 1).await, std::slice::from_ref(&question));
         lab.answer(&key, &question, "\"yes\"").await;
         assert_eq!(lab.end(&key).await, text_of("yes to attempt 2"));
@@ -324,7 +324,7 @@ fn a_task_that_waited_for_an_answer_fails_like_a_running_one() {
         let message = task.message.as_deref().unwrap();
         assert!(message.contains("waiting for an answer"), "it was not running: {message}");
         let late = lab.engine.answer(&key, question, Json::from_text("1")).await;
-        assert_eq!(late.unwrap_err(), EngineError::Store(StoreError::Refused(Refused::Settled)));
+        assert_eq!(late.unwrap_err(), EngineError::Store(StoreError::Refused(TransitionError::Settled)));
     });
 }
 
@@ -393,7 +393,7 @@ fn many_tasks_of_a_dead_process_are_all_dealt_with_before_the_engine_has_started
     machine.run(async |store| {
         let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
         for key in &keys {
-            assert!(matches!(lab.read(key).await.phase.outcome(), Some(Outcome::Refusal(_))));
+            assert!(matches!(lab.read(key).await.phase.outcome(), Some(Outcome::Error(_))));
         }
         assert_eq!(lab.load("work"), (0, 0));
     });

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use common::{Door, Lab, Log, ada, answer, call, echo, handler, must_come, one_worker, phase, text_of, tool, waits_at};
 use longhaul_engine::{EngineError, EngineLimits, NewCall, Tool, ToolLimits};
-use longhaul_store::{Listing, Store, StoreError};
-use longhaul_task::{Fault, Outcome, PhaseName, Refused, TaskId};
+use longhaul_store::{ListQuery, Store, StoreError};
+use longhaul_task::{Outcome, PhaseName, TaskError, TaskId, TransitionError};
 
 #[tokio::test(start_paused = true)]
 async fn a_created_task_runs_and_its_result_can_be_read() {
@@ -119,7 +119,7 @@ async fn a_result_is_taken_up_to_its_limit() {
     let limits = ToolLimits::default().result_bytes_max(4);
     let lab = Lab::start(vec![Tool { limits, ..tool("echo", echo()) }]).await;
     let (fits, too_large) = (lab.create_on("echo", "1234").await, lab.create_on("echo", "12345").await);
-    assert!(matches!(lab.end(&fits).await, Outcome::Answer { .. }));
+    assert!(matches!(lab.end(&fits).await, Outcome::Result { .. }));
     assert_eq!(common::code(&lab.end(&too_large).await), "RESULT_TOO_LARGE");
 }
 
@@ -147,7 +147,7 @@ async fn a_queue_is_filled_up_to_its_limit_and_has_room_again_when_a_task_leaves
 /// An engine where Ada may have two open tasks, of one tool that waits and one that does as it is told.
 async fn room_for_two(door: &Door) -> Lab {
     let refuses = handler(|_ctx, _input| async {
-        Ok(Outcome::Refusal(Fault { code: Some(-32603), message: "no".into(), data: None }))
+        Ok(Outcome::Error(TaskError { code: Some(-32603), message: "no".into(), data: None }))
     });
     let tools = vec![tool("work", waits_at(door, &Log::new())), tool("refuse", refuses)];
     Lab::with(tools, EngineLimits::default().open_per_owner_max(2)).await
@@ -181,7 +181,7 @@ async fn a_task_that_was_refused_counts_no_more() {
     let first = lab.engine.create(NewCall { id: id.clone(), ..call("work") }).await.unwrap();
     for _ in 0..5 {
         let again = lab.engine.create(NewCall { id: id.clone(), ..call("work") }).await;
-        assert_eq!(again.unwrap_err(), EngineError::Store(StoreError::Refused(Refused::Duplicate)));
+        assert_eq!(again.unwrap_err(), EngineError::Store(StoreError::Refused(TransitionError::DuplicateId)));
     }
     assert_eq!(lab.load("work"), (1, 0));
     lab.cancel(&first.key).await;
@@ -257,7 +257,7 @@ async fn a_caller_who_goes_away_in_the_middle_of_a_creation_takes_nothing_along(
 }
 
 async fn everything(lab: &Lab) -> Vec<longhaul_task::TaskKey> {
-    let page = lab.store.list(&Listing { owner: Some(ada()), after: None, limit: 10 }).await.unwrap();
+    let page = lab.store.list(&ListQuery { owner: Some(ada()), after: None, limit: 10 }).await.unwrap();
     page.tasks.into_iter().map(|snapshot| snapshot.task.key.clone()).collect()
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use common::{Approve, Lab, answer, code, handler, one_worker, text_of};
-use longhaul_engine::{Call, CallEnd, Ctx, Handler, Requestor, Stop};
+use longhaul_engine::{CallEnd, CallOptions, Ctx, CtxError, Handler, Requestor};
 use longhaul_task::{Json, Outcome, QuestionKind};
 
 /// A handler that panics as its arguments say.
@@ -22,7 +22,7 @@ fn panics() -> Arc<dyn Handler> {
                 let panics = ctx.fork("right", |mut ctx| async move {
                     ctx.report("about to").await?;
                     assert_eq!(ctx.attempt(), 0, "in a fork");
-                    Ok::<(), Stop>(())
+                    Ok::<(), CtxError>(())
                 });
                 let (_, panicked) = tokio::join!(asks, panics);
                 panicked?;
@@ -50,7 +50,7 @@ async fn a_handler_that_panics_fails_its_task_and_the_engine_goes_on() {
         let key = lab.create_on("work", &format!("{how:?}")).await;
         let end = lab.end(&key).await;
         assert_eq!(code(&end), "HANDLER_PANIC", "{how}");
-        let Outcome::Refusal(fault) = &end else { unreachable!() };
+        let Outcome::Error(fault) = &end else { unreachable!() };
         assert!(fault.message.contains(said), "{how}: {}", fault.message);
         assert_eq!(lab.read(&key).await.message.as_deref(), Some(&*fault.message));
         lab.counts("work", (0, 0)).await;
@@ -75,7 +75,7 @@ impl Requestor for Anything {
 async fn a_handler_that_panics_in_an_ordinary_call_fails_that_call_alone() {
     let lab = Lab::start(vec![one_worker("work", panics())]).await;
     for how in ["before its first await", "after an await", "in a fork", "with another payload"] {
-        let call = Call { answers: HashMap::new(), requestor: Arc::new(Anything), progress: None };
+        let call = CallOptions { answers: HashMap::new(), requestor: Arc::new(Anything), progress: None };
         let end = lab.engine.call(&"work".into(), Json::from_text(format!("{how:?}")), call).await.unwrap();
         let CallEnd::Done(outcome) = end else { panic!("{how}: {end:?}") };
         assert_eq!(code(&outcome), "HANDLER_PANIC", "{how}");

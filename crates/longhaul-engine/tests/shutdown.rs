@@ -9,7 +9,7 @@ use common::{
     Approve, Door, Lab, Log, Machine, answer, code, echo, handler, must_come, one_worker, phase, text_of, tool,
     waits_at,
 };
-use longhaul_engine::{Call, Ctx, EngineError, EngineLimits, Requestor, Tool, ToolLimits};
+use longhaul_engine::{CallOptions, Ctx, EngineError, EngineLimits, Requestor, Tool, ToolLimits};
 use longhaul_task::{Json, OnCrash, PhaseName, Policy, QuestionKind};
 
 fn retries(tool: Tool) -> Tool {
@@ -60,8 +60,8 @@ impl Requestor for Nobody {
     }
 }
 
-fn call() -> Call {
-    Call { answers: std::collections::HashMap::new(), requestor: Arc::new(Nobody), progress: None }
+fn call() -> CallOptions {
+    CallOptions { answers: std::collections::HashMap::new(), requestor: Arc::new(Nobody), progress: None }
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +177,7 @@ async fn where_nobody_can_answer_any_more_a_shutdown_waits_for_work_and_not_for_
     lab.counts("ask", (0, 0)).await;
     lab.counts("again", (0, 0)).await;
     let before = lab.engine.now().await.unwrap();
-    lab.engine.hang_up().await;
+    lab.engine.give_up_waiting_tasks().await;
     assert_eq!(code(lab.read(&fails).await.phase.outcome().unwrap()), "CRASH_RECOVERY");
     assert_eq!(phase(&*lab.read(&again).await), PhaseName::Queued);
     let down = shutting_down(&lab);

@@ -9,7 +9,7 @@ use common::{
     Approve, Door, Lab, Log, Machine, START, TestStore, answer, code, echo, handler, one_worker, phase, text_of, tool,
     waits_at,
 };
-use longhaul_engine::{Ctx, Engine, EngineError, EngineLimits, Handler, NewCall, Stop, SystemChance, Tool};
+use longhaul_engine::{Ctx, CtxError, Engine, EngineError, EngineLimits, Handler, NewCall, SystemRandom, Tool};
 use longhaul_store::{Store, StoreError};
 use longhaul_task::transition::{Cancel, Delete};
 use longhaul_task::{Event, OnCrash, Outcome, PhaseName, Policy, Retention, TaskId};
@@ -47,7 +47,7 @@ async fn an_end_that_cannot_be_written_is_written_later() {
         let lab = Lab::start(vec![one_worker("echo", echo())]).await;
         lab.store.fail("settle", 5, error);
         let key = lab.create_on("echo", "1").await;
-        assert_eq!(lab.end(&key).await, Outcome::Answer { body: longhaul_task::Json::from_text("1"), is_error: false });
+        assert_eq!(lab.end(&key).await, Outcome::Result { body: longhaul_task::Json::from_text("1"), is_error: false });
         assert_eq!(lab.store.calls("settle"), 6);
         lab.counts("echo", (0, 0)).await;
     }
@@ -129,7 +129,7 @@ async fn a_question_that_cannot_be_asked_ends_the_attempt_with_the_reason() {
         while !store.read(&key).await.unwrap().task.is_settled() {
             common::must_come(of, watch.changed()).await;
         }
-        let Outcome::Refusal(fault) = lab.end(&key).await else { panic!("{of}: it did not fail") };
+        let Outcome::Error(fault) = lab.end(&key).await else { panic!("{of}: it did not fail") };
         assert_eq!(&*fault.message, "the store is unavailable: the disk is away", "{of}");
         lab.counts("ask", (0, 0)).await;
     }
@@ -138,8 +138,8 @@ async fn a_question_that_cannot_be_asked_ends_the_attempt_with_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn a_report_that_cannot_be_written_is_told_to_the_handler_who_may_go_on() {
     let reports = handler(|mut ctx: Ctx, _input| async move {
-        assert_eq!(ctx.report("one").await, Err(Stop::Store(unavailable())));
-        assert_eq!(ctx.progress(1.0, None, "").await, Err(Stop::Store(unavailable())));
+        assert_eq!(ctx.report("one").await, Err(CtxError::Store(unavailable())));
+        assert_eq!(ctx.progress(1.0, None, "").await, Err(CtxError::Store(unavailable())));
         ctx.report("two").await?;
         answer("done")
     });
@@ -224,7 +224,7 @@ async fn an_end_that_was_written_although_nobody_could_say_so_is_its_own() {
     for n in 1..=3 {
         lab.store.doubt("settle", 1);
         let key = lab.create_on("echo", "1").await;
-        assert_eq!(lab.end(&key).await, Outcome::Answer { body: longhaul_task::Json::from_text("1"), is_error: false });
+        assert_eq!(lab.end(&key).await, Outcome::Result { body: longhaul_task::Json::from_text("1"), is_error: false });
         lab.counts("echo", (0, 0)).await;
         assert_eq!(lab.store.calls("settle"), 2 * n, "it is asked once more, and told that the task has ended");
     }
@@ -235,7 +235,7 @@ async fn a_creation_in_doubt_is_looked_for_and_found() {
     let lab = Lab::start(vec![one_worker("echo", echo())]).await;
     lab.store.doubt("create", 1);
     let key = lab.create_on("echo", "1").await;
-    assert_eq!(lab.end(&key).await, Outcome::Answer { body: longhaul_task::Json::from_text("1"), is_error: false });
+    assert_eq!(lab.end(&key).await, Outcome::Result { body: longhaul_task::Json::from_text("1"), is_error: false });
     lab.counts("echo", (0, 0)).await;
 }
 
@@ -329,10 +329,10 @@ fn an_engine_does_not_start_before_it_could_deal_with_what_is_left() {
     let tools = || vec![tool("work", waits_at(&door, &Log::new()))];
     let key = machine.run(async |store| Lab::on(&store, tools(), EngineLimits::default()).await.create("work").await);
     machine.run(async |store| {
-        for of in ["orphans", "lose", "census"] {
+        for of in ["orphans", "lose", "count_open_tasks"] {
             store.fail(of, 1, unavailable());
             let shared: Arc<dyn Store> = Arc::<TestStore>::clone(&store);
-            let started = Engine::start(shared, tools(), EngineLimits::default(), Arc::new(SystemChance)).await;
+            let started = Engine::start(shared, tools(), EngineLimits::default(), Arc::new(SystemRandom)).await;
             assert_eq!(started.unwrap_err(), EngineError::Store(unavailable()), "{of}");
         }
         let lab = Lab::on(&store, tools(), EngineLimits::default()).await;

@@ -8,13 +8,13 @@ use longhaul_wire::tool::ToolDeclaration;
 /// The tools of a server, in the order in which they were added.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    tools: Vec<Offered>,
+    tools: Vec<CatalogueTool>,
     by_name: HashMap<Arc<str>, usize>,
 }
 
 /// One tool.
 #[derive(Debug)]
-pub struct Offered {
+pub struct CatalogueTool {
     pub name: Arc<str>,
     pub declaration: ToolDeclaration,
     /// A sentence for the model to continue with while the tool runs as a task.
@@ -41,11 +41,11 @@ impl Catalogue {
             return Err(CatalogueError::Twice(name));
         }
         self.by_name.insert(Arc::clone(&name), self.tools.len());
-        self.tools.push(Offered { name, declaration, immediate_response });
+        self.tools.push(CatalogueTool { name, declaration, immediate_response });
         Ok(())
     }
 
-    pub fn find(&self, name: &str) -> Option<&Offered> {
+    pub fn find(&self, name: &str) -> Option<&CatalogueTool> {
         self.by_name.get(name).map(|index| &self.tools[*index])
     }
 

@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use longhaul_wire::jsonrpc::{self, Message, Notification, RequestId, RpcError};
-use longhaul_wire::{Cancelled, Notice, initialize, route};
+use longhaul_wire::{CancelledRequest, ClientNotification, initialize, route};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::operation::Answer;
-use crate::receiver::Shared;
-use crate::response::Tally;
+use crate::operation::OperationResult;
+use crate::receiver::ReceiverInner;
+use crate::response::MetricsLabel;
 use crate::session::{ResponsePatience, Session};
 use crate::stream::MessageStream;
 use crate::{Caller, Receiver, Response, SessionLimits, audit, entrance, refusal, stateless};
@@ -22,7 +22,7 @@ const PATIENCE: ResponsePatience = ResponsePatience { single: Duration::ZERO, ba
 
 /// A client at the other end of a pipe. It has at most one session, which ends with the connection.
 pub struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<ReceiverInner>,
     caller: Caller,
     session: OnceLock<Arc<Session>>,
     requests_max: usize,
@@ -82,7 +82,7 @@ impl Connection {
 
     fn refuse(&self, id: Option<&RequestId>, error: &RpcError) -> Response {
         audit::turned_away(Some(&self.caller.owner), error);
-        Response::error(id, error, Tally::Refused)
+        Response::error(id, error, MetricsLabel::Refused)
     }
 
     fn initialize(&self, request: &jsonrpc::Request<'_>) -> Response {
@@ -100,7 +100,7 @@ impl Connection {
         let reader = session.listen();
         // Messages are taken one at a time, so the session is not set yet.
         let _ = self.session.set(session);
-        Response::message(answer, Tally::Nothing).listening_on(reader)
+        Response::message(answer, MetricsLabel::Nothing).listening_on(reader)
     }
 
     /// Answers a request of the stateless era beside the others.
@@ -122,7 +122,7 @@ impl Connection {
                 }
             }
         });
-        Response::stream(reader, Tally::Nothing)
+        Response::stream(reader, MetricsLabel::Nothing)
     }
 
     fn begin_request(&self, id: &RequestId) -> Result<CancellationToken, RpcError> {
@@ -139,7 +139,8 @@ impl Connection {
 
     /// Cancels a request of the stateless era, if that is what the notification says.
     fn cancel_by(&self, notification: &Notification<'_>) {
-        if let Notice::Cancelled(Cancelled { request_id, .. }) = Notice::read(notification)
+        if let ClientNotification::Cancelled(CancelledRequest { request_id, .. }) =
+            ClientNotification::read(notification)
             && let Some(cancel) = self.requests.lock().remove(&request_id)
         {
             cancel.cancel();
@@ -164,11 +165,11 @@ impl Connection {
     }
 }
 
-async fn answer(shared: &Arc<Shared>, caller: &Caller, message: &[u8], stream: &Arc<MessageStream>) {
+async fn answer(shared: &Arc<ReceiverInner>, caller: &Caller, message: &[u8], stream: &Arc<MessageStream>) {
     let Ok(Message::Request(request)) = jsonrpc::parse(message) else { return };
     match stateless::perform(shared, caller, &request, None).await {
-        Ok(Answer::Ready(response)) => stream.respond(Some(&response)),
-        Ok(Answer::Work(work)) => stateless::run(work, stream).await,
+        Ok(OperationResult::Ready(response)) => stream.respond(Some(&response)),
+        Ok(OperationResult::Work(work)) => stateless::run(work, stream).await,
         Err(error) => stream.respond(Some(&jsonrpc::error(Some(&request.id), &error))),
     }
 }

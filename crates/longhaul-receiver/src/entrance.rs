@@ -8,12 +8,12 @@ use longhaul_wire::initialize::{self, Initialize};
 use longhaul_wire::jsonrpc::{self, Message, RpcError};
 use longhaul_wire::{HeaderValue, Headers, Peer, ReplyTo, Revision, route};
 
-use crate::receiver::Shared;
-use crate::response::Tally;
+use crate::receiver::ReceiverInner;
+use crate::response::MetricsLabel;
 use crate::session::token::SessionClaims;
 use crate::session::{ResponsePatience, Session};
 use crate::stream::EventId;
-use crate::{Caller, Kind, Receiver, Response, audit, refusal, stateless};
+use crate::{Caller, Receiver, RequestKind, Response, audit, refusal, stateless};
 
 const SESSION_HEADER: &str = "mcp-session-id";
 
@@ -36,7 +36,7 @@ impl Receiver {
         }
         let error = RpcError::invalid_request(why).with_status(405);
         audit::turned_away(None, &error);
-        Some(Response::error(None, &error, Tally::Refused).allowing(allow))
+        Some(Response::error(None, &error, MetricsLabel::Refused).allowing(allow))
     }
 
     /// Takes the body of a POST.
@@ -57,7 +57,7 @@ impl Receiver {
     /// Answers a GET: opens a stream to listen on, or continues one that broke.
     pub async fn listen(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> Response {
         let shared = &self.shared;
-        if let Err(too_many) = shared.rates.admit(&caller.owner, Kind::Read) {
+        if let Err(too_many) = shared.rates.admit(&caller.owner, RequestKind::Read) {
             return refuse(caller, &too_many);
         }
         let session = match find_session(shared, caller, headers).await {
@@ -78,7 +78,7 @@ impl Receiver {
         };
         // A stream that can no longer be continued is replaced by a new one.
         match resumed.or_else(|| session.listen()) {
-            Some(reader) => Response::stream(session.resumable(reader), Tally::Nothing),
+            Some(reader) => Response::stream(session.resumable(reader), MetricsLabel::Nothing),
             None => no_such_session(shared, caller),
         }
     }
@@ -86,7 +86,7 @@ impl Receiver {
     /// Answers a DELETE: ends a session.
     pub async fn end_session(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> Response {
         let shared = &self.shared;
-        if let Err(too_many) = shared.rates.admit(&caller.owner, Kind::Other) {
+        if let Err(too_many) = shared.rates.admit(&caller.owner, RequestKind::Other) {
             return refuse(caller, &too_many);
         }
         match session_claims(shared, caller, headers).await {
@@ -98,18 +98,18 @@ impl Receiver {
 }
 
 /// A message without a session: only `initialize` is possible.
-async fn without_session(shared: &Arc<Shared>, caller: &Caller, body: &[u8]) -> Response {
+async fn without_session(shared: &Arc<ReceiverInner>, caller: &Caller, body: &[u8]) -> Response {
     match jsonrpc::parse(body) {
         Ok(Message::Request(request)) if request.method == initialize::METHOD => {
             open_session(shared, caller, &request).await.unwrap_or_else(|error| {
                 audit::turned_away(Some(&caller.owner), &error);
-                Response::error(Some(&request.id), &error, Tally::of(initialize::METHOD))
+                Response::error(Some(&request.id), &error, MetricsLabel::of(initialize::METHOD))
             })
         }
         Ok(Message::Request(request)) => {
             let error = session_header_missing();
             audit::turned_away(Some(&caller.owner), &error);
-            Response::error(Some(&request.id), &error, Tally::Refused)
+            Response::error(Some(&request.id), &error, MetricsLabel::Refused)
         }
         // It has no meaning outside of a session, and no answer.
         Ok(Message::Notification(_)) => Response::accepted(),
@@ -119,7 +119,7 @@ async fn without_session(shared: &Arc<Shared>, caller: &Caller, body: &[u8]) -> 
 }
 
 async fn open_session(
-    shared: &Arc<Shared>,
+    shared: &Arc<ReceiverInner>,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
 ) -> Result<Response, RpcError> {
@@ -130,16 +130,16 @@ async fn open_session(
     let token = claims.seal(&caller.owner, &shared.session_seal, chance);
     let token = token.ok_or_else(|| RpcError::internal("The session could not be sealed."))?;
     shared.sessions.find(shared, caller, &claims)?;
-    Ok(Response::message(answer, Tally::of(initialize::METHOD)).opening(token))
+    Ok(Response::message(answer, MetricsLabel::of(initialize::METHOD)).opening(token))
 }
 
 /// Reads `initialize`: the client of the session, and the response.
 pub(crate) fn handshake(
-    shared: &Shared,
+    shared: &ReceiverInner,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
 ) -> Result<(Peer, String), RpcError> {
-    shared.rates.admit(&caller.owner, Kind::Other)?;
+    shared.rates.admit(&caller.owner, RequestKind::Other)?;
     let asked = Initialize::parse(request.params)?;
     tracing::debug!(client = %asked.client_name, version = %asked.client_version, "a client opens a session");
     let options = &shared.options;
@@ -157,7 +157,7 @@ pub(crate) fn handshake(
 
 /// The claims of the session token that a request presents.
 async fn session_claims(
-    shared: &Arc<Shared>,
+    shared: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: &(dyn Headers + Sync),
 ) -> Result<SessionClaims, Response> {
@@ -176,7 +176,7 @@ async fn session_claims(
 }
 
 async fn find_session(
-    shared: &Arc<Shared>,
+    shared: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: &(dyn Headers + Sync),
 ) -> Result<Arc<Session>, Response> {
@@ -186,7 +186,7 @@ async fn find_session(
         Err(full) => {
             let error = full.into();
             audit::turned_away(Some(&caller.owner), &error);
-            Err(Response::error(None, &error, Tally::Nothing))
+            Err(Response::error(None, &error, MetricsLabel::Nothing))
         }
     }
 }
@@ -194,7 +194,7 @@ async fn find_session(
 /// Refuses what is not known to be a request.
 fn refuse(caller: &Caller, error: &RpcError) -> Response {
     audit::turned_away(Some(&caller.owner), error);
-    Response::error(None, error, Tally::Refused)
+    Response::error(None, error, MetricsLabel::Refused)
 }
 
 fn session_header_missing() -> RpcError {
@@ -205,8 +205,8 @@ fn session_header_missing() -> RpcError {
 
 /// The refusal for a session that is unknown, has ended, or belongs to another owner: one answer for all three. The
 /// message in it was not looked at, so it is counted here.
-fn no_such_session(shared: &Shared, caller: &Caller) -> Response {
-    let error = match shared.rates.admit(&caller.owner, Kind::Other) {
+fn no_such_session(shared: &ReceiverInner, caller: &Caller) -> Response {
+    let error = match shared.rates.admit(&caller.owner, RequestKind::Other) {
         Ok(()) => {
             RpcError::invalid_request("there is no such session; begin a new one with `initialize`").with_status(404)
         }

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use longhaul_engine::audit::{self, By};
+use longhaul_engine::audit::{self, RequestSource};
 use longhaul_task::{Owner, Task, TaskId, TaskKey};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::{Generation, Peer, ReplyTo};
 
-use crate::receiver::Shared;
+use crate::loaded_task::LoadedTask;
+use crate::receiver::ReceiverInner;
 use crate::refusal;
 use crate::session::{LastNotified, Session};
-use crate::task_view::TaskView;
 
 /// The context of one request.
 #[derive(Clone)]
 pub(crate) struct Exchange {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ReceiverInner>,
     pub(crate) owner: Owner,
     /// Whether the owner can be told from others.
     pub(crate) is_known: bool,
@@ -37,13 +37,13 @@ impl Exchange {
     }
 
     /// The actor, for the audit log.
-    pub(crate) fn by(&self) -> By<'_> {
-        By { owner: &self.owner, generation: self.generation.label(), method: self.method }
+    pub(crate) fn by(&self) -> RequestSource<'_> {
+        RequestSource { owner: &self.owner, generation: self.generation.label(), method: self.method }
     }
 
     /// Reads a task by the ID that the client sent. Failed look-ups are counted against the owner.
-    pub(crate) async fn look_up(&self, key: &TaskKey) -> Result<TaskView, RpcError> {
-        let found = self.shared.rates.look_up(&self.owner, TaskView::read(&self.shared, key)).await?;
+    pub(crate) async fn look_up(&self, key: &TaskKey) -> Result<LoadedTask, RpcError> {
+        let found = self.shared.rates.look_up(&self.owner, LoadedTask::read(&self.shared, key)).await?;
         let task = found.map_err(|error| refusal::of_engine(&error))?;
         audit::read(self.by(), &task.snapshot.task);
         Ok(task)

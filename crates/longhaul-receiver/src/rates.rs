@@ -103,7 +103,7 @@ impl RateLimits {
 
 /// The kind of a request, by its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RequestKind {
     /// `tools/call`, which may create a task.
     Create,
     /// A read of tasks.
@@ -114,7 +114,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl RequestKind {
     /// The kind of a method.
     pub fn of(method: &str) -> Self {
         match method {
@@ -160,12 +160,12 @@ impl Rates {
     }
 
     /// Counts a request. The error says when to try again.
-    pub(crate) fn admit(&self, owner: &Owner, kind: Kind) -> Result<(), RpcError> {
+    pub(crate) fn admit(&self, owner: &Owner, kind: RequestKind) -> Result<(), RpcError> {
         let limiter = match kind {
-            Kind::Create => &self.creates,
-            Kind::Read => &self.reads,
-            Kind::Change => &self.changes,
-            Kind::Other => &self.others,
+            RequestKind::Create => &self.creates,
+            RequestKind::Read => &self.reads,
+            RequestKind::Change => &self.changes,
+            RequestKind::Other => &self.others,
         };
         let Some(limiter) = limiter else { return Ok(()) };
         limiter.check_key(owner).map_err(|until| {
@@ -254,12 +254,12 @@ mod tests {
         let (ada, bob) = (owner("ada"), owner("bob"));
         for owner in [&ada, &bob] {
             for _ in 0..3 {
-                rates.admit(owner, Kind::Create).unwrap();
+                rates.admit(owner, RequestKind::Create).unwrap();
             }
-            let refused = rates.admit(owner, Kind::Create).unwrap_err();
+            let refused = rates.admit(owner, RequestKind::Create).unwrap_err();
             assert!(refused.retry_after_ms().is_some_and(|ms| ms > 0), "{refused:?}");
             assert_eq!(refused.http_status(), 429);
-            for kind in [Kind::Read, Kind::Change, Kind::Other] {
+            for kind in [RequestKind::Read, RequestKind::Change, RequestKind::Other] {
                 rates.admit(owner, kind).unwrap();
                 assert!(rates.admit(owner, kind).is_err());
             }
@@ -270,7 +270,7 @@ mod tests {
     fn without_a_limit_nothing_is_counted() {
         let rates = Rates::new(&RateLimits::off());
         assert!(rates.creates.is_none() && rates.failed_lookups.is_none());
-        rates.admit(&owner("ada"), Kind::Create).unwrap();
+        rates.admit(&owner("ada"), RequestKind::Create).unwrap();
     }
 
     #[test]
@@ -278,10 +278,10 @@ mod tests {
         let others = RateLimits { others_per_second: 1_000_000_000, ..RateLimits::all(1) };
         let rates = Rates::new(&RateLimits { creates_burst: 1_000, ..others });
         let (ada, bob) = (owner("ada"), owner("bob"));
-        rates.admit(&ada, Kind::Other).unwrap();
+        rates.admit(&ada, RequestKind::Other).unwrap();
         // Its burst is complete again after a quarter of an hour.
         for _ in 0..1_000 {
-            rates.admit(&bob, Kind::Create).unwrap();
+            rates.admit(&bob, RequestKind::Create).unwrap();
         }
         let count = |limiter: &Option<Limiter<NoOpMiddleware<Instants>>>| limiter.as_ref().unwrap().len();
         assert_eq!((count(&rates.others), count(&rates.creates)), (1, 1));

@@ -60,10 +60,10 @@ impl Default for Options {
 /// Answers the messages of clients. Clones are handles on the same receiver.
 #[derive(Clone)]
 pub struct Receiver {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ReceiverInner>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct ReceiverInner {
     pub(crate) engine: Engine,
     pub(crate) catalogue: Catalogue,
     pub(crate) options: Options,
@@ -88,7 +88,7 @@ impl Receiver {
     pub async fn new(engine: Engine, catalogue: Catalogue, options: Options) -> Result<Self, EngineError> {
         let key = engine.store().secret("request-state", secret(&**engine.chance())).await?;
         let session_key = engine.store().secret("session", secret(&**engine.chance())).await?;
-        let shared = Shared {
+        let shared = ReceiverInner {
             engine,
             catalogue,
             rates: Rates::new(&options.rates),
@@ -154,7 +154,7 @@ impl Receiver {
     }
 }
 
-impl Shared {
+impl ReceiverInner {
     /// The retention of a task, shortened for a caller that could be anyone.
     pub(crate) fn retention(&self, wanted: Retention, is_known: bool) -> Retention {
         if is_known { wanted } else { wanted.at_most(self.options.anonymous_kept_ms_max) }

@@ -1,6 +1,6 @@
 //! Refusals of the engine as JSON-RPC errors.
 
-use longhaul_engine::{EngineError, Stop};
+use longhaul_engine::{CtxError, EngineError};
 use longhaul_store::StoreError;
 use longhaul_task::Json;
 use longhaul_wire::jsonrpc::RpcError;
@@ -53,11 +53,11 @@ pub(crate) fn request_id_in_use() -> RpcError {
 }
 
 /// Why an ordinary call cannot go on. A stateless client can repair it: by declaring a capability, or by another answer.
-pub(crate) fn of_stop(stop: &Stop, revision: Revision) -> RpcError {
+pub(crate) fn of_stop(stop: &CtxError, revision: Revision) -> RpcError {
     match stop {
         _ if !revision.is_stateless() => RpcError::from(&stop.fault()),
-        Stop::CannotAsk(kind) => Capability::to_answer(*kind, &Json::from_text("{}")).missing(),
-        Stop::BadAnswer(why) => RpcError::invalid_params(why.clone()),
+        CtxError::CannotAsk(kind) => Capability::to_answer(*kind, &Json::from_text("{}")).missing(),
+        CtxError::BadAnswer(why) => RpcError::invalid_params(why.clone()),
         other => RpcError::internal(other.to_string()),
     }
 }

@@ -13,9 +13,9 @@ pub struct Response {
     /// What is sent to the client.
     pub body: Body,
     /// Status and headers of the HTTP response. Other transports ignore it: everything that matters is in the body.
-    pub http: Http,
+    pub http: HttpHead,
     /// How the message is counted in the metrics.
-    pub tally: Tally,
+    pub tally: MetricsLabel,
     /// On a [`Connection`](crate::Connection), the stream of the session that this message has opened.
     pub listening: Option<StreamReader>,
 }
@@ -34,7 +34,7 @@ pub enum Body {
 
 /// Status and headers of an HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Http {
+pub struct HttpHead {
     /// The status code.
     pub status: u16,
     /// `Retry-After`, in milliseconds.
@@ -47,7 +47,7 @@ pub struct Http {
 
 /// How a message is counted in the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tally {
+pub enum MetricsLabel {
     /// A request. It is successful if its HTTP status is 200.
     Request(&'static str),
     /// Anything that could not be read as a request of a known method.
@@ -56,53 +56,53 @@ pub enum Tally {
     Nothing,
 }
 
-impl Tally {
+impl MetricsLabel {
     pub(crate) fn of(method: &str) -> Self {
         Operation::METHODS.iter().find(|known| **known == method).map_or(Self::Refused, |known| Self::Request(known))
     }
 }
 
-impl Http {
+impl HttpHead {
     fn status(status: u16) -> Self {
         Self { status, retry_after_ms: None, allow: None, session_token: None }
     }
 }
 
-impl From<&RpcError> for Http {
+impl From<&RpcError> for HttpHead {
     fn from(error: &RpcError) -> Self {
         Self { retry_after_ms: error.retry_after_ms(), ..Self::status(error.http_status()) }
     }
 }
 
 impl Response {
-    fn new(body: Body, status: u16, tally: Tally) -> Self {
-        Self { body, http: Http::status(status), tally, listening: None }
+    fn new(body: Body, status: u16, tally: MetricsLabel) -> Self {
+        Self { body, http: HttpHead::status(status), tally, listening: None }
     }
 
     /// No answer: a notification or a response was taken.
     pub(crate) fn accepted() -> Self {
-        Self::new(Body::Empty, 202, Tally::Nothing)
+        Self::new(Body::Empty, 202, MetricsLabel::Nothing)
     }
 
     /// No answer: a session was ended.
     pub(crate) fn no_content() -> Self {
-        Self::new(Body::Empty, 204, Tally::Nothing)
+        Self::new(Body::Empty, 204, MetricsLabel::Nothing)
     }
 
-    pub(crate) fn message(text: String, tally: Tally) -> Self {
+    pub(crate) fn message(text: String, tally: MetricsLabel) -> Self {
         Self::new(Body::Message(text), 200, tally)
     }
 
-    pub(crate) fn stream(reader: StreamReader, tally: Tally) -> Self {
+    pub(crate) fn stream(reader: StreamReader, tally: MetricsLabel) -> Self {
         Self::new(Body::Stream(reader), 200, tally)
     }
 
-    pub(crate) fn empty_stream(tally: Tally) -> Self {
+    pub(crate) fn empty_stream(tally: MetricsLabel) -> Self {
         Self::new(Body::EmptyStream, 200, tally)
     }
 
     /// An error, as the answer to the request of this ID if there is one.
-    pub(crate) fn error(id: Option<&RequestId>, error: &RpcError, tally: Tally) -> Self {
+    pub(crate) fn error(id: Option<&RequestId>, error: &RpcError, tally: MetricsLabel) -> Self {
         let response = Self::message(jsonrpc::error(id, error), tally);
         Self { http: error.into(), ..response }
     }

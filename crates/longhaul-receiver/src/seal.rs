@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
-use longhaul_engine::Chance;
+use longhaul_engine::RandomSource;
 use longhaul_task::{Json, Owner, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ impl Seal {
     }
 
     /// Seals a text. It opens only with the same `bound`.
-    pub(crate) fn close(&self, bound: &[u8], plain: &[u8], chance: &dyn Chance) -> Option<String> {
+    pub(crate) fn close(&self, bound: &[u8], plain: &[u8], chance: &dyn RandomSource) -> Option<String> {
         let mut nonce = [0; NONCE_BYTES];
         nonce[..16].copy_from_slice(&chance.bits());
         nonce[16..].copy_from_slice(&chance.bits()[..8]);
@@ -68,7 +68,12 @@ impl Seal {
         self.cipher.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: bound }).ok()
     }
 
-    pub(crate) fn close_state(&self, call: &CallBinding<'_>, state: &CallState, chance: &dyn Chance) -> Option<String> {
+    pub(crate) fn close_state(
+        &self,
+        call: &CallBinding<'_>,
+        state: &CallState,
+        chance: &dyn RandomSource,
+    ) -> Option<String> {
         self.close(&call.bytes(), &serde_json::to_vec(state).ok()?, chance)
     }
 
@@ -97,7 +102,7 @@ pub(crate) fn bound(parts: &[&str]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use longhaul_engine::SystemChance;
+    use longhaul_engine::SystemRandom;
 
     use super::*;
 
@@ -107,7 +112,7 @@ mod tests {
         let answers = vec![("name".to_owned(), Json::from_text("\"Ada\""))];
         let call = CallBinding { owner, tool: "greet", arguments: "{}" };
         let state = CallState::new(answers, TaskId::mint(NOW, [7; 16]), NOW);
-        seal.close_state(&call, &state, &SystemChance).unwrap()
+        seal.close_state(&call, &state, &SystemRandom).unwrap()
     }
 
     #[test]

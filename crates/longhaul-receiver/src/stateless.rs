@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use longhaul_wire::jsonrpc::{self, Message, Rejected, RequestId, RpcError};
+use longhaul_wire::jsonrpc::{self, InvalidMessage, Message, RequestId, RpcError};
 use longhaul_wire::route::{Context, generation_of, route};
 use longhaul_wire::{Headers, Revision};
 
 use crate::exchange::Exchange;
-use crate::operation::{self, Answer, Work};
-use crate::receiver::Shared;
-use crate::response::Tally;
+use crate::operation::{self, OperationResult, Work};
+use crate::receiver::ReceiverInner;
+use crate::response::MetricsLabel;
 use crate::stream::{MessageStream, StreamKind};
-use crate::{Caller, Kind, Response, SessionLimits, audit};
+use crate::{Caller, RequestKind, Response, SessionLimits, audit};
 
 pub(crate) const NO_RESPONSES: &str = "a client must not send responses";
 
 /// Takes one message.
 pub(crate) async fn receive(
-    shared: &Arc<Shared>,
+    shared: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: Option<&(dyn Headers + Sync)>,
     body: &[u8],
@@ -29,10 +29,10 @@ pub(crate) async fn receive(
         Ok(Message::Response(_)) => return unexpected_response(),
         Err(rejected) => return reject(shared, caller, &rejected),
     };
-    let tally = Tally::of(&request.method);
+    let tally = MetricsLabel::of(&request.method);
     match perform(shared, caller, &request, headers).await {
-        Ok(Answer::Ready(text)) => Response::message(text, tally),
-        Ok(Answer::Work(work)) => {
+        Ok(OperationResult::Ready(text)) => Response::message(text, tally),
+        Ok(OperationResult::Work(work)) => {
             let stream = Arc::new(new_stream(shared, request.id));
             let Some(reader) = stream.read_after(0) else { return Response::accepted() };
             shared.tracker.spawn(async move { run(work, &stream).await });
@@ -44,11 +44,11 @@ pub(crate) async fn receive(
 
 /// Performs the operation of a request.
 pub(crate) async fn perform(
-    shared: &Arc<Shared>,
+    shared: &Arc<ReceiverInner>,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
-) -> Result<Answer, RpcError> {
+) -> Result<OperationResult, RpcError> {
     let performed = try_perform(shared, caller, request, headers).await;
     if let Err(error) = &performed {
         audit::refused(&caller.owner, generation_of(Revision::STATELESS[0]), request, error);
@@ -57,12 +57,12 @@ pub(crate) async fn perform(
 }
 
 async fn try_perform(
-    shared: &Arc<Shared>,
+    shared: &Arc<ReceiverInner>,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
-) -> Result<Answer, RpcError> {
-    shared.rates.admit(&caller.owner, Kind::of(&request.method))?;
+) -> Result<OperationResult, RpcError> {
+    shared.rates.admit(&caller.owner, RequestKind::of(&request.method))?;
     let request = route(request, &Context::Stateless { headers: headers.map(|headers| headers as &dyn Headers) })?;
     let exchange = Exchange {
         shared: Arc::clone(shared),
@@ -78,7 +78,7 @@ async fn try_perform(
 }
 
 /// A stream for the messages of one request. Nothing is kept: it cannot be resumed.
-pub(crate) fn new_stream(shared: &Shared, request: RequestId) -> MessageStream {
+pub(crate) fn new_stream(shared: &ReceiverInner, request: RequestId) -> MessageStream {
     let limits = SessionLimits { kept_messages_max: 0, ..shared.options.sessions.clone() };
     MessageStream::new(shared.random_number(), StreamKind::StatelessRequest { request }, &limits)
 }
@@ -104,15 +104,15 @@ pub(crate) async fn run(work: Work, stream: &Arc<MessageStream>) {
 pub(crate) fn unexpected_response() -> Response {
     let error = RpcError::invalid_request(NO_RESPONSES);
     audit::turned_away(None, &error);
-    Response::error(None, &error, Tally::Refused)
+    Response::error(None, &error, MetricsLabel::Refused)
 }
 
 /// Refuses bytes that are no message. They count against the owner's rate like a request.
-pub(crate) fn reject(shared: &Shared, caller: &Caller, rejected: &Rejected) -> Response {
-    let (id, error) = match shared.rates.admit(&caller.owner, Kind::Other) {
+pub(crate) fn reject(shared: &ReceiverInner, caller: &Caller, rejected: &InvalidMessage) -> Response {
+    let (id, error) = match shared.rates.admit(&caller.owner, RequestKind::Other) {
         Ok(()) => (rejected.id.as_ref(), rejected.error.clone()),
         Err(too_many) => (None, too_many),
     };
     audit::turned_away(Some(&caller.owner), &error);
-    Response::error(id, &error, Tally::Refused)
+    Response::error(id, &error, MetricsLabel::Refused)
 }

@@ -26,7 +26,7 @@ pub(crate) struct MessageStream {
     id: u64,
     kind: StreamKind,
     limits: SessionLimits,
-    state: Mutex<State>,
+    state: Mutex<StreamState>,
     message_added: Notify,
     message_read: Notify,
     closed: CancellationToken,
@@ -48,7 +48,7 @@ pub(crate) enum StreamKind {
     StatelessRequest { request: RequestId },
 }
 
-struct State {
+struct StreamState {
     kept: VecDeque<Message>,
     /// Number of the first message that is kept.
     first: u64,
@@ -73,7 +73,7 @@ struct Message {
     is_response: bool,
 }
 
-impl State {
+impl StreamState {
     fn is_over(&self) -> bool {
         self.is_closed || self.responses_missing == Some(0)
     }
@@ -121,7 +121,7 @@ impl MessageStream {
             id,
             kind,
             limits: limits.clone(),
-            state: Mutex::new(State {
+            state: Mutex::new(StreamState {
                 kept: VecDeque::new(),
                 first: 1,
                 bytes: 0,
@@ -187,7 +187,7 @@ impl MessageStream {
 
     /// Adds a message if the stream has a reader, however far behind. Returns whether it did.
     pub(crate) fn send_now(&self, text: &str) -> bool {
-        self.send_if(text, State::has_reader)
+        self.send_if(text, StreamState::has_reader)
     }
 
     /// Adds a message that may be lost: only if the stream has a reader that keeps up.
@@ -195,7 +195,7 @@ impl MessageStream {
         self.send_if(text, |state| state.has_reader() && !state.is_congested(&self.limits));
     }
 
-    fn send_if(&self, text: &str, condition: impl FnOnce(&State) -> bool) -> bool {
+    fn send_if(&self, text: &str, condition: impl FnOnce(&StreamState) -> bool) -> bool {
         let mut state = self.state.lock();
         let is_sent = condition(&state);
         if is_sent {

@@ -17,7 +17,7 @@ mod unread;
 
 pub use axum::http::HeaderMap;
 pub use identity::{
-    ANONYMOUS, Anonymous, Identify, LOCAL, NotIdentified, Presented, TokenError, TokenFile, TokenFileError, Tokens,
+    ANONYMOUS, Anonymous, Credentials, Identify, LOCAL, NotIdentified, TokenError, TokenFile, TokenFileError, Tokens,
     local,
 };
 pub use limits::Limits;

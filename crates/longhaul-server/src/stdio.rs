@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::unread::{Kept, Unread};
+use crate::unread::{CountedMessage, UnreadBudget};
 use crate::{Caller, Limits};
 
 /// Serves one client until its end of file, or until `stop`.
@@ -22,9 +22,9 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let (lines, waiting) = mpsc::channel(limits.stream_messages_max);
     let writer = tokio::spawn(write(output, waiting));
-    let client = Client {
+    let client = StdioClient {
         connection: receiver.connect(caller, limits.in_flight_max),
-        out: Output { lines, unread: Unread::new(limits.unread_bytes_max) },
+        out: Output { lines, unread: UnreadBudget::new(limits.unread_bytes_max) },
         streams: TaskTracker::new(),
     };
     let read = tokio::select! {
@@ -50,14 +50,14 @@ pub async fn serve(
     }
 }
 
-struct Client {
+struct StdioClient {
     connection: Connection,
     out: Output,
     /// The tasks that write the messages of streams.
     streams: TaskTracker,
 }
 
-impl Client {
+impl StdioClient {
     async fn read(&self, mut input: impl AsyncBufRead + Unpin, bytes_max: usize) -> std::io::Result<()> {
         let mut line = Vec::new();
         loop {
@@ -103,8 +103,8 @@ impl Client {
 /// The way to the client.
 #[derive(Clone)]
 struct Output {
-    lines: mpsc::Sender<Kept>,
-    unread: Unread,
+    lines: mpsc::Sender<CountedMessage>,
+    unread: UnreadBudget,
 }
 
 impl Output {
@@ -114,7 +114,7 @@ impl Output {
         let kept = match self.unread.keep(message) {
             Ok(kept) => kept,
             Err(full) => match full.answered() {
-                Some(id) => Kept::uncounted(jsonrpc::error(Some(&id), &full.into())),
+                Some(id) => CountedMessage::uncounted(jsonrpc::error(Some(&id), &full.into())),
                 None => self.unread.keep_later(full.text).await,
             },
         };
@@ -126,13 +126,16 @@ impl Output {
     async fn send_for(&self, request: &jsonrpc::RequestId, message: String) -> bool {
         let (kept, goes_on) = match self.unread.keep(message) {
             Ok(kept) => (kept, true),
-            Err(full) => (Kept::uncounted(jsonrpc::error(Some(request), &full.into())), false),
+            Err(full) => (CountedMessage::uncounted(jsonrpc::error(Some(request), &full.into())), false),
         };
         self.lines.send(kept).await.is_ok() && goes_on
     }
 }
 
-async fn write(mut output: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<Kept>) -> std::io::Result<()> {
+async fn write(
+    mut output: impl AsyncWrite + Unpin,
+    mut waiting: mpsc::Receiver<CountedMessage>,
+) -> std::io::Result<()> {
     while let Some(message) = waiting.recv().await {
         output.write_all(jsonrpc::one_line(message.as_str()).as_bytes()).await?;
         output.write_all(b"\n").await?;

@@ -13,32 +13,32 @@ const SMALL_BYTES_MAX: usize = 16 << 10;
 /// The bytes of responses that wait to be read, for all clients together. A client that does not read keeps its response
 /// in memory until its connection times out, so their sum has a limit.
 #[derive(Debug, Clone)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadBudget {
     room: Arc<Semaphore>,
     bytes_max: u32,
 }
 
-impl Unread {
+impl UnreadBudget {
     pub(crate) fn new(bytes_max: u32) -> Self {
         Self { room: Arc::new(Semaphore::new(bytes_max as usize)), bytes_max }
     }
 
     /// Reserves room for a response until it is read. Does not wait for room: the waiting response would take memory, too.
-    pub(crate) fn keep(&self, text: String) -> Result<Kept, TooMuchUnread> {
+    pub(crate) fn keep(&self, text: String) -> Result<CountedMessage, TooMuchUnread> {
         if text.len() <= SMALL_BYTES_MAX {
-            return Ok(Kept::uncounted(text));
+            return Ok(CountedMessage::uncounted(text));
         }
         match Arc::clone(&self.room).try_acquire_many_owned(self.bytes(&text)) {
-            Ok(room) => Ok(Kept { text, _room: Some(room) }),
+            Ok(room) => Ok(CountedMessage { text, _room: Some(room) }),
             Err(_) => Err(TooMuchUnread { text }),
         }
     }
 
     /// Reserves room for a message that is in memory anyway, as soon as there is some.
-    pub(crate) async fn keep_later(&self, text: String) -> Kept {
+    pub(crate) async fn keep_later(&self, text: String) -> CountedMessage {
         let room = Arc::clone(&self.room).acquire_many_owned(self.bytes(&text)).await;
         // It fails only if the semaphore is closed, which it never is.
-        Kept { text, _room: room.ok() }
+        CountedMessage { text, _room: room.ok() }
     }
 
     /// The room that a text takes. One that is larger than the whole limit is sent when nothing else is unread.
@@ -49,12 +49,12 @@ impl Unread {
 
 /// A message on its way. Its room is free again when its last byte has been written.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CountedMessage {
     text: String,
     _room: Option<OwnedSemaphorePermit>,
 }
 
-impl Kept {
+impl CountedMessage {
     /// A message that takes no room, such as the error that there is none.
     pub(crate) fn uncounted(text: String) -> Self {
         Self { text, _room: None }
@@ -65,16 +65,16 @@ impl Kept {
     }
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for CountedMessage {
     fn as_ref(&self) -> &[u8] {
         self.text.as_bytes()
     }
 }
 
-impl From<Kept> for Bytes {
-    fn from(kept: Kept) -> Self {
+impl From<CountedMessage> for Bytes {
+    fn from(kept: CountedMessage) -> Self {
         match kept {
-            Kept { text, _room: None } => Self::from(text),
+            CountedMessage { text, _room: None } => Self::from(text),
             counted => Self::from_owner(counted),
         }
     }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn large_responses_free_their_room_when_their_bytes_are_written() {
-        let unread = Unread::new(100_000);
+        let unread = UnreadBudget::new(100_000);
         let first = Bytes::from(unread.keep(text(60_000)).unwrap());
         assert!(unread.keep(text(40_001)).is_err());
         let second = unread.keep(text(40_000)).unwrap();
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn small_responses_are_sent_whatever_is_unread() {
-        let unread = Unread::new(100_000);
+        let unread = UnreadBudget::new(100_000);
         let _all = unread.keep(text(100_000)).unwrap();
         assert!(unread.keep(text(SMALL_BYTES_MAX)).is_ok());
         assert!(unread.keep(text(SMALL_BYTES_MAX + 1)).is_err());
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_response_larger_than_the_limit_is_sent_alone() {
-        let unread = Unread::new(100_000);
+        let unread = UnreadBudget::new(100_000);
         let large = unread.keep(text(200_000)).unwrap();
         assert!(unread.keep(text(SMALL_BYTES_MAX + 1)).is_err());
         drop(large);

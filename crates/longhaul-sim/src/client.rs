@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use longhaul_engine::{Engine, EngineError, NewCall};
-use longhaul_store::{Listing, StoreError};
+use longhaul_store::{ListQuery, StoreError};
 use longhaul_task::transition::{Delete, Release, Report, Settle};
 use longhaul_task::{Event, Json, Outcome, Owner, QuestionKey, Task, TaskId, TaskKey};
 
@@ -90,9 +90,9 @@ impl Client {
     async fn create(&self) {
         let (tool, owner, is_own) = self.world.chance(|chance| {
             let setup = self.world.setup();
-            let place = chance.below(setup.tools.len());
+            let index = chance.below(setup.tools.len());
             let owner = setup.owners[chance.below(setup.owners.len())].clone();
-            (Arc::clone(&setup.tools[place].tool.name), owner, chance.below(4) == 0)
+            (Arc::clone(&setup.tools[index].tool.name), owner, chance.below(4) == 0)
         });
         let id = if is_own { self.own_id(&owner).await } else { None };
         let number = {
@@ -157,7 +157,7 @@ impl Client {
 
     async fn list(&self, owner: &Owner) {
         let began = self.world.line();
-        let listing = Listing { owner: Some(owner.clone()), after: None, limit: 3 };
+        let listing = ListQuery { owner: Some(owner.clone()), after: None, limit: 3 };
         let Ok(page) = self.engine.store().list(&listing).await else { return };
         for found in page.tasks {
             self.world.note(Fact::Read { began, key: found.task.key.clone(), found: Some(found) });

@@ -132,7 +132,7 @@ impl Fault {
 
 /// How often something goes wrong in one history, in permille of what it can happen to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Weather {
+pub(crate) struct FaultRates {
     /// Of the transactions.
     pub(crate) crash: u32,
     pub(crate) failure: u32,
@@ -151,7 +151,7 @@ pub(crate) struct Weather {
     pub(crate) clock_jump: u32,
 }
 
-impl Weather {
+impl FaultRates {
     pub(crate) const CALM: Self = Self {
         crash: 0,
         failure: 0,

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use longhaul_engine::{Ask, Ctx, Handler, Severity, Stop, Tool};
+use longhaul_engine::{Ask, Ctx, CtxError, Handler, Severity, Tool};
 use longhaul_store::{Embedded, Store};
-use longhaul_task::{Json, OnCrash, Outcome, Place, QuestionKind, TaskKey};
+use longhaul_task::{JournalPosition, Json, OnCrash, Outcome, QuestionKind, TaskKey};
 use parking_lot::Mutex;
 
 use crate::ledger::Fact;
@@ -15,9 +15,9 @@ use crate::setup::{End, Op, Script, ToolSetup};
 use crate::world::World;
 
 /// The tool of one engine; both are given by their places.
-pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, place: usize) -> Tool {
-    let ToolSetup { tool, policy, retention, limits, .. } = &world.setup().tools[place];
-    let handler = ScriptedHandler { world: world.clone(), store: store.clone(), engine, place };
+pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: usize) -> Tool {
+    let ToolSetup { tool, policy, retention, limits, .. } = &world.setup().tools[tool_index];
+    let handler = ScriptedHandler { world: world.clone(), store: store.clone(), engine, tool_index };
     Tool {
         tool: tool.clone(),
         policy: policy.clone(),
@@ -33,19 +33,19 @@ struct ScriptedHandler {
     world: World,
     store: Embedded,
     engine: usize,
-    place: usize,
+    tool_index: usize,
 }
 
 impl Handler for ScriptedHandler {
-    fn run(&self, ctx: Ctx, input: Json) -> BoxFuture<'static, Result<Outcome, Stop>> {
+    fn run(&self, ctx: Ctx, input: Json) -> BoxFuture<'static, Result<Outcome, CtxError>> {
         let script = self.world.script(input.as_str().parse().unwrap_or(0));
         let id = ctx.task_id().cloned();
-        let Some(id) = id else { return std::future::ready(Err(Stop::Cancelled)).boxed() };
+        let Some(id) = id else { return std::future::ready(Err(CtxError::Cancelled)).boxed() };
         let run = Run {
             key: TaskKey { owner: script.owner.clone(), id },
             attempt: ctx.attempt(),
-            resumes: self.world.setup().tools[self.place].policy.on_crash == OnCrash::Resume,
-            work: Work::begin(&self.world, self.engine, self.place),
+            resumes: self.world.setup().tools[self.tool_index].policy.on_crash == OnCrash::Resume,
+            work: Work::begin(&self.world, self.engine, self.tool_index),
             world: self.world.clone(),
             store: self.store.clone(),
             script,
@@ -66,26 +66,26 @@ struct Run {
 }
 
 impl Run {
-    async fn run(self, ctx: Ctx) -> Result<Outcome, Stop> {
+    async fn run(self, ctx: Ctx) -> Result<Outcome, CtxError> {
         self.world.note(Fact::Started { key: self.key.clone(), attempt: self.attempt });
         let ended = self.branch(ctx, "", &self.script.ops).await;
-        if ended == Err(Stop::Cancelled) && self.script.stubborn {
+        if ended == Err(CtxError::Cancelled) && self.script.stubborn {
             self.world.also("stubborn handler");
             std::future::pending::<()>().await;
         }
         ended?;
-        let answer = |text: String, is_error| Ok(Outcome::Answer { body: Json::from_text(text), is_error });
+        let answer = |text: String, is_error| Ok(Outcome::Result { body: Json::from_text(text), is_error });
         match self.script.end {
             End::Answer => answer("1".into(), false),
             End::ToolError => answer("0".into(), true),
             End::TooLarge => answer(format!("\"{}\"", "x".repeat(100)), false),
-            End::Error => Err(Stop::BadAnswer("simulated".into())),
+            End::Error => Err(CtxError::BadAnswer("simulated".into())),
             // Without the panic hook, which would write to the terminal.
             End::Panic => std::panic::resume_unwind(Box::new("simulated")),
         }
     }
 
-    fn branch<'a>(&'a self, mut ctx: Ctx, path: &'a str, ops: &'a [Op]) -> BoxFuture<'a, Result<(), Stop>> {
+    fn branch<'a>(&'a self, mut ctx: Ctx, path: &'a str, ops: &'a [Op]) -> BoxFuture<'a, Result<(), CtxError>> {
         Box::pin(async move {
             let mut asked = 0;
             for (number, op) in ops.iter().enumerate() {
@@ -95,9 +95,9 @@ impl Run {
                     Op::Progress => ctx.progress(1, None, &format!("attempt {}", self.attempt)).await?,
                     Op::Log => ctx.log(Severity::Info, "at work"),
                     Op::Ask => {
-                        let place = Place { fork: path.into(), seq: asked };
+                        let position = JournalPosition { fork: path.into(), seq: asked };
                         asked += 1;
-                        self.ask(&mut ctx, place).await?;
+                        self.ask(&mut ctx, position).await?;
                     }
                     Op::Fork(left, right) => self.fork(&mut ctx, path, number, [left, right]).await?,
                     Op::Hang => self.hang(&ctx).await?,
@@ -107,7 +107,7 @@ impl Run {
         })
     }
 
-    async fn ask(&self, ctx: &mut Ctx, place: Place) -> Result<(), Stop> {
+    async fn ask(&self, ctx: &mut Ctx, position: JournalPosition) -> Result<(), CtxError> {
         self.work.asks(true);
         let answer = ctx.ask("q", Question).await;
         if answer.is_err() {
@@ -116,11 +116,11 @@ impl Run {
         }
         self.work.asks(false);
         let epoch = if self.resumes { 0 } else { self.attempt };
-        self.world.note(Fact::Got { key: self.key.clone(), epoch, place, output: answer? });
+        self.world.note(Fact::Got { key: self.key.clone(), epoch, position, output: answer? });
         Ok(())
     }
 
-    async fn fork(&self, ctx: &mut Ctx, path: &str, number: usize, ops: [&[Op]; 2]) -> Result<(), Stop> {
+    async fn fork(&self, ctx: &mut Ctx, path: &str, number: usize, ops: [&[Op]; 2]) -> Result<(), CtxError> {
         let keys = ["l", "r"].map(|side| format!("{number}{side}"));
         let paths = keys.each_ref().map(|key| if path.is_empty() { key.clone() } else { format!("{path}/{key}") });
         self.work.forks();
@@ -134,18 +134,18 @@ impl Run {
     }
 
     /// Runs until it is cancelled. In the calm it goes on, unless it has lost its task: then it waits to be told.
-    async fn hang(&self, ctx: &Ctx) -> Result<(), Stop> {
+    async fn hang(&self, ctx: &Ctx) -> Result<(), CtxError> {
         tokio::select! {
             biased;
-            () = ctx.cancelled() => return Err(Stop::Cancelled),
+            () = ctx.cancelled() => return Err(CtxError::Cancelled),
             () = self.world.calm() => {}
         }
         let found = self.store.read(&self.key).await;
-        if found.is_ok_and(|found| found.task.attempt == self.attempt && found.task.phase.run().is_some()) {
+        if found.is_ok_and(|found| found.task.attempt == self.attempt && found.task.phase.active_attempt().is_some()) {
             return Ok(());
         }
         ctx.cancelled().await;
-        Err(Stop::Cancelled)
+        Err(CtxError::Cancelled)
     }
 }
 
@@ -162,7 +162,7 @@ impl Ask for Question {
         Json::from_text("{}")
     }
 
-    fn read(&self, answer: &Json) -> Result<Json, Stop> {
+    fn read(&self, answer: &Json) -> Result<Json, CtxError> {
         Ok(answer.clone())
     }
 }
@@ -171,7 +171,7 @@ impl Ask for Question {
 struct Work {
     world: World,
     engine: usize,
-    place: usize,
+    tool_index: usize,
     state: Mutex<WorkState>,
 }
 
@@ -187,10 +187,10 @@ struct WorkState {
 }
 
 impl Work {
-    fn begin(world: &World, engine: usize, place: usize) -> Self {
+    fn begin(world: &World, engine: usize, tool_index: usize) -> Self {
         world.state().handlers += 1;
         let state = WorkState { leaves: 1, asking: 0, stopped: false, counted: false, half_joined: 0 };
-        let work = Self { world: world.clone(), engine, place, state: Mutex::new(state) };
+        let work = Self { world: world.clone(), engine, tool_index, state: Mutex::new(state) };
         work.change(|_| ());
         work
     }
@@ -232,12 +232,12 @@ impl Work {
             if world.crashed.is_some() {
                 return;
             }
-            let count = world.working.entry((self.engine, self.place)).or_default();
+            let count = world.working.entry((self.engine, self.tool_index)).or_default();
             *count = if works { *count + 1 } else { count.saturating_sub(1) };
             *count
         };
         if works && handlers > 1 {
-            let tool = self.world.setup().tools[self.place].tool.clone();
+            let tool = self.world.setup().tools[self.tool_index].tool.clone();
             self.world.note(Fact::Working { tool, handlers });
         }
     }

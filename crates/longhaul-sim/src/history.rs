@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use crate::check::{Broken, check};
+use crate::check::{Violation, check};
 use crate::coverage::Coverage;
 use crate::ledger::Entry;
 use crate::process::{Next, Process};
@@ -15,16 +15,16 @@ const LIFE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How a history went.
 #[derive(Debug)]
-pub struct Played {
+pub struct HistoryResult {
     pub seed: u64,
     pub coverage: Coverage,
     pub ledger: Vec<Entry>,
     /// The law that it broke, if it did.
-    pub broken: Option<Broken>,
+    pub broken: Option<Violation>,
 }
 
 /// Plays one history and holds it against the laws.
-pub fn play(seed: u64) -> Played {
+pub fn play(seed: u64) -> HistoryResult {
     let world = World::new(seed);
     while world.state().endless.is_none() && process(&world) == Next::Process {}
     let mut state = world.state();
@@ -33,9 +33,9 @@ pub fn play(seed: u64) -> Played {
     let (coverage, ledger) = (std::mem::take(&mut state.coverage), std::mem::take(&mut state.ledger));
     let broken = check(&ledger).err().or_else(|| {
         let what = state.endless?.to_owned();
-        Some(Broken { law: "nothing is stuck and nothing leaks", what, line: ledger.len() })
+        Some(Violation { law: "nothing is stuck and nothing leaks", what, line: ledger.len() })
     });
-    Played { seed, coverage, ledger, broken }
+    HistoryResult { seed, coverage, ledger, broken }
 }
 
 /// Plays one history twice. The error has the first line that differs.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use longhaul_store::{Orphan, Snapshot, StoreError};
-use longhaul_task::{Json, NodeId, Owner, Place, QuestionKey, Task, TaskKey, Timestamp, ToolRef};
+use longhaul_store::{HeldAttempt, Snapshot, StoreError};
+use longhaul_task::{JournalPosition, Json, NodeId, Owner, QuestionKey, Task, TaskKey, Timestamp, ToolRef};
 
 use crate::fault::CrashPoint;
 
@@ -25,7 +25,7 @@ pub enum Fact {
     Recovered {
         nodes: Vec<NodeId>,
         /// Attempts that the store says some node holds.
-        held: Vec<Orphan>,
+        held: Vec<HeldAttempt>,
     },
     /// It died.
     Crashed(CrashPoint),
@@ -59,11 +59,11 @@ pub enum Fact {
     /// A handler was started.
     Started { key: TaskKey, attempt: u32 },
     /// A handler got what is on record.
-    Got { key: TaskKey, epoch: u32, place: Place, output: Json },
+    Got { key: TaskKey, epoch: u32, position: JournalPosition, output: Json },
     /// So many handlers of a tool work now.
     Working { tool: ToolRef, handlers: usize },
     /// Nothing is under way, and nothing is left to do.
-    Quiet(Quiet),
+    Quiet(IdleCounts),
     /// A follower of a task was told of every change.
     Followed {
         key: TaskKey,
@@ -99,21 +99,21 @@ pub struct Commit {
     /// The store's time for everything in it.
     pub now: Timestamp,
     /// Tasks, in the order they were written.
-    pub written: Vec<Written>,
+    pub written: Vec<WrittenTask>,
     /// Records, in the order they were written.
-    pub recorded: Vec<Recorded>,
+    pub recorded: Vec<WrittenEntry>,
 }
 
 /// One task that a transaction wrote.
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct WrittenTask {
     pub event: &'static str,
     pub key: TaskKey,
     /// As it is now; none when it was deleted.
     pub after: Option<Arc<Task>>,
 }
 
-impl Written {
+impl WrittenTask {
     /// Whether this is a new task.
     pub(crate) fn is_birth(&self) -> bool {
         self.after.as_ref().is_some_and(|task| task.revision == 1)
@@ -122,12 +122,12 @@ impl Written {
 
 /// One record that a transaction wrote.
 #[derive(Debug, Clone)]
-pub struct Recorded {
+pub struct WrittenEntry {
     pub key: TaskKey,
     /// In which life of it, from one: the ID of a deleted task can be used again.
     pub life: usize,
     pub epoch: u32,
-    pub place: Place,
+    pub position: JournalPosition,
     /// The question, if it is one.
     pub question: Option<QuestionKey>,
     pub output: Option<Json>,
@@ -148,7 +148,7 @@ pub enum Ack {
 
 /// What the engine says when nothing is under way.
 #[derive(Debug, Clone)]
-pub struct Quiet {
+pub struct IdleCounts {
     pub stage: Stage,
     /// The nodes that are not engines: their attempts are not counted below.
     pub others: Vec<NodeId>,
@@ -189,9 +189,9 @@ impl fmt::Display for Entry {
                     }
                 }
                 for recorded in &commit.recorded {
-                    let Recorded { key, epoch, place, question, output, .. } = recorded;
+                    let WrittenEntry { key, epoch, position, question, output, .. } = recorded;
                     let key = short(key);
-                    write!(f, "\n             record {key} {epoch} {place:?} {question:?} {output:?}")?;
+                    write!(f, "\n             record {key} {epoch} {position:?} {question:?} {output:?}")?;
                 }
                 Ok(())
             }

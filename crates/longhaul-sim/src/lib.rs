@@ -34,4 +34,4 @@ mod time;
 mod world;
 mod writer;
 
-pub use history::{Played, play, play_twice};
+pub use history::{HistoryResult, play, play_twice};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use longhaul_sim::{Played, mutation, play, play_twice, run};
+use longhaul_sim::{HistoryResult, mutation, play, play_twice, run};
 
 /// Plays seeded histories of the engine and its store under crashes, and holds each against the laws.
 #[derive(Debug, Parser)]
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 
 fn mutations(args: &Args, workspace: &Path, scratch: &Path, only: Option<&str>) -> ExitCode {
     println!("seed {}, up to {} histories for each mutation", args.seed, args.histories);
-    let tell = |hunt: &mutation::Hunt| match &hunt.found {
+    let tell = |hunt: &mutation::MutationResult| match &hunt.found {
         Some(found) => println!("{:<36}{:>8}  {}", hunt.mutation.name, found.histories, found.broken),
         None => println!("{:<36}       -  not found", hunt.mutation.name),
     };
@@ -121,7 +121,7 @@ fn histories(args: &Args) -> ExitCode {
     if gaps.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn trace(played: &Played) {
+fn trace(played: &HistoryResult) {
     for (line, entry) in played.ledger.iter().enumerate() {
         println!("{line:>5} {entry}");
     }

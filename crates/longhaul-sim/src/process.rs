@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 
 use crate::client::Client;
 use crate::fault::{CrashPoint, Fault};
-use crate::ledger::{Fact, Quiet, Stage};
+use crate::ledger::{Fact, IdleCounts, Stage};
 use crate::setup::{LIFE_MS_MAX, RUNNING_MS_MAX};
 use crate::store::SimStore;
 use crate::world::{ProcessStage, World};
@@ -80,8 +80,8 @@ impl Process {
         let mut engines = Vec::new();
         for engine in 0..count {
             let has_gone_tool = world.is_calm() || world.chance(|chance| chance.below(3) > 0);
-            let served = (0..setup.tools.len()).filter(|place| has_gone_tool || !setup.tools[*place].may_be_gone);
-            let tools = served.map(|place| handler::tool(world, &inner, engine, place)).collect();
+            let served = (0..setup.tools.len()).filter(|index| has_gone_tool || !setup.tools[*index].may_be_gone);
+            let tools = served.map(|index| handler::tool(world, &inner, engine, index)).collect();
             let started = Engine::start(Arc::clone(&store), tools, setup.limits.clone(), Arc::new(world.clone())).await;
             let Ok(engine) = started else {
                 world.met(Fault::StartFailed);
@@ -200,8 +200,8 @@ impl Process {
         let Some(key) = self.world.state().pick_known() else { return };
         let mut followed = self.followed.lock();
         if followed.len() == FOLLOWED_MAX {
-            let place = self.world.chance(|chance| chance.below(FOLLOWED_MAX));
-            followed.swap_remove(place).task.abort();
+            let index = self.world.chance(|chance| chance.below(FOLLOWED_MAX));
+            followed.swap_remove(index).task.abort();
         }
         let revisions = Arc::<Mutex<Vec<Option<u64>>>>::default();
         let log = Arc::clone(&revisions);
@@ -215,7 +215,7 @@ impl Process {
         let hangs_up = self.world.chance(|chance| chance.below(2) == 0);
         if hangs_up {
             self.world.met(Fault::HangUp);
-            join_all(self.engines.iter().map(Engine::hang_up)).await;
+            join_all(self.engines.iter().map(Engine::give_up_waiting_tasks)).await;
         }
         join_all(self.engines.iter().map(Engine::shut_down)).await;
         self.store.close().await;
@@ -269,7 +269,7 @@ impl Process {
             (world.nodes[1..].to_vec(), world.handlers)
         };
         let open = open.into_iter().collect();
-        let quiet = Quiet { stage, others, load: engine.load(), open, attempts, running, handlers };
+        let quiet = IdleCounts { stage, others, load: engine.load(), open, attempts, running, handlers };
         self.world.note(Fact::Quiet(quiet));
     }
 }

@@ -5,14 +5,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::coverage::Coverage;
-use crate::{Played, play};
+use crate::{HistoryResult, play};
 
 /// How a run went.
 #[derive(Debug)]
 pub struct Run {
     pub coverage: Coverage,
     /// The broken one, if there was any: the earliest that was found.
-    pub broken: Option<Played>,
+    pub broken: Option<HistoryResult>,
     /// How many histories were played before it, itself included.
     pub played: u64,
     pub took: Duration,

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_store::{ClaimNext, NewTask, Store, StoreError};
+use longhaul_store::{ClaimRequest, NewTask, Store, StoreError};
 use longhaul_task::transition::{Ask, Create, Park, Release, Report, Settle, Spawn};
 use longhaul_task::{
-    Event, Json, NodeId, Outcome, Place, Progress, QuestionKind, Record, Task, TaskId, TaskKey, Timestamp,
+    Event, JournalEntry, JournalPosition, Json, NodeId, Outcome, Progress, QuestionKind, Task, TaskId, TaskKey,
+    Timestamp,
 };
 use parking_lot::Mutex;
 
@@ -47,7 +48,7 @@ pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
             _ => {}
         }
         // What was claimed is found by looking, so that a claim in doubt is found as well.
-        let _ = node.store.claim(ClaimNext { node: node.node, wants: wants.clone() }).await;
+        let _ = node.store.claim(ClaimRequest { node: node.node, wants: wants.clone() }).await;
         for attempt in node.store.held(node.node, None, 100).await.unwrap_or_default() {
             if node.running.lock().insert((attempt.key.clone(), attempt.fence)) {
                 tokio::spawn(node.clone().attempt(attempt.key, attempt.fence));
@@ -74,7 +75,7 @@ impl SecondNode {
             policy: tool.policy.clone(),
             retention: tool.retention,
             claimed_by: claimed.then_some(self.node),
-            fences_from: 0,
+            first_fence: 0,
         }
     }
 
@@ -103,7 +104,8 @@ impl SecondNode {
             return;
         };
         let Ok(found) = self.store.read(&key).await else { return };
-        if found.task.phase.run().is_some() && found.task.family.children < CHILDREN_MAX && self.makes_more() {
+        if found.task.phase.active_attempt().is_some() && found.task.family.children < CHILDREN_MAX && self.makes_more()
+        {
             let _ = self.store.apply(&key, self.spawn(found.task.fence)).await;
         }
     }
@@ -160,7 +162,7 @@ impl SecondNode {
             Some(Event::Park(Park { fence, wake_at, open_children, open_questions }))
         };
         let settle = || {
-            let outcome = Outcome::Answer { body: Json::from_text("1"), is_error: false };
+            let outcome = Outcome::Result { body: Json::from_text("1"), is_error: false };
             Some(Event::Settle(Settle { fence, outcome }))
         };
         if self.world.is_calm() {
@@ -178,9 +180,9 @@ impl SecondNode {
                 Some(self.spawn(fence))
             }
             4 if task.questions_asked < 3 => {
-                let place = Place { fork: "q".into(), seq: task.questions_asked };
+                let position = JournalPosition { fork: "q".into(), seq: task.questions_asked };
                 let (kind, params) = (QuestionKind::Elicitation, Json::from_text("{}"));
-                Some(Event::Ask(Ask { fence, label: "q".into(), kind, params, place, digest: 0 }))
+                Some(Event::Ask(Ask { fence, label: "q".into(), kind, params, position, digest: 0 }))
             }
             5 if resumes => park(Some(now.plus_ms(ms)), 0, 0),
             6 | 7 if resumes && open_questions > 0 => park(None, 0, open_questions),
@@ -200,13 +202,13 @@ impl SecondNode {
     /// Does one of a few steps once, on record.
     async fn record(&self, task: &Task) {
         let (seq, bits) = self.world.chance(|chance| (chance.between(0, 2), chance.bits()));
-        let place = Place { fork: "".into(), seq: u32::try_from(seq).unwrap_or(0) };
+        let position = JournalPosition { fork: "".into(), seq: u32::try_from(seq).unwrap_or(0) };
         let output = Some(Json::from_text(format!("\"{:x}\"", u128::from_be_bytes(bits))));
-        let record = Record { place: place.clone(), key: "step".into(), digest: 0, output };
+        let record = JournalEntry { position: position.clone(), key: "step".into(), digest: 0, output };
         if let Ok(stands) = self.store.record(&task.key, task.fence, record).await
             && let Some(output) = stands.output
         {
-            self.world.note(Fact::Got { key: task.key.clone(), epoch: task.epoch(), place, output });
+            self.world.note(Fact::Got { key: task.key.clone(), epoch: task.epoch(), position, output });
         }
     }
 }

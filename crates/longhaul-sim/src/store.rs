@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_store::{
-    Applied, ClaimNext, Claimed, Count, Due, Embedded, Listing, NewTask, Orphan, Snapshot, Store, StoreError, TaskPage,
-    Watch,
+    ClaimRequest, ClaimedTask, CommitResult, DueTasks, Embedded, HeldAttempt, ListQuery, NewTask, Snapshot, Store,
+    StoreError, TaskCount, TaskPage, Watch,
 };
-use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Event, JournalEntry, NodeId, Progress, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::fault::Fault;
 use crate::ledger::Fact;
@@ -131,7 +131,7 @@ impl Store for SimStore {
         self.read_call(self.inner.now()).await
     }
 
-    async fn create(&self, new: NewTask) -> Result<Applied, StoreError> {
+    async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError> {
         self.write_call("create", self.inner.create(new)).await
     }
 
@@ -139,7 +139,7 @@ impl Store for SimStore {
         self.read_call(self.inner.read(key)).await
     }
 
-    async fn apply(&self, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
+    async fn apply(&self, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
         let (name, fence) = (event.name(), fence_of(&event));
         let applied = self.write_call(name, self.inner.apply(key, event)).await?;
         if let Some(fence) = fence {
@@ -149,11 +149,11 @@ impl Store for SimStore {
         Ok(applied)
     }
 
-    async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim(&self, claim: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError> {
         self.write_call("claim", self.inner.claim(claim)).await
     }
 
-    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
+    async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError> {
         self.read_call(self.inner.list(of)).await
     }
 
@@ -161,7 +161,7 @@ impl Store for SimStore {
         self.read_call(self.inner.children(key)).await
     }
 
-    async fn due(&self, limit: usize) -> Result<Due, StoreError> {
+    async fn due(&self, limit: usize) -> Result<DueTasks, StoreError> {
         self.read_call(self.inner.due(limit)).await
     }
 
@@ -169,8 +169,8 @@ impl Store for SimStore {
         self.read_call(self.inner.next_queued(tools)).await
     }
 
-    async fn census(&self) -> Result<Vec<Count>, StoreError> {
-        self.read_call(self.inner.census()).await
+    async fn count_open_tasks(&self) -> Result<Vec<TaskCount>, StoreError> {
+        self.read_call(self.inner.count_open_tasks()).await
     }
 
     /// True when other nodes use the store: then an engine has to be told of what they queue.
@@ -188,19 +188,19 @@ impl Store for SimStore {
         self.read_call(self.inner.unserved()).await
     }
 
-    async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+    async fn orphans(&self, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
         self.read_call(self.inner.orphans(limit)).await
     }
 
-    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
         self.read_call(self.inner.held(node, after, limit)).await
     }
 
-    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, StoreError> {
+    async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError> {
         self.write_call("record", self.inner.record(key, fence, record)).await
     }
 
-    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError> {
+    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
         self.read_call(self.inner.records(key, epoch)).await
     }
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::chance::Chance;
 use crate::coverage::Coverage;
 use crate::disk::SimDisk;
-use crate::fault::{CrashPoint, Fault, Weather};
+use crate::fault::{CrashPoint, Fault, FaultRates};
 use crate::ledger::{Entry, Fact};
 use crate::setup::{Script, Setup};
 use crate::store::at_once;
@@ -47,7 +47,7 @@ pub(crate) struct State {
     pub(crate) chance: Chance,
     pub(crate) ledger: Vec<Entry>,
     pub(crate) coverage: Coverage,
-    pub(crate) weather: Weather,
+    pub(crate) weather: FaultRates,
     /// Nothing goes wrong any more, and handlers come to their end by themselves.
     pub(crate) is_calm: bool,
     /// Every retention is over.
@@ -99,7 +99,7 @@ impl World {
     pub(crate) fn new(seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let setup = Setup::choose(&mut chance);
-        let weather = Weather::choose(&mut chance);
+        let weather = FaultRates::choose(&mut chance);
         let acts_left = chance.between(10, 70);
         let kin_left = 1 + chance.below(8);
         let rules = Fact::Rules(setup.rules());
@@ -193,7 +193,7 @@ impl World {
     pub(crate) fn calm_down(&self) {
         let mut state = self.state();
         state.is_calm = true;
-        state.weather = Weather::CALM;
+        state.weather = FaultRates::CALM;
         state.kin_left = 0;
         state.calls_left_alone = 0;
         drop(state);
@@ -314,7 +314,7 @@ impl Clock for World {
     }
 }
 
-impl longhaul_engine::Chance for World {
+impl longhaul_engine::RandomSource for World {
     fn bits(&self) -> [u8; 16] {
         self.chance(Chance::bits)
     }

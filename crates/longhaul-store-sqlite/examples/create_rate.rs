@@ -121,7 +121,7 @@ async fn settle_all(path: &Path, tasks: u64, callers: u64) -> Result<f64, Box<dy
         let store = store.clone();
         async move {
             let task = store.create(new_task(n)).await.expect("there is room").task;
-            let outcome = Outcome::Answer { body: Json::from_text(INPUT), is_error: false };
+            let outcome = Outcome::Result { body: Json::from_text(INPUT), is_error: false };
             let settle = Event::Settle(Settle { fence: task.fence, outcome });
             store.apply(&task.key, settle).await.expect("it runs");
         }
@@ -181,7 +181,7 @@ fn new_task(n: u64) -> NewTask {
         policy: Policy::default(),
         retention: Retention::FromCreation(3_600_000),
         claimed_by: Some(node()),
-        fences_from: 0,
+        first_fence: 0,
     };
     NewTask { create, input: Json::from_text(INPUT) }
 }

@@ -6,7 +6,7 @@ use longhaul_store::{Backup, BackupError, OpenError};
 use rusqlite::backup::{self, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::error::{io_error, place, sqlite_error};
+use crate::error::{display_path, io_error, sqlite_error};
 use crate::migration::{self, MIGRATIONS};
 use crate::open::connect_read_only;
 use crate::{check, file};
@@ -40,7 +40,7 @@ fn copy(from: &Path, partial: &Path) -> Result<u64, BackupError> {
     let step = backup::Backup::new(&source, &mut target).and_then(|backup| backup.step(all_at_once));
     if step.map_err(write_failed)? != StepResult::Done {
         let cause = "another program kept the store locked".to_owned();
-        return Err(BackupError::From(OpenError::Failed { store: place(from), cause }));
+        return Err(BackupError::From(OpenError::Failed { store: display_path(from), cause }));
     }
     target.pragma_update(None, "journal_mode", "delete").map_err(write_failed)?;
     check::read_through(&target, partial).map_err(BackupError::To)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use longhaul_store::OpenError;
 use rusqlite::Connection;
 
-use crate::error::{io_error, is_a_directory, place, sqlite_error};
+use crate::error::{display_path, io_error, is_a_directory, sqlite_error};
 use crate::file;
 
 /// Files up to this size are read completely when they are opened, which takes a fraction of a second.
@@ -32,7 +32,7 @@ pub(crate) fn header(path: &Path) -> Result<(), OpenError> {
     let bytes = match read {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(OpenError::Missing { store: place(path) });
+            return Err(OpenError::Missing { store: display_path(path) });
         }
         Err(error) => return Err(io_error(path, &error)),
     };
@@ -41,10 +41,10 @@ pub(crate) fn header(path: &Path) -> Result<(), OpenError> {
         // A crash may leave half a page at the end; then the page is still in the log.
         Some(&[high, low]) if bytes % page_bytes(high, low) != 0 && !file::has_log(path) => {
             let cause = format!("it was cut off after {bytes} bytes");
-            Err(OpenError::Damaged { store: place(path), cause })
+            Err(OpenError::Damaged { store: display_path(path), cause })
         }
         Some(_) => Ok(()),
-        None => Err(OpenError::NotADatabase { store: place(path) }),
+        None => Err(OpenError::NotADatabase { store: display_path(path) }),
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn read_through(connection: &Connection, path: &Path) -> Result<(), O
         return Ok(());
     }
     // SQLite's description may have several lines; an error message has one.
-    Err(OpenError::Damaged { store: place(path), cause: found.lines().collect::<Vec<_>>().join(" ") })
+    Err(OpenError::Damaged { store: display_path(path), cause: found.lines().collect::<Vec<_>>().join(" ") })
 }
 
 /// Reads the first and the last row of each table.

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use longhaul_store::embedded::{Disk, DiskError, Stands};
+use longhaul_store::embedded::{Disk, DiskError, StoredEntry};
 use longhaul_task::{
-    Json, Meanwhile, Outcome, Phase, Progress, QuestionKey, Questions, Record, Rest, Retention, Run, Task, TaskKey,
-    Timestamp, ToolRef,
+    ActiveAttempt, JournalEntry, Json, Outcome, Phase, Progress, QuestionKey, Questions, Retention, Task, TaskKey,
+    Timestamp, ToolRef, WaitingState, WakeCondition,
 };
 use rusqlite::{Connection, params};
 
@@ -103,8 +103,8 @@ impl SqliteDisk {
 
     fn write_outcome(&self, key: &TaskKey, outcome: &Outcome) -> Result<(), DiskError> {
         let (body, code, message) = match outcome {
-            Outcome::Answer { body, .. } => (Some(body), None, None),
-            Outcome::Refusal(fault) => (fault.data.as_ref(), fault.code, Some(&*fault.message)),
+            Outcome::Result { body, .. } => (Some(body), None, None),
+            Outcome::Error(fault) => (fault.data.as_ref(), fault.code, Some(&*fault.message)),
             Outcome::Cancelled => return Ok(()),
         };
         let params = params![key.owner.as_str(), key.id.as_str(), body.map(Json::as_str), code, message];
@@ -130,27 +130,31 @@ impl PhaseColumns {
         Self { not_before: Some(time_to_sql(not_before)), ..Self::default() }
     }
 
-    fn held(run: Run) -> Self {
+    fn held(run: ActiveAttempt) -> Self {
         Self { node: Some(run.node.to_string()), run_since: Some(time_to_sql(run.since)), ..Self::default() }
     }
 
-    fn parked(rest: Rest) -> Self {
-        Self { wake_at: rest.wake_at.map(time_to_sql), for_children: Some(rest.for_children), ..Self::default() }
+    fn parked(wake_condition: WakeCondition) -> Self {
+        Self {
+            wake_at: wake_condition.wake_at.map(time_to_sql),
+            for_children: Some(wake_condition.for_children),
+            ..Self::default()
+        }
     }
 
     fn of(phase: &Phase) -> Result<Self, DiskError> {
         Ok(match phase {
             Phase::Queued { not_before } => Self::queued(*not_before),
             Phase::Running { run } => Self::held(*run),
-            Phase::Waiting { meanwhile, questions } => Self {
+            Phase::Waiting { state, questions } => Self {
                 questions: Some(json(questions)?),
-                ..match *meanwhile {
-                    Meanwhile::Held(run) => Self::held(run),
-                    Meanwhile::Parked(rest) => Self::parked(rest),
-                    Meanwhile::Queued { not_before } => Self::queued(not_before),
+                ..match *state {
+                    WaitingState::Held(run) => Self::held(run),
+                    WaitingState::Parked(wake_condition) => Self::parked(wake_condition),
+                    WaitingState::Queued { not_before } => Self::queued(not_before),
                 }
             },
-            Phase::Parked { rest } => Self::parked(*rest),
+            Phase::Parked { wake_condition } => Self::parked(*wake_condition),
             Phase::Settled { outcome, at } => {
                 Self { outcome: Some(outcome_word(outcome)), settled_at: Some(time_to_sql(*at)), ..Self::default() }
             }
@@ -240,7 +244,7 @@ impl Disk for SqliteDisk {
                 to_sql(task.revision),
                 to_sql(task.fence),
                 task.attempt,
-                task.spent,
+                task.failed_attempts,
                 task.questions_asked,
                 task.message.as_deref(),
                 task.phase.name().as_str(),
@@ -275,7 +279,7 @@ impl Disk for SqliteDisk {
         macro_rules! update {
             ($sql:expr $(, $more:expr)*) => {
                 self.session.execute($sql, params![
-                    owner, id, was, children, updated_at, revision, fence, after.attempt, after.spent,
+                    owner, id, was, children, updated_at, revision, fence, after.attempt, after.failed_attempts,
                     after.questions_asked, after.message.as_deref(), after.phase.name().as_str(), phase.node,
                     phase.run_since, phase.questions, phase.wake_at, phase.for_children $(, $more)*
                 ])?
@@ -317,15 +321,15 @@ impl Disk for SqliteDisk {
         &mut self,
         key: &TaskKey,
         epoch: u32,
-        record: &Record,
+        record: &JournalEntry,
         question: Option<&QuestionKey>,
-    ) -> Result<Option<Stands>, DiskError> {
+    ) -> Result<Option<StoredEntry>, DiskError> {
         let params = params![
             key.owner.as_str(),
             key.id.as_str(),
             epoch,
-            &*record.place.fork,
-            record.place.seq,
+            &*record.position.fork,
+            record.position.seq,
             &*record.key,
             record.digest.cast_signed(),
             record.output.as_ref().map(Json::as_str),
@@ -334,8 +338,8 @@ impl Disk for SqliteDisk {
         if self.session.execute(INSERT_RECORD, params)? == 1 {
             return Ok(None);
         }
-        let place = params![key.owner.as_str(), key.id.as_str(), epoch, &*record.place.fork, record.place.seq];
-        self.session.row(RECORD_AT, place, |mut columns| columns.stands())
+        let position = params![key.owner.as_str(), key.id.as_str(), epoch, &*record.position.fork, record.position.seq];
+        self.session.row(RECORD_AT, position, |mut columns| columns.stored_entry())
     }
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {

@@ -8,13 +8,13 @@ use longhaul_store::embedded::DiskError;
 use rusqlite::ffi;
 
 /// The place of a store, as error messages name it.
-pub(crate) fn place(path: &Path) -> String {
+pub(crate) fn display_path(path: &Path) -> String {
     path.display().to_string()
 }
 
 /// What the file system said when that file was opened.
 pub(crate) fn io_error(path: &Path, error: &io::Error) -> OpenError {
-    let (store, cause) = (place(path), error.to_string());
+    let (store, cause) = (display_path(path), error.to_string());
     match error.kind() {
         io::ErrorKind::PermissionDenied => OpenError::Permission { store, cause },
         io::ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly { store },
@@ -26,7 +26,7 @@ pub(crate) fn io_error(path: &Path, error: &io::Error) -> OpenError {
 
 /// What SQLite said when that file was opened.
 pub(crate) fn sqlite_error(path: &Path, error: &rusqlite::Error) -> OpenError {
-    let (store, cause) = (place(path), error.to_string());
+    let (store, cause) = (display_path(path), error.to_string());
     match primary_code(error) {
         Some(ffi::SQLITE_NOTADB) => OpenError::NotADatabase { store },
         Some(ffi::SQLITE_CORRUPT) => OpenError::Damaged { store, cause },
@@ -37,7 +37,7 @@ pub(crate) fn sqlite_error(path: &Path, error: &rusqlite::Error) -> OpenError {
 }
 
 pub(crate) fn is_a_directory(path: &Path) -> OpenError {
-    OpenError::Directory { store: place(path), suggestion: place(&path.join("tasks.db")) }
+    OpenError::Directory { store: display_path(path), suggestion: display_path(&path.join("tasks.db")) }
 }
 
 /// What SQLite said during a read or a write, by what it means for the store.

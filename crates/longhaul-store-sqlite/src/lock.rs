@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use longhaul_store::OpenError;
 
-use crate::error::{io_error, place};
+use crate::error::{display_path, io_error};
 
 /// How often locking may be tried again because the file was removed meanwhile. Each time, another process has opened
 /// and closed the store.
@@ -81,8 +81,8 @@ fn has_its_name(_file: &File, _path: &Path) -> io::Result<bool> {
 }
 
 fn in_use(store: &Path, lock: &Path, process: Option<&str>) -> OpenError {
-    let holder = format!("{}, which holds {}", process.unwrap_or("another process"), place(lock));
-    OpenError::InUse { store: place(store), holder }
+    let holder = format!("{}, which holds {}", process.unwrap_or("another process"), display_path(lock));
+    OpenError::InUse { store: display_path(store), holder }
 }
 
 /// `NAME.lock` beside `NAME`.

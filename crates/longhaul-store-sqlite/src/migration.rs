@@ -8,7 +8,7 @@ use std::path::Path;
 use longhaul_store::OpenError;
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::error::{place, sqlite_error};
+use crate::error::{display_path, sqlite_error};
 
 /// The steps in order: the first makes version 1.
 pub(crate) const MIGRATIONS: &[&str] = &[include_str!("schema/0001_tasks.sql")];
@@ -45,7 +45,7 @@ pub(crate) fn version(connection: &Connection, path: &Path, known: usize) -> Res
         let count = "SELECT count(*) FROM sqlite_schema";
         let objects: i64 = connection.query_row(count, [], |row| row.get(0)).map_err(sqlite)?;
         if found != 0 || objects != 0 {
-            return Err(OpenError::Foreign { store: place(path) });
+            return Err(OpenError::Foreign { store: display_path(path) });
         }
     }
     match usize::try_from(found) {
@@ -53,7 +53,7 @@ pub(crate) fn version(connection: &Connection, path: &Path, known: usize) -> Res
         _ => {
             // No version so far is below zero, so a later program wrote it.
             let found = u32::try_from(found).unwrap_or(u32::MAX);
-            Err(OpenError::Newer { store: place(path), found, known: number(known) })
+            Err(OpenError::Newer { store: display_path(path), found, known: number(known) })
         }
     }
 }

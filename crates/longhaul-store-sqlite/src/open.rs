@@ -7,7 +7,7 @@ use longhaul_store::{Clock, OpenError};
 use rusqlite::Connection;
 
 use crate::disk::SqliteDisk;
-use crate::error::{io_error, is_a_directory, place, sqlite_error};
+use crate::error::{display_path, io_error, is_a_directory, sqlite_error};
 use crate::lock::Lock;
 use crate::migration::{self, MIGRATIONS};
 use crate::{SqliteReader, check, connection, file};
@@ -84,7 +84,7 @@ pub(crate) fn connect_read_only(path: &Path) -> Result<(Connection, usize), Open
     check::header(path)?;
     let connection = connection::reader(path).map_err(|error| sqlite_error(path, &error))?;
     match migration::version(&connection, path, MIGRATIONS.len())? {
-        0 => Err(OpenError::Empty { store: place(path) }),
+        0 => Err(OpenError::Empty { store: display_path(path) }),
         version => Ok((connection, version)),
     }
 }
@@ -102,8 +102,8 @@ fn open_disk(path: &Path, options: &Options) -> Result<(SqliteDisk, SqliteReader
         return Err(is_a_directory(path));
     }
     if !file::directory(path).is_dir() {
-        let directory = place(file::directory(path));
-        return Err(OpenError::NoDirectory { store: place(path), directory });
+        let directory = display_path(file::directory(path));
+        return Err(OpenError::NoDirectory { store: display_path(path), directory });
     }
     let path = &*file::own_name(path).map_err(io)?;
     let lock = Lock::take(path)?;
@@ -119,7 +119,7 @@ fn open_file(path: &Path, is_new: bool, options: &Options) -> Result<Connection,
     let io = |error: std::io::Error| io_error(path, &error);
     if file::has_other_names(path).map_err(io)? {
         let cause = "it has a second name (a hard link), under which another process could use it unnoticed".into();
-        return Err(OpenError::Failed { store: place(path), cause });
+        return Err(OpenError::Failed { store: display_path(path), cause });
     }
     if !is_new {
         check::header(path)?;

@@ -35,22 +35,22 @@ impl Pool {
     pub(crate) fn take(&self) -> Result<MappedMutexGuard<'_, Box<Session>>, DiskError> {
         let home = home();
         let mut around = (0..CONNECTIONS_MAX).map(|step| &self.places[(home + step) % CONNECTIONS_MAX]);
-        let mut place = around.find_map(Mutex::try_lock).unwrap_or_else(|| self.places[home].lock());
-        let session = match place.take() {
+        let mut display_path = around.find_map(Mutex::try_lock).unwrap_or_else(|| self.places[home].lock());
+        let session = match display_path.take() {
             Some(session) => session,
             None if self.is_closed.load(Ordering::SeqCst) => {
                 return Err(DiskError::Failed("the store is closed".into()));
             }
             None => Box::new(Session::new(connection::reader(&self.path).map_err(disk_error)?)),
         };
-        Ok(MutexGuard::map(place, |place| place.insert(session)))
+        Ok(MutexGuard::map(display_path, |display_path| display_path.insert(session)))
     }
 
     /// Closes every connection, after the reads under way, and opens no more.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        for place in &self.places {
-            *place.lock() = None;
+        for display_path in &self.places {
+            *display_path.lock() = None;
         }
     }
 }

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use longhaul_store::embedded::{DiskError, Reader};
 use longhaul_store::{
-    Backup, BackupError, Count, Listing, OpenError, Orphan, ReadOnlyStore, Snapshot, StoreError, TaskPage,
+    Backup, BackupError, HeldAttempt, ListQuery, OpenError, ReadOnlyStore, Snapshot, StoreError, TaskCount, TaskPage,
 };
-use longhaul_task::{Record, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{JournalEntry, TaskId, TaskKey, Timestamp, ToolRef};
 use rusqlite::{Params, params};
 
 use crate::disk::SELECT;
-use crate::error::place;
+use crate::error::display_path;
 use crate::pool::Pool;
 use crate::row::{Columns, select_task, time_to_sql, to_sql};
 
@@ -86,14 +86,14 @@ impl ReadOnlyStore for SqliteReader {
         Reader::read(self, key)?.ok_or(StoreError::NotFound)
     }
 
-    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
+    async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError> {
         self.must_be_current()?;
         Ok(Reader::list(self, of)?)
     }
 
     async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {
         let (from, to) = (self.path().to_owned(), to.to_owned());
-        let stopped = OpenError::Failed { store: place(&from), cause: "the runtime has stopped".into() };
+        let stopped = OpenError::Failed { store: display_path(&from), cause: "the runtime has stopped".into() };
         let copied = tokio::task::spawn_blocking(move || crate::backup(from, to)).await;
         copied.unwrap_or(Err(BackupError::From(stopped)))
     }
@@ -109,7 +109,7 @@ impl Reader for SqliteReader {
         self.pool.take()?.row(SELECT, params, |columns| columns.snapshot(Some(key)))
     }
 
-    fn list(&self, of: &Listing) -> Result<TaskPage, DiskError> {
+    fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError> {
         // One task more than the limit shows whether there are more.
         let limit = to_sql(of.limit as u64).saturating_add(1);
         let snapshot = |columns: Columns<'_, '_>| columns.snapshot(None);
@@ -125,16 +125,16 @@ impl Reader for SqliteReader {
             (Some(owner), Some(after)) if after.owner < *owner => Vec::new(),
             (Some(owner), _) => self.rows(LIST, params![owner.as_str(), limit], snapshot)?,
         };
-        let more = tasks.len() > of.limit;
+        let has_more = tasks.len() > of.limit;
         tasks.truncate(of.limit);
-        Ok(TaskPage { tasks, more })
+        Ok(TaskPage { tasks, has_more })
     }
 
     fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, DiskError> {
         self.rows(CHILDREN, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.id())
     }
 
-    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError> {
+    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
         let params = params![key.owner.as_str(), key.id.as_str(), epoch];
         self.rows(RECORDS, params, |mut columns| columns.record())
     }
@@ -158,18 +158,18 @@ impl Reader for SqliteReader {
         }
     }
 
-    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError> {
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, DiskError> {
         // Names are not empty, so the empty one comes before all.
         let (owner, id) = after.map_or(("", ""), |after| (after.owner.as_str(), after.id.as_str()));
         let params = params![owner, id, to_sql(limit as u64)];
         self.rows(HELD, params, |mut columns| {
-            Ok(Orphan { key: columns.key()?, node: columns.node()?, fence: columns.fence()? })
+            Ok(HeldAttempt { key: columns.key()?, node: columns.node()?, fence: columns.fence()? })
         })
     }
 
-    fn census(&self) -> Result<Vec<Count>, DiskError> {
+    fn count_open_tasks(&self) -> Result<Vec<TaskCount>, DiskError> {
         self.rows(CENSUS, [], |mut columns| {
-            Ok(Count {
+            Ok(TaskCount {
                 owner: columns.owner()?,
                 tool: columns.tool()?,
                 phase: columns.phase_name()?,

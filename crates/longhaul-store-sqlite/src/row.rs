@@ -4,10 +4,11 @@ use std::error::Error;
 use std::sync::Arc;
 
 use longhaul_store::Snapshot;
-use longhaul_store::embedded::Stands;
+use longhaul_store::embedded::StoredEntry;
 use longhaul_task::{
-    Family, Fault, Json, Meanwhile, NodeId, OnCrash, Outcome, Owner, Phase, PhaseName, Place, Policy, Progress,
-    QuestionKey, Questions, Record, Rest, Retention, Run, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    ActiveAttempt, Family, JournalEntry, JournalPosition, Json, NodeId, OnCrash, Outcome, Owner, Phase, PhaseName,
+    Policy, Progress, QuestionKey, Questions, Retention, Task, TaskError, TaskId, TaskKey, Timestamp, ToolRef,
+    WaitingState, WakeCondition,
 };
 use rusqlite::Row;
 use rusqlite::types::{FromSql, Type};
@@ -16,7 +17,7 @@ use crate::texts::Texts;
 
 /// Selects the columns that [`Columns::snapshot`] reads, in its order.
 macro_rules! select_task {
-    ($rest:literal) => {
+    ($wake_condition:literal) => {
         concat!(
             "SELECT task.owner, task.id, root, parent, family_since, depth, children, ordinal, tool, version, origin, ",
             "on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max, ",
@@ -27,7 +28,7 @@ macro_rules! select_task {
             "progress.done, progress.total, progress.message, progress.at ",
             "FROM task LEFT JOIN outcome ON outcome.owner = task.owner AND outcome.id = task.id ",
             "LEFT JOIN progress ON progress.owner = task.owner AND progress.id = task.id ",
-            $rest
+            $wake_condition
         )
     };
 }
@@ -53,9 +54,9 @@ pub(crate) fn on_crash_word(on_crash: OnCrash) -> &'static str {
 
 pub(crate) fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
-        Outcome::Answer { is_error: false, .. } => "answer",
-        Outcome::Answer { is_error: true, .. } => "error",
-        Outcome::Refusal(_) => "refusal",
+        Outcome::Result { is_error: false, .. } => "answer",
+        Outcome::Result { is_error: true, .. } => "error",
+        Outcome::Error(_) => "refusal",
         Outcome::Cancelled => "cancelled",
     }
 }
@@ -220,7 +221,7 @@ impl<'r, 't> Columns<'r, 't> {
             revision: self.number()?,
             fence: self.number()?,
             attempt: self.value()?,
-            spent: self.value()?,
+            failed_attempts: self.value()?,
             questions_asked: self.value()?,
             message: self.text()?.map(Arc::from),
             phase: self.phase()?,
@@ -233,9 +234,10 @@ impl<'r, 't> Columns<'r, 't> {
         let not_before = self.maybe_time()?;
         let node = self.text()?.map(|text| NodeId::parse(text).ok_or_else(|| bad(index + 2, text))).transpose()?;
         let run_since = self.maybe_time()?;
-        let run = node.zip(run_since).map(|(node, since)| Run { node, since });
+        let run = node.zip(run_since).map(|(node, since)| ActiveAttempt { node, since });
         let questions = self.text()?;
-        let rest = Rest { wake_at: self.maybe_time()?, for_children: self.value::<Option<bool>>()?.unwrap_or(false) };
+        let wake_condition =
+            WakeCondition { wake_at: self.maybe_time()?, for_children: self.value::<Option<bool>>()?.unwrap_or(false) };
         let ending = self.text()?;
         let settled_at = self.maybe_time()?;
         let (body, code, message) = (self.text()?, self.value::<Option<i64>>()?, self.text()?);
@@ -244,14 +246,14 @@ impl<'r, 't> Columns<'r, 't> {
             PhaseName::Running => run.map(|run| Phase::Running { run }),
             PhaseName::Waiting => {
                 let open = serde_json::from_str(questions.unwrap_or("[]")).map_err(|error| bad(index + 4, error))?;
-                let meanwhile = match (run, not_before) {
-                    (Some(run), _) => Meanwhile::Held(run),
-                    (None, Some(not_before)) => Meanwhile::Queued { not_before },
-                    (None, None) => Meanwhile::Parked(rest),
+                let state = match (run, not_before) {
+                    (Some(run), _) => WaitingState::Held(run),
+                    (None, Some(not_before)) => WaitingState::Queued { not_before },
+                    (None, None) => WaitingState::Parked(wake_condition),
                 };
-                Questions::new(open).map(|questions| Phase::Waiting { meanwhile, questions })
+                Questions::new(open).map(|questions| Phase::Waiting { state, questions })
             }
-            PhaseName::Parked => Some(Phase::Parked { rest }),
+            PhaseName::Parked => Some(Phase::Parked { wake_condition }),
             PhaseName::Settled => {
                 outcome(ending, body, code, message).zip(settled_at).map(|(outcome, at)| Phase::Settled { outcome, at })
             }
@@ -267,14 +269,14 @@ impl<'r, 't> Columns<'r, 't> {
     }
 
     /// `fork, seq, key, digest, output, question`
-    pub(crate) fn stands(&mut self) -> rusqlite::Result<Stands> {
-        Ok(Stands { record: self.record()?, question: self.text()?.map(QuestionKey::from_text) })
+    pub(crate) fn stored_entry(&mut self) -> rusqlite::Result<StoredEntry> {
+        Ok(StoredEntry { record: self.record()?, question: self.text()?.map(QuestionKey::from_text) })
     }
 
     /// `fork, seq, key, digest, output`
-    pub(crate) fn record(&mut self) -> rusqlite::Result<Record> {
-        Ok(Record {
-            place: Place { fork: self.common_text()?, seq: self.value()? },
+    pub(crate) fn record(&mut self) -> rusqlite::Result<JournalEntry> {
+        Ok(JournalEntry {
+            position: JournalPosition { fork: self.common_text()?, seq: self.value()? },
             key: self.common_text()?,
             digest: self.value::<i64>()?.cast_unsigned(),
             output: self.text()?.map(Json::from_text),
@@ -289,9 +291,9 @@ fn on_crash(word: &str) -> Option<OnCrash> {
 fn outcome(word: Option<&str>, body: Option<&str>, code: Option<i64>, message: Option<&str>) -> Option<Outcome> {
     let json = body.map(Json::from_text);
     match word? {
-        "answer" => Some(Outcome::Answer { body: json?, is_error: false }),
-        "error" => Some(Outcome::Answer { body: json?, is_error: true }),
-        "refusal" => Some(Outcome::Refusal(Fault { code, message: message?.into(), data: json })),
+        "answer" => Some(Outcome::Result { body: json?, is_error: false }),
+        "error" => Some(Outcome::Result { body: json?, is_error: true }),
+        "refusal" => Some(Outcome::Error(TaskError { code, message: message?.into(), data: json })),
         "cancelled" => Some(Outcome::Cancelled),
         _ => None,
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::{closed_store, create, key, opened, settle};
 use longhaul_store::embedded::{DiskError, Reader};
-use longhaul_store::{Listing, OpenError, Store, StoreError, SystemClock};
+use longhaul_store::{ListQuery, OpenError, Store, StoreError, SystemClock};
 use longhaul_store_sqlite::{Options, open, open_read_only};
 use longhaul_task::Task;
 use tempfile::TempDir;
@@ -260,7 +260,7 @@ async fn an_operator_can_look_at_a_store_that_a_server_has() {
     let settled = settle(&store, 1).await;
     create(&store, 2).await;
     assert_eq!(look.read(&key(1)).unwrap().unwrap().task, settled);
-    let page = look.list(&Listing { owner: None, after: None, limit: 10 }).unwrap();
+    let page = look.list(&ListQuery { owner: None, after: None, limit: 10 }).unwrap();
     assert_eq!(page.tasks.len(), 2);
 
     // Also when the server is gone. It could not remove a log that somebody looks at, but there is nothing in it.

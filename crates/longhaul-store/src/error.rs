@@ -1,4 +1,4 @@
-use longhaul_task::Refused;
+use longhaul_task::TransitionError;
 
 /// Why an operation of a store failed. The variants differ in what the caller can do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,7 +10,7 @@ pub enum StoreError {
     NotFound,
     /// The state machine refused the event. Nothing was changed.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] TransitionError),
     /// There is no space left. Nothing was written. Free some space, then try again.
     #[error("the store is full: {0}")]
     Full(String),

@@ -32,5 +32,8 @@ pub use embedded::Embedded;
 pub use error::StoreError;
 pub use open::OpenError;
 pub use read_only::{Backup, BackupError, ReadOnlyStore};
-pub use store::{Applied, ClaimNext, Claimed, Count, Due, Listing, NewTask, Orphan, Snapshot, Store, TaskPage};
+pub use store::{
+    ClaimRequest, ClaimedTask, CommitResult, DueTasks, HeldAttempt, ListQuery, NewTask, Snapshot, Store, TaskCount,
+    TaskPage,
+};
 pub use watch::{Watch, Watchers};

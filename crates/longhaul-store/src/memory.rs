@@ -4,12 +4,12 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use longhaul_task::{Json, NodeId, Progress, QuestionKey, Record, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{JournalEntry, Json, NodeId, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::lock_api::ArcRwLockWriteGuard;
 use parking_lot::{RawRwLock, RwLock};
 
-use crate::embedded::{Disk, DiskError, Embedded, Limits, Reader, Stands};
-use crate::{Clock, Count, Listing, Orphan, Snapshot, TaskPage};
+use crate::embedded::{Disk, DiskError, Embedded, Limits, Reader, StoredEntry};
+use crate::{Clock, HeldAttempt, ListQuery, Snapshot, TaskCount, TaskPage};
 
 /// Opens an empty store in memory.
 ///
@@ -55,7 +55,7 @@ struct Row {
     task: Task,
     input: Json,
     progress: Option<Arc<Progress>>,
-    records: BTreeMap<(u32, longhaul_task::Place), Stands>,
+    records: BTreeMap<(u32, longhaul_task::JournalPosition), StoredEntry>,
 }
 
 enum Undo {
@@ -84,7 +84,7 @@ impl Tables {
         if let Some(due_at) = task.due_at() {
             self.due.insert((due_at, task.key.clone()));
         }
-        if let Some(run) = task.phase.run() {
+        if let Some(run) = task.phase.active_attempt() {
             self.held.insert(task.key.clone(), (run.node, task.fence));
         }
         if let Some(parent) = parent_key(task) {
@@ -128,7 +128,7 @@ fn parent_key(task: &Task) -> Option<TaskKey> {
 
 impl MemoryDisk {
     /// A disk on the same tables, for a store that is started after this one has crashed or been closed.
-    pub fn left_behind(&self) -> Self {
+    pub fn same_tables(&self) -> Self {
         Self { tables: Arc::clone(&self.tables), open: None, undo: Vec::new() }
     }
 
@@ -255,12 +255,12 @@ impl Disk for MemoryDisk {
         &mut self,
         key: &TaskKey,
         epoch: u32,
-        record: &Record,
+        record: &JournalEntry,
         question: Option<&QuestionKey>,
-    ) -> Result<Option<Stands>, DiskError> {
-        let new = Stands { record: record.clone(), question: question.cloned() };
+    ) -> Result<Option<StoredEntry>, DiskError> {
+        let new = StoredEntry { record: record.clone(), question: question.cloned() };
         let mut existing = None;
-        self.change(key, |row| match row.records.entry((epoch, record.place.clone())) {
+        self.change(key, |row| match row.records.entry((epoch, record.position.clone())) {
             Entry::Vacant(entry) => {
                 entry.insert(new);
             }
@@ -297,7 +297,7 @@ impl Reader for MemoryReader {
         Ok(self.0.read().rows.get(key).map(Tables::snapshot))
     }
 
-    fn list(&self, of: &Listing) -> Result<TaskPage, DiskError> {
+    fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError> {
         let tables = self.0.read();
         let mut tasks: Vec<Snapshot> = tables
             .rows
@@ -308,16 +308,16 @@ impl Reader for MemoryReader {
             .take(of.limit.saturating_add(1))
             .map(|(_, row)| Tables::snapshot(row))
             .collect();
-        let more = tasks.len() > of.limit;
+        let has_more = tasks.len() > of.limit;
         tasks.truncate(of.limit);
-        Ok(TaskPage { tasks, more })
+        Ok(TaskPage { tasks, has_more })
     }
 
     fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, DiskError> {
         Ok(self.0.read().children_of(key).cloned().collect())
     }
 
-    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError> {
+    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
         let tables = self.0.read();
         let all = tables.rows.get(key).into_iter().flat_map(|row| &row.records);
         Ok(all
@@ -345,21 +345,21 @@ impl Reader for MemoryReader {
         Ok(first)
     }
 
-    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError> {
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, DiskError> {
         let tables = self.0.read();
         let later = tables.held.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
         Ok(later
             .take(limit)
-            .map(|(key, (node, fence))| Orphan { key: key.clone(), node: *node, fence: *fence })
+            .map(|(key, (node, fence))| HeldAttempt { key: key.clone(), node: *node, fence: *fence })
             .collect())
     }
 
-    fn census(&self) -> Result<Vec<Count>, DiskError> {
+    fn count_open_tasks(&self) -> Result<Vec<TaskCount>, DiskError> {
         let tables = self.0.read();
         let mut counts = HashMap::new();
         for task in tables.rows.values().map(|row| &row.task).filter(|task| !task.is_settled()) {
             let (owner, tool, phase) = (task.key.owner.clone(), task.tool.clone(), task.phase.name());
-            let count = counts.entry((owner.clone(), tool.clone(), phase)).or_insert(Count {
+            let count = counts.entry((owner.clone(), tool.clone(), phase)).or_insert(TaskCount {
                 owner,
                 tool,
                 phase,

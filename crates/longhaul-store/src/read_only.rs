@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use longhaul_task::TaskKey;
 
-use crate::{Listing, OpenError, Snapshot, StoreError, TaskPage};
+use crate::{ListQuery, OpenError, Snapshot, StoreError, TaskPage};
 
 /// A store that was opened to read or copy it, for example by an operator while a server uses it. It reads what is
 /// committed, and neither locks nor changes anything.
@@ -16,7 +16,7 @@ pub trait ReadOnlyStore: Send + Sync + fmt::Debug + 'static {
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError>;
 
     /// Like [`Store::list`](crate::Store::list).
-    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError>;
+    async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError>;
 
     /// Copies everything that is committed when the copy begins into a new file. That file appears under its name when
     /// it is complete. A backend that cannot do this returns [`BackupError::Unsupported`].

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_task::transition::Create;
 use longhaul_task::{
-    Effect, Event, Json, NodeId, Owner, PhaseName, Progress, Record, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    Effect, Event, JournalEntry, Json, NodeId, Owner, PhaseName, Progress, Task, TaskId, TaskKey, Timestamp, ToolRef,
 };
 
 use crate::{StoreError, Watch};
@@ -23,34 +23,34 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// The time by this store's clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// Creates a task. Refused with [`Refused::Duplicate`](longhaul_task::Refused::Duplicate) if the owner has a task
+    /// Creates a task. Refused with [`TransitionError::DuplicateId`](longhaul_task::Refused::Duplicate) if the owner has a task
     /// with this ID.
-    async fn create(&self, new: NewTask) -> Result<Applied, StoreError>;
+    async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError>;
 
     /// Reads the committed state of a task.
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError>;
 
     /// Applies an event to a task and commits the change.
-    async fn apply(&self, key: &TaskKey, event: Event) -> Result<Applied, StoreError>;
+    async fn apply(&self, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError>;
 
     /// Claims queued tasks for a node, the oldest of each tool first. A task is never given to two nodes.
-    async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError>;
+    async fn claim(&self, claim: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError>;
 
     /// Reads one page of an owner's tasks, the newest first (in descending order of their IDs, which begin with the
     /// time). Without an owner, reads the tasks of all owners, ordered by owner.
-    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError>;
+    async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError>;
 
     /// The children of a task, in the order of their creation.
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError>;
 
     /// The tasks whose timer, deadline or expiry has been reached, and the time of the next one.
-    async fn due(&self, limit: usize) -> Result<Due, StoreError>;
+    async fn due(&self, limit: usize) -> Result<DueTasks, StoreError>;
 
     /// The earliest time at which a queued task of these tools may be claimed. `None` if none is queued.
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError>;
 
     /// The number of open tasks by owner, tool and phase. The engine initializes its limits from it after a restart.
-    async fn census(&self) -> Result<Vec<Count>, StoreError>;
+    async fn count_open_tasks(&self) -> Result<Vec<TaskCount>, StoreError>;
 
     /// Whether other processes can use this store at the same time.
     fn is_shared(&self) -> bool;
@@ -64,18 +64,18 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn unserved(&self) -> Result<Vec<ToolRef>, StoreError>;
 
     /// Attempts whose node is dead. The engine loses them, so that their tasks fail or run again.
-    async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError>;
+    async fn orphans(&self, limit: usize) -> Result<Vec<HeldAttempt>, StoreError>;
 
     /// Attempts that this node holds, ordered by key. After a claim that ended with [`StoreError::InDoubt`] the node
     /// finds here what it was given.
-    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, StoreError>;
+    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, StoreError>;
 
     /// Writes a journal entry of an attempt and returns the entry at its position. An entry that exists there already
     /// is not replaced. The fence is checked in the same commit.
-    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, StoreError>;
+    async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError>;
 
     /// The journal entries of a task for one [`epoch`](Task::epoch), ordered by position.
-    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError>;
+    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError>;
 
     /// Sets the progress of a task. Progress of an attempt with an outdated fence is ignored.
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError>;
@@ -123,7 +123,7 @@ pub struct Snapshot {
 
 /// The result of a committed event.
 #[derive(Debug, Clone)]
-pub struct Applied {
+pub struct CommitResult {
     /// The task after the event.
     pub task: Arc<Task>,
     /// What the engine must react to.
@@ -132,7 +132,7 @@ pub struct Applied {
 
 /// A request of a node for queued tasks.
 #[derive(Debug, Clone)]
-pub struct ClaimNext {
+pub struct ClaimRequest {
     /// The node that will run the tasks.
     pub node: NodeId,
     /// The tools that the node can run, and the maximum number of tasks of each.
@@ -141,7 +141,7 @@ pub struct ClaimNext {
 
 /// A claimed task with its arguments.
 #[derive(Debug, Clone)]
-pub struct Claimed {
+pub struct ClaimedTask {
     /// The task, with the fence of the new attempt.
     pub task: Arc<Task>,
     /// The arguments of the request.
@@ -150,7 +150,7 @@ pub struct Claimed {
 
 /// The tasks to list.
 #[derive(Debug, Clone)]
-pub struct Listing {
+pub struct ListQuery {
     /// `None` lists the tasks of all owners.
     pub owner: Option<Owner>,
     /// The list starts after this task, which need not exist any more.
@@ -165,12 +165,12 @@ pub struct TaskPage {
     /// The tasks in the order of the list.
     pub tasks: Vec<Snapshot>,
     /// Whether the list continues after the last of them.
-    pub more: bool,
+    pub has_more: bool,
 }
 
 /// The tasks that are due.
 #[derive(Debug, Clone)]
-pub struct Due {
+pub struct DueTasks {
     /// The store's time of the read.
     pub now: Timestamp,
     /// The committed state of the tasks that are due, ordered by the time at which they became due.
@@ -181,7 +181,7 @@ pub struct Due {
 
 /// An attempt that a node holds, or held when it died.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Orphan {
+pub struct HeldAttempt {
     /// The key of the task.
     pub key: TaskKey,
     /// The node of the attempt.
@@ -192,7 +192,7 @@ pub struct Orphan {
 
 /// The number of open tasks of one owner, tool and phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Count {
+pub struct TaskCount {
     /// The owner of the tasks.
     pub owner: Owner,
     /// The tool of the tasks.

@@ -11,7 +11,7 @@ use longhaul_task::Timestamp;
 
 struct Memory {
     /// The tables that a store finds after a restart. They outlive the store, though not the process.
-    left_behind: MemoryDisk,
+    same_tables: MemoryDisk,
     store: Embedded,
     clock: ManualClock,
     limits: Limits,
@@ -19,10 +19,10 @@ struct Memory {
 
 impl Memory {
     fn start(disk: MemoryDisk, clock: ManualClock, limits: Limits) -> Self {
-        let left_behind = disk.left_behind();
+        let same_tables = disk.same_tables();
         let reader = disk.reader();
         let store = Embedded::start(disk, reader, clock.clone(), &limits).unwrap();
-        Self { left_behind, store, clock, limits }
+        Self { same_tables, store, clock, limits }
     }
 }
 
@@ -42,7 +42,7 @@ impl Subject for Memory {
 
     async fn reopen(self) -> Self {
         self.store.close().await;
-        Self::start(self.left_behind, self.clock, self.limits)
+        Self::start(self.same_tables, self.clock, self.limits)
     }
 
     async fn set_time(&self, now: Timestamp) {

@@ -28,14 +28,14 @@ pub enum Event {
 /// parent first, then the task, then its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope {
-    pub below: Below,
+    pub descendants: DescendantScope,
     /// Whether the parent is needed. It is when the event may end the task, because the parent may wait for that.
     pub parent: bool,
 }
 
 /// What a store must load about the descendants of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Below {
+pub enum DescendantScope {
     Nothing,
     /// The number of children that have not ended.
     OpenChildren,
@@ -63,24 +63,24 @@ pub struct Change {
     /// The new child and its arguments.
     pub child: Option<(Task, Json)>,
     /// The journal entry that the event writes.
-    pub note: Option<Note>,
+    pub journal_write: Option<JournalWrite>,
     /// What the store announces after the commit.
     pub effects: Vec<Effect>,
 }
 
 /// A write to the task's journal, in the same commit as the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Note {
+pub enum JournalWrite {
     /// A question was asked: a new entry without an output.
-    Asked { key: QuestionKey, record: Record },
+    Asked { key: QuestionKey, record: JournalEntry },
     /// A question was answered: the output of its entry.
     Answered { key: QuestionKey, body: Json },
 }
 
 /// One entry of a task's journal: an operation that a handler made through its context, and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    pub place: Place,
+pub struct JournalEntry {
+    pub position: JournalPosition,
     /// The name that the handler gave to the operation.
     pub key: std::sync::Arc<str>,
     /// Digest of the operation's input. A different digest at the same position means that the handler has changed.
@@ -91,7 +91,7 @@ pub struct Record {
 
 /// The position of an entry in a task's journal. Each fork has its own sequence.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub struct Place {
+pub struct JournalPosition {
     /// The keys of the forks that lead here, joined by `/`; empty for the handler itself.
     pub fork: std::sync::Arc<str>,
     /// Position of the operation within its fork, counted from 0.
@@ -134,7 +134,7 @@ impl Effect {
 
 impl Change {
     pub(crate) fn new(task: Task) -> Self {
-        Self { task, relatives: Vec::new(), child: None, note: None, effects: Vec::new() }
+        Self { task, relatives: Vec::new(), child: None, journal_write: None, effects: Vec::new() }
     }
 
     pub(crate) fn with_effect(mut self, effect: Effect) -> Self {
@@ -151,14 +151,14 @@ impl Change {
 impl Event {
     /// What a store must load in addition to the task. It is less for a task without children or without a parent.
     pub fn scope(&self, task: &Task) -> Scope {
-        let below = match self {
-            _ if task.family.children == 0 => Below::Nothing,
-            Self::Settle(_) | Self::Park(_) => Below::OpenChildren,
-            Self::Cancel(_) | Self::Lose(_) | Self::Overdue(_) | Self::Release(_) => Below::OpenDescendants,
-            _ => Below::Nothing,
+        let descendants = match self {
+            _ if task.family.children == 0 => DescendantScope::Nothing,
+            Self::Settle(_) | Self::Park(_) => DescendantScope::OpenChildren,
+            Self::Cancel(_) | Self::Lose(_) | Self::Overdue(_) | Self::Release(_) => DescendantScope::OpenDescendants,
+            _ => DescendantScope::Nothing,
         };
         let may_end = matches!(self, Self::Settle(_) | Self::Cancel(_) | Self::Lose(_) | Self::Overdue(_));
-        Scope { below, parent: may_end && !task.is_root() }
+        Scope { descendants, parent: may_end && !task.is_root() }
     }
 
     /// The event's name in the diagram, in logs and in metrics.

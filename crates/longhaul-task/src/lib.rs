@@ -7,7 +7,7 @@
 //! ```
 //! use longhaul_task::transition::{self, Cancel, Create};
 //! use longhaul_task::{
-//!     Event, Outcome, Owner, Policy, Refused, Retention, Surroundings, TaskId, TaskKey, Timestamp, ToolRef,
+//!     Event, Outcome, Owner, Policy, TransitionError, Retention, Surroundings, TaskId, TaskKey, Timestamp, ToolRef,
 //! };
 //!
 //! let now = Timestamp::from_ms(1_700_000_000_000);
@@ -20,7 +20,7 @@
 //!         policy: Policy::default(),
 //!         retention: Retention::FromCreation(3_600_000),
 //!         claimed_by: None,
-//!         fences_from: 0,
+//!         first_fence: 0,
 //!     },
 //!     now,
 //! );
@@ -31,7 +31,7 @@
 //!
 //! // Terminal is final.
 //! let again = transition::apply(&change.task, &cancel, &Surroundings::default(), now.plus_ms(6));
-//! assert_eq!(again, Err(Refused::Settled));
+//! assert_eq!(again, Err(TransitionError::Settled));
 //! ```
 //!
 //! # Layout
@@ -48,22 +48,24 @@ mod outcome;
 mod phase;
 mod progress;
 mod question;
-mod refused;
 mod retention;
 mod task;
 mod time;
 mod tool;
 pub mod transition;
+mod transition_error;
 
-pub use event::{Below, Change, Effect, Event, Note, Place, Record, Scope, Surroundings};
+pub use event::{
+    Change, DescendantScope, Effect, Event, JournalEntry, JournalPosition, JournalWrite, Scope, Surroundings,
+};
 pub use id::{NAME_BYTES_MAX, NameError, NodeId, Owner, TaskId, TaskKey};
 pub use json::Json;
-pub use outcome::{Fault, Outcome};
-pub use phase::{Meanwhile, Phase, PhaseName, Rest, Run};
+pub use outcome::{Outcome, TaskError};
+pub use phase::{ActiveAttempt, Phase, PhaseName, WaitingState, WakeCondition};
 pub use progress::Progress;
 pub use question::{LABEL_BYTES_MAX, QUESTIONS_OPEN_MAX, Question, QuestionKey, QuestionKind, Questions};
-pub use refused::Refused;
 pub use retention::{COLLECT_MS_MIN, Retention};
 pub use task::{CHILDREN_MAX, DEPTH_MAX, Family, MESSAGE_BYTES_MAX, Task};
 pub use time::Timestamp;
 pub use tool::{OnCrash, Policy, ToolRef};
+pub use transition_error::TransitionError;

@@ -13,26 +13,26 @@ pub enum Phase {
         not_before: Timestamp,
     },
     /// A worker runs the task.
-    Running { run: Run },
+    Running { run: ActiveAttempt },
     /// The task has open questions.
     Waiting {
         /// What else the task does: one fork of its handler can work while another waits for an answer.
-        meanwhile: Meanwhile,
+        state: WaitingState,
         questions: Questions,
     },
     /// The task waits for a timer or for its children, and its handler is not in memory.
-    Parked { rest: Rest },
+    Parked { wake_condition: WakeCondition },
     /// The task has ended. It does not change again until it is deleted.
     Settled { outcome: Outcome, at: Timestamp },
 }
 
 /// What a task with open questions does meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Meanwhile {
+pub enum WaitingState {
     /// Its handler is in the memory of a node.
-    Held(Run),
+    Held(ActiveAttempt),
     /// Its handler was dropped and will run again after an answer, a timer or the end of a child.
-    Parked(Rest),
+    Parked(WakeCondition),
     /// It waits for a worker.
     Queued {
         /// The earliest time at which a worker may claim it.
@@ -42,7 +42,7 @@ pub enum Meanwhile {
 
 /// What wakes a task whose handler was dropped. An answer to any of its open questions wakes it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rest {
+pub struct WakeCondition {
     /// The time at which it is woken.
     pub wake_at: Option<Timestamp>,
     /// Whether the end of one of its children wakes it.
@@ -80,7 +80,7 @@ impl PhaseName {
 
 /// An attempt whose handler is in the memory of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct ActiveAttempt {
     pub node: NodeId,
     /// The last time at which it began to run: when it was claimed, or when its last open question was answered.
     pub since: Timestamp,
@@ -98,9 +98,9 @@ impl Phase {
     }
 
     /// The attempt whose handler is in memory, running or waiting.
-    pub fn run(&self) -> Option<Run> {
+    pub fn active_attempt(&self) -> Option<ActiveAttempt> {
         match self {
-            Self::Running { run } | Self::Waiting { meanwhile: Meanwhile::Held(run), .. } => Some(*run),
+            Self::Running { run } | Self::Waiting { state: WaitingState::Held(run), .. } => Some(*run),
             _ => None,
         }
     }
@@ -108,7 +108,7 @@ impl Phase {
     /// The earliest time for a claim, if the task is in the queue, with or without open questions.
     pub fn not_before(&self) -> Option<Timestamp> {
         match self {
-            Self::Queued { not_before } | Self::Waiting { meanwhile: Meanwhile::Queued { not_before }, .. } => {
+            Self::Queued { not_before } | Self::Waiting { state: WaitingState::Queued { not_before }, .. } => {
                 Some(*not_before)
             }
             _ => None,
@@ -116,23 +116,25 @@ impl Phase {
     }
 
     /// What wakes the task, if its handler was dropped and it is not in the queue.
-    pub fn rest(&self) -> Option<Rest> {
+    pub fn wake_condition(&self) -> Option<WakeCondition> {
         match self {
-            Self::Parked { rest } | Self::Waiting { meanwhile: Meanwhile::Parked(rest), .. } => Some(*rest),
+            Self::Parked { wake_condition } | Self::Waiting { state: WaitingState::Parked(wake_condition), .. } => {
+                Some(*wake_condition)
+            }
             _ => None,
         }
     }
 
     pub(crate) fn queued(not_before: Timestamp, questions: Option<Questions>) -> Self {
         match questions {
-            Some(questions) => Self::Waiting { meanwhile: Meanwhile::Queued { not_before }, questions },
+            Some(questions) => Self::Waiting { state: WaitingState::Queued { not_before }, questions },
             None => Self::Queued { not_before },
         }
     }
 
-    pub(crate) fn held(run: Run, questions: Option<Questions>) -> Self {
+    pub(crate) fn held(run: ActiveAttempt, questions: Option<Questions>) -> Self {
         match questions {
-            Some(questions) => Self::Waiting { meanwhile: Meanwhile::Held(run), questions },
+            Some(questions) => Self::Waiting { state: WaitingState::Held(run), questions },
             None => Self::Running { run },
         }
     }

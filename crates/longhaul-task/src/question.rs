@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Json, Place, Timestamp};
+use crate::{JournalPosition, Json, Timestamp};
 
 /// The maximum length of a question's label, in bytes.
 pub const LABEL_BYTES_MAX: usize = 64;
@@ -71,7 +71,7 @@ pub struct Question {
     pub params: Json,
     pub asked_at: Timestamp,
     /// The position in the journal at which the handler asked it. A resumed handler finds it there.
-    pub place: Place,
+    pub position: JournalPosition,
     /// Digest of what was asked. A different digest at the same position means that the handler has changed.
     pub digest: u64,
 }
@@ -103,8 +103,8 @@ impl Questions {
     }
 
     /// The open question that was asked at this position of the journal.
-    pub fn at(&self, place: &Place) -> Option<&Question> {
-        self.0.iter().find(|question| question.place == *place)
+    pub fn at(&self, position: &JournalPosition) -> Option<&Question> {
+        self.0.iter().find(|question| question.position == *position)
     }
 
     pub(crate) fn with(mut self, question: Question) -> Self {

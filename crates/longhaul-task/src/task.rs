@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Phase, Policy, Refused, Retention, TaskId, TaskKey, Timestamp, ToolRef};
+use crate::{Phase, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef, TransitionError};
 
 /// The maximum number of children of a task.
 pub const CHILDREN_MAX: u32 = 10_000;
@@ -36,7 +36,7 @@ pub struct Task {
     pub attempt: u32,
     /// The number of attempts that failed: lost with their node, or released. Only these count towards the tool's
     /// limit; an attempt that ended because its handler sleeps or waits does not.
-    pub spent: u32,
+    pub failed_attempts: u32,
     /// The number of questions asked so far. The key of the next question contains it.
     pub questions_asked: u32,
     pub message: Option<Arc<str>>,
@@ -96,7 +96,9 @@ impl Task {
     pub fn due_at(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Settled { .. } => self.expires_at(),
-            _ => [self.deadline(), self.phase.rest().and_then(|rest| rest.wake_at)].into_iter().flatten().min(),
+            _ => {
+                [self.deadline(), self.phase.wake_condition().and_then(|rest| rest.wake_at)].into_iter().flatten().min()
+            }
         }
     }
 
@@ -115,7 +117,7 @@ impl Task {
 
     /// Whether another attempt is allowed if the current one fails.
     pub(crate) fn has_attempts_left(&self) -> bool {
-        self.spent.saturating_add(1) < self.policy.attempts_max
+        self.failed_attempts.saturating_add(1) < self.policy.attempts_max
     }
 
     /// Whether an attempt continues where the last one stopped, with its journal, its questions and its children.
@@ -131,15 +133,15 @@ impl Task {
         next
     }
 
-    pub(crate) fn ensure_open(&self) -> Result<(), Refused> {
-        if self.is_settled() { Err(Refused::Settled) } else { Ok(()) }
+    pub(crate) fn ensure_open(&self) -> Result<(), TransitionError> {
+        if self.is_settled() { Err(TransitionError::Settled) } else { Ok(()) }
     }
 
     /// Refuses a write of an attempt that has lost the right to write. Every write of an attempt goes through this
     /// check, including those that change only its journal.
-    pub fn must_hold(&self, fence: u64) -> Result<(), Refused> {
+    pub fn check_fence(&self, fence: u64) -> Result<(), TransitionError> {
         self.ensure_open()?;
-        if self.fence == fence && self.phase.run().is_some() { Ok(()) } else { Err(Refused::Fenced) }
+        if self.fence == fence && self.phase.active_attempt().is_some() { Ok(()) } else { Err(TransitionError::Fenced) }
     }
 }
 

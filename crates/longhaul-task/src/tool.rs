@@ -70,9 +70,9 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The delay before the next attempt after `spent` attempts have failed.
-    pub fn backoff_after_ms(&self, spent: u32) -> u64 {
-        let doublings = spent.saturating_sub(1).min(32);
+    /// The delay before the next attempt after `failed_attempts` attempts have failed.
+    pub fn backoff_after_ms(&self, failed_attempts: u32) -> u64 {
+        let doublings = failed_attempts.saturating_sub(1).min(32);
         self.backoff_ms.saturating_mul(1 << doublings).min(self.backoff_ms_max)
     }
 }

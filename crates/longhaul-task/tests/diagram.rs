@@ -7,8 +7,8 @@ use longhaul_task::transition::{
     self, Answer, Ask, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
 };
 use longhaul_task::{
-    Event, Json, NodeId, OnCrash, Outcome, Owner, PhaseName, Place, Policy, QuestionKey, QuestionKind, Retention,
-    Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    Event, JournalPosition, Json, NodeId, OnCrash, Outcome, Owner, PhaseName, Policy, QuestionKey, QuestionKind,
+    Retention, Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
 };
 
 /// (from, to, name of the event). `[*]` stands for a task before its creation and after its deletion.
@@ -146,7 +146,7 @@ fn events(task: &Task) -> Vec<Event> {
         park(task, Some(TIMES[0])),
         wake(task),
         Event::Release(Release { fence, wait_ms: 0 }),
-        Event::Settle(Settle { fence, outcome: Outcome::Answer { body: json(), is_error: false } }),
+        Event::Settle(Settle { fence, outcome: Outcome::Result { body: json(), is_error: false } }),
         Event::Cancel(Cancel::default()),
         Event::Lose(Lose { node: node(), fence }),
         Event::Overdue(Overdue),
@@ -185,7 +185,7 @@ fn ask(task: &Task) -> Event {
         label: "name".into(),
         kind: QuestionKind::Elicitation,
         params: json(),
-        place: Place { fork: "".into(), seq: task.questions_asked },
+        position: JournalPosition { fork: "".into(), seq: task.questions_asked },
         digest: 0,
     })
 }
@@ -215,7 +215,7 @@ fn new(id: &str, on_crash: OnCrash, attempts_max: u32, claimed_by: Option<NodeId
         policy: Policy { on_crash, attempts_max, ..Policy::default() },
         retention: Retention::FromCreation(3_600_000),
         claimed_by,
-        fences_from: 0,
+        first_fence: 0,
     }
 }
 

@@ -14,7 +14,7 @@ use longhaul_task::Owner;
 use longhaul_wire::{HeaderValue, Headers};
 use tokio::net::TcpStream;
 
-use crate::{Reply, Trouble, in_time};
+use crate::{FailureReport, Reply, in_time};
 
 /// A server as its clients know it.
 #[derive(Debug, Clone)]
@@ -44,13 +44,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) async fn open(endpoint: &Endpoint) -> Result<Self, Trouble> {
+    pub(crate) async fn open(endpoint: &Endpoint) -> Result<Self, FailureReport> {
         let http = match endpoint {
             Endpoint::Memory(_) => None,
             Endpoint::Http(address) => {
-                let stream = TcpStream::connect(address).await.map_err(Trouble::lost)?;
-                stream.set_nodelay(true).map_err(Trouble::lost)?;
-                let (http, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(Trouble::lost)?;
+                let stream = TcpStream::connect(address).await.map_err(FailureReport::lost)?;
+                stream.set_nodelay(true).map_err(FailureReport::lost)?;
+                let (http, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(FailureReport::lost)?;
                 // Its errors reach the request that waits for a response.
                 tokio::spawn(driver);
                 Some(http)
@@ -70,7 +70,7 @@ impl Connection {
         path: &str,
         headers: &[(&str, &str)],
         body: Bytes,
-    ) -> Result<Reply, Trouble> {
+    ) -> Result<Reply, FailureReport> {
         match (&self.endpoint, &mut self.http) {
             (Endpoint::Http(address), Some(http)) => {
                 let mut request = Request::builder().method(method).uri(path).header("host", address.to_string());
@@ -78,9 +78,9 @@ impl Connection {
                     request = request.header(*name, *value);
                 }
                 let request = request.body(Full::new(body)).expect("a test sends only what HTTP can carry");
-                http.ready().await.map_err(Trouble::lost)?;
+                http.ready().await.map_err(FailureReport::lost)?;
                 let response = in_time("the head of a response", http.send_request(request)).await;
-                Ok(response.map_err(Trouble::lost)?.into())
+                Ok(response.map_err(FailureReport::lost)?.into())
             }
             (Endpoint::Memory(receiver), _) if path == "/metrics" => {
                 tokio::task::yield_now().await;

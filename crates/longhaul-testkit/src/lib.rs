@@ -35,7 +35,9 @@ pub use reply::{Event, Exchange, Reply};
 pub use row::Row;
 pub use server::TestServer;
 pub use session::{LATEST, SessionClient};
-pub use stateless::{StatelessClient, TaskView, Trouble, VERSION, WholeReply, stateless_message, tasks_and_forms};
+pub use stateless::{
+    FailureReport, StatelessClient, TaskView, VERSION, WholeReply, stateless_message, tasks_and_forms,
+};
 
 /// When a test gives up waiting for an event that must happen. No test measures anything by it.
 pub const PATIENCE: Duration = Duration::from_secs(120);

@@ -10,7 +10,7 @@ use longhaul_wire::sse;
 use serde_json::Value;
 
 use crate::schema::Asked;
-use crate::{Trouble, in_time};
+use crate::{FailureReport, in_time};
 
 /// A response as it comes. Dropping it hangs up.
 pub struct Reply {
@@ -60,10 +60,10 @@ impl Reply {
     }
 
     /// The whole body.
-    pub async fn bytes(&mut self) -> Result<Bytes, Trouble> {
+    pub async fn bytes(&mut self) -> Result<Bytes, FailureReport> {
         match &mut self.body {
             ReplyBody::Http { body, .. } => {
-                Ok(in_time("a whole body", body.collect()).await.map_err(Trouble::lost)?.to_bytes())
+                Ok(in_time("a whole body", body.collect()).await.map_err(FailureReport::lost)?.to_bytes())
             }
             ReplyBody::Whole(bytes) => Ok(std::mem::take(bytes)),
             ReplyBody::Stream { .. } => {

@@ -101,7 +101,7 @@ async fn serve_without_socket(receiver: Receiver, stop: CancellationToken) {
 
 async fn end(receiver: &Receiver) {
     receiver.end_sessions().await;
-    receiver.engine().hang_up().await;
+    receiver.engine().give_up_waiting_tasks().await;
     receiver.engine().shut_down().await;
     receiver.engine().store().close().await;
 }

@@ -15,14 +15,14 @@ pub const VERSION: &str = "2026-07-28";
 
 /// Why there is no result.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum FailureReport {
     /// The connection broke. Whether the request was carried out is not known.
     Lost(String),
     /// The server said no, or something that is no answer.
     Refused { status: u16, body: String },
 }
 
-impl Trouble {
+impl FailureReport {
     pub(crate) fn lost(error: impl std::error::Error) -> Self {
         Self::Lost(format!("{error:?}"))
     }
@@ -99,7 +99,7 @@ pub struct StatelessClient {
 }
 
 impl StatelessClient {
-    pub async fn connect(endpoint: impl Into<Endpoint>) -> Result<Self, Trouble> {
+    pub async fn connect(endpoint: impl Into<Endpoint>) -> Result<Self, FailureReport> {
         let connection = Connection::open(&endpoint.into()).await?;
         Ok(Self { connection, requests: 0, capabilities: tasks_and_forms(), token: None })
     }
@@ -133,7 +133,7 @@ impl StatelessClient {
     }
 
     /// Posts exactly this, and returns the response before its body has come.
-    pub async fn post(&mut self, body: impl Into<Bytes>, headers: &[(String, String)]) -> Result<Reply, Trouble> {
+    pub async fn post(&mut self, body: impl Into<Bytes>, headers: &[(String, String)]) -> Result<Reply, FailureReport> {
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         self.connection.send("POST", "/mcp", &headers, body.into()).await
     }
@@ -143,7 +143,7 @@ impl StatelessClient {
         &mut self,
         body: impl Into<Bytes>,
         headers: &[(String, String)],
-    ) -> Result<WholeReply, Trouble> {
+    ) -> Result<WholeReply, FailureReport> {
         let sent = body.into();
         let mut reply = self.post(sent.clone(), headers).await?;
         let body = reply.bytes().await?;
@@ -181,10 +181,10 @@ impl StatelessClient {
     }
 
     /// A request and its result, byte for byte.
-    pub async fn request(&mut self, method: &str, params: Value) -> Result<Box<RawValue>, Trouble> {
+    pub async fn request(&mut self, method: &str, params: Value) -> Result<Box<RawValue>, FailureReport> {
         let (message, headers) = self.message(method, params);
         let reply = self.exchange(message.to_string(), &headers).await?;
-        let refused = || Trouble::Refused { status: reply.status, body: reply.text().to_owned() };
+        let refused = || FailureReport::Refused { status: reply.status, body: reply.text().to_owned() };
         let mut members: HashMap<String, Box<RawValue>> = serde_json::from_slice(&reply.body).map_err(|_| refused())?;
         let is_ours = members.get("id").is_some_and(|id| id.get() == self.requests.to_string());
         members.remove("result").filter(|_| reply.status == 200 && is_ours).ok_or_else(refused)
@@ -198,7 +198,7 @@ impl StatelessClient {
     }
 
     /// Calls a tool, as a task or not.
-    pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Trouble> {
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, FailureReport> {
         let result = self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await?;
         Ok(parsed(&result))
     }
@@ -209,29 +209,29 @@ impl StatelessClient {
     }
 
     /// Calls a tool that becomes a task, and returns its ID.
-    pub async fn create(&mut self, tool: &str, arguments: Value) -> Result<String, Trouble> {
+    pub async fn create(&mut self, tool: &str, arguments: Value) -> Result<String, FailureReport> {
         let result = self.call(tool, arguments).await?;
-        let refused = || Trouble::Refused { status: 200, body: result.to_string() };
+        let refused = || FailureReport::Refused { status: 200, body: result.to_string() };
         result["taskId"].as_str().map(str::to_owned).ok_or_else(refused)
     }
 
-    pub async fn get(&mut self, id: &str) -> Result<TaskView, Trouble> {
+    pub async fn get(&mut self, id: &str) -> Result<TaskView, FailureReport> {
         let result = self.request("tasks/get", json!({ "taskId": id })).await?;
         Ok(TaskView { value: parsed(&result), text: result.get().to_owned() })
     }
 
     /// Answers questions of a task: an object of answers by key.
-    pub async fn update(&mut self, id: &str, responses: Value) -> Result<(), Trouble> {
+    pub async fn update(&mut self, id: &str, responses: Value) -> Result<(), FailureReport> {
         let params = json!({ "taskId": id, "inputResponses": responses });
         self.request("tasks/update", params).await.map(drop)
     }
 
-    pub async fn cancel(&mut self, id: &str) -> Result<(), Trouble> {
+    pub async fn cancel(&mut self, id: &str) -> Result<(), FailureReport> {
         self.request("tasks/cancel", json!({ "taskId": id })).await.map(drop)
     }
 
     /// Looks at a task until it shows what is wanted.
-    pub async fn get_until(&mut self, id: &str, wanted: impl Fn(&TaskView) -> bool) -> Result<TaskView, Trouble> {
+    pub async fn get_until(&mut self, id: &str, wanted: impl Fn(&TaskView) -> bool) -> Result<TaskView, FailureReport> {
         in_time(&format!("a change of task {id}"), async {
             loop {
                 let view = self.get(id).await?;

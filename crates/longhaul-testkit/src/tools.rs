@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use longhaul::{
-    Content, Ctx, Failure, Filled, Form, JsonSchema, Limits, NoArgs, Owner, Sampling, Server, SessionLimits, Severity,
-    TaskSupport, Tokens, Tool, ToolResult,
+    Content, Ctx, Failure, Form, FormAnswer, JsonSchema, Limits, NoArgs, Owner, Sampling, Server, SessionLimits,
+    Severity, TaskSupport, Tokens, Tool, ToolResult,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,9 +48,9 @@ struct Named {
 
 async fn ask_name(ctx: &mut Ctx) -> Result<String, Failure> {
     Ok(match ctx.ask("name", Form::<Name>::new("What is your name?")).await? {
-        Filled::Accepted(Name { name }) => name,
-        Filled::Declined => "nobody".into(),
-        Filled::Dismissed => "somebody".into(),
+        FormAnswer::Accepted(Name { name }) => name,
+        FormAnswer::Declined => "nobody".into(),
+        FormAnswer::Dismissed => "somebody".into(),
     })
 }
 

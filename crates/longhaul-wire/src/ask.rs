@@ -7,39 +7,39 @@ use serde_json::value::RawValue;
 
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::question::{self, WrongAnswer};
-use crate::related::{self, Related, write_meta};
+use crate::related::{self, RelatedTask, write_meta};
 use crate::remote_task::RemoteTask;
 use crate::{Capability, Generation, Peer, text};
 
 /// A question for a client that can answer it.
 #[derive(Debug, Clone, Copy)]
-pub struct Asking<'a> {
+pub struct ClientQuestion<'a> {
     pub key: &'a str,
     pub kind: QuestionKind,
     /// The parameters as the handler gave them; [`request`] adapts them to the client's revision.
     pub params: &'a Json,
     /// The task that asks.
-    pub related: Option<Related<'a>>,
+    pub related: Option<RelatedTask<'a>>,
     /// Asks the client to answer with a task of its own, kept for that many milliseconds. Has no effect for a client
     /// that did not declare such tasks.
     pub as_task_ms: Option<u64>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> ClientQuestion<'a> {
     /// An open question of a task.
     pub fn of(generation: Generation, task: &'a Task, question: &'a longhaul_task::Question) -> Self {
         Self {
             key: question.key.as_str(),
             kind: question.kind,
             params: &question.params,
-            related: Some(Related::to(generation, task)),
+            related: Some(RelatedTask::to(generation, task)),
             as_task_ms: None,
         }
     }
 }
 
 /// The request in the form of the client's revision. The caller has checked [`Peer::can_answer`].
-pub fn request(id: &RequestId, asking: &Asking<'_>, peer: Peer) -> String {
+pub fn request(id: &RequestId, asking: &ClientQuestion<'_>, peer: Peer) -> String {
     let mut members = String::with_capacity(asking.params.bytes() + 192);
     let given = text::raw(asking.params.as_str());
     if let Some(given) = given {
@@ -66,7 +66,7 @@ pub fn request(id: &RequestId, asking: &Asking<'_>, peer: Peer) -> String {
 }
 
 /// Whether a parameter is sent to this client as it is.
-fn belongs(name: &str, value: &RawValue, asking: &Asking<'_>, peer: Peer) -> bool {
+fn belongs(name: &str, value: &RawValue, asking: &ClientQuestion<'_>, peer: Peer) -> bool {
     match (asking.kind, name) {
         // The protocol's own members; a question cannot set them.
         (_, "task" | "_meta") => false,
@@ -90,7 +90,7 @@ fn with_properties(schema: &RawValue) -> Cow<'_, str> {
 }
 
 /// An ID for an elicitation by URL, which the revision requires. A question that is asked again keeps its ID.
-fn elicitation_id(id: &RequestId, asking: &Asking<'_>) -> String {
+fn elicitation_id(id: &RequestId, asking: &ClientQuestion<'_>) -> String {
     match asking.related {
         Some(related) => format!("{}/{}", related.task_id, asking.key),
         None => format!("{}/{}", id.as_json().trim_matches('"'), asking.key),
@@ -111,7 +111,7 @@ pub enum AskReply {
 }
 
 /// Reads the response to a question, or to the `tasks/result` of the task that it became.
-pub fn reply(asking: &Asking<'_>, outcome: Result<&RawValue, RpcError>) -> AskReply {
+pub fn reply(asking: &ClientQuestion<'_>, outcome: Result<&RawValue, RpcError>) -> AskReply {
     let result = match outcome {
         Ok(result) => result,
         Err(error) => return AskReply::Refused(error),

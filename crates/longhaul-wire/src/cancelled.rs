@@ -6,13 +6,13 @@ use crate::text;
 
 /// `notifications/cancelled`: the sender of a request no longer needs its answer. It never cancels a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cancelled {
+pub struct CancelledRequest {
     pub request_id: RequestId,
     /// For logs and people.
     pub reason: Option<String>,
 }
 
-impl Cancelled {
+impl CancelledRequest {
     /// `None` if the notification cannot be read; the protocol wants it ignored then.
     pub fn parse(params: Option<&RawValue>) -> Option<Self> {
         #[derive(Deserialize)]

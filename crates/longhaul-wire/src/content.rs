@@ -71,8 +71,8 @@ impl ToolResult {
         let structured = self.structured.as_ref().map_or(0, Json::bytes);
         let mut out = String::with_capacity(blocks + structured + 64);
         out.push_str("{\"content\":[");
-        for (place, block) in self.blocks.iter().enumerate() {
-            if place > 0 {
+        for (index, block) in self.blocks.iter().enumerate() {
+            if index > 0 {
                 out.push(',');
             }
             out.push_str(&block.0);

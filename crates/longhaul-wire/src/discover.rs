@@ -19,7 +19,7 @@ impl Cache {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Discovered<'a> {
+pub struct Discovery<'a> {
     /// The names of the server's stateless revisions, the newest first.
     pub versions: &'a [&'a str],
     /// Whether the server sends a notification when its tools change.
@@ -29,12 +29,12 @@ pub struct Discovered<'a> {
     pub cache: Cache,
 }
 
-pub fn answer(to: &ReplyTo<'_>, discovered: &Discovered<'_>) -> String {
+pub fn answer(to: &ReplyTo<'_>, discovered: &Discovery<'_>) -> String {
     let room = to.server.room() + 256 + discovered.instructions.map_or(0, str::len);
     jsonrpc::response(to.id, room, |out| {
         out.push_str("{\"resultType\":\"complete\",\"supportedVersions\":[");
-        for (place, version) in discovered.versions.iter().enumerate() {
-            if place > 0 {
+        for (index, version) in discovered.versions.iter().enumerate() {
+            if index > 0 {
                 out.push(',');
             }
             text::push_str(out, version);

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{RpcError, shown};
+use crate::jsonrpc::{RpcError, quote};
 use crate::text;
 use crate::tool::{Mirror, MirrorKind, ToolDeclaration};
 
@@ -112,7 +112,7 @@ fn must_equal(header: &str, sent: Option<Cow<'_, str>>, body: &str) -> Result<()
     match sent {
         None => Err(mismatch(header, "is missing")),
         Some(sent) if sent == body => Ok(()),
-        Some(sent) => Err(mismatch(header, &format!("is '{}', but the body says '{}'", shown(&sent), shown(body)))),
+        Some(sent) => Err(mismatch(header, &format!("is '{}', but the body says '{}'", quote(&sent), quote(body)))),
     }
 }
 

@@ -8,7 +8,7 @@
 //! use longhaul_task::transition::{self, Create};
 //! use longhaul_task::{Owner, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef};
 //! use longhaul_wire::jsonrpc::{self, Message};
-//! use longhaul_wire::{Context, Operation, ReplyTo, ServerInfo, View, route};
+//! use longhaul_wire::{Context, Operation, ReplyTo, ServerInfo, TaskView, route};
 //!
 //! let bytes = br#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t-1","_meta":{
 //!     "io.modelcontextprotocol/protocolVersion":"2026-07-28",
@@ -26,7 +26,7 @@
 //!         policy: Policy::default(),
 //!         retention: Retention::FromCreation(3_600_000),
 //!         claimed_by: None,
-//!         fences_from: 0,
+//!         first_fence: 0,
 //!     },
 //!     now,
 //! );
@@ -34,7 +34,7 @@
 //! let server = ServerInfo::hidden();
 //! let to = ReplyTo { id: &request.id, revision: request.peer.revision, server: &server };
 //! assert_eq!(
-//!     request.generation.task(&to, &View::of(&task, now)),
+//!     request.generation.task(&to, &TaskView::of(&task, now)),
 //!     r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","taskId":"t-1","status":"working","createdAt":"2025-11-25T10:30:00.000Z","lastUpdatedAt":"2025-11-25T10:30:00.000Z","ttlMs":3600000}}"#
 //! );
 //! ```
@@ -42,8 +42,8 @@
 //! # Layout
 //!
 //! - [`jsonrpc`]: messages, IDs, errors. [`sse`]: events. [`headers`]: HTTP headers against bodies.
-//! - [`route`](mod@route): which revision and generation a [`Request`] speaks. [`Notice`]: notifications of clients.
-//! - [`generation`]: tasks, one module per generation. [`View`] is the task that all of them show.
+//! - [`route`](mod@route): which revision and generation a [`Request`] speaks. [`ClientNotification`]: notifications of clients.
+//! - [`generation`]: tasks, one module per generation. [`TaskView`] is the task that all of them show.
 //! - One module per operation for everything else, for all revisions: [`initialize`], [`discover`], [`tools_list`],
 //!   [`tools_call`], [`update`], [`subscription`], [`logging`], [`progress`]. [`refusal`]: the errors that they share.
 //! - [`ask`]: questions to the client of a session. [`remote_task`]: tasks that the client runs for them. [`question`]:
@@ -87,21 +87,21 @@ pub mod tools_call;
 pub mod tools_list;
 pub mod update;
 
-pub use cancelled::Cancelled;
+pub use cancelled::CancelledRequest;
 pub use capability::{Capabilities, Capability};
 pub use discover::Cache;
 pub use generation::{Generation, TaskWire};
 pub use headers::{HeaderValue, Headers};
 pub use logging::{LogLevel, LogMessage};
-pub use notice::Notice;
+pub use notice::ClientNotification;
 pub use peer::Peer;
-pub use related::Related;
+pub use related::RelatedTask;
 pub use request::{CallTool, Operation, Request, TaskRequest, Ttl, UpdateTask};
 pub use revision::Revision;
 pub use route::{Context, is_stateless, route};
 pub use server_info::{ReplyTo, ServerInfo};
 pub use update::InputResponses;
-pub use view::View;
+pub use view::TaskView;
 
 /// The answer that only acknowledges a request: `ping`, `logging/setLevel`, and the stateless `tasks/update` and
 /// `tasks/cancel`.

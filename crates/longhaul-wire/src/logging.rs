@@ -3,7 +3,7 @@
 use longhaul_task::Json;
 use serde::Deserialize;
 
-use crate::related::{Related, write_meta};
+use crate::related::{RelatedTask, write_meta};
 use crate::{Revision, jsonrpc, text};
 
 /// A level of `logging/setLevel` and `notifications/message`, mildest first.
@@ -72,7 +72,7 @@ pub fn is_wanted(message: LogMessage<'_>, level: Option<LogLevel>, revision: Rev
 
 /// `related` is the task that logs. A stateless client gets no lines of a task: the answer that creates it ends the
 /// stream.
-pub fn notification(message: LogMessage<'_>, related: Option<Related<'_>>) -> String {
+pub fn notification(message: LogMessage<'_>, related: Option<RelatedTask<'_>>) -> String {
     jsonrpc::notification("notifications/message", 192 + message.data.bytes(), |out| {
         out.push_str("{\"level\":\"");
         out.push_str(message.level.as_str());

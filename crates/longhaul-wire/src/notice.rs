@@ -1,15 +1,15 @@
-use crate::Cancelled;
+use crate::CancelledRequest;
 use crate::jsonrpc::Notification;
 use crate::progress::ClientProgress;
 use crate::remote_task::RemoteTask;
 
 /// A notification of a session's client.
 #[derive(Debug)]
-pub enum Notice<'a> {
+pub enum ClientNotification<'a> {
     /// `notifications/initialized`: from now on the server may send requests.
     Initialized,
     /// `notifications/cancelled`: the client no longer needs the answer to a request of its own.
-    Cancelled(Cancelled),
+    Cancelled(CancelledRequest),
     /// `notifications/progress` of a request of the server.
     Progress(ClientProgress<'a>),
     /// `notifications/tasks/status` of a task that the client runs for the server.
@@ -20,12 +20,12 @@ pub enum Notice<'a> {
     Ignored,
 }
 
-impl<'a> Notice<'a> {
+impl<'a> ClientNotification<'a> {
     pub fn read(notification: &Notification<'a>) -> Self {
         let params = notification.params;
         let notice = match &*notification.method {
             "notifications/initialized" => Some(Self::Initialized),
-            "notifications/cancelled" => Cancelled::parse(params).map(Self::Cancelled),
+            "notifications/cancelled" => CancelledRequest::parse(params).map(Self::Cancelled),
             "notifications/progress" => ClientProgress::parse(params).map(Self::Progress),
             "notifications/tasks/status" => params.and_then(|task| RemoteTask::parse(task).ok()).map(Self::TaskStatus),
             "notifications/roots/list_changed" => Some(Self::RootsChanged),

@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{self, RequestId};
-use crate::related::{Related, write_meta};
+use crate::related::{RelatedTask, write_meta};
 use crate::text;
 
 /// The progress of a call under its token. In a session the token of a task stays valid until the task ends, and
 /// `related` is the task; a stateless client gets no progress of tasks. Numbers that JSON cannot express are left out or
 /// written as zero.
-pub fn notification(token: &RequestId, progress: &Progress, related: Option<Related<'_>>) -> String {
+pub fn notification(token: &RequestId, progress: &Progress, related: Option<RelatedTask<'_>>) -> String {
     jsonrpc::notification("notifications/progress", 256, |out| {
         out.push_str("{\"progressToken\":");
         out.push_str(token.as_json());

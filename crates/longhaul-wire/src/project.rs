@@ -1,9 +1,9 @@
 //! The members of a task that every generation shows, each under the generation's names.
 
-use crate::{View, text};
+use crate::{TaskView, text};
 
 /// The names and values in which generations differ.
-pub(crate) struct Words<'a> {
+pub(crate) struct StatusWords<'a> {
     pub(crate) status: &'a str,
     pub(crate) message: Option<&'a str>,
     /// The name of the retention, and its smallest valid value.
@@ -13,7 +13,7 @@ pub(crate) struct Words<'a> {
 }
 
 /// Appends the members, from `"taskId"` on, without a comma before it.
-pub(crate) fn write(out: &mut String, view: &View<'_>, words: &Words<'_>) {
+pub(crate) fn write(out: &mut String, view: &TaskView<'_>, words: &StatusWords<'_>) {
     let task = view.task;
     out.push_str("\"taskId\":");
     text::push_str(out, task.key.id.as_str());
@@ -36,8 +36,8 @@ pub(crate) fn write(out: &mut String, view: &View<'_>, words: &Words<'_>) {
     }
     if !view.children.is_empty() {
         out.push_str(",\"childTaskIds\":[");
-        for (place, child) in view.children.iter().enumerate() {
-            if place > 0 {
+        for (index, child) in view.children.iter().enumerate() {
+            if index > 0 {
                 out.push(',');
             }
             text::push_str(out, child.as_str());
@@ -47,7 +47,7 @@ pub(crate) fn write(out: &mut String, view: &View<'_>, words: &Words<'_>) {
 }
 
 /// Bytes of these members, roughly.
-pub(crate) fn room(view: &View<'_>) -> usize {
+pub(crate) fn room(view: &TaskView<'_>) -> usize {
     const PLAIN_BYTES: usize = 384;
     const CHILD_BYTES: usize = 48;
     PLAIN_BYTES + view.message().map_or(0, |message| message.len()) + CHILD_BYTES * view.children.len()

@@ -39,8 +39,8 @@ pub fn check(question: &Question, answer: &RawValue) -> Result<(), WrongAnswer> 
 /// Whether an answer fits a question that does not belong to a task, as in a call of several rounds.
 pub fn check_parts(key: Option<&str>, kind: QuestionKind, params: &Json, answer: &RawValue) -> Result<(), WrongAnswer> {
     let fits = match kind {
-        QuestionKind::Elicitation => elicited(params, answer),
-        QuestionKind::Sampling => sampled(answer),
+        QuestionKind::Elicitation => check_elicitation(params, answer),
+        QuestionKind::Sampling => check_sampling(answer),
         QuestionKind::Roots => rooted(answer),
     };
     fits.map_err(|why| WrongAnswer { key: key.map(str::to_owned), why })
@@ -84,7 +84,7 @@ fn raw(json: &Json) -> Option<&RawValue> {
     serde_json::from_str(json.as_str()).ok()
 }
 
-fn elicited(params: &Json, answer: &RawValue) -> Result<(), String> {
+fn check_elicitation(params: &Json, answer: &RawValue) -> Result<(), String> {
     #[derive(Deserialize)]
     struct Answer<'a> {
         action: String,
@@ -114,7 +114,7 @@ fn elicited(params: &Json, answer: &RawValue) -> Result<(), String> {
     }
 }
 
-fn sampled(answer: &RawValue) -> Result<(), String> {
+fn check_sampling(answer: &RawValue) -> Result<(), String> {
     #[derive(Deserialize)]
     #[allow(dead_code, reason = "read for their types alone")]
     struct Answer<'a> {

@@ -2,7 +2,7 @@
 
 use longhaul_task::Json;
 
-use crate::jsonrpc::{RpcError, code, shown};
+use crate::jsonrpc::{RpcError, code, quote};
 
 /// For a task that does not exist, has expired or belongs to another owner. The three cannot be told apart.
 pub fn no_such_task() -> RpcError {
@@ -11,7 +11,7 @@ pub fn no_such_task() -> RpcError {
 
 /// For an unknown tool.
 pub fn no_such_tool(name: &str) -> RpcError {
-    RpcError::invalid_params(format!("Unknown tool: {}", shown(name)))
+    RpcError::invalid_params(format!("Unknown tool: {}", quote(name)))
 }
 
 /// For a cursor that the server did not issue, or not to this caller.
@@ -21,17 +21,17 @@ pub fn no_such_cursor() -> RpcError {
 
 /// For an unknown method in a session. Its HTTP status is not 404, which would tell the client that the session has ended.
 pub fn no_such_method(method: &str) -> RpcError {
-    RpcError::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", shown(method)))
+    RpcError::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", quote(method)))
 }
 
 /// For a call that asks for a task of a tool that never runs as one.
 pub fn task_forbidden(tool: &str) -> RpcError {
-    RpcError::new(code::METHOD_NOT_FOUND, format!("The tool '{}' does not support task augmentation", shown(tool)))
+    RpcError::new(code::METHOD_NOT_FOUND, format!("The tool '{}' does not support task augmentation", quote(tool)))
 }
 
 /// For an ordinary call of a tool that always runs as a task.
 pub fn task_required(tool: &str) -> RpcError {
-    let message = format!("Task augmentation required for tools/call requests of the tool '{}'", shown(tool));
+    let message = format!("Task augmentation required for tools/call requests of the tool '{}'", quote(tool));
     RpcError::new(code::METHOD_NOT_FOUND, message)
 }
 
@@ -60,6 +60,6 @@ pub fn already_initialized() -> RpcError {
 
 /// For an `MCP-Protocol-Version` header that names an unsupported version.
 pub fn unsupported_header(sent: &str, spoken: &[&str]) -> RpcError {
-    let (sent, spoken) = (shown(sent), spoken.join(", "));
+    let (sent, spoken) = (quote(sent), spoken.join(", "));
     RpcError::invalid_request(&format!("MCP-Protocol-Version is '{sent}'; spoken here: {spoken}"))
 }

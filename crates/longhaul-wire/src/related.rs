@@ -5,13 +5,13 @@ use crate::{Generation, text};
 
 /// The task that a message belongs to. Its key in `_meta` is the generation's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Related<'a> {
+pub struct RelatedTask<'a> {
     pub generation: Generation,
     pub task_id: &'a TaskId,
     pub parent: Option<&'a TaskId>,
 }
 
-impl<'a> Related<'a> {
+impl<'a> RelatedTask<'a> {
     pub fn to(generation: Generation, task: &'a Task) -> Self {
         Self { generation, task_id: &task.key.id, parent: task.family.parent.as_ref() }
     }
@@ -37,7 +37,7 @@ pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
 
 /// Appends `,"_meta":{…}` with the members of `there` and the related task, or nothing when there are none. A related-task
 /// key in `there` is left out: in a message that was passed on it names a task of the upstream server.
-pub(crate) fn write_meta(out: &mut String, there: Option<&RawValue>, related: Option<Related<'_>>) {
+pub(crate) fn write_meta(out: &mut String, there: Option<&RawValue>, related: Option<RelatedTask<'_>>) {
     let mut members = String::new();
     if let Some(related) = related {
         related.write(&mut members);

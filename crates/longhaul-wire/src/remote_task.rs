@@ -78,7 +78,7 @@ impl RemoteTask {
             return Err(NotATask(format!("`taskId` must have 1 to {REMOTE_ID_BYTES_MAX} bytes")));
         }
         let status = RemoteStatus::parse(&members.status.0)
-            .ok_or_else(|| NotATask(format!("`status` is '{}'", jsonrpc::shown(&members.status.0))))?;
+            .ok_or_else(|| NotATask(format!("`status` is '{}'", jsonrpc::quote(&members.status.0))))?;
         Ok(Self {
             id: id.into(),
             status,

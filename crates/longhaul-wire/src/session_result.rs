@@ -3,14 +3,14 @@
 
 use serde_json::value::RawValue;
 
-use crate::related::{Related, write_meta};
+use crate::related::{RelatedTask, write_meta};
 use crate::{Revision, text};
 
 /// The start of every stored result that this program made.
 const USUAL_START: &str = "{\"content\":[";
 
 /// Appends a result body; `related` is its task, if it is the result of one.
-pub(crate) fn write(out: &mut String, body: &str, revision: Revision, related: Option<Related<'_>>) {
+pub(crate) fn write(out: &mut String, body: &str, revision: Revision, related: Option<RelatedTask<'_>>) {
     let body = body.trim();
     if fits(body, revision) {
         // The stored bytes are sent as they are.
@@ -41,7 +41,7 @@ fn fits(body: &str, revision: Revision) -> bool {
         && (revision.has_structured_content() || !body.contains("\"resource_link\""))
 }
 
-fn rewrite(out: &mut String, object: &RawValue, revision: Revision, related: Option<Related<'_>>) {
+fn rewrite(out: &mut String, object: &RawValue, revision: Revision, related: Option<RelatedTask<'_>>) {
     let structured = text::member(object, "structuredContent");
     let shows_structured = revision.has_structured_content() && structured.is_some_and(text::is_object);
     let content = text::member(object, "content");

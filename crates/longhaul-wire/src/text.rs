@@ -262,14 +262,14 @@ mod tests {
 
     #[test]
     fn a_moment_is_written_in_utc_and_never_out_of_range() {
-        let shown = |ms| {
+        let quote = |ms| {
             let mut out = String::new();
             push_time_member(&mut out, "at", Timestamp::from_ms(ms));
             out
         };
-        assert_eq!(shown(1_764_066_600_000), r#","at":"2025-11-25T10:30:00.000Z""#);
-        assert_eq!(shown(1_764_066_600_250), r#","at":"2025-11-25T10:30:00.250Z""#);
-        assert!(shown(u64::MAX).starts_with(r#","at":"9999-12-"#));
+        assert_eq!(quote(1_764_066_600_000), r#","at":"2025-11-25T10:30:00.000Z""#);
+        assert_eq!(quote(1_764_066_600_250), r#","at":"2025-11-25T10:30:00.250Z""#);
+        assert!(quote(u64::MAX).starts_with(r#","at":"9999-12-"#));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::{Cache, ReplyTo, Revision, subscription, text};
 
 /// One page of the list.
 #[derive(Debug, Clone, Copy)]
-pub struct Page<'a> {
+pub struct ToolPage<'a> {
     /// In an order that does not change between requests.
     pub tools: &'a [&'a ToolDeclaration],
     pub next_cursor: Option<&'a str>,
@@ -17,7 +17,7 @@ pub struct Page<'a> {
     pub may_get_tickets: bool,
 }
 
-pub fn answer(to: &ReplyTo<'_>, page: &Page<'_>) -> String {
+pub fn answer(to: &ReplyTo<'_>, page: &ToolPage<'_>) -> String {
     const TOOL_BYTES: usize = 512;
     jsonrpc::response(to.id, to.server.room() + TOOL_BYTES * page.tools.len(), |out| {
         out.push('{');

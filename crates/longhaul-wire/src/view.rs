@@ -4,7 +4,7 @@ use longhaul_task::{Progress, Task, TaskId, Timestamp};
 
 /// Everything that a generation shows of a task, as of one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct TaskView<'a> {
     pub task: &'a Task,
     /// The last progress that its handler reported.
     pub progress: Option<&'a Progress>,
@@ -15,7 +15,7 @@ pub struct View<'a> {
     pub poll_interval_ms: u64,
 }
 
-impl<'a> View<'a> {
+impl<'a> TaskView<'a> {
     /// A task without progress, children and poll hint.
     pub fn of(task: &'a Task, now: Timestamp) -> Self {
         Self { task, progress: None, children: &[], now, poll_interval_ms: 0 }

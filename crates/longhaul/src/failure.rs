@@ -4,16 +4,16 @@ use std::any::Any;
 use std::error::Error;
 use std::iter;
 
-use longhaul_engine::Stop;
-use longhaul_task::{Fault, Outcome};
+use longhaul_engine::CtxError;
+use longhaul_task::{Outcome, TaskError};
 use longhaul_wire::content::ToolResult;
 
 /// Why a handler did not succeed. Every error becomes a `Failure` with `?`:
 ///
 /// - any [`std::error::Error`], any `anyhow::Error`, a boxed error and a string: a tool error, whose text is the error's
 ///   message with its causes, for the model to read;
-/// - a [`Stop`], and any error that a `Stop` caused: that `Stop`. A handler that wants to answer with something else
-///   looks at the `Stop` before it uses `?`.
+/// - a [`CtxError`], and any error that a `CtxError` caused: that `CtxError`. A handler that wants to answer with something else
+///   looks at the `CtxError` before it uses `?`.
 ///
 /// ```
 /// use anyhow::Context as _;
@@ -36,9 +36,9 @@ pub enum Failure {
     /// The tool did its work and reports an error: an ordinary result with `isError`.
     Tool(String),
     /// The request is answered with a JSON-RPC error.
-    Protocol(Fault),
+    Protocol(TaskError),
     /// The context ended the work: the task was cancelled, or cannot go on.
-    Stop(Stop),
+    Stop(CtxError),
 }
 
 impl Failure {
@@ -49,16 +49,16 @@ impl Failure {
 
     /// A JSON-RPC error.
     pub fn protocol(code: i64, message: &str) -> Self {
-        Self::Protocol(Fault { code: Some(code), message: message.into(), data: None })
+        Self::Protocol(TaskError { code: Some(code), message: message.into(), data: None })
     }
 
-    pub(crate) fn into_end(self) -> Result<Outcome, Stop> {
+    pub(crate) fn into_end(self) -> Result<Outcome, CtxError> {
         match self {
             Self::Tool(message) => {
                 let body = ToolResult::error(&message).into_json();
-                Ok(Outcome::Answer { body, is_error: true })
+                Ok(Outcome::Result { body, is_error: true })
             }
-            Self::Protocol(fault) => Ok(Outcome::Refusal(fault)),
+            Self::Protocol(fault) => Ok(Outcome::Error(fault)),
             Self::Stop(stop) => Err(stop),
         }
     }
@@ -73,7 +73,7 @@ impl<E: Into<Box<dyn Error + Send + Sync>> + 'static> From<E> for Failure {
         }
         let error = error.into();
         let chain = || iter::successors(Some(&*error as &(dyn Error + 'static)), |&error| error.source());
-        if let Some(stop) = chain().find_map(|error| error.downcast_ref::<Stop>()) {
+        if let Some(stop) = chain().find_map(|error| error.downcast_ref::<CtxError>()) {
             return Self::Stop(stop.clone());
         }
         Self::Tool(chain().map(ToString::to_string).collect::<Vec<_>>().join(": "))
@@ -93,7 +93,7 @@ mod tests {
         #[error("order {0} cannot be read")]
         Unreadable(u32, #[source] io::Error),
         #[error("it was not approved")]
-        NotApproved(#[from] Stop),
+        NotApproved(#[from] CtxError),
     }
 
     fn missing() -> io::Error {
@@ -122,7 +122,7 @@ mod tests {
     where
         Failure: From<E>,
     {
-        assert!(matches!(failure(error), Failure::Stop(Stop::Cancelled)));
+        assert!(matches!(failure(error), Failure::Stop(CtxError::Cancelled)));
     }
 
     #[test]
@@ -139,19 +139,19 @@ mod tests {
 
     #[test]
     fn a_cancellation_stays_one_however_it_is_wrapped() {
-        is_cancelled(Stop::Cancelled);
-        is_cancelled(anyhow::Error::from(Stop::Cancelled));
-        is_cancelled(anyhow::Error::from(Stop::Cancelled).context("asking for approval").context("deploying"));
-        is_cancelled(OrderError::from(Stop::Cancelled));
-        is_cancelled(anyhow::Error::from(OrderError::from(Stop::Cancelled)));
-        is_cancelled(Box::<dyn Error + Send + Sync>::from(Stop::Cancelled));
-        is_cancelled(Failure::Stop(Stop::Cancelled));
+        is_cancelled(CtxError::Cancelled);
+        is_cancelled(anyhow::Error::from(CtxError::Cancelled));
+        is_cancelled(anyhow::Error::from(CtxError::Cancelled).context("asking for approval").context("deploying"));
+        is_cancelled(OrderError::from(CtxError::Cancelled));
+        is_cancelled(anyhow::Error::from(OrderError::from(CtxError::Cancelled)));
+        is_cancelled(Box::<dyn Error + Send + Sync>::from(CtxError::Cancelled));
+        is_cancelled(Failure::Stop(CtxError::Cancelled));
     }
 
     #[test]
     fn a_failure_that_is_passed_on_stays_the_same() {
         is_tool_error(Failure::tool("no stock"), "no stock");
         let refused = failure(Failure::protocol(-32_001, "no"));
-        assert!(matches!(refused, Failure::Protocol(Fault { code: Some(-32_001), .. })), "{refused:?}");
+        assert!(matches!(refused, Failure::Protocol(TaskError { code: Some(-32_001), .. })), "{refused:?}");
     }
 }

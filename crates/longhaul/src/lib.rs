@@ -32,7 +32,7 @@
 //!
 //! # Layout
 //!
-//! - [`Tool`]: a tool's name, function and limits. [`Ctx`]: what its function gets. [`Answer`], [`Structured`],
+//! - [`Tool`]: a tool's name, function and limits. [`Ctx`]: what its function gets. [`IntoToolResult`], [`Structured`],
 //!   [`Failure`]: what it returns.
 //! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client; [`Ask`]: a question of your own.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
@@ -40,7 +40,6 @@
 
 #![warn(missing_docs)]
 
-mod answer;
 mod error;
 mod failure;
 mod question;
@@ -48,14 +47,14 @@ mod schema;
 mod server;
 mod store_url;
 mod tool;
+mod tool_result;
 
-pub use answer::{Answer, Structured};
 pub use error::Error;
 pub use failure::Failure;
 /// A question of your own, where [`Form`], [`Sampling`] and [`Roots`] are not enough:
 ///
 /// ```
-/// use longhaul::{Ask, Ctx, Failure, Json, QuestionKind, Stop};
+/// use longhaul::{Ask, Ctx, Failure, Json, QuestionKind, CtxError};
 ///
 /// /// Sends the user to a page, and tells whether they agreed.
 /// struct SignIn {
@@ -76,9 +75,9 @@ pub use failure::Failure;
 ///         ))
 ///     }
 ///
-///     fn read(&self, answer: &Json) -> Result<bool, Stop> {
+///     fn read(&self, answer: &Json) -> Result<bool, CtxError> {
 ///         let answer: serde_json::Value =
-///             serde_json::from_str(answer.as_str()).map_err(|error| Stop::BadAnswer(error.to_string()))?;
+///             serde_json::from_str(answer.as_str()).map_err(|error| CtxError::BadAnswer(error.to_string()))?;
 ///         Ok(answer["action"] == "accept")
 ///     }
 /// }
@@ -90,21 +89,21 @@ pub use failure::Failure;
 /// ```
 #[doc(inline)]
 pub use longhaul_engine::Ask;
-pub use longhaul_engine::{Amount, Ctx, EngineLimits, Severity, Stop, ToolLimits, Total};
+pub use longhaul_engine::{Amount, Ctx, CtxError, EngineLimits, Severity, ToolLimits, Total};
 pub use longhaul_receiver::audit::TARGET as AUDIT_TARGET;
 /// Callers told apart in a way of your own:
 ///
 /// ```
 /// use std::sync::Arc;
 ///
-/// use longhaul::{Caller, HeaderMap, Identify, NotIdentified, Owner, Presented, Server};
+/// use longhaul::{Caller, HeaderMap, Identify, NotIdentified, Owner, Credentials, Server};
 ///
 /// /// A proxy in front of the server names the user in a header.
 /// #[derive(Debug)]
 /// struct BehindProxy;
 ///
 /// impl Identify for BehindProxy {
-///     fn identify(&self, shown: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
+///     fn identify(&self, shown: &Credentials<'_>) -> Result<Arc<Caller>, NotIdentified> {
 ///         let name = shown.header("x-user").ok_or(NotIdentified::Missing)?;
 ///         let name = std::str::from_utf8(name).map_err(|_| NotIdentified::Unknown)?;
 ///         let owner = Owner::parse(name).map_err(|_| NotIdentified::Unknown)?;
@@ -116,25 +115,26 @@ pub use longhaul_receiver::audit::TARGET as AUDIT_TARGET;
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("x-user", "ada".parse()?);
-/// assert_eq!(BehindProxy.identify(&Presented::by(&headers))?.owner.as_str(), "ada");
+/// assert_eq!(BehindProxy.identify(&Credentials::from_headers(&headers))?.owner.as_str(), "ada");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[doc(inline)]
 pub use longhaul_server::Identify;
 pub use longhaul_server::{
-    Caller, HeaderMap, Limits, NotIdentified, Presented, RateLimits, SessionLimits, TokenError, TokenFile,
+    Caller, Credentials, HeaderMap, Limits, NotIdentified, RateLimits, SessionLimits, TokenError, TokenFile,
     TokenFileError, Tokens,
 };
 pub use longhaul_store::{Backup, BackupError, OpenError, ReadOnlyStore, Store, StoreError};
-pub use longhaul_task::{Fault, Json, NameError, OnCrash, Owner, QuestionKind, Retention, TaskId};
+pub use longhaul_task::{Json, NameError, OnCrash, Owner, QuestionKind, Retention, TaskError, TaskId};
 pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};
-pub use question::{Filled, Form, Root, Roots, Sampling, SamplingAnswer};
+pub use question::{Form, FormAnswer, Root, Roots, Sampling, SamplingAnswer};
 pub use schemars::JsonSchema;
 pub use server::{HttpServer, RunningServer, Server};
 pub use store_url::StoreUrl;
 pub use tokio_util::sync::CancellationToken;
 pub use tool::Tool;
+pub use tool_result::{IntoToolResult, Structured};
 
 /// The arguments of a tool that takes none.
 #[derive(Debug, Clone, Copy, Default, serde::Deserialize, serde::Serialize, JsonSchema)]

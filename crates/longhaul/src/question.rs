@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use longhaul_engine::{Ask, Stop};
+use longhaul_engine::{Ask, CtxError};
 use longhaul_task::{Json, QuestionKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::schema;
 
-fn read<T: DeserializeOwned>(answer: &Json) -> Result<T, Stop> {
-    serde_json::from_str(answer.as_str()).map_err(|error| Stop::BadAnswer(error.to_string()))
+fn read<T: DeserializeOwned>(answer: &Json) -> Result<T, CtxError> {
+    serde_json::from_str(answer.as_str()).map_err(|error| CtxError::BadAnswer(error.to_string()))
 }
 
 /// A form for the user to fill in: the fields are those of `T`.
 ///
 /// ```no_run
-/// # use longhaul::{Ctx, Failure, Form, Filled, JsonSchema};
+/// # use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema};
 /// #[derive(serde::Deserialize, JsonSchema)]
 /// struct Approval {
 ///     approve: bool,
@@ -26,7 +26,7 @@ fn read<T: DeserializeOwned>(answer: &Json) -> Result<T, Stop> {
 ///
 /// # async fn handler(mut ctx: Ctx) -> Result<String, Failure> {
 /// match ctx.ask("approval", Form::<Approval>::new("Deploy to production?")).await? {
-///     Filled::Accepted(Approval { approve: true }) => Ok("deploying".into()),
+///     FormAnswer::Accepted(Approval { approve: true }) => Ok("deploying".into()),
 ///     _ => Err(Failure::tool("the deployment was not approved")),
 /// }
 /// # }
@@ -39,7 +39,7 @@ pub struct Form<T> {
 
 /// The user's answer to a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Filled<T> {
+pub enum FormAnswer<T> {
     /// The user filled it in.
     Accepted(T),
     /// The user said no.
@@ -62,7 +62,7 @@ struct ElicitResult {
 }
 
 impl<T: JsonSchema + DeserializeOwned> Ask for Form<T> {
-    type Answer = Filled<T>;
+    type Answer = FormAnswer<T>;
 
     fn kind(&self) -> QuestionKind {
         QuestionKind::Elicitation
@@ -74,16 +74,16 @@ impl<T: JsonSchema + DeserializeOwned> Ask for Form<T> {
         Json::from_text(params.to_string())
     }
 
-    fn read(&self, answer: &Json) -> Result<Filled<T>, Stop> {
+    fn read(&self, answer: &Json) -> Result<FormAnswer<T>, CtxError> {
         let result: ElicitResult = read(answer)?;
         match result.action.as_str() {
             "accept" => {
                 let content = result.content.unwrap_or_else(|| json!({}));
-                let fields = serde_json::from_value(content).map_err(|error| Stop::BadAnswer(error.to_string()))?;
-                Ok(Filled::Accepted(fields))
+                let fields = serde_json::from_value(content).map_err(|error| CtxError::BadAnswer(error.to_string()))?;
+                Ok(FormAnswer::Accepted(fields))
             }
-            "decline" => Ok(Filled::Declined),
-            _ => Ok(Filled::Dismissed),
+            "decline" => Ok(FormAnswer::Declined),
+            _ => Ok(FormAnswer::Dismissed),
         }
     }
 }
@@ -153,7 +153,7 @@ impl Ask for Sampling {
         Json::from_text(params.to_string())
     }
 
-    fn read(&self, answer: &Json) -> Result<SamplingAnswer, Stop> {
+    fn read(&self, answer: &Json) -> Result<SamplingAnswer, CtxError> {
         read(answer)
     }
 }
@@ -183,7 +183,7 @@ impl Ask for Roots {
         Json::from_text("{}")
     }
 
-    fn read(&self, answer: &Json) -> Result<Vec<Root>, Stop> {
+    fn read(&self, answer: &Json) -> Result<Vec<Root>, CtxError> {
         #[derive(Deserialize)]
         struct ListRootsResult {
             roots: Vec<Root>,

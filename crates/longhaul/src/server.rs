@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use longhaul_engine::{Engine, EngineLimits, SystemChance};
+use longhaul_engine::{Engine, EngineLimits, SystemRandom};
 use longhaul_receiver::{Catalogue, Options, Receiver};
 use longhaul_server::http::{self, Endpoint, Guard};
 use longhaul_server::{Anonymous, Identify, Limits, RateLimits, Tokens, local, stdio};
@@ -147,7 +147,7 @@ impl Server {
             catalogue.add(declaration, immediate_response)?;
             tools.push(engine);
         }
-        let engine = Engine::start(store, tools, self.engine_limits, Arc::new(SystemChance)).await?;
+        let engine = Engine::start(store, tools, self.engine_limits, Arc::new(SystemRandom)).await?;
         let options = Options { sessions: self.limits.session.clone(), ..self.options };
         let receiver = Receiver::new(engine, catalogue, options).await?;
         let (limits, identity, origins) = (self.limits, self.identity, self.origins);
@@ -304,7 +304,7 @@ impl HttpServer {
 
 async fn end(receiver: &Receiver, before_close: BeforeClose) {
     // Every connection is closed, so no answer to a question can come.
-    receiver.engine().hang_up().await;
+    receiver.engine().give_up_waiting_tasks().await;
     receiver.engine().shut_down().await;
     for work in before_close.0 {
         work();

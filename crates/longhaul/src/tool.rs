@@ -4,13 +4,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{Ctx, Handler, Stop, ToolLimits};
+use longhaul_engine::{Ctx, CtxError, Handler, ToolLimits};
 use longhaul_task::{Json, OnCrash, Outcome, Policy, Retention, ToolRef};
 use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration, ToolError};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::{Answer, Failure, schema};
+use crate::{Failure, IntoToolResult, schema};
 
 /// A tool: what clients see, what it does, and what happens to its tasks.
 ///
@@ -58,7 +58,7 @@ impl Tool {
     pub fn new<A, R, F, Fut>(name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
-        R: Answer + 'static,
+        R: IntoToolResult + 'static,
         F: Fn(Ctx, A) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, Failure>> + Send + 'static,
     {
@@ -92,7 +92,7 @@ impl Tool {
     {
         let prelude = handler(prelude, |arguments: B| {
             let body = Json::from_text(serde_json::to_string(&arguments)?);
-            Ok(Outcome::Answer { body, is_error: false })
+            Ok(Outcome::Result { body, is_error: false })
         });
         Self { input_schema: schema::of::<A>(), prelude: Some(prelude), ..self }
     }
@@ -207,14 +207,14 @@ fn ms(duration: Duration) -> u64 {
 fn answering<A, R, F, Fut>(function: F) -> Arc<dyn Handler>
 where
     A: DeserializeOwned + Send + 'static,
-    R: Answer + 'static,
+    R: IntoToolResult + 'static,
     F: Fn(Ctx, A) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, Failure>> + Send + 'static,
 {
     handler(function, |answer: R| {
         let result = answer.into_result()?;
         let is_error = result.is_error();
-        Ok(Outcome::Answer { body: result.into_json(), is_error })
+        Ok(Outcome::Result { body: result.into_json(), is_error })
     })
 }
 
@@ -229,7 +229,7 @@ where
     let function = Arc::new(function);
     Arc::new(move |ctx: Ctx, input: Json| {
         let function = Arc::clone(&function);
-        let running: std::pin::Pin<Box<dyn Future<Output = Result<Outcome, Stop>> + Send>> = Box::pin(async move {
+        let running: std::pin::Pin<Box<dyn Future<Output = Result<Outcome, CtxError>> + Send>> = Box::pin(async move {
             // The arguments fit the schema, but a type can be stricter than its schema.
             let ended = match serde_json::from_str(input.as_str()) {
                 Ok(arguments) => function(ctx, arguments).await.and_then(end),

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp as Time;
 use longhaul::StoreUrl;
 use longhaul_engine::audit;
-use longhaul_store::{Listing, ReadOnlyStore, Snapshot, StoreError};
+use longhaul_store::{ListQuery, ReadOnlyStore, Snapshot, StoreError};
 use longhaul_task::transition::Cancel;
 use longhaul_task::{Event, Outcome, Owner, Phase, TaskId, TaskKey, Timestamp};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ impl List {
     async fn run(self) -> Result<(), CommandError> {
         let store = self.store.url()?.open_read_only().await?;
         let owner = self.owner.as_deref().map(owner).transpose()?;
-        let listing = Listing { owner, after: None, limit: usize::try_from(self.limit).unwrap_or(usize::MAX) };
+        let listing = ListQuery { owner, after: None, limit: usize::try_from(self.limit).unwrap_or(usize::MAX) };
         let page = store.list(&listing).await?;
         if self.json {
             for snapshot in &page.tasks {
@@ -109,7 +109,7 @@ impl List {
                 task.key.owner
             );
         }
-        if page.more {
+        if page.has_more {
             say!("… and more; see them with --limit");
         }
         Ok(())
@@ -144,8 +144,8 @@ impl OneTask {
         say!("created   {}", when(task.created_at));
         say!("updated   {}", when(task.updated_at));
         match task.phase.outcome() {
-            Some(Outcome::Answer { body, .. }) => say!("result    {}", escape_control(body.as_str())),
-            Some(Outcome::Refusal(fault)) => {
+            Some(Outcome::Result { body, .. }) => say!("result    {}", escape_control(body.as_str())),
+            Some(Outcome::Error(fault)) => {
                 // An ending of the engine's own has its code in its data.
                 let code = fault.code.map(|code| code.to_string()).or_else(|| audit::word(fault.data.as_ref()));
                 say!("error     {} ({})", escape_control(&fault.message), code.unwrap_or_default());
@@ -189,7 +189,7 @@ fn owner(name: &str) -> Result<Owner, CommandError> {
 async fn find_among_all(store: &dyn ReadOnlyStore, id: &TaskId) -> Result<Snapshot, CommandError> {
     let mut after = None;
     loop {
-        let listing = Listing { owner: None, after, limit: 1 };
+        let listing = ListQuery { owner: None, after, limit: 1 };
         let page = store.list(&listing).await?;
         let newest = page.tasks.first().ok_or(StoreError::NotFound)?;
         let owner = newest.task.key.owner.clone();
@@ -206,8 +206,8 @@ async fn find_among_all(store: &dyn ReadOnlyStore, id: &TaskId) -> Result<Snapsh
 
 fn status(phase: &Phase) -> &'static str {
     match phase {
-        Phase::Settled { outcome: Outcome::Answer { is_error: false, .. }, .. } => "completed",
-        Phase::Settled { outcome: Outcome::Answer { is_error: true, .. } | Outcome::Refusal(_), .. } => "failed",
+        Phase::Settled { outcome: Outcome::Result { is_error: false, .. }, .. } => "completed",
+        Phase::Settled { outcome: Outcome::Result { is_error: true, .. } | Outcome::Error(_), .. } => "failed",
         Phase::Settled { outcome: Outcome::Cancelled, .. } => "cancelled",
         open => open.name().as_str(),
     }
@@ -244,8 +244,8 @@ fn object(snapshot: &Snapshot) -> Value {
         "updatedAtMs": task.updated_at.as_ms(),
     });
     match task.phase.outcome() {
-        Some(Outcome::Answer { body, .. }) => object["result"] = parsed(body.as_str()),
-        Some(Outcome::Refusal(fault)) => {
+        Some(Outcome::Result { body, .. }) => object["result"] = parsed(body.as_str()),
+        Some(Outcome::Error(fault)) => {
             object["error"] = json!({ "message": &*fault.message });
             if let Some(code) = fault.code {
                 object["error"]["code"] = code.into();

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, OnCrash, Tool};
+use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, OnCrash, Tool};
 use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ async fn deploy(mut ctx: Ctx, Target { environment }: Target) -> Result<String, 
     ctx.progress(1, 3, "Building").await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let question = Form::<Approval>::new(format!("The build is ready. Deploy it to {environment}?"));
-    let Filled::Accepted(Approval { approve: true }) = ctx.ask("approval", question).await? else {
+    let FormAnswer::Accepted(Approval { approve: true }) = ctx.ask("approval", question).await? else {
         return Ok(format!("Nothing was deployed to {environment}: it was not approved."));
     };
     ctx.progress(2, 3, "Deploying").await?;

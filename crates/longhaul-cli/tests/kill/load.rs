@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longhaul_testkit::{StatelessClient, TaskView, Trouble};
+use longhaul_testkit::{FailureReport, StatelessClient, TaskView};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
@@ -34,10 +34,13 @@ impl Worker {
             Err(trouble) => trouble,
         };
         let was_killed = self.killed.load(Ordering::SeqCst);
-        assert!(was_killed && matches!(trouble, Trouble::Lost(_)), "nobody had killed the server, but: {trouble:?}");
+        assert!(
+            was_killed && matches!(trouble, FailureReport::Lost(_)),
+            "nobody had killed the server, but: {trouble:?}"
+        );
     }
 
-    async fn step(&mut self, client: &mut StatelessClient) -> Result<(), Trouble> {
+    async fn step(&mut self, client: &mut StatelessClient) -> Result<(), FailureReport> {
         match self.chance.random_range(0..100) {
             0..75 => self.create(client).await,
             75..92 => match self.ledger.any_id(&mut self.chance) {
@@ -51,7 +54,7 @@ impl Worker {
         }
     }
 
-    async fn create(&mut self, client: &mut StatelessClient) -> Result<(), Trouble> {
+    async fn create(&mut self, client: &mut StatelessClient) -> Result<(), FailureReport> {
         let job = self.ledger.new_job(&mut self.chance);
         let id = client.create(job.tool(), job.arguments()).await?;
         self.ledger.created(&id, job.clone());
@@ -78,7 +81,7 @@ impl Worker {
 }
 
 /// Reads a task and holds it against what was known before it was read.
-pub(crate) async fn look(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<TaskView, Trouble> {
+pub(crate) async fn look(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<TaskView, FailureReport> {
     let mut known = ledger.known(id);
     let view = client.get(id).await?;
     // What forbids something counts from before the read, what allows something until after it.
@@ -94,7 +97,7 @@ pub(crate) async fn look(ledger: &Ledger, client: &mut StatelessClient, id: &str
 }
 
 /// Cancels a task, and sees that it has ended.
-pub(crate) async fn cancel(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<(), Trouble> {
+pub(crate) async fn cancel(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<(), FailureReport> {
     ledger.change(id, |known| known.cancel = known.cancel.max(Cancel::Sent));
     client.cancel(id).await?;
     ledger.answered();
@@ -108,7 +111,7 @@ pub(crate) async fn answer(
     client: &mut StatelessClient,
     id: &str,
     view: &TaskView,
-) -> Result<(), Trouble> {
+) -> Result<(), FailureReport> {
     let keys = view.questions();
     let yes = json!({ "action": "accept", "content": { "confirm": true } });
     let answers: serde_json::Map<String, Value> = keys.iter().map(|key| (key.clone(), yes.clone())).collect();

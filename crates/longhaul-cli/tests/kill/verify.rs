@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use longhaul_testkit::{StatelessClient, Trouble};
+use longhaul_testkit::{FailureReport, StatelessClient};
 
 use crate::CONNECTIONS;
 use crate::ledger::Ledger;
@@ -81,7 +81,7 @@ pub(crate) fn settled(ledger: &Ledger, file: &Path) {
 async fn each<F, Fut>(ledger: &Arc<Ledger>, ids: Vec<String>, address: SocketAddr, work: F)
 where
     F: Fn(Arc<Ledger>, StatelessClient, String) -> Fut + Clone + Send + 'static,
-    Fut: Future<Output = Result<StatelessClient, Trouble>> + Send,
+    Fut: Future<Output = Result<StatelessClient, FailureReport>> + Send,
 {
     let share = ids.len().div_ceil(usize::try_from(CONNECTIONS).unwrap_or(1)).max(1);
     let mut clients = Vec::new();
@@ -92,7 +92,7 @@ where
             for id in ids {
                 client = work(Arc::clone(&ledger), client, id).await?;
             }
-            Ok::<_, Trouble>(())
+            Ok::<_, FailureReport>(())
         }));
     }
     for client in clients {

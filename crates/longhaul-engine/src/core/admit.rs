@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_task::{Owner, TaskKey, ToolRef};
 
-use super::{Action, Commit, Core, Stage};
+use super::{Action, CommitId, Core, Stage};
 use crate::EngineError;
 
 /// A task that may be created.
@@ -14,7 +14,7 @@ pub struct Admission {
     /// Whether a worker is set aside for it, so that the creation can claim it in the same commit.
     pub claimed: bool,
     /// To be handed back when the creation is committed, or came to nothing.
-    pub commit: Commit,
+    pub commit: CommitId,
 }
 
 impl Core {
@@ -53,7 +53,7 @@ impl Core {
         key: TaskKey,
         tool: &ToolRef,
         claimed: Option<u64>,
-        commit: Commit,
+        commit: CommitId,
     ) -> Vec<Action> {
         let actions = match claimed {
             Some(fence) => self.begin(key, tool, fence),
@@ -64,7 +64,13 @@ impl Core {
         actions
     }
 
-    pub(super) fn not_created(&mut self, owner: &Owner, tool: &ToolRef, claimed: bool, commit: Commit) -> Vec<Action> {
+    pub(super) fn not_created(
+        &mut self,
+        owner: &Owner,
+        tool: &ToolRef,
+        claimed: bool,
+        commit: CommitId,
+    ) -> Vec<Action> {
         self.commits.end(commit);
         self.closed(owner);
         if let Some(state) = self.tool(tool) {

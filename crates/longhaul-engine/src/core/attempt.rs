@@ -9,7 +9,7 @@ use super::{Action, Core};
 pub(super) struct Attempt {
     pub(super) tool: ToolRef,
     pub(super) fence: u64,
-    doing: AttemptState,
+    state: AttemptState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,15 +27,15 @@ enum AttemptState {
 impl Attempt {
     /// Takes a worker if it wants one.
     pub(super) fn resume(&mut self) -> bool {
-        let wants = self.doing == AttemptState::Resuming;
+        let wants = self.state == AttemptState::Resuming;
         if wants {
-            self.doing = AttemptState::Working;
+            self.state = AttemptState::Working;
         }
         wants
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        matches!(self.doing, AttemptState::Stopped { .. })
+        matches!(self.state, AttemptState::Stopped { .. })
     }
 }
 
@@ -47,7 +47,7 @@ impl Core {
     /// An attempt has been given a worker. News of commits overtake each other: the attempt before it may not be known
     /// to be over, and this one may have been stopped already.
     pub(super) fn begin(&mut self, key: TaskKey, tool: &ToolRef, fence: u64) -> Vec<Action> {
-        let attempt = Attempt { tool: tool.clone(), fence, doing: AttemptState::Working };
+        let attempt = Attempt { tool: tool.clone(), fence, state: AttemptState::Working };
         if let Some(before) = self.attempts.insert(key.clone(), attempt) {
             self.let_go(&before);
         }
@@ -61,7 +61,7 @@ impl Core {
 
     /// Whether an attempt of this node does nothing but wait.
     pub(crate) fn is_idle(&self, key: &TaskKey, fence: u64) -> bool {
-        self.attempts.get(key).is_some_and(|attempt| attempt.fence == fence && attempt.doing == AttemptState::Idle)
+        self.attempts.get(key).is_some_and(|attempt| attempt.fence == fence && attempt.state == AttemptState::Idle)
     }
 
     pub(super) fn idle(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
@@ -69,10 +69,10 @@ impl Core {
             return Vec::new();
         };
         let Some(state) = self.tools.get_mut(&attempt.tool.name) else { return Vec::new() };
-        if attempt.doing != AttemptState::Working || state.idle >= state.limits.idle_max {
+        if attempt.state != AttemptState::Working || state.idle >= state.limits.idle_max {
             return Vec::new();
         }
-        attempt.doing = AttemptState::Idle;
+        attempt.state = AttemptState::Idle;
         state.idle += 1;
         state.free += 1;
         let tool = state.tool.clone();
@@ -82,9 +82,9 @@ impl Core {
     /// An attempt that never gave its worker back goes on at once.
     pub(super) fn busy(&mut self, key: TaskKey, fence: u64) -> Vec<Action> {
         let Some(attempt) = self.attempt(&key, fence) else { return Vec::new() };
-        match attempt.doing {
+        match attempt.state {
             AttemptState::Idle => {
-                attempt.doing = AttemptState::Resuming;
+                attempt.state = AttemptState::Resuming;
                 let tool = attempt.tool.clone();
                 if let Some(state) = self.tool(&tool) {
                     state.idle = state.idle.saturating_sub(1);
@@ -104,12 +104,12 @@ impl Core {
             self.commits.stopped(key, fence);
             return Vec::new();
         };
-        let was = attempt.doing;
+        let was = attempt.state;
         if attempt.is_stopped() {
             return Vec::new();
         }
         let tool = attempt.tool.clone();
-        attempt.doing = AttemptState::Stopped { holds_worker: was == AttemptState::Working };
+        attempt.state = AttemptState::Stopped { holds_worker: was == AttemptState::Working };
         let Some(state) = self.tool(&tool) else { return Vec::new() };
         if was == AttemptState::Idle {
             state.idle = state.idle.saturating_sub(1);
@@ -131,7 +131,7 @@ impl Core {
     /// Takes back what an attempt held.
     fn let_go(&mut self, attempt: &Attempt) {
         if let Some(state) = self.tool(&attempt.tool) {
-            match attempt.doing {
+            match attempt.state {
                 AttemptState::Working | AttemptState::Stopped { holds_worker: true } => state.free += 1,
                 AttemptState::Idle => state.idle = state.idle.saturating_sub(1),
                 AttemptState::Resuming | AttemptState::Stopped { holds_worker: false } => {}

@@ -6,7 +6,7 @@ use longhaul_task::TaskKey;
 
 /// The number of a commit that is under way. The shell hands it back when the commit has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Commit(u64);
+pub struct CommitId(u64);
 
 /// The commits that are under way.
 #[derive(Debug, Default)]
@@ -20,14 +20,14 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    pub(super) fn begin(&mut self) -> Commit {
+    pub(super) fn begin(&mut self) -> CommitId {
         self.begun += 1;
         self.under_way.insert(self.begun);
-        Commit(self.begun)
+        CommitId(self.begun)
     }
 
     /// It came back, and its attempts have begun.
-    pub(super) fn end(&mut self, commit: Commit) {
+    pub(super) fn end(&mut self, commit: CommitId) {
         self.under_way.remove(&commit.0);
         if !self.stopped_early.is_empty() {
             let oldest = self.under_way.first().copied().unwrap_or(u64::MAX);
@@ -48,12 +48,12 @@ impl Commits {
     }
 
     /// The last one that was begun.
-    pub(super) fn last(&self) -> Commit {
-        Commit(self.begun)
+    pub(super) fn last(&self) -> CommitId {
+        CommitId(self.begun)
     }
 
     /// Whether this one and all before it have come back.
-    pub(super) fn have_ended_up_to(&self, commit: Commit) -> bool {
+    pub(super) fn have_ended_up_to(&self, commit: CommitId) -> bool {
         self.under_way.first().is_none_or(|oldest| *oldest > commit.0)
     }
 

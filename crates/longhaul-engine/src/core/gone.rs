@@ -1,7 +1,7 @@
 //! Queued tasks whose tool no node serves.
 
 use longhaul_task::transition::Settle;
-use longhaul_task::{Event, Fault, Outcome, TaskKey, ToolRef};
+use longhaul_task::{Event, Outcome, TaskError, TaskKey, ToolRef};
 
 use super::{Action, Core};
 
@@ -25,7 +25,7 @@ impl Core {
         for (key, fence) in tasks {
             actions.extend(self.begin(key, tool, fence).into_iter().map(|action| match action {
                 Action::Start { key, fence } => {
-                    let outcome = Outcome::Refusal(Fault::tool_gone(tool));
+                    let outcome = Outcome::Error(TaskError::tool_gone(tool));
                     Action::Write { key, fence, event: Event::Settle(Settle { fence, outcome }) }
                 }
                 other => other,

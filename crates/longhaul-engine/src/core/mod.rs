@@ -10,24 +10,24 @@ mod attempt;
 mod commits;
 mod due;
 mod gone;
-mod look;
 mod queue;
+mod queue_decision;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use longhaul_store::Count;
+use longhaul_store::TaskCount;
 use longhaul_task::transition::Settle;
-use longhaul_task::{Effect, Event, Fault, NodeId, Outcome, Owner, TaskKey, ToolRef};
+use longhaul_task::{Effect, Event, NodeId, Outcome, Owner, TaskError, TaskKey, ToolRef};
 
 pub use self::admit::Admission;
 pub use self::alarm::Alarm;
 use self::attempt::Attempt;
-pub use self::commits::Commit;
+pub use self::commits::CommitId;
 use self::commits::Commits;
 pub use self::due::due_event;
-pub use self::look::{Look, look_at_queue};
 use self::queue::ToolState;
+pub use self::queue_decision::{QueueDecision, decide_queue};
 use crate::{EngineLimits, ToolLimits};
 
 /// The state that decisions are made from.
@@ -62,7 +62,7 @@ pub enum Input {
         tool: ToolRef,
         /// The fence it was claimed under, if it was.
         claimed: Option<u64>,
-        commit: Commit,
+        commit: CommitId,
     },
     /// The creation that was admitted came to nothing.
     NotCreated {
@@ -70,7 +70,7 @@ pub enum Input {
         tool: ToolRef,
         /// Whether it had been given a worker.
         claimed: bool,
-        commit: Commit,
+        commit: CommitId,
     },
     /// A claim came back.
     Claimed {
@@ -78,7 +78,7 @@ pub enum Input {
         asked: usize,
         /// What was got, each under its fence.
         tasks: Vec<(TaskKey, u64)>,
-        commit: Commit,
+        commit: CommitId,
     },
     /// Queued tasks of a tool may be there to be claimed.
     MaybeQueued { tool: ToolRef },
@@ -112,7 +112,7 @@ pub enum Action {
         tool: ToolRef,
         limit: usize,
         /// To be handed back with the answer.
-        commit: Commit,
+        commit: CommitId,
     },
     /// Look when the next queued task of any tool may be claimed.
     LookAtQueue,
@@ -151,10 +151,10 @@ impl Core {
 
     /// Takes over what the store counted: after recovery, and after a doubt once no commit is under way. The first count
     /// ends the recovery.
-    pub fn recount(&mut self, counts: Vec<Count>) {
+    pub fn recount(&mut self, counts: Vec<TaskCount>) {
         self.open_by_owner.clear();
         self.tools.values_mut().for_each(ToolState::empty_queue);
-        for Count { owner, tool, tasks, queued, .. } in counts {
+        for TaskCount { owner, tool, tasks, queued, .. } in counts {
             *self.open_by_owner.entry(owner).or_default() += usize::try_from(tasks).unwrap_or(usize::MAX);
             if let Some(state) = self.tool(&tool) {
                 state.queue(usize::try_from(queued).unwrap_or(usize::MAX));
@@ -176,28 +176,28 @@ impl Core {
     }
 
     /// A commit begins. Its answer may give attempts to this node or move its counts.
-    pub fn begin_commit(&mut self) -> Commit {
+    pub fn begin_commit(&mut self) -> CommitId {
         self.commits.begin()
     }
 
     /// A commit has ended, and what followed from it is known.
-    pub fn end_commit(&mut self, commit: Commit) {
+    pub fn end_commit(&mut self, commit: CommitId) {
         self.commits.end(commit);
     }
 
     /// The last commit that was begun, if every commit has ended.
-    pub fn all_ended(&self) -> Option<Commit> {
+    pub fn all_ended(&self) -> Option<CommitId> {
         let last = self.commits.last();
         self.commits.have_ended_up_to(last).then_some(last)
     }
 
     /// The last commit that was begun.
-    pub fn last_commit(&self) -> Commit {
+    pub fn last_commit(&self) -> CommitId {
         self.commits.last()
     }
 
     /// Whether that commit and all before it have come back, so that every attempt they gave to this node is known.
-    pub fn knows_up_to(&self, commit: Commit) -> bool {
+    pub fn knows_up_to(&self, commit: CommitId) -> bool {
         self.commits.have_ended_up_to(commit)
     }
 
@@ -290,8 +290,8 @@ impl Core {
 /// The outcome if it is within its limit, or the refusal that says it is not.
 pub(crate) fn within(outcome: Outcome, bytes_max: usize) -> Outcome {
     match outcome {
-        Outcome::Answer { body, .. } if body.bytes() > bytes_max => {
-            Outcome::Refusal(Fault::result_too_large(body.bytes(), bytes_max))
+        Outcome::Result { body, .. } if body.bytes() > bytes_max => {
+            Outcome::Error(TaskError::result_too_large(body.bytes(), bytes_max))
         }
         fits => fits,
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use longhaul_task::{TaskKey, ToolRef};
 
 use super::attempt::Attempt;
-use super::{Action, Commit, Core, Stage};
+use super::{Action, CommitId, Core, Stage};
 use crate::ToolLimits;
 
 /// What this node knows of one tool.
@@ -120,7 +120,7 @@ impl Core {
         tool: &ToolRef,
         asked: usize,
         tasks: Vec<(TaskKey, u64)>,
-        commit: Commit,
+        commit: CommitId,
     ) -> Vec<Action> {
         let Some(state) = self.tool(tool) else {
             let actions = self.fail(tool, asked, tasks);

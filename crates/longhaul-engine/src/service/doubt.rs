@@ -12,7 +12,7 @@ use longhaul_store::StoreError;
 use longhaul_task::Effect;
 
 use crate::core::Input;
-use crate::shell::Shared;
+use crate::shell::EngineInner;
 
 /// How many attempts are looked at in one go.
 const BATCH: usize = 1_000;
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause before the counts are compared again. Counting costs the store more than a look.
 const RECOUNT_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineInner>) {
     loop {
         shared.doubt.notified().await;
         while let Err(error) = pass(&shared).await {
@@ -33,12 +33,12 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn pass(shared: &Arc<Shared>) -> Result<(), StoreError> {
+async fn pass(shared: &Arc<EngineInner>) -> Result<(), StoreError> {
     give_up_unknown(shared).await?;
     stop_outdated(shared).await
 }
 
-async fn give_up_unknown(shared: &Arc<Shared>) -> Result<(), StoreError> {
+async fn give_up_unknown(shared: &Arc<EngineInner>) -> Result<(), StoreError> {
     let mut after = None;
     loop {
         let held = shared.store.held(shared.node, after.as_ref(), BATCH).await?;
@@ -57,7 +57,7 @@ async fn give_up_unknown(shared: &Arc<Shared>) -> Result<(), StoreError> {
     }
 }
 
-async fn stop_outdated(shared: &Arc<Shared>) -> Result<(), StoreError> {
+async fn stop_outdated(shared: &Arc<EngineInner>) -> Result<(), StoreError> {
     for (key, fence) in shared.held() {
         let is_outdated = match shared.store.read(&key).await {
             Ok(found) => found.task.fence != fence,
@@ -72,7 +72,7 @@ async fn stop_outdated(shared: &Arc<Shared>) -> Result<(), StoreError> {
 }
 
 /// Takes the store's counts over at a moment when no commit of this node is under way.
-pub(crate) async fn recount(shared: Arc<Shared>) {
+pub(crate) async fn recount(shared: Arc<EngineInner>) {
     loop {
         shared.recount.notified().await;
         let mut pause = PAUSE;
@@ -83,9 +83,9 @@ pub(crate) async fn recount(shared: Arc<Shared>) {
     }
 }
 
-async fn try_recount(shared: &Arc<Shared>) -> bool {
+async fn try_recount(shared: &Arc<EngineInner>) -> bool {
     let Some(last) = shared.core.lock().all_ended() else { return false };
-    let Ok(counts) = shared.store.census().await else { return false };
+    let Ok(counts) = shared.store.count_open_tasks().await else { return false };
     {
         let mut core = shared.core.lock();
         if core.all_ended() != Some(last) {

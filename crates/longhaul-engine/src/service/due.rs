@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use longhaul_store::StoreError;
-use longhaul_task::{Refused, Task, Timestamp};
+use longhaul_task::{Task, Timestamp, TransitionError};
 
 use crate::core::due_event;
-use crate::shell::Shared;
+use crate::shell::EngineInner;
 
 /// How many due tasks are dealt with before looking again.
 const BATCH: usize = 256;
@@ -19,7 +19,7 @@ const SLEEP_MS_MAX: u64 = 60_000;
 /// The pause after the store could not be asked.
 const RETRY_MS: u64 = 1_000;
 
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineInner>) {
     loop {
         shared.due.reset();
         match pass(&shared).await {
@@ -34,7 +34,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 /// Deals with what is due now, and says whether there may be more.
-async fn pass(shared: &Arc<Shared>) -> Result<bool, StoreError> {
+async fn pass(shared: &Arc<EngineInner>) -> Result<bool, StoreError> {
     let due = shared.store.due(BATCH).await?;
     shared.due.looked(due.next);
     let more = due.tasks.len() == BATCH;
@@ -45,14 +45,14 @@ async fn pass(shared: &Arc<Shared>) -> Result<bool, StoreError> {
     Ok(more)
 }
 
-async fn act(shared: &Arc<Shared>, task: &Task, now: Timestamp) -> Result<(), StoreError> {
+async fn act(shared: &Arc<EngineInner>, task: &Task, now: Timestamp) -> Result<(), StoreError> {
     let applied = match due_event(task, now) {
         Some(event) => shared.apply(&task.key, event).await,
-        None => Err(StoreError::Refused(Refused::TooEarly)),
+        None => Err(StoreError::Refused(TransitionError::TooEarly)),
     };
     match applied {
         // The clock went back since it was due: it will be again.
-        Err(StoreError::Refused(Refused::TooEarly)) => shared.due.looked(task.due_at()),
+        Err(StoreError::Refused(TransitionError::TooEarly)) => shared.due.looked(task.due_at()),
         // It moved on meanwhile, and is not due any more or gone.
         Ok(_) | Err(StoreError::NotFound | StoreError::Refused(_)) => {}
         Err(error) => return Err(error),
@@ -60,7 +60,7 @@ async fn act(shared: &Arc<Shared>, task: &Task, now: Timestamp) -> Result<(), St
     Ok(())
 }
 
-async fn sleep(shared: &Shared) {
+async fn sleep(shared: &EngineInner) {
     let Ok(now) = shared.store.now().await else { return };
     let wait_ms = shared.due.at().map_or(SLEEP_MS_MAX, |at| at.ms_since(now).min(SLEEP_MS_MAX));
     tokio::select! {

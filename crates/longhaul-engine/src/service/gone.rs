@@ -8,9 +8,9 @@ use longhaul_store::StoreError;
 use longhaul_task::{Timestamp, ToolRef};
 
 use crate::core::Input;
-use crate::shell::Shared;
+use crate::shell::EngineInner;
 
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineInner>) {
     let mut missing_since = HashMap::new();
     // Often enough that the documented wait is kept to within a tenth.
     let pause = Duration::from_millis((shared.limits.tool_gone_ms / 10).max(1));
@@ -22,7 +22,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn pass(shared: &Arc<Shared>, missing_since: &mut HashMap<ToolRef, Timestamp>) -> Result<(), StoreError> {
+async fn pass(shared: &Arc<EngineInner>, missing_since: &mut HashMap<ToolRef, Timestamp>) -> Result<(), StoreError> {
     let now = shared.store.now().await?;
     let missing = shared.store.unserved().await?;
     missing_since.retain(|tool, _| missing.contains(tool));

@@ -13,11 +13,11 @@ use longhaul_task::Timestamp;
 use tokio::sync::Notify;
 
 use crate::core;
-use crate::shell::Shared;
+use crate::shell::EngineInner;
 
 /// Starts everything that waits for time to pass.
-pub(crate) fn start(shared: &Arc<Shared>) {
-    let services: [fn(Arc<Shared>) -> futures_util::future::BoxFuture<'static, ()>; 5] = [
+pub(crate) fn start(shared: &Arc<EngineInner>) {
+    let services: [fn(Arc<EngineInner>) -> futures_util::future::BoxFuture<'static, ()>; 5] = [
         |shared| Box::pin(doubt::run(shared)),
         |shared| Box::pin(doubt::recount(shared)),
         |shared| Box::pin(due::run(shared)),

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use longhaul_store::{StoreError, Watch};
 
-use crate::core::{Input, Look, look_at_queue};
-use crate::shell::Shared;
+use crate::core::{Input, QueueDecision, decide_queue};
+use crate::shell::EngineInner;
 
 /// The pause after the store could not be asked.
 const RETRY_MS: u64 = 1_000;
 
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineInner>) {
     // What this process queues, it knows; what others do, on a shared store, it has to be told.
     let mut others = shared.store.is_shared().then(|| shared.store.watch_queue());
     loop {
@@ -40,9 +40,9 @@ async fn told(others: &mut Option<Watch>) {
 }
 
 /// Offers work to every tool if some may be claimed now, and says when to look again.
-async fn look(shared: &Arc<Shared>) -> Result<Look, StoreError> {
+async fn look(shared: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
     let served = shared.served();
-    let look = look_at_queue(shared.store.now().await?, shared.store.next_queued(&served).await?);
+    let look = decide_queue(shared.store.now().await?, shared.store.next_queued(&served).await?);
     if look.offer {
         for tool in served {
             shared.step(Input::MaybeQueued { tool });

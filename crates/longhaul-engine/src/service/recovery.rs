@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_store::StoreError;
 
-use crate::shell::Shared;
+use crate::shell::EngineInner;
 
 /// How many orphans are fetched at once.
 const BATCH: usize = 1_000;
@@ -12,7 +12,7 @@ const BATCH: usize = 1_000;
 /// How many of them are written at once, so that they share commits.
 const AT_ONCE: usize = 256;
 
-pub(crate) async fn run(shared: &Arc<Shared>) -> Result<(), StoreError> {
+pub(crate) async fn run(shared: &Arc<EngineInner>) -> Result<(), StoreError> {
     shared.store.join(shared.node, None, &shared.served()).await?;
     let (mut failed, mut queued) = (0_u64, 0_u64);
     loop {
@@ -35,7 +35,7 @@ pub(crate) async fn run(shared: &Arc<Shared>) -> Result<(), StoreError> {
         tracing::info!(failed, queued, "dealt with tasks that a dead process left behind");
     }
     // Counted after the orphans are back in the queue, so that it holds from here on.
-    let counts = shared.store.census().await?;
+    let counts = shared.store.count_open_tasks().await?;
     shared.core.lock().recount(counts);
     Ok(())
 }

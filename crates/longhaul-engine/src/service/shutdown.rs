@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_store::Orphan;
+use longhaul_store::HeldAttempt;
 use longhaul_task::TaskKey;
 use tokio::time::Instant;
 
-use crate::shell::Shared;
+use crate::shell::EngineInner;
 
-pub(crate) async fn run(shared: &Arc<Shared>) {
+pub(crate) async fn run(shared: &Arc<EngineInner>) {
     shared.drain();
     shared.stopping.cancel();
     shared.tracker.close();
@@ -25,7 +25,7 @@ pub(crate) async fn run(shared: &Arc<Shared>) {
 }
 
 /// Gives up attempts that do nothing but wait for an answer, because no client can answer any more.
-pub(crate) async fn hang_up(shared: &Arc<Shared>) {
+pub(crate) async fn give_up_waiting_tasks(shared: &Arc<EngineInner>) {
     shared.drain();
     let mut waiting = Vec::new();
     for (key, fence) in shared.held() {
@@ -41,9 +41,9 @@ pub(crate) async fn hang_up(shared: &Arc<Shared>) {
 }
 
 /// Ends attempts as a crash would, but at once: failed, or back in the queue for the next process.
-async fn give_up(shared: &Arc<Shared>, held: Vec<(TaskKey, u64)>) {
+async fn give_up(shared: &Arc<EngineInner>, held: Vec<(TaskKey, u64)>) {
     let lose = |(key, fence)| async move {
-        let attempt = Orphan { key, node: shared.node, fence };
+        let attempt = HeldAttempt { key, node: shared.node, fence };
         if let Err(error) = shared.lose(&attempt).await {
             tracing::warn!(task = %attempt.key.id, %error, "could not give a task up; the next process does");
         }

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use longhaul_engine::{
-    Ask, Ctx, Engine, EngineError, EngineLimits, Handler, NewCall, Stop, SystemChance, Tool, ToolLimits,
+    Ask, Ctx, CtxError, Engine, EngineError, EngineLimits, Handler, NewCall, SystemRandom, Tool, ToolLimits,
 };
 use longhaul_store::Store;
 use longhaul_task::{
-    Fault, Json, Outcome, Owner, Phase, PhaseName, Policy, QuestionKey, QuestionKind, Retention, Task, TaskKey,
+    Json, Outcome, Owner, Phase, PhaseName, Policy, QuestionKey, QuestionKind, Retention, Task, TaskError, TaskKey,
     Timestamp, ToolRef,
 };
 use tokio::sync::{Semaphore, watch};
@@ -48,7 +48,7 @@ impl Lab {
 
     pub async fn on(store: &Arc<TestStore>, tools: Vec<Tool>, limits: EngineLimits) -> Self {
         let shared: Arc<dyn Store> = Arc::<TestStore>::clone(store);
-        let engine = Engine::start(shared, tools, limits, Arc::new(SystemChance)).await.unwrap();
+        let engine = Engine::start(shared, tools, limits, Arc::new(SystemRandom)).await.unwrap();
         Self { engine, store: Arc::clone(store) }
     }
 
@@ -160,14 +160,14 @@ pub fn one_worker(name: &str, handler: Arc<dyn Handler>) -> Tool {
 pub fn handler<F, Fut>(run: F) -> Arc<dyn Handler>
 where
     F: Fn(Ctx, Json) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Outcome, Stop>> + Send + 'static,
+    Fut: Future<Output = Result<Outcome, CtxError>> + Send + 'static,
 {
     Arc::new(move |ctx, input| -> BoxFuture<'static, _> { Box::pin(run(ctx, input)) })
 }
 
 /// A handler that returns its arguments.
 pub fn echo() -> Arc<dyn Handler> {
-    handler(|_ctx, input| async { Ok(Outcome::Answer { body: input, is_error: false }) })
+    handler(|_ctx, input| async { Ok(Outcome::Result { body: input, is_error: false }) })
 }
 
 /// A handler that says `start`, waits for the door, says `done` and returns.
@@ -185,19 +185,19 @@ pub fn waits_at(door: &Door, log: &Log) -> Arc<dyn Handler> {
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "it is what a handler returns")]
-pub fn answer(text: &str) -> Result<Outcome, Stop> {
+pub fn answer(text: &str) -> Result<Outcome, CtxError> {
     Ok(text_of(text))
 }
 
 pub fn text_of(text: &str) -> Outcome {
-    Outcome::Answer { body: Json::from_text(format!("{text:?}")), is_error: false }
+    Outcome::Result { body: Json::from_text(format!("{text:?}")), is_error: false }
 }
 
 /// The stable code of a refusal.
 #[track_caller]
 pub fn code(outcome: &Outcome) -> &str {
     match outcome {
-        Outcome::Refusal(Fault { data: Some(data), .. }) => {
+        Outcome::Error(TaskError { data: Some(data), .. }) => {
             data.as_str().trim_start_matches("{\"code\":\"").trim_end_matches("\"}")
         }
         other => panic!("not a refusal with a code: {other:?}"),
@@ -227,9 +227,9 @@ impl Ask for Approve {
         Json::from_text("{\"message\":\"Go on?\"}")
     }
 
-    fn read(&self, answer: &Json) -> Result<String, Stop> {
+    fn read(&self, answer: &Json) -> Result<String, CtxError> {
         match answer.as_str() {
-            "null" => Err(Stop::BadAnswer("nothing was answered".into())),
+            "null" => Err(CtxError::BadAnswer("nothing was answered".into())),
             text => Ok(text.trim_matches('"').to_owned()),
         }
     }

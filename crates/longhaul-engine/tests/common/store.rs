@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use longhaul_store::embedded::Limits;
 use longhaul_store::memory::MemoryDisk;
 use longhaul_store::{
-    Applied, ClaimNext, Claimed, Clock, Count, Due, Embedded, Listing, NewTask, Orphan, Snapshot, Store, StoreError,
-    TaskPage, Watch,
+    ClaimRequest, ClaimedTask, Clock, CommitResult, DueTasks, Embedded, HeldAttempt, ListQuery, NewTask, Snapshot,
+    Store, StoreError, TaskCount, TaskPage, Watch,
 };
-use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Event, JournalEntry, NodeId, Progress, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -66,7 +66,7 @@ impl TestStore {
         let behind_ms = Arc::new(AtomicU64::new(0));
         let behind = Arc::clone(&behind_ms);
         let clock = TokioClock { runtime: Handle::current(), begin: Instant::now(), origin: now, behind };
-        let inner = Embedded::start(disk.left_behind(), disk.reader(), clock, &Limits::default()).unwrap();
+        let inner = Embedded::start(disk.same_tables(), disk.reader(), clock, &Limits::default()).unwrap();
         Arc::new(Self { inner, behind_ms, state: Mutex::default() })
     }
 
@@ -157,7 +157,7 @@ impl Store for TestStore {
         self.inner.now().await
     }
 
-    async fn create(&self, new: NewTask) -> Result<Applied, StoreError> {
+    async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError> {
         self.carry_out("create", async move |inner| inner.create(new).await).await
     }
 
@@ -166,16 +166,16 @@ impl Store for TestStore {
         self.inner.read(key).await
     }
 
-    async fn apply(&self, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
+    async fn apply(&self, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
         let key = key.clone();
         self.carry_out(event.name(), async move |inner| inner.apply(&key, event).await).await
     }
 
-    async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim(&self, claim: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError> {
         self.carry_out("claim", async move |inner| inner.claim(claim).await).await
     }
 
-    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
+    async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError> {
         self.inner.list(of).await
     }
 
@@ -183,7 +183,7 @@ impl Store for TestStore {
         self.inner.children(key).await
     }
 
-    async fn due(&self, limit: usize) -> Result<Due, StoreError> {
+    async fn due(&self, limit: usize) -> Result<DueTasks, StoreError> {
         self.disturbed("due")?;
         self.inner.due(limit).await
     }
@@ -193,9 +193,9 @@ impl Store for TestStore {
         self.inner.next_queued(tools).await
     }
 
-    async fn census(&self) -> Result<Vec<Count>, StoreError> {
-        self.disturbed("census")?;
-        self.inner.census().await
+    async fn count_open_tasks(&self) -> Result<Vec<TaskCount>, StoreError> {
+        self.disturbed("count_open_tasks")?;
+        self.inner.count_open_tasks().await
     }
 
     fn is_shared(&self) -> bool {
@@ -211,22 +211,22 @@ impl Store for TestStore {
         self.inner.unserved().await
     }
 
-    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
         self.disturbed("held")?;
         self.inner.held(node, after, limit).await
     }
 
-    async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+    async fn orphans(&self, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
         self.disturbed("orphans")?;
         self.inner.orphans(limit).await
     }
 
-    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, StoreError> {
+    async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError> {
         let key = key.clone();
         self.carry_out("record", async move |inner| inner.record(&key, fence, record).await).await
     }
 
-    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError> {
+    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
         self.disturbed("records")?;
         self.inner.records(key, epoch).await
     }

@@ -8,17 +8,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use longhaul_engine::{Call, CallEnd, EngineError, LogLine, NewCall, OpenQuestion, Requestor, Stop};
+use longhaul_engine::{CallEnd, CallOptions, CtxError, EngineError, LogLine, NewCall, OpenQuestion, Requestor};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, Outcome, Progress, QuestionKind, Refused, Retention, TaskId};
+use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, TaskId, TransitionError};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::tools_call::{self, InputRequest};
-use longhaul_wire::{CallTool, Headers, LogLevel, Request, TaskRequest, Ttl, View, logging, progress, question};
+use longhaul_wire::{CallTool, Headers, LogLevel, Request, TaskRequest, TaskView, Ttl, logging, progress, question};
 use longhaul_wire::{headers as wire_headers, refusal as words};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use super::{Answer, Completed, Work};
+use super::{OperationResult, Work, WorkResult};
 use crate::exchange::Exchange;
 use crate::seal::{CallBinding, CallState};
 use crate::session::{LastNotified, ask_on_stream};
@@ -33,14 +33,14 @@ pub(super) async fn perform(
     request: &Request<'_>,
     call: &CallTool<'_>,
     headers: Option<&(dyn Headers + Sync)>,
-) -> Result<Answer, RpcError> {
+) -> Result<OperationResult, RpcError> {
     let offered = exchange.shared.catalogue.find(&call.name).ok_or_else(|| words::no_such_tool(&call.name))?;
     if let Some(headers) = headers.filter(|_| exchange.session.is_none()) {
         wire_headers::check_mirrored(headers, &offered.declaration, call.arguments)?;
     }
     let as_task = exchange.generation.becomes_task(call, &offered.declaration, exchange.peer)?;
     if let Err(wrong) = offered.declaration.check_arguments(call.arguments) {
-        return Ok(Answer::Ready(tools_call::complete(&exchange.reply_to(), &wrong.to_result())));
+        return Ok(OperationResult::Ready(tools_call::complete(&exchange.reply_to(), &wrong.to_result())));
     }
     let mut tool_call = ToolCall {
         exchange: exchange.clone(),
@@ -56,9 +56,9 @@ pub(super) async fn perform(
     tool_call.take_answers(call).await?;
     let sends_notifications = !as_task && (tool_call.progress_token.is_some() || tool_call.log_level.is_some());
     if exchange.session.is_none() && !sends_notifications {
-        return Ok(Answer::Ready(tool_call.run(None).await?.response));
+        return Ok(OperationResult::Ready(tool_call.run(None).await?.response));
     }
-    Ok(Answer::Work(Work {
+    Ok(OperationResult::Work(Work {
         exchange: exchange.clone(),
         task: None,
         tool: Some(Arc::clone(&offered.name)),
@@ -104,7 +104,7 @@ impl ToolCall {
         CallBinding { owner: &self.exchange.owner, tool: &self.tool, arguments: self.input.as_str() }
     }
 
-    async fn run(self, stream: Option<Arc<MessageStream>>) -> Result<Completed, RpcError> {
+    async fn run(self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         if self.as_task { self.create_task(stream).await } else { self.run_now(stream).await }
     }
 
@@ -112,13 +112,13 @@ impl ToolCall {
         &mut self,
         stream: Option<Arc<MessageStream>>,
         progress: Option<watch::Sender<Option<Progress>>>,
-    ) -> Call {
+    ) -> CallOptions {
         let client = CallClient { exchange: self.exchange.clone(), stream, log_level: self.log_level };
-        Call { answers: std::mem::take(&mut self.answers), requestor: Arc::new(client), progress }
+        CallOptions { answers: std::mem::take(&mut self.answers), requestor: Arc::new(client), progress }
     }
 
     /// Creates the task, after the tool has asked what it wants to know before.
-    async fn create_task(mut self, stream: Option<Arc<MessageStream>>) -> Result<Completed, RpcError> {
+    async fn create_task(mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let call = self.engine_call(stream, None);
         let (exchange, failed) = (&self.exchange, |error: EngineError| refusal::of_engine(&error));
         let shared = &exchange.shared;
@@ -145,13 +145,14 @@ impl ToolCall {
         } else {
             match (shared.engine.create(new).await, &self.task_id) {
                 // The client repeats the last round because it has lost the answer: the task exists.
-                (Err(EngineError::Store(StoreError::Refused(Refused::Duplicate))), Some(id)) => {
+                (Err(EngineError::Store(StoreError::Refused(TransitionError::DuplicateId))), Some(id)) => {
                     (shared.engine.read(&exchange.key(id.clone())).await.map_err(failed)?.task, None)
                 }
                 (created, _) => (created.map_err(failed)?, None),
             }
         };
-        let view = View { poll_interval_ms: shared.options.poll_interval_ms, ..View::of(&task, task.created_at) };
+        let view =
+            TaskView { poll_interval_ms: shared.options.poll_interval_ms, ..TaskView::of(&task, task.created_at) };
         let sentence = shared.catalogue.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
         let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
         let created = log.map(|log| LastNotified {
@@ -159,7 +160,7 @@ impl ToolCall {
             log: Some(log),
             ..LastNotified::of(&task, exchange.generation)
         });
-        Ok(Completed { response, created })
+        Ok(WorkResult { response, created })
     }
 
     /// The retention that the requestor asks for, within the limits of the tool and the server.
@@ -173,7 +174,7 @@ impl ToolCall {
     }
 
     /// Runs the tool while the client waits.
-    async fn run_now(mut self, stream: Option<Arc<MessageStream>>) -> Result<Completed, RpcError> {
+    async fn run_now(mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let (sender, receiver) = watch::channel(None);
         let reports_progress = self.progress_token.is_some();
         let call = self.engine_call(stream.clone(), reports_progress.then_some(sender));
@@ -185,11 +186,11 @@ impl ToolCall {
         self.response_to(end.map_err(|error| refusal::of_engine(&error))?).await
     }
 
-    async fn response_to(&self, end: CallEnd) -> Result<Completed, RpcError> {
+    async fn response_to(&self, end: CallEnd) -> Result<WorkResult, RpcError> {
         let to = self.exchange.reply_to();
         match end {
-            CallEnd::Done(Outcome::Answer { body, .. }) => Ok(tools_call::complete(&to, &body).into()),
-            CallEnd::Done(Outcome::Refusal(fault)) => Err(RpcError::from(&fault)),
+            CallEnd::Done(Outcome::Result { body, .. }) => Ok(tools_call::complete(&to, &body).into()),
+            CallEnd::Done(Outcome::Error(fault)) => Err(RpcError::from(&fault)),
             CallEnd::Done(Outcome::Cancelled) => Err(RpcError::internal("The call was cancelled.")),
             CallEnd::Stopped(stop) => Err(refusal::of_stop(&stop, self.exchange.peer.revision)),
             CallEnd::Asks { questions, answered } => {
@@ -235,7 +236,7 @@ impl Requestor for CallClient {
         }
     }
 
-    fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, Stop>>> {
+    fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, CtxError>>> {
         let (session, stream) = (self.exchange.session.as_ref()?, self.stream.as_ref()?);
         Some(Box::pin(ask_on_stream(session, self.exchange.generation, stream, question)))
     }

@@ -2,12 +2,12 @@
 
 use longhaul_engine::{EngineError, audit};
 use longhaul_store::{Snapshot, StoreError};
-use longhaul_task::{Refused, TaskId};
+use longhaul_task::{TaskId, TransitionError};
 use longhaul_wire::jsonrpc::RpcError;
 
 use crate::exchange::Exchange;
+use crate::loaded_task::LoadedTask;
 use crate::refusal;
-use crate::task_view::TaskView;
 
 pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, RpcError> {
     let shared = &exchange.shared;
@@ -15,13 +15,13 @@ pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, R
     let failed = |error: EngineError| refusal::of_engine(&error);
     let (snapshot, cancelled) = match shared.rates.look_up(&exchange.owner, shared.engine.cancel(&key, None)).await? {
         Ok(task) => (Snapshot { task, progress: None }, true),
-        Err(EngineError::Store(StoreError::Refused(Refused::Settled))) => {
+        Err(EngineError::Store(StoreError::Refused(TransitionError::Settled))) => {
             (shared.engine.read(&key).await.map_err(failed)?, false)
         }
         Err(error) => return Err(failed(error)),
     };
     let now = shared.engine.now().await.map_err(failed)?;
-    let task = TaskView::of(shared, snapshot, now).await.map_err(failed)?;
+    let task = LoadedTask::of(shared, snapshot, now).await.map_err(failed)?;
     let to = exchange.reply_to();
     let answer = if cancelled {
         Ok(exchange.generation.cancelled(&to, &task.view()))

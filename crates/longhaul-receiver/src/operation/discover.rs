@@ -7,7 +7,7 @@ use crate::exchange::Exchange;
 pub(super) fn perform(exchange: &Exchange) -> String {
     let shared = &exchange.shared;
     let versions = Revision::STATELESS.map(Revision::as_str);
-    let discovered = discover::Discovered {
+    let discovered = discover::Discovery {
         versions: &versions,
         tells_tool_changes: false,
         instructions: shared.options.instructions.as_deref(),

@@ -1,15 +1,15 @@
 //! The tasks of one owner, newest first, page by page.
 
 use longhaul_engine::{EngineError, audit};
-use longhaul_store::Listing;
+use longhaul_store::ListQuery;
 use longhaul_task::TaskId;
 use longhaul_wire::jsonrpc::RpcError;
-use longhaul_wire::{View, refusal as words};
+use longhaul_wire::{TaskView, refusal as words};
 
 use crate::exchange::Exchange;
+use crate::loaded_task::LoadedTask;
 use crate::refusal;
 use crate::seal::bound;
-use crate::task_view::TaskView;
 
 /// Tasks on one page.
 const PAGE_TASKS_MAX: usize = 50;
@@ -28,17 +28,17 @@ pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result
             Some(exchange.key(last))
         }
     };
-    let listing = Listing { owner: Some(exchange.owner.clone()), after, limit: PAGE_TASKS_MAX };
+    let listing = ListQuery { owner: Some(exchange.owner.clone()), after, limit: PAGE_TASKS_MAX };
     let failed = |error: EngineError| refusal::of_engine(&error);
     let page = shared.engine.store().list(&listing).await.map_err(|error| failed(error.into()))?;
     let now = shared.engine.now().await.map_err(failed)?;
-    let last = page.tasks.last().filter(|_| page.more).map(|last| last.task.key.id.clone());
+    let last = page.tasks.last().filter(|_| page.has_more).map(|last| last.task.key.id.clone());
     let mut tasks = Vec::with_capacity(page.tasks.len());
     for snapshot in page.tasks {
-        tasks.push(TaskView::of(shared, snapshot, now).await.map_err(failed)?);
+        tasks.push(LoadedTask::of(shared, snapshot, now).await.map_err(failed)?);
     }
     audit::listed(exchange.by(), tasks.len());
-    let views: Vec<View<'_>> = tasks.iter().map(TaskView::view).collect();
+    let views: Vec<TaskView<'_>> = tasks.iter().map(LoadedTask::view).collect();
     let chance = &**shared.engine.chance();
     let next = last.and_then(|last| shared.session_seal.close(&binding, last.as_str().as_bytes(), chance));
     Ok(exchange.generation.page(&exchange.reply_to(), &views, next.as_deref()))

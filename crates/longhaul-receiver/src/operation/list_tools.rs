@@ -12,6 +12,6 @@ pub(super) fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result<Strin
     let shared = &exchange.shared;
     let tools = shared.catalogue.declarations();
     let page =
-        tools_list::Page { tools: &tools, next_cursor: None, cache: shared.list_cache(), may_get_tickets: false };
+        tools_list::ToolPage { tools: &tools, next_cursor: None, cache: shared.list_cache(), may_get_tickets: false };
     Ok(tools_list::answer(&exchange.reply_to(), &page))
 }

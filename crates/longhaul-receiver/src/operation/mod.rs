@@ -22,7 +22,7 @@ use crate::session::LastNotified;
 use crate::stream::MessageStream;
 
 /// What an operation leads to.
-pub(crate) enum Answer {
+pub(crate) enum OperationResult {
     /// The JSON-RPC response.
     Ready(String),
     /// The response takes time, and other messages may precede it on a stream.
@@ -36,20 +36,20 @@ pub(crate) struct Work {
     pub(crate) task: Option<TaskId>,
     /// The tool that is called.
     pub(crate) tool: Option<Arc<str>>,
-    pub(crate) run: Run,
+    pub(crate) run: WorkFuture,
 }
 
 /// Does the work. The stream takes the messages that precede the response.
-type Run = Box<dyn FnOnce(Arc<MessageStream>) -> BoxFuture<'static, Result<Completed, RpcError>> + Send>;
+type WorkFuture = Box<dyn FnOnce(Arc<MessageStream>) -> BoxFuture<'static, Result<WorkResult, RpcError>> + Send>;
 
 /// How a [`Work`] ended.
-pub(crate) struct Completed {
+pub(crate) struct WorkResult {
     pub(crate) response: String,
     /// The task that the request created. The session follows it after the client has received the response.
     pub(crate) created: Option<LastNotified>,
 }
 
-impl From<String> for Completed {
+impl From<String> for WorkResult {
     fn from(response: String) -> Self {
         Self { response, created: None }
     }
@@ -60,7 +60,7 @@ pub(crate) async fn perform(
     exchange: &Exchange,
     request: &Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
-) -> Result<Answer, RpcError> {
+) -> Result<OperationResult, RpcError> {
     let response = match &request.operation {
         Operation::GetTask(id) => get_task::perform(exchange, id.clone()).await?,
         Operation::CallTool(call) => return call_tool::perform(exchange, request, call, headers).await,
@@ -79,5 +79,5 @@ pub(crate) async fn perform(
         }
         Operation::Ping => acknowledge(&exchange.reply_to()),
     };
-    Ok(Answer::Ready(response))
+    Ok(OperationResult::Ready(response))
 }

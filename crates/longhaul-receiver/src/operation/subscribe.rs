@@ -13,12 +13,12 @@ use longhaul_task::{Progress, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::subscription::{SubscriptionFilter, acknowledged, closed};
 
-use super::{Answer, Completed, Work};
+use super::{OperationResult, Work, WorkResult};
 use crate::exchange::Exchange;
+use crate::loaded_task::LoadedTask;
 use crate::stream::MessageStream;
-use crate::task_view::TaskView;
 
-pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) -> Result<Answer, RpcError> {
+pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) -> Result<OperationResult, RpcError> {
     let shared = &exchange.shared;
     let mut accepted = Vec::new();
     let mut tasks = Vec::new();
@@ -37,7 +37,7 @@ pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) ->
     let accepted =
         SubscriptionFilter { task_ids: filter.task_ids.is_some().then_some(accepted), tools_list_changed: false };
     let subscriber = exchange.clone();
-    Ok(Answer::Work(Work {
+    Ok(OperationResult::Work(Work {
         exchange: exchange.clone(),
         task: None,
         tool: None,
@@ -50,7 +50,7 @@ async fn run(
     accepted: SubscriptionFilter,
     tasks: Vec<SubscribedTask>,
     stream: Arc<MessageStream>,
-) -> Result<Completed, RpcError> {
+) -> Result<WorkResult, RpcError> {
     stream.send(acknowledged(&exchange.id, &accepted)).await;
     let mut changes: FuturesUnordered<BoxFuture<'static, SubscribedTask>> = FuturesUnordered::new();
     for task in tasks {
@@ -84,7 +84,7 @@ impl SubscribedTask {
 
     /// Sends the task if it has changed. Returns it unless it has ended or is gone.
     async fn send_change(mut self, exchange: &Exchange, stream: &MessageStream) -> Option<Self> {
-        let task = TaskView::read(&exchange.shared, &self.key).await.ok()?;
+        let task = LoadedTask::read(&exchange.shared, &self.key).await.ok()?;
         let current = Some((task.snapshot.task.revision, task.snapshot.progress.clone()));
         if self.sent != current {
             stream.send(exchange.generation.changed(Some(&exchange.id), &task.view())).await;

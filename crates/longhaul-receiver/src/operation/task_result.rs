@@ -8,26 +8,26 @@ use longhaul_store::Watch;
 use longhaul_task::{TaskId, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
 
-use super::{Answer, Completed, Work};
+use super::{OperationResult, Work, WorkResult};
 use crate::exchange::Exchange;
+use crate::loaded_task::LoadedTask;
 use crate::refusal;
 use crate::stream::MessageStream;
-use crate::task_view::TaskView;
 
 /// How long a wait for a result continues when the server stops. Connections are closed a little later.
 const RESULT_AT_STOP_TIME_MAX: Duration = Duration::from_secs(4);
 
-pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<Answer, RpcError> {
+pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<OperationResult, RpcError> {
     let key = exchange.key(id);
     // Before the reading, so that the wait below cannot miss a change.
     let watch = exchange.shared.engine.watch(&key);
     let task = exchange.look_up(&key).await?;
     if let Some(response) = exchange.generation.result(&exchange.reply_to(), &task.view()) {
-        return Ok(Answer::Ready(response));
+        return Ok(OperationResult::Ready(response));
     }
     exchange.follow(&task.snapshot.task, true);
     let waiting = exchange.clone();
-    Ok(Answer::Work(Work {
+    Ok(OperationResult::Work(Work {
         exchange: exchange.clone(),
         task: Some(key.id.clone()),
         tool: None,
@@ -39,10 +39,10 @@ pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<Answer, R
 async fn wait(
     exchange: Exchange,
     key: TaskKey,
-    mut task: TaskView,
+    mut task: LoadedTask,
     mut watch: Watch,
     stream: Arc<MessageStream>,
-) -> Result<Completed, RpcError> {
+) -> Result<WorkResult, RpcError> {
     let shared = &exchange.shared;
     let _marks_stream = exchange.session.as_ref().map(|session| session.wait_for_result(&key.id, &stream));
     let stopped = async {
@@ -60,7 +60,7 @@ async fn wait(
                 return Err(refusal::of_engine(&EngineError::Draining));
             }
         }
-        task = TaskView::read(shared, &key).await.map_err(|error| refusal::of_engine(&error))?;
+        task = LoadedTask::read(shared, &key).await.map_err(|error| refusal::of_engine(&error))?;
         if let Some(response) = exchange.generation.result(&exchange.reply_to(), &task.view()) {
             if let Some(session) = &exchange.session {
                 session.send_log(&task.snapshot.task, &stream);

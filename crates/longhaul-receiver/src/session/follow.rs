@@ -9,15 +9,15 @@ use longhaul_engine::LogTail;
 use longhaul_store::Snapshot;
 use longhaul_task::{Task, TaskKey};
 use longhaul_wire::jsonrpc::RequestId;
-use longhaul_wire::{Generation, Related, logging, progress};
+use longhaul_wire::{Generation, RelatedTask, logging, progress};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Session;
 use super::question::AskedQuestions;
+use crate::loaded_task::LoadedTask;
 use crate::log;
 use crate::stream::MessageStream;
-use crate::task_view::TaskView;
 
 /// Tasks that ended without a stream to report it on, and are reported on the next one.
 const UNREPORTED_MAX: usize = 100;
@@ -49,7 +49,7 @@ impl FollowedTask {
         self.log.pass_on(|line| {
             let message = log::message(&line);
             if logging::is_wanted(message, level, session.peer.revision) {
-                let related = Related::to(self.generation, task);
+                let related = RelatedTask::to(self.generation, task);
                 stream.send_lossy(&logging::notification(message, Some(related)));
             }
         });
@@ -136,7 +136,7 @@ impl Session {
         let (session, stream) = (Arc::clone(self), Arc::clone(stream));
         self.shared.tracker.spawn(async move {
             for (key, generation) in unreported {
-                if let Ok(task) = TaskView::read(&session.shared, &key).await {
+                if let Ok(task) = LoadedTask::read(&session.shared, &key).await {
                     stream.send(generation.changed(None, &task.view())).await;
                 }
             }
@@ -153,7 +153,7 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
     let grace = tokio::time::sleep(QUESTION_GRACE_MAX);
     tokio::pin!(grace);
     // The loop ends when the task has been deleted.
-    while let Ok(view) = TaskView::read(&shared, &key).await {
+    while let Ok(view) = LoadedTask::read(&shared, &key).await {
         let task = &view.snapshot.task;
         let stream = session.stream_for(&key.id);
         let is_notified = match &stream {
@@ -194,13 +194,13 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
 }
 
 /// Sends what the client does not know yet. Returns false if the stream has ended.
-async fn notify(stream: &MessageStream, view: &TaskView, followed: &FollowedTask, last: &mut LastNotified) -> bool {
+async fn notify(stream: &MessageStream, view: &LoadedTask, followed: &FollowedTask, last: &mut LastNotified) -> bool {
     let Snapshot { task, progress: newest } = &view.snapshot;
     let token = followed.progress_token.lock().clone();
     if let (Some(token), Some(newest)) = (&token, newest)
         && last.progress.is_none_or(|done| newest.done > done)
     {
-        let related = Related::to(followed.generation, task);
+        let related = RelatedTask::to(followed.generation, task);
         if !stream.send(progress::notification(token, newest, Some(related))).await {
             return false;
         }

@@ -43,12 +43,12 @@ pub(crate) use self::receive::ResponsePatience;
 use self::streams::Streams;
 use self::token::SessionId;
 use crate::exchange::Exchange;
-use crate::receiver::Shared;
+use crate::receiver::ReceiverInner;
 use crate::{Caller, refusal};
 
 /// A session with one client.
 pub(crate) struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<ReceiverInner>,
     /// Names the session in its token; `None` for a session that ends with its connection.
     id: Option<SessionId>,
     pub(crate) owner: Owner,
@@ -79,7 +79,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ReceiverInner>,
         id: Option<SessionId>,
         caller: &Caller,
         peer: Peer,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_engine::Stop;
-use longhaul_wire::Cancelled;
+use longhaul_engine::CtxError;
+use longhaul_wire::CancelledRequest;
 use longhaul_wire::jsonrpc::{RequestId, Response, RpcError};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -57,7 +57,7 @@ pub(super) enum NoAnswer {
     SessionOver,
 }
 
-impl From<NoAnswer> for Stop {
+impl From<NoAnswer> for CtxError {
     fn from(why: NoAnswer) -> Self {
         match why {
             NoAnswer::Refused(error, _) => Self::NotAnswered(error.message.into_owned()),
@@ -151,7 +151,8 @@ impl Drop for PendingRequest {
             return remote_task::cancel_when_created(&self.session, self.id.clone(), response);
         }
         if self.session.forget_request(&self.id) {
-            let cancelled = Cancelled { request_id: self.id.clone(), reason: Some("The answer is not needed.".into()) };
+            let cancelled =
+                CancelledRequest { request_id: self.id.clone(), reason: Some("The answer is not needed.".into()) };
             let cancelled = cancelled.notification();
             if !self.stream.send_now(&cancelled)
                 && let Some(stream) = self.session.any_stream()

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use longhaul_engine::audit::{self, By};
-use longhaul_engine::{EngineError, OpenQuestion, Stop, not_answered};
+use longhaul_engine::audit::{self, RequestSource};
+use longhaul_engine::{CtxError, EngineError, OpenQuestion, not_answered};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
-use longhaul_wire::ask::{self, AskReply, Asking};
+use longhaul_wire::ask::{self, AskReply, ClientQuestion};
 use longhaul_wire::jsonrpc::RequestId;
 use longhaul_wire::remote_task::RemoteTask;
-use longhaul_wire::{Generation, Related, question};
+use longhaul_wire::{Generation, RelatedTask, question};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Session;
@@ -103,13 +103,13 @@ impl OutgoingQuestion {
         }
     }
 
-    fn asking(&self, as_task_ms: Option<u64>) -> Asking<'_> {
-        let related = self.related.as_ref().map(|(task_id, parent)| Related {
+    fn asking(&self, as_task_ms: Option<u64>) -> ClientQuestion<'_> {
+        let related = self.related.as_ref().map(|(task_id, parent)| RelatedTask {
             generation: self.generation,
             task_id,
             parent: parent.as_ref(),
         });
-        Asking { key: &self.key, kind: self.kind, params: &self.params, related, as_task_ms }
+        ClientQuestion { key: &self.key, kind: self.kind, params: &self.params, related, as_task_ms }
     }
 
     /// Puts the question to the client, first on this stream, until an answer fits.
@@ -154,7 +154,7 @@ pub(crate) async fn ask_on_stream(
     generation: Generation,
     stream: &Arc<MessageStream>,
     question: OpenQuestion,
-) -> Result<Json, Stop> {
+) -> Result<Json, CtxError> {
     let OpenQuestion { key, kind, params } = question;
     let question = OutgoingQuestion {
         generation,
@@ -300,7 +300,7 @@ async fn store(session: &Session, key: &TaskKey, question: &OutgoingQuestion, bo
         match session.shared.engine.answer(key, question_key.clone(), body.clone()).await {
             Ok(_) => {
                 let generation = question.generation.label();
-                let by = By { owner: &session.owner, generation, method: question.method() };
+                let by = RequestSource { owner: &session.owner, generation, method: question.method() };
                 return audit::answered(by, &key.id, &question_key);
             }
             // Another answer was first, or the task has ended.

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_wire::Notice;
-use longhaul_wire::jsonrpc::{self, Message, Rejected, RequestId, RpcError};
+use longhaul_wire::ClientNotification;
+use longhaul_wire::jsonrpc::{self, InvalidMessage, Message, RequestId, RpcError};
 use longhaul_wire::route::{Context, generation_of, route};
 use tokio::time::timeout;
 
 use super::Session;
-use crate::operation::{self, Answer, Work};
-use crate::response::Tally;
+use crate::operation::{self, OperationResult, Work};
+use crate::response::MetricsLabel;
 use crate::stream::{Delivery, MessageStream, StreamKind};
-use crate::{Kind, Response, SOON_MS, audit};
+use crate::{RequestKind, Response, SOON_MS, audit};
 
 /// How long a client waits until its answer to a question is stored.
 const ANSWER_STORED_TIME_MAX: Duration = Duration::from_secs(15);
@@ -25,7 +25,7 @@ pub(crate) struct ResponsePatience {
 }
 
 /// What a request has led to.
-enum Started {
+enum RequestStart {
     Ready(String),
     OnStream(Arc<MessageStream>),
 }
@@ -42,10 +42,10 @@ impl Session {
         }
         match jsonrpc::parse(body) {
             Ok(Message::Request(request)) => {
-                let tally = Tally::of(&request.method);
+                let tally = MetricsLabel::of(&request.method);
                 match self.start(&request, None).await {
-                    Ok(Started::Ready(text)) => Response::message(text, tally),
-                    Ok(Started::OnStream(stream)) => self.respond(&stream, patience.single, tally).await,
+                    Ok(RequestStart::Ready(text)) => Response::message(text, tally),
+                    Ok(RequestStart::OnStream(stream)) => self.respond(&stream, patience.single, tally).await,
                     Err(error) => Response::error(Some(&request.id), &error, tally),
                 }
             }
@@ -60,7 +60,7 @@ impl Session {
     /// Takes several messages, each by itself. Their responses are sent together.
     async fn receive_batch(
         self: &Arc<Self>,
-        messages: Vec<Result<Message<'_>, Rejected>>,
+        messages: Vec<Result<Message<'_>, InvalidMessage>>,
         patience: Duration,
     ) -> Response {
         let wants_response =
@@ -76,8 +76,8 @@ impl Session {
         for message in messages {
             match message {
                 Ok(Message::Request(request)) => match self.start(&request, Some(&stream)).await {
-                    Ok(Started::Ready(text)) => stream.respond(Some(&text)),
-                    Ok(Started::OnStream(_)) => {}
+                    Ok(RequestStart::Ready(text)) => stream.respond(Some(&text)),
+                    Ok(RequestStart::OnStream(_)) => {}
                     Err(error) => stream.respond(Some(&jsonrpc::error(Some(&request.id), &error))),
                 },
                 Ok(other) => self.note(&other).await,
@@ -86,13 +86,18 @@ impl Session {
                 }
             }
         }
-        let response = self.respond(&stream, patience, Tally::Nothing).await;
+        let response = self.respond(&stream, patience, MetricsLabel::Nothing).await;
         self.drop_stream_when_read(stream);
         response
     }
 
     /// Delivers the responses of a stream at once if they are there in time, and opens the stream otherwise.
-    async fn respond(self: &Arc<Self>, stream: &Arc<MessageStream>, patience: Duration, tally: Tally) -> Response {
+    async fn respond(
+        self: &Arc<Self>,
+        stream: &Arc<MessageStream>,
+        patience: Duration,
+        tally: MetricsLabel,
+    ) -> Response {
         // A stream without a reader belongs to a session that has just ended.
         let Some(reader) = stream.read_after(0) else { return Response::accepted() };
         match reader.delivery(patience).await {
@@ -105,14 +110,14 @@ impl Session {
         }
     }
 
-    fn reject(&self, rejected: &Rejected) -> Response {
+    fn reject(&self, rejected: &InvalidMessage) -> Response {
         let error = self.rejection(rejected);
-        Response::error(rejected.id.as_ref(), &error, Tally::Refused)
+        Response::error(rejected.id.as_ref(), &error, MetricsLabel::Refused)
     }
 
     /// The error for bytes that are no message. They count against the owner's rate like a request.
-    fn rejection(&self, rejected: &Rejected) -> RpcError {
-        let too_many = self.shared.rates.admit(&self.owner, Kind::Other).err();
+    fn rejection(&self, rejected: &InvalidMessage) -> RpcError {
+        let too_many = self.shared.rates.admit(&self.owner, RequestKind::Other).err();
         let error = too_many.unwrap_or_else(|| rejected.error.clone());
         audit::not_a_message(&self.owner, generation_of(self.peer.revision), &error);
         error
@@ -123,7 +128,7 @@ impl Session {
         self: &Arc<Self>,
         request: &jsonrpc::Request<'_>,
         batch: Option<&Arc<MessageStream>>,
-    ) -> Result<Started, RpcError> {
+    ) -> Result<RequestStart, RpcError> {
         let started = self.try_start(request, batch).await;
         if let Err(error) = &started {
             audit::refused(&self.owner, generation_of(self.peer.revision), request, error);
@@ -135,13 +140,13 @@ impl Session {
         self: &Arc<Self>,
         request: &jsonrpc::Request<'_>,
         batch: Option<&Arc<MessageStream>>,
-    ) -> Result<Started, RpcError> {
-        self.shared.rates.admit(&self.owner, Kind::of(&request.method))?;
+    ) -> Result<RequestStart, RpcError> {
+        self.shared.rates.admit(&self.owner, RequestKind::of(&request.method))?;
         let request = route(request, &Context::Session { peer: self.peer })?;
         let exchange = self.exchange(request.id.clone(), request.generation, request.operation.method());
         match operation::perform(&exchange, &request, None).await? {
-            Answer::Ready(response) => Ok(Started::Ready(response)),
-            Answer::Work(work) => self.carry_out(work, batch).map(Started::OnStream),
+            OperationResult::Ready(response) => Ok(RequestStart::Ready(response)),
+            OperationResult::Work(work) => self.carry_out(work, batch).map(RequestStart::OnStream),
         }
     }
 
@@ -149,16 +154,19 @@ impl Session {
     async fn note(self: &Arc<Self>, message: &Message<'_>) {
         match message {
             Message::Response(response) => self.take_response(response).await,
-            Message::Notification(notification) => match Notice::read(notification) {
-                Notice::Cancelled(cancelled) => self.cancel_request(&cancelled.request_id),
-                Notice::TaskStatus(task) => {
+            Message::Notification(notification) => match ClientNotification::read(notification) {
+                ClientNotification::Cancelled(cancelled) => self.cancel_request(&cancelled.request_id),
+                ClientNotification::TaskStatus(task) => {
                     // Counted first: a wait that begins now reads the count after it has registered itself.
                     self.remote_task_notices.send_modify(|count| *count += 1);
                     if let Some(changed) = self.remote_tasks.lock().get(&task.id) {
                         changed.notify_one();
                     }
                 }
-                Notice::Initialized | Notice::Progress(_) | Notice::RootsChanged | Notice::Ignored => {}
+                ClientNotification::Initialized
+                | ClientNotification::Progress(_)
+                | ClientNotification::RootsChanged
+                | ClientNotification::Ignored => {}
             },
             Message::Request(_) => {}
         }
@@ -229,5 +237,5 @@ impl Session {
 /// The response to an answer that is not stored yet. It is not lost: storing is retried.
 fn not_stored() -> Response {
     let error = RpcError::try_later("NOT_STORED", "the answer could not be stored in time; it is tried on", SOON_MS);
-    Response::error(None, &error.with_status(503), Tally::Refused)
+    Response::error(None, &error.with_status(503), MetricsLabel::Refused)
 }

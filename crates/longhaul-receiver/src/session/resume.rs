@@ -9,7 +9,7 @@ use longhaul_wire::{Generation, refusal as words};
 use serde::{Deserialize, Serialize};
 
 use super::Session;
-use crate::operation::{Answer, task_result};
+use crate::operation::{OperationResult, task_result};
 use crate::seal::bound;
 use crate::stream::{Resumption, StreamKind, StreamReader};
 
@@ -68,8 +68,8 @@ impl Session {
             Some(task) => {
                 let exchange = self.exchange(id.clone(), generation, "tasks/result");
                 match task_result::perform(&exchange, task.clone()).await {
-                    Ok(Answer::Ready(answer)) => answer,
-                    Ok(Answer::Work(work)) => return self.carry_out(work, None).ok()?.stream_after(0),
+                    Ok(OperationResult::Ready(answer)) => answer,
+                    Ok(OperationResult::Work(work)) => return self.carry_out(work, None).ok()?.stream_after(0),
                     Err(error) => jsonrpc::error(Some(&id), &error),
                 }
             }

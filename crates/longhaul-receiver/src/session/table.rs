@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::token::{SessionClaims, SessionId};
 use super::{Session, SessionLimits};
-use crate::receiver::Shared;
+use crate::receiver::ReceiverInner;
 use crate::{Caller, SOON_MS};
 
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl SessionTable {
     /// The session of a token, rebuilt if it is not in memory; `None` if its client has ended it.
     pub(crate) fn find(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<ReceiverInner>,
         caller: &Caller,
         claims: &SessionClaims,
     ) -> Result<Option<Arc<Session>>, TableFull> {

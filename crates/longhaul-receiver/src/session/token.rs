@@ -1,7 +1,7 @@
 //! The token of a session: the `Mcp-Session-Id`, sealed for one owner. It holds everything that another node, or the
 //! next process, needs to continue the session. It grants no rights: the owner comes from each request's identity.
 
-use longhaul_engine::Chance;
+use longhaul_engine::RandomSource;
 use longhaul_task::{Owner, Timestamp};
 use longhaul_wire::{Capabilities, Peer, Revision};
 
@@ -23,11 +23,11 @@ pub(crate) struct SessionClaims {
 }
 
 impl SessionClaims {
-    pub(crate) fn new(peer: Peer, now: Timestamp, chance: &dyn Chance) -> Self {
+    pub(crate) fn new(peer: Peer, now: Timestamp, chance: &dyn RandomSource) -> Self {
         Self { id: chance.bits(), peer, expires_at: now.plus_ms(SESSION_MS_MAX) }
     }
 
-    pub(crate) fn seal(&self, owner: &Owner, seal: &Seal, chance: &dyn Chance) -> Option<String> {
+    pub(crate) fn seal(&self, owner: &Owner, seal: &Seal, chance: &dyn RandomSource) -> Option<String> {
         let revision = Revision::SESSIONS.iter().position(|revision| *revision == self.peer.revision)?;
         // Counted from the oldest revision, so that adding a newer one leaves existing tokens valid.
         let revision = u8::try_from(Revision::SESSIONS.len() - revision).ok()?;
@@ -57,7 +57,7 @@ fn binding(owner: &Owner) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use longhaul_engine::SystemChance;
+    use longhaul_engine::SystemRandom;
 
     use super::*;
 
@@ -68,8 +68,8 @@ mod tests {
         let (seal, ada, bob) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
         for revision in Revision::SESSIONS {
             let peer = Peer { revision, capabilities: Capabilities::from_bits(0b101) };
-            let claims = SessionClaims::new(peer, NOW, &SystemChance);
-            let token = claims.seal(&ada, &seal, &SystemChance).unwrap();
+            let claims = SessionClaims::new(peer, NOW, &SystemRandom);
+            let token = claims.seal(&ada, &seal, &SystemRandom).unwrap();
             assert!(token.bytes().all(|byte| byte.is_ascii_graphic()));
             let open = |owner, now| SessionClaims::open(token.as_bytes(), owner, &seal, now);
             assert_eq!(open(&ada, NOW.plus_ms(SESSION_MS_MAX - 1)), Some(claims));

@@ -4,7 +4,7 @@ mod table;
 
 use std::sync::Arc;
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Server, Tool};
+use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Server, Tool};
 use longhaul_store::{ManualClock, memory};
 use longhaul_task::Timestamp;
 use longhaul_testkit::raw::Request;
@@ -219,7 +219,7 @@ struct Confirmation {
 async fn a_request_state_is_refused_when_its_hour_is_over() {
     let ask = Tool::new("ask", |mut ctx: Ctx, _: NoArgs| async move {
         match ctx.ask("confirm", Form::<Confirmation>::new("Please confirm")).await? {
-            Filled::Accepted(Confirmation { ok }) => Ok(ok.to_string()),
+            FormAnswer::Accepted(Confirmation { ok }) => Ok(ok.to_string()),
             _ => Err(Failure::tool("no answer")),
         }
     })

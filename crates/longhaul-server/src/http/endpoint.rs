@@ -8,13 +8,13 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use longhaul_receiver::{self as receiver, Tally, audit};
+use longhaul_receiver::{self as receiver, MetricsLabel, audit};
 use longhaul_task::Owner;
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 
 use super::headers::RequestHeaders;
 use super::{Endpoint, stream};
-use crate::{Caller, NotIdentified, Presented};
+use crate::{Caller, Credentials, NotIdentified};
 
 pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
@@ -25,7 +25,7 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
     if let Some(response) = endpoint.receiver.refuse_http_method(head.method.as_str(), &headers) {
         return respond(&endpoint, None, response);
     }
-    let caller = match endpoint.identity.identify(&Presented::by(&head.headers)) {
+    let caller = match endpoint.identity.identify(&Credentials::from_headers(&head.headers)) {
         Ok(caller) => caller,
         Err(why) => return unauthorized(&endpoint, why),
     };
@@ -60,9 +60,9 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
 fn respond(endpoint: &Arc<Endpoint>, caller: Option<Arc<Caller>>, response: receiver::Response) -> Response {
     let receiver::Response { body, http, tally, .. } = response;
     match tally {
-        Tally::Request(method) => endpoint.metrics.request(method, http.status == 200),
-        Tally::Refused => endpoint.metrics.refused(),
-        Tally::Nothing => {}
+        MetricsLabel::Request(method) => endpoint.metrics.request(method, http.status == 200),
+        MetricsLabel::Refused => endpoint.metrics.refused(),
+        MetricsLabel::Nothing => {}
     }
     match (body, caller) {
         (receiver::Body::Message(text), caller) => match endpoint.unread.keep(text) {
@@ -140,7 +140,7 @@ fn error(owner: Option<&Owner>, id: Option<&RequestId>, error: &RpcError) -> Res
     json(&error.into(), jsonrpc::error(id, error).into())
 }
 
-fn json(http: &receiver::Http, text: Bytes) -> Response {
+fn json(http: &receiver::HttpHead, text: Bytes) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = code(http.status);
     let headers = response.headers_mut();

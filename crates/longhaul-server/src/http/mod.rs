@@ -22,7 +22,7 @@ use longhaul_receiver::Receiver;
 pub use guard::Guard;
 pub use listen::serve;
 
-use crate::unread::Unread;
+use crate::unread::UnreadBudget;
 use crate::{Identify, Limits, Metrics};
 
 /// Everything that a request meets on its way.
@@ -38,13 +38,13 @@ pub struct Endpoint {
     pub limits: Limits,
     /// What is counted.
     pub metrics: Metrics,
-    unread: Unread,
+    unread: UnreadBudget,
 }
 
 impl Endpoint {
     /// An endpoint that has counted nothing.
     pub fn new(receiver: Receiver, identity: Arc<dyn Identify>, guard: Guard, limits: Limits) -> Self {
-        let unread = Unread::new(limits.unread_bytes_max);
+        let unread = UnreadBudget::new(limits.unread_bytes_max);
         Self { receiver, identity, guard, limits, metrics: Metrics::default(), unread }
     }
 }

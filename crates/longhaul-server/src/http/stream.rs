@@ -21,7 +21,8 @@ const RETRY_MS: u64 = 1_000;
 /// The response that streams these messages. It ends when the caller's right to call ends.
 pub(super) fn respond(endpoint: &Arc<Endpoint>, caller: Arc<Caller>, reader: StreamReader) -> Response {
     endpoint.metrics.stream_opened();
-    let events = EventStream { open: OpenStream(Arc::clone(endpoint)), caller, reader, state: State::Opening };
+    let events =
+        EventStream { open: OpenStream(Arc::clone(endpoint)), caller, reader, state: EventStreamState::Opening };
     with_headers(Body::from_stream(stream::unfold(events, |mut events| async move {
         let bytes = events.next().await?;
         Some((Ok::<_, Infallible>(bytes), events))
@@ -47,11 +48,11 @@ struct EventStream {
     open: OpenStream,
     caller: Arc<Caller>,
     reader: StreamReader,
-    state: State,
+    state: EventStreamState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum EventStreamState {
     Opening,
     Open,
     Ended,
@@ -60,16 +61,16 @@ enum State {
 impl EventStream {
     async fn next(&mut self) -> Option<Bytes> {
         match self.state {
-            State::Ended => return None,
-            State::Opening => {
-                self.state = State::Open;
+            EventStreamState::Ended => return None,
+            EventStreamState::Opening => {
+                self.state = EventStreamState::Open;
                 // Only a stream of a session can be resumed.
                 if self.reader.stateless_request().is_none() {
                     let primer = self.reader.primer_id().map(|id| sse::primer(&id)).unwrap_or_default();
                     return Some(Bytes::from(sse::retry(RETRY_MS) + &primer));
                 }
             }
-            State::Open => {}
+            EventStreamState::Open => {}
         }
         let endpoint = &self.open.0;
         let next = tokio::time::timeout(endpoint.limits.keep_alive, self.reader.next());
@@ -94,7 +95,7 @@ impl EventStream {
 
     /// Ends the stream, with an error as the response to a request outside of a session.
     fn end_with(&mut self, error: &RpcError) -> Option<Bytes> {
-        self.state = State::Ended;
+        self.state = EventStreamState::Ended;
         let request = self.reader.stateless_request()?;
         Some(Bytes::from(sse::event(&jsonrpc::error(Some(request), error))))
     }

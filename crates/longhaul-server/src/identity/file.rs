@@ -12,7 +12,7 @@ use longhaul_receiver::Caller;
 use parking_lot::{Mutex, RwLock};
 
 use super::tokens::{TokenError, Tokens, hash};
-use super::{Identify, NotIdentified, Presented};
+use super::{Credentials, Identify, NotIdentified};
 
 /// The largest token file: about 200,000 tokens.
 const TOKEN_FILE_BYTES_MAX: u64 = 16 << 20;
@@ -158,7 +158,7 @@ impl TokenFile {
 }
 
 impl Identify for TokenFile {
-    fn identify(&self, request: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
+    fn identify(&self, request: &Credentials<'_>) -> Result<Arc<Caller>, NotIdentified> {
         let hash = hash(request.bearer().ok_or(NotIdentified::Missing)?);
         self.tokens.read().find(&hash)
     }

@@ -1,7 +1,7 @@
 //! Who is calling.
 //!
 //! ```text
-//!  request ──► Presented ──► Identify ──► Caller: the owner, whether it is known, the end of its right to call
+//!  request ──► Credentials ──► Identify ──► Caller: the owner, whether it is known, the end of its right to call
 //!                               │
 //!                               ├── TokenFile   bearer tokens from a file that is reread when it changes
 //!                               ├── Tokens      bearer tokens that do not change
@@ -43,7 +43,7 @@ pub const ANONYMOUS: &str = "anonymous";
 pub trait Identify: fmt::Debug + Send + Sync + 'static {
     /// The caller of a request. Cancelling the caller's `revoked` ends the streams that it has opened, so keep the callers
     /// whose right to call can end.
-    fn identify(&self, request: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified>;
+    fn identify(&self, request: &Credentials<'_>) -> Result<Arc<Caller>, NotIdentified>;
 
     /// Runs in the background for as long as the server serves.
     fn keep_up(self: Arc<Self>) -> BoxFuture<'static, ()> {
@@ -68,12 +68,12 @@ pub enum NotIdentified {
 
 /// The part of a request that identifies its caller.
 #[derive(Debug, Clone, Copy)]
-pub struct Presented<'a> {
+pub struct Credentials<'a> {
     headers: &'a HeaderMap,
 }
 
-impl<'a> Presented<'a> {
-    pub fn by(headers: &'a HeaderMap) -> Self {
+impl<'a> Credentials<'a> {
+    pub fn from_headers(headers: &'a HeaderMap) -> Self {
         Self { headers }
     }
 
@@ -104,7 +104,7 @@ impl Default for Anonymous {
 }
 
 impl Identify for Anonymous {
-    fn identify(&self, _: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
+    fn identify(&self, _: &Credentials<'_>) -> Result<Arc<Caller>, NotIdentified> {
         Ok(Arc::clone(&self.0))
     }
 }

@@ -9,7 +9,7 @@ use longhaul_receiver::Caller;
 use longhaul_task::{NameError, Owner};
 use sha2::{Digest, Sha256};
 
-use super::{ANONYMOUS, Identify, LOCAL, NotIdentified, Presented};
+use super::{ANONYMOUS, Credentials, Identify, LOCAL, NotIdentified};
 
 /// Bearer tokens, stored as hashes, so that reading the file does not reveal them. An owner may have several.
 #[derive(Debug, Default)]
@@ -118,7 +118,7 @@ impl Tokens {
 }
 
 impl Identify for Tokens {
-    fn identify(&self, request: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
+    fn identify(&self, request: &Credentials<'_>) -> Result<Arc<Caller>, NotIdentified> {
         self.find(&hash(request.bearer().ok_or(NotIdentified::Missing)?))
     }
 }
@@ -157,7 +157,7 @@ mod tests {
         for value in values {
             headers.append(AUTHORIZATION, HeaderValue::from_static(value));
         }
-        tokens.identify(&Presented::by(&headers)).map(|caller| caller.owner.to_string())
+        tokens.identify(&Credentials::from_headers(&headers)).map(|caller| caller.owner.to_string())
     }
 
     #[test]

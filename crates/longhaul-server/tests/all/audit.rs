@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use longhaul::{AUDIT_TARGET, Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Owner, Server, Tokens, Tool};
+use longhaul::{AUDIT_TARGET, Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Owner, Server, Tokens, Tool};
 use longhaul_testkit::{SessionClient, TestServer};
 use serde_json::{Value, json};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -30,7 +30,7 @@ fn tools() -> [Tool; 4] {
         }),
         Tool::new("ask", |mut ctx: Ctx, _: NoArgs| async move {
             match ctx.ask("go", Form::<Text>::new("Go on?")).await? {
-                Filled::Accepted(Text { text }) => Ok(text),
+                FormAnswer::Accepted(Text { text }) => Ok(text),
                 _ => Err(Failure::tool("it may not")),
             }
         }),

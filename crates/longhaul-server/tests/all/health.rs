@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul::{Ctx, NoArgs, Server, Tool};
 use longhaul_store::SystemClock;
 use longhaul_store_sqlite::Options;
-use longhaul_testkit::{PATIENCE, StatelessClient, TestServer, Trouble};
+use longhaul_testkit::{FailureReport, PATIENCE, StatelessClient, TestServer};
 use serde_json::json;
 
 async fn health(client: &mut StatelessClient) -> (u16, String) {
@@ -26,7 +26,7 @@ async fn a_full_store_is_not_healthy_until_there_is_room_again() {
     let refused = loop {
         match client.create("quick", json!({ "pad": "x".repeat(4_000) })).await {
             Ok(_) => {}
-            Err(Trouble::Refused { body, .. }) => break body,
+            Err(FailureReport::Refused { body, .. }) => break body,
             Err(lost) => panic!("{lost:?}"),
         }
     };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul::{Caller, Ctx, Identify, NoArgs, NotIdentified, Owner, Presented, Server, Tool};
+use longhaul::{Caller, Credentials, Ctx, Identify, NoArgs, NotIdentified, Owner, Server, Tool};
 use longhaul_testkit::raw::Request;
 use longhaul_testkit::{StatelessClient, TestServer};
 use serde_json::json;
@@ -13,7 +13,7 @@ use serde_json::json;
 struct ByHeader(HashMap<&'static str, Arc<Caller>>);
 
 impl Identify for ByHeader {
-    fn identify(&self, shown: &Presented<'_>) -> Result<Arc<Caller>, NotIdentified> {
+    fn identify(&self, shown: &Credentials<'_>) -> Result<Arc<Caller>, NotIdentified> {
         let name = shown.header("x-user").ok_or(NotIdentified::Missing)?;
         let name = std::str::from_utf8(name).map_err(|_| NotIdentified::Unknown)?;
         self.0.get(name).cloned().ok_or(NotIdentified::Unknown)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul::{Ctx, Limits, Server, TaskSupport, Tool};
-use longhaul_testkit::{StatelessClient, TestServer, Trouble, in_time};
+use longhaul_testkit::{FailureReport, StatelessClient, TestServer, in_time};
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, longhaul::JsonSchema)]
@@ -45,12 +45,12 @@ async fn until_there_is_room(client: &mut StatelessClient, id: &str) {
         loop {
             match client.get(id).await {
                 Ok(_) => break,
-                Err(Trouble::Refused { status: 503, body }) => {
+                Err(FailureReport::Refused { status: 503, body }) => {
                     let body: Value = serde_json::from_str(&body).unwrap();
                     is_refused(&body["error"]);
                 }
                 // Under a tight limit a reader that this machine held up for a moment is let go, too.
-                Err(Trouble::Lost(_)) => *client = client.again().await,
+                Err(FailureReport::Lost(_)) => *client = client.again().await,
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -65,7 +65,7 @@ async fn unread_responses_have_so_much_room_together() {
     let mut other = server.client().await;
     let held = unread(&mut other, &id).await;
     match client.get(&id).await {
-        Err(Trouble::Refused { status: 503, body }) => {
+        Err(FailureReport::Refused { status: 503, body }) => {
             is_refused(&serde_json::from_str::<Value>(&body).unwrap()["error"]);
         }
         refused => panic!("{refused:?}"),

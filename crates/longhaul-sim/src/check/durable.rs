@@ -2,18 +2,18 @@ use longhaul_store::StoreError;
 use longhaul_task::{Outcome, TaskKey};
 
 use super::Law;
-use super::truth::Truth;
+use super::truth::DurableStates;
 use crate::ledger::{Ack, Fact, short};
 
 /// Nothing is acknowledged before it is durable, and nothing acknowledged goes away but by deletion.
-pub(super) struct Durable;
+pub(super) struct Durability;
 
-impl Law for Durable {
-    fn says(&self) -> &'static str {
+impl Law for Durability {
+    fn statement(&self) -> &'static str {
         "acknowledged is durable"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Acknowledged { what, key, revision } => acknowledged(truth, what, key, *revision),
             Fact::Denied { began, key, what, error: StoreError::NotFound } => match truth.alive(key) {
@@ -27,7 +27,7 @@ impl Law for Durable {
     }
 }
 
-fn acknowledged(truth: &Truth, what: &Ack, key: &TaskKey, revision: u64) -> Result<(), String> {
+fn acknowledged(truth: &DurableStates, what: &Ack, key: &TaskKey, revision: u64) -> Result<(), String> {
     if *what == Ack::Deleted {
         let gone = truth.lives.get(key).is_some_and(|lives| lives.iter().any(|life| life.gone.is_some()));
         return if gone { Ok(()) } else { Err(format!("{} was acknowledged as deleted and is there", short(key))) };

@@ -3,18 +3,18 @@ use std::sync::Arc;
 use longhaul_task::{Task, TaskKey};
 
 use super::Law;
-use super::truth::Truth;
+use super::truth::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A parent settles after its children; a child is there exactly as long as its parent.
 pub(super) struct Families;
 
 impl Law for Families {
-    fn says(&self) -> &'static str {
+    fn statement(&self) -> &'static str {
         "families live and die together"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Committed(commit) = fact else { return Ok(()) };
         truth.all().try_for_each(|task| child(truth, task))?;
         commit.written.iter().filter_map(|written| written.after.as_ref()).try_for_each(|task| starts_over(truth, task))
@@ -22,9 +22,10 @@ impl Law for Families {
 }
 
 /// An attempt that starts over leaves no open child behind: the next one would not know of it.
-fn starts_over(truth: &Truth, task: &Arc<Task>) -> Result<(), String> {
+fn starts_over(truth: &DurableStates, task: &Arc<Task>) -> Result<(), String> {
     let before = truth.before(task);
-    let lost = before.is_some_and(|before| before.phase.run().is_some()) && task.phase.not_before().is_some();
+    let lost =
+        before.is_some_and(|before| before.phase.active_attempt().is_some()) && task.phase.not_before().is_some();
     if task.resumes() || !lost || truth.now(&task.key).is_none_or(|now| !Arc::ptr_eq(now, task)) {
         return Ok(());
     }
@@ -37,7 +38,7 @@ fn starts_over(truth: &Truth, task: &Arc<Task>) -> Result<(), String> {
     }
 }
 
-fn child(truth: &Truth, task: &Task) -> Result<(), String> {
+fn child(truth: &DurableStates, task: &Task) -> Result<(), String> {
     let Some(parent) = &task.family.parent else { return Ok(()) };
     let key = TaskKey { owner: task.key.owner.clone(), id: parent.clone() };
     match truth.now(&key) {

@@ -2,7 +2,7 @@ use foldhash::HashSet;
 use longhaul_task::Task;
 
 use super::Law;
-use super::truth::{Life, Truth};
+use super::truth::{DurableStates, Life};
 use crate::ledger::{Fact, short};
 
 /// A write under an outdated fence changes nothing; the right to write moves only by raising the fence.
@@ -12,11 +12,11 @@ pub(super) struct Fences;
 const BY_ATTEMPT: [&str; 6] = ["report", "ask", "spawn", "park", "release", "settle"];
 
 impl Law for Fences {
-    fn says(&self) -> &'static str {
+    fn statement(&self) -> &'static str {
         "one attempt wins"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Wrote { key, fence, event, revision } if BY_ATTEMPT.contains(event) => {
                 // Its task may be gone by now and another have its name; no two of them have the same fences.
@@ -43,12 +43,13 @@ impl Law for Fences {
 }
 
 fn holds(task: &Task, fence: u64) -> bool {
-    task.fence == fence && task.phase.run().is_some()
+    task.fence == fence && task.phase.active_attempt().is_some()
 }
 
 /// A node that holds the task afterwards and did not before has it under a new fence.
 fn moved(before: &Task, after: &Task) -> Result<(), String> {
-    let (had, has) = (before.phase.run().map(|run| run.node), after.phase.run().map(|run| run.node));
+    let (had, has) =
+        (before.phase.active_attempt().map(|run| run.node), after.phase.active_attempt().map(|run| run.node));
     let lost = had.is_some() && has.is_none() && !after.is_settled();
     let won = has.is_some() && had != has;
     if after.fence < before.fence || ((lost || won) && after.fence == before.fence) {

@@ -1,18 +1,18 @@
 use longhaul_task::Task;
 
 use super::Law;
-use super::truth::Truth;
+use super::truth::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A settled task never changes again, except to be deleted.
 pub(super) struct Finality;
 
 impl Law for Finality {
-    fn says(&self) -> &'static str {
+    fn statement(&self) -> &'static str {
         "terminal is final"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Committed(commit) = fact else { return Ok(()) };
         for written in &commit.written {
             let Some(task) = &written.after else { continue };

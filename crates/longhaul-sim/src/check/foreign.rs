@@ -1,18 +1,18 @@
 use longhaul_store::StoreError;
 
 use super::Law;
-use super::truth::Truth;
+use super::truth::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A foreign task and an unknown one give the same answer.
-pub(super) struct Foreign;
+pub(super) struct ForeignTasks;
 
-impl Law for Foreign {
-    fn says(&self) -> &'static str {
+impl Law for ForeignTasks {
+    fn statement(&self) -> &'static str {
         "not yours is not there"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         let never_was = |key| !truth.lives.contains_key(key);
         match fact {
             Fact::Denied { key, what, error: StoreError::Refused(refused), .. }

@@ -2,7 +2,7 @@ use super::Law;
 use foldhash::HashMap;
 use longhaul_task::{Owner, ToolRef};
 
-use super::truth::{Truth, is_queued};
+use super::truth::{DurableStates, is_queued};
 use crate::ledger::{Fact, short};
 
 /// Never more at work, new in the queue, or open for one owner than allowed.
@@ -16,11 +16,11 @@ pub(super) struct Limits {
 }
 
 impl Law for Limits {
-    fn says(&self) -> &'static str {
+    fn statement(&self) -> &'static str {
         "everything has a limit"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Some(rules) = &truth.rules else { return Ok(()) };
         match fact {
             Fact::Working { tool, handlers } => {
@@ -36,8 +36,8 @@ impl Law for Limits {
             }
             Fact::Committed(commit) => {
                 for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
-                    if task.spent >= task.policy.attempts_max.max(1) {
-                        return Err(format!("{} has come to nothing {} times", short(&task.key), task.spent));
+                    if task.failed_attempts >= task.policy.attempts_max.max(1) {
+                        return Err(format!("{} has come to nothing {} times", short(&task.key), task.failed_attempts));
                     }
                     if is_queued(task) && task.attempt > 0 {
                         *self.came_back.entry(task.tool.clone()).or_default() += 1;

@@ -17,13 +17,13 @@ mod time;
 mod truth;
 mod watchers;
 
-use self::truth::Truth;
+use self::truth::DurableStates;
 use crate::ledger::{Entry, Fact};
 
 /// A law that a history broke.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{law}: {what} (line {line})")]
-pub struct Broken {
+pub struct Violation {
     pub law: &'static str,
     pub what: String,
     /// The line of the ledger that shows it.
@@ -33,21 +33,21 @@ pub struct Broken {
 /// One law, looking at one line after the other. The truth already contains the line.
 trait Law {
     /// What it says.
-    fn says(&self) -> &'static str;
+    fn statement(&self) -> &'static str;
 
     /// Looks at the next line.
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String>;
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String>;
 }
 
 fn laws() -> [Box<dyn Law>; 13] {
     [
-        Box::new(durable::Durable),
+        Box::new(durable::Durability),
         Box::new(finality::Finality),
         Box::new(fences::Fences),
         Box::new(questions::Questions::default()),
         Box::new(records::Records::default()),
         Box::new(families::Families),
-        Box::new(foreign::Foreign),
+        Box::new(foreign::ForeignTasks),
         Box::new(limits::Limits::default()),
         Box::new(time::Time),
         Box::new(readers::Readers::default()),
@@ -58,14 +58,14 @@ fn laws() -> [Box<dyn Law>; 13] {
 }
 
 /// Holds a whole ledger against every law.
-pub fn check(ledger: &[Entry]) -> Result<(), Broken> {
-    let mut truth = Truth::default();
+pub fn check(ledger: &[Entry]) -> Result<(), Violation> {
+    let mut truth = DurableStates::default();
     let mut laws = laws();
     for (line, entry) in ledger.iter().enumerate() {
         let counted = truth.take(line, &entry.fact);
-        counted.map_err(|what| Broken { law: "every change is counted", what, line })?;
+        counted.map_err(|what| Violation { law: "every change is counted", what, line })?;
         for law in &mut laws {
-            law.look(&truth, &entry.fact).map_err(|what| Broken { law: law.says(), what, line })?;
+            law.observe(&truth, &entry.fact).map_err(|what| Violation { law: law.statement(), what, line })?;
         }
     }
     Ok(())

@@ -4,25 +4,25 @@ use foldhash::HashMap;
 use longhaul_task::{Phase, Retention, Task, ToolRef};
 
 use super::Law;
-use super::truth::{Truth, is_queued};
-use crate::ledger::{Fact, Quiet, Stage, short};
+use super::truth::{DurableStates, is_queued};
+use crate::ledger::{Fact, IdleCounts, Stage, short};
 
 /// Left alone, everything comes to its end, and every worker and every count comes back.
 pub(super) struct Progress;
 
 impl Law for Progress {
-    fn says(&self) -> &'static str {
+    fn statement(&self) -> &'static str {
         "nothing is stuck and nothing leaks"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Quiet(quiet) = fact else { return Ok(()) };
         stuck(truth, quiet)?;
         leaked(truth, quiet)
     }
 }
 
-fn stuck(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
+fn stuck(truth: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
     let stage = quiet.stage;
     for task in truth.all() {
         let done = match &task.phase {
@@ -37,8 +37,8 @@ fn stuck(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
                 let waits_for_child = truth.all().any(|it| is_open_child(it, task));
                 stage == Stage::LeftAlone && (waits_for_child || all_workers_taken(truth, quiet, &task.tool))
             }
-            Phase::Parked { rest } => {
-                let waits_for_child = rest.for_children && truth.all().any(|it| is_open_child(it, task));
+            Phase::Parked { wake_condition } => {
+                let waits_for_child = wake_condition.for_children && truth.all().any(|it| is_open_child(it, task));
                 stage == Stage::LeftAlone && waits_for_child
             }
             Phase::Queued { .. } => false,
@@ -50,7 +50,7 @@ fn stuck(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
     Ok(())
 }
 
-fn all_workers_taken(truth: &Truth, quiet: &Quiet, tool: &ToolRef) -> bool {
+fn all_workers_taken(truth: &DurableStates, quiet: &IdleCounts, tool: &ToolRef) -> bool {
     let rules = truth.rules.iter().flat_map(|rules| &rules.tools).find(|rules| rules.tool == *tool);
     let load = quiet.load.iter().find(|(of, ..)| of == tool);
     rules.zip(load).is_some_and(|(rules, (_, running, _))| *running >= rules.running_max)
@@ -61,7 +61,7 @@ fn is_open_child(task: &Task, parent: &Task) -> bool {
     of && !task.is_settled()
 }
 
-fn leaked(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
+fn leaked(truth: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
     let mut open = HashMap::default();
     for task in truth.all().filter(|task| !task.is_settled()) {
         *open.entry(&task.key.owner).or_insert(0) += 1;
@@ -72,9 +72,9 @@ fn leaked(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
             return Err(format!("{owner} has {open} open tasks, and {counted} are counted"));
         }
     }
-    let is_ours = |task: &&Arc<Task>| task.phase.run().is_some_and(|run| !quiet.others.contains(&run.node));
+    let is_ours = |task: &&Arc<Task>| task.phase.active_attempt().is_some_and(|run| !quiet.others.contains(&run.node));
     let held = truth.all().filter(is_ours).count();
-    let Quiet { attempts, running, handlers, .. } = quiet;
+    let IdleCounts { attempts, running, handlers, .. } = quiet;
     // A handler that has returned and whose end waits for its children is gone.
     if *attempts != held || *running != held || *handlers > held {
         return Err(format!(
@@ -84,7 +84,7 @@ fn leaked(truth: &Truth, quiet: &Quiet) -> Result<(), String> {
     for (tool, running, queued) in &quiet.load {
         let here = || truth.all().filter(|task| task.tool == *tool);
         let is_queued = here().filter(|task| is_queued(task)).count();
-        let is_held = here().filter(|task| task.phase.run().is_some()).count();
+        let is_held = here().filter(|task| task.phase.active_attempt().is_some()).count();
         if *queued != is_queued {
             return Err(format!("{is_queued} tasks of {tool} are queued, and {queued} are counted"));
         }

@@ -2,7 +2,7 @@ use foldhash::{HashMap, HashSet};
 use longhaul_task::{QuestionKey, TaskKey};
 
 use super::Law;
-use super::truth::Truth;
+use super::truth::DurableStates;
 use crate::ledger::{Ack, Commit, Fact, short};
 
 /// A question is asked once and answered once; its key is never used again, and its answer is kept.
@@ -14,11 +14,11 @@ pub(super) struct Questions {
 }
 
 impl Law for Questions {
-    fn says(&self) -> &'static str {
+    fn statement(&self) -> &'static str {
         "a question is asked once and answered once"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Committed(commit) => {
                 self.asked(truth, commit)?;
@@ -39,7 +39,7 @@ impl Law for Questions {
 }
 
 impl Questions {
-    fn asked(&mut self, truth: &Truth, commit: &Commit) -> Result<(), String> {
+    fn asked(&mut self, truth: &DurableStates, commit: &Commit) -> Result<(), String> {
         for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
             let Some(open) = task.phase.questions() else { continue };
             let before = truth.before(task);
@@ -66,7 +66,7 @@ impl Questions {
 }
 
 /// A tool that resumes finds every question of its earlier attempts, open or answered.
-fn kept(truth: &Truth, commit: &Commit) -> Result<(), String> {
+fn kept(truth: &DurableStates, commit: &Commit) -> Result<(), String> {
     for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
         let before = truth.before(task);
         let Some(before) = before.filter(|_| task.resumes() && !task.is_settled()) else { continue };

@@ -5,7 +5,7 @@ use longhaul_store::Snapshot;
 use longhaul_task::{Task, TaskKey};
 
 use super::Law;
-use super::truth::Truth;
+use super::truth::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// Readers see what is committed, nothing else, and never see it go back.
@@ -19,11 +19,11 @@ pub(super) struct Readers {
 type Seen = (usize, u64);
 
 impl Law for Readers {
-    fn says(&self) -> &'static str {
+    fn statement(&self) -> &'static str {
         "readers see what is committed, in order"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Acknowledged { key, revision, .. } => {
                 let lives = truth.lives.get(key).into_iter().flatten().enumerate();
@@ -41,7 +41,7 @@ impl Law for Readers {
 }
 
 impl Readers {
-    fn found(&mut self, truth: &Truth, began: usize, key: &TaskKey, snapshot: &Snapshot) -> Result<(), String> {
+    fn found(&mut self, truth: &DurableStates, began: usize, key: &TaskKey, snapshot: &Snapshot) -> Result<(), String> {
         let task = &snapshot.task;
         let seen = committed(truth, key, task)
             .ok_or_else(|| format!("{} rev {} was read and never committed", short(key), task.revision))?;
@@ -57,7 +57,7 @@ impl Readers {
         Ok(())
     }
 
-    fn not_found(&mut self, truth: &Truth, began: usize, key: &TaskKey) -> Result<(), String> {
+    fn not_found(&mut self, truth: &DurableStates, began: usize, key: &TaskKey) -> Result<(), String> {
         let Some(lives) = truth.lives.get(key) else { return Ok(()) };
         let floor = self.floor(began, key);
         if floor.1 > 0 && lives.get(floor.0).is_some_and(|life| life.gone.is_none()) {
@@ -85,7 +85,7 @@ impl Readers {
 }
 
 /// The newest life that had the task in this very state.
-fn committed(truth: &Truth, key: &TaskKey, task: &Arc<Task>) -> Option<Seen> {
+fn committed(truth: &DurableStates, key: &TaskKey, task: &Arc<Task>) -> Option<Seen> {
     let lives = truth.lives.get(key)?.iter().enumerate().rev();
     let mut had = lives.filter(|(_, life)| life.at(task.revision).is_some_and(|state| state == task));
     had.next().map(|(life, _)| (life, task.revision))

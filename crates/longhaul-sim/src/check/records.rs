@@ -1,24 +1,24 @@
 use foldhash::HashMap;
-use longhaul_task::{Json, Place, TaskKey};
+use longhaul_task::{JournalPosition, Json, TaskKey};
 
 use super::Law;
-use super::truth::Truth;
+use super::truth::DurableStates;
 use crate::ledger::{Ack, Fact, short};
 
 /// What is recorded is recorded once, and every later attempt gets it.
 #[derive(Default)]
 pub(super) struct Records {
     /// By task, life, shelf and place.
-    outputs: HashMap<(TaskKey, usize, u32, Place), Json>,
+    outputs: HashMap<(TaskKey, usize, u32, JournalPosition), Json>,
     answers: HashMap<(TaskKey, usize, longhaul_task::QuestionKey), Json>,
 }
 
 impl Law for Records {
-    fn says(&self) -> &'static str {
+    fn statement(&self) -> &'static str {
         "a recorded step is done"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         let life = |key: &TaskKey| truth.lives(key).count();
         match fact {
             Fact::Committed(commit) => {
@@ -28,17 +28,17 @@ impl Law for Records {
                     if let Some(question) = &recorded.question {
                         self.answers.insert((key.clone(), recorded.life, question.clone()), output.clone());
                     }
-                    let place = (key.clone(), recorded.life, recorded.epoch, recorded.place.clone());
-                    if let Some(before) = self.outputs.insert(place, output.clone()) {
-                        return Err(format!("{} {:?}: {before:?} became {output:?}", short(key), recorded.place));
+                    let position = (key.clone(), recorded.life, recorded.epoch, recorded.position.clone());
+                    if let Some(before) = self.outputs.insert(position, output.clone()) {
+                        return Err(format!("{} {:?}: {before:?} became {output:?}", short(key), recorded.position));
                     }
                 }
                 Ok(())
             }
-            Fact::Got { key, epoch, place, output } => {
-                match self.outputs.get(&(key.clone(), life(key), *epoch, place.clone())) {
+            Fact::Got { key, epoch, position, output } => {
+                match self.outputs.get(&(key.clone(), life(key), *epoch, position.clone())) {
                     Some(kept) if kept == output => Ok(()),
-                    kept => Err(format!("{} {place:?}: got {output:?}, on record is {kept:?}", short(key))),
+                    kept => Err(format!("{} {position:?}: got {output:?}, on record is {kept:?}", short(key))),
                 }
             }
             Fact::Acknowledged { what: Ack::Answered { question, body }, key, .. } => {

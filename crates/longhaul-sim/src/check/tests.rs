@@ -5,12 +5,12 @@ use std::sync::Arc;
 use longhaul_store::{Snapshot, StoreError};
 use longhaul_task::transition::{self, Answer, Ask, Cancel, Claim, Create, Delete, Release, Settle, Spawn};
 use longhaul_task::{
-    Event, Json, NodeId, Outcome, Owner, Place, Policy, Progress, QuestionKey, QuestionKind, Refused, Retention,
-    Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    Event, JournalPosition, Json, NodeId, Outcome, Owner, Policy, Progress, QuestionKey, QuestionKind, Retention,
+    Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef, TransitionError,
 };
 
 use super::check;
-use crate::ledger::{Ack, Commit, Entry, Fact, Quiet, Recorded, Rules, Stage, ToolRules, Written};
+use crate::ledger::{Ack, Commit, Entry, Fact, IdleCounts, Rules, Stage, ToolRules, WrittenEntry, WrittenTask};
 
 /// A ledger that grows by real transitions, so that only what a test bends is wrong.
 struct Book {
@@ -31,7 +31,7 @@ impl Book {
     }
 
     fn commit(&mut self, event: &'static str, key: &TaskKey, after: Option<Task>) {
-        let written = vec![Written { event, key: key.clone(), after: after.map(Arc::new) }];
+        let written = vec![WrittenTask { event, key: key.clone(), after: after.map(Arc::new) }];
         self.note(Fact::Committed(Commit { now: self.now, written, recorded: Vec::new() }));
     }
 
@@ -61,14 +61,23 @@ impl Book {
     fn record(&mut self, key: &TaskKey, question: Option<&str>, output: &str) {
         let question = question.map(QuestionKey::from_text);
         let output = Some(Json::from_text(output));
-        let recorded = vec![Recorded { key: key.clone(), life: 1, epoch: 1, place: place(), question, output }];
+        let recorded =
+            vec![WrittenEntry { key: key.clone(), life: 1, epoch: 1, position: position(), question, output }];
         self.note(Fact::Committed(Commit { now: self.now, written: Vec::new(), recorded }));
     }
 
     fn quiet(&mut self, stage: Stage, open: usize, busy: usize) {
         let open = vec![(owner(), open)];
         let load = vec![(tool(), busy, 0)];
-        self.note(Fact::Quiet(Quiet { stage, others: Vec::new(), load, open, attempts: 0, running: 0, handlers: 0 }));
+        self.note(Fact::Quiet(IdleCounts {
+            stage,
+            others: Vec::new(),
+            load,
+            open,
+            attempts: 0,
+            running: 0,
+            handlers: 0,
+        }));
     }
 
     fn breaks(&self, law: &str) {
@@ -98,8 +107,8 @@ fn key(id: &str) -> TaskKey {
     TaskKey { owner: owner(), id: TaskId::parse(id).unwrap() }
 }
 
-fn place() -> Place {
-    Place { fork: "".into(), seq: 0 }
+fn position() -> JournalPosition {
+    JournalPosition { fork: "".into(), seq: 0 }
 }
 
 fn new(id: &str) -> Create {
@@ -110,17 +119,17 @@ fn new(id: &str) -> Create {
         policy: Policy::default(),
         retention: Retention::FromEnd(1_000),
         claimed_by: Some(node()),
-        fences_from: 0,
+        first_fence: 0,
     }
 }
 
 fn ask(fence: u64) -> Event {
     let (kind, params) = (QuestionKind::Elicitation, Json::from_text("{}"));
-    Event::Ask(Ask { fence, label: "q".into(), kind, params, place: place(), digest: 0 })
+    Event::Ask(Ask { fence, label: "q".into(), kind, params, position: position(), digest: 0 })
 }
 
 fn settle(fence: u64) -> Event {
-    Event::Settle(Settle { fence, outcome: Outcome::Answer { body: Json::from_text("1"), is_error: false } })
+    Event::Settle(Settle { fence, outcome: Outcome::Result { body: Json::from_text("1"), is_error: false } })
 }
 
 fn cancel() -> Event {
@@ -256,7 +265,7 @@ fn a_handler_that_gets_something_else_than_is_on_record_is_caught() {
     let mut book = Book::new();
     book.create("a");
     book.record(&key("a"), None, "1");
-    book.note(Fact::Got { key: key("a"), epoch: 1, place: place(), output: Json::from_text("2") });
+    book.note(Fact::Got { key: key("a"), epoch: 1, position: position(), output: Json::from_text("2") });
     book.breaks("a recorded step is done");
 }
 
@@ -267,7 +276,7 @@ fn family(book: &mut Book) -> (Task, Task) {
     let event = Event::Spawn(Box::new(spawn));
     let change = transition::apply(&parent, &event, &Surroundings::default(), book.now).unwrap();
     let (child, _) = change.child.unwrap();
-    let written = [&change.task, &child].map(|task| Written {
+    let written = [&change.task, &child].map(|task| WrittenTask {
         event: "spawn",
         key: task.key.clone(),
         after: Some(Arc::new(task.clone())),
@@ -299,7 +308,7 @@ fn a_child_that_outlives_its_family_is_caught() {
 #[test]
 fn a_stranger_who_is_told_more_than_that_there_is_nothing_is_caught() {
     let mut book = Book::new();
-    let error = StoreError::Refused(Refused::Settled);
+    let error = StoreError::Refused(TransitionError::Settled);
     book.note(Fact::Denied { began: 0, key: key("theirs"), what: "cancel", error });
     book.breaks("not yours is not there");
 }
@@ -416,7 +425,7 @@ fn the_progress_of_another_attempt_is_caught() {
 #[test]
 fn an_attempt_of_a_dead_process_after_recovery_is_caught() {
     let mut book = Book::new();
-    let held = vec![longhaul_store::Orphan { key: key("a"), node: node(), fence: 1 }];
+    let held = vec![longhaul_store::HeldAttempt { key: key("a"), node: node(), fence: 1 }];
     book.note(Fact::Recovered { nodes: vec![NodeId::mint([1; 16])], held });
     book.breaks("after recovery no attempt belongs to a dead process");
 }

@@ -3,18 +3,18 @@ use std::sync::Arc;
 use longhaul_task::{COLLECT_MS_MIN, Phase, Retention, Task, Timestamp};
 
 use super::Law;
-use super::truth::Truth;
-use crate::ledger::{Commit, Fact, Written, short};
+use super::truth::DurableStates;
+use crate::ledger::{Commit, Fact, WrittenTask, short};
 
 /// A task's times are those of its changes, never go back, and nothing expires before its time.
 pub(super) struct Time;
 
 impl Law for Time {
-    fn says(&self) -> &'static str {
+    fn statement(&self) -> &'static str {
         "the truth about time"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Committed(commit) = fact else { return Ok(()) };
         commit.written.iter().try_for_each(|written| match &written.after {
             Some(task) => changed(truth, commit, task),
@@ -23,7 +23,7 @@ impl Law for Time {
     }
 }
 
-fn changed(truth: &Truth, commit: &Commit, task: &Arc<Task>) -> Result<(), String> {
+fn changed(truth: &DurableStates, commit: &Commit, task: &Arc<Task>) -> Result<(), String> {
     let before = truth.before(task);
     let expected = match before {
         Some(before) => commit.now.max(before.updated_at),
@@ -38,7 +38,7 @@ fn changed(truth: &Truth, commit: &Commit, task: &Arc<Task>) -> Result<(), Strin
     Ok(())
 }
 
-fn deleted(truth: &Truth, commit: &Commit, written: &Written) -> Result<(), String> {
+fn deleted(truth: &DurableStates, commit: &Commit, written: &WrittenTask) -> Result<(), String> {
     let mut lives = truth.lives.get(&written.key).into_iter().flatten();
     let ended = lives.find(|life| life.gone == Some(truth.line));
     let Some(task) = ended.and_then(|life| life.last()) else { return Ok(()) };

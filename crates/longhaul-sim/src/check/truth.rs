@@ -9,7 +9,7 @@ use crate::ledger::{Fact, Rules, short};
 
 /// Every state that was ever durable.
 #[derive(Debug, Default)]
-pub(super) struct Truth {
+pub(super) struct DurableStates {
     pub(super) line: usize,
     pub(super) rules: Option<Rules>,
     pub(super) lives: HashMap<TaskKey, Vec<Life>>,
@@ -37,7 +37,7 @@ impl Life {
     }
 }
 
-impl Truth {
+impl DurableStates {
     pub(super) fn take(&mut self, line: usize, fact: &Fact) -> Result<(), String> {
         self.line = line;
         match fact {
@@ -88,13 +88,13 @@ impl Truth {
     pub(super) fn life(&self, task: &Arc<Task>) -> usize {
         let lives = self.lives.get(&task.key).map_or(&[][..], Vec::as_slice);
         let of = |life: &Life| life.at(task.revision).is_some_and(|state| Arc::ptr_eq(state, task));
-        lives.iter().rposition(of).map_or(0, |place| place + 1)
+        lives.iter().rposition(of).map_or(0, |index| index + 1)
     }
 
     /// The state before that one, in the same life.
     pub(super) fn before(&self, task: &Arc<Task>) -> Option<&Arc<Task>> {
-        let place = self.life(task).checked_sub(1)?;
-        self.lives.get(&task.key)?.get(place)?.at(task.revision.checked_sub(1)?)
+        let index = self.life(task).checked_sub(1)?;
+        self.lives.get(&task.key)?.get(index)?.at(task.revision.checked_sub(1)?)
     }
 
     /// Every life that a key has had.

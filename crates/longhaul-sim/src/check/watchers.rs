@@ -1,16 +1,16 @@
 use super::Law;
-use super::truth::Truth;
+use super::truth::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A watcher that subscribed and then read is woken for every later change.
 pub(super) struct Watchers;
 
 impl Law for Watchers {
-    fn says(&self) -> &'static str {
+    fn statement(&self) -> &'static str {
         "a watcher is woken for every change"
     }
 
-    fn look(&mut self, truth: &Truth, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Followed { key, seen } = fact else { return Ok(()) };
         let now = truth.now(key).map(|task| task.revision);
         if *seen == now { Ok(()) } else { Err(format!("{} is at {now:?}, its watcher saw {seen:?}", short(key))) }

@@ -8,15 +8,17 @@ mod reader;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use longhaul_store::embedded::{Disk, DiskError, Stands};
+use longhaul_store::embedded::{Disk, DiskError, StoredEntry};
 use longhaul_store::{Embedded, Snapshot, Store};
-use longhaul_task::{Json, Outcome, Phase, Place, Progress, QuestionKey, Record, Task, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{
+    JournalEntry, JournalPosition, Json, Outcome, Phase, Progress, QuestionKey, Task, TaskKey, Timestamp, ToolRef,
+};
 use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use self::reader::SimReader;
 
 use crate::fault::{CrashPoint, Plan};
-use crate::ledger::{Commit, Fact, Recorded, Written};
+use crate::ledger::{Commit, Fact, WrittenEntry, WrittenTask};
 use crate::store::at_once;
 use crate::world::World;
 
@@ -74,15 +76,15 @@ struct Row {
     life: usize,
     input: Json,
     progress: Option<Arc<Progress>>,
-    records: BTreeMap<(u32, Place), Stands>,
+    records: BTreeMap<(u32, JournalPosition), StoredEntry>,
 }
 
 #[derive(Debug, Default)]
 struct Transaction {
     rows: BTreeMap<TaskKey, Option<Row>>,
     secrets: BTreeMap<String, [u8; 32]>,
-    written: Vec<Written>,
-    recorded: Vec<Recorded>,
+    written: Vec<WrittenTask>,
+    recorded: Vec<WrittenEntry>,
 }
 
 /// What became of a batch at the disk.
@@ -104,7 +106,7 @@ impl SimDisk {
     /// Every attempt that some node holds.
     pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
         let state = self.0.lock();
-        let held = state.rows.values().filter(|row| row.task.phase.run().is_some());
+        let held = state.rows.values().filter(|row| row.task.phase.active_attempt().is_some());
         held.map(|row| (row.task.key.clone(), row.task.fence)).collect()
     }
 
@@ -242,7 +244,11 @@ impl State {
         kept.map(|(_, row)| row).chain(changed.into_iter().flat_map(|rows| rows.values().flatten()))
     }
 
-    fn change(&mut self, key: &TaskKey, change: impl FnOnce(&mut Row) -> Option<Recorded>) -> Result<(), DiskError> {
+    fn change(
+        &mut self,
+        key: &TaskKey,
+        change: impl FnOnce(&mut Row) -> Option<WrittenEntry>,
+    ) -> Result<(), DiskError> {
         let mut row = self.row(key).cloned().ok_or_else(|| DiskError::Failed(format!("no row {key:?}")))?;
         let open = self.open()?;
         open.recorded.extend(change(&mut row));
@@ -267,9 +273,9 @@ fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
         (_, Phase::Settled { .. }) if after.fence == before.fence => &["settle"],
         (_, Phase::Settled { outcome: Outcome::Cancelled, .. }) => &["cancel"],
         (_, Phase::Settled { .. }) => &["lose", "overdue", "settle"],
-        (was, now) if was.run().is_some() && now.not_before().is_some() => &["lose", "release"],
-        (was, now) if was.run().is_some() && now.rest().is_some() => &["park"],
-        (was, now) if was.rest().is_some() && was.questions() == now.questions() => &["wake"],
+        (was, now) if was.active_attempt().is_some() && now.not_before().is_some() => &["lose", "release"],
+        (was, now) if was.active_attempt().is_some() && now.wake_condition().is_some() => &["park"],
+        (was, now) if was.wake_condition().is_some() && was.questions() == now.questions() => &["wake"],
         _ if after.questions_asked > before.questions_asked => &["ask"],
         _ if after.family.children > before.family.children => &["spawn"],
         (Phase::Waiting { questions: before, .. }, Phase::Waiting { questions: after, .. })
@@ -360,13 +366,13 @@ impl Disk for SimDisk {
         let life = before + here + 1;
         let row = Row { task: Arc::clone(&task), life, input: input.clone(), progress: None, records: BTreeMap::new() };
         open.rows.insert(task.key.clone(), Some(row));
-        open.written.push(Written { event, key: task.key.clone(), after: Some(task) });
+        open.written.push(WrittenTask { event, key: task.key.clone(), after: Some(task) });
         Ok(true)
     }
 
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {
         let mut state = self.call()?;
-        let claimed = before.phase.not_before().is_some() && after.phase.run().is_some();
+        let claimed = before.phase.not_before().is_some() && after.phase.active_attempt().is_some();
         let event = if claimed { "claim" } else { state.name(&after.key, candidates(before, after)) };
         let task = Arc::new(after.clone());
         let now = Arc::clone(&task);
@@ -378,7 +384,7 @@ impl Disk for SimDisk {
             None
         })?;
         if let Some(open) = &mut state.open {
-            open.written.push(Written { event, key: after.key.clone(), after: Some(now) });
+            open.written.push(WrittenTask { event, key: after.key.clone(), after: Some(now) });
         }
         Ok(())
     }
@@ -394,7 +400,7 @@ impl Disk for SimDisk {
         let open = state.open()?;
         for key in &members {
             open.rows.insert(key.clone(), None);
-            open.written.push(Written { event, key: key.clone(), after: None });
+            open.written.push(WrittenTask { event, key: key.clone(), after: None });
         }
         Ok(members)
     }
@@ -403,19 +409,19 @@ impl Disk for SimDisk {
         &mut self,
         key: &TaskKey,
         epoch: u32,
-        record: &Record,
+        record: &JournalEntry,
         question: Option<&QuestionKey>,
-    ) -> Result<Option<Stands>, DiskError> {
-        let new = Stands { record: record.clone(), question: question.cloned() };
+    ) -> Result<Option<StoredEntry>, DiskError> {
+        let new = StoredEntry { record: record.clone(), question: question.cloned() };
         let mut stands = None;
         self.call()?.change(key, |row| {
-            let place = (epoch, record.place.clone());
-            stands = row.records.get(&place).cloned();
+            let position = (epoch, record.position.clone());
+            stands = row.records.get(&position).cloned();
             if stands.is_some() {
                 return None;
             }
             let written = recorded(&new, key, row.life, epoch);
-            row.records.insert(place, new);
+            row.records.insert(position, new);
             Some(written)
         })?;
         Ok(stands)
@@ -461,12 +467,12 @@ impl Row {
     }
 }
 
-fn recorded(stands: &Stands, key: &TaskKey, life: usize, epoch: u32) -> Recorded {
-    Recorded {
+fn recorded(stands: &StoredEntry, key: &TaskKey, life: usize, epoch: u32) -> WrittenEntry {
+    WrittenEntry {
         key: key.clone(),
         life,
         epoch,
-        place: stands.record.place.clone(),
+        position: stands.record.position.clone(),
         question: stands.question.clone(),
         output: stands.record.output.clone(),
     }

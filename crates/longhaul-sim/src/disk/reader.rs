@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longhaul_store::embedded::{DiskError, Reader};
-use longhaul_store::{Count, Listing, Orphan, Snapshot, TaskPage};
-use longhaul_task::{Record, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_store::{HeldAttempt, ListQuery, Snapshot, TaskCount, TaskPage};
+use longhaul_task::{JournalEntry, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 
 use super::{Row, State};
@@ -29,13 +29,13 @@ impl Reader for SimReader {
         Ok(found)
     }
 
-    fn list(&self, of: &Listing) -> Result<TaskPage, DiskError> {
+    fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError> {
         let state = self.disk.lock();
         let mine = |key: &TaskKey| of.owner.as_ref().is_none_or(|owner| key.owner == *owner);
         let past = |key: &TaskKey| of.after.as_ref().is_none_or(|after| key < after);
         let mut rows = state.rows.iter().rev().filter(|(key, _)| mine(key) && past(key));
         let tasks = rows.by_ref().take(of.limit).map(|(_, row)| row.snapshot()).collect();
-        Ok(TaskPage { tasks, more: rows.next().is_some() })
+        Ok(TaskPage { tasks, has_more: rows.next().is_some() })
     }
 
     fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, DiskError> {
@@ -45,7 +45,7 @@ impl Reader for SimReader {
         Ok(children.into_iter().map(|row| row.task.key.id.clone()).collect())
     }
 
-    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError> {
+    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
         let state = self.disk.lock();
         let all = state.rows.get(key).into_iter().flat_map(|row| &row.records);
         Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, kept)| kept.record.clone()).collect())
@@ -74,17 +74,17 @@ impl Reader for SimReader {
         Ok(first.into_iter().map(|(tool, not_before)| (tool.clone(), not_before)).collect())
     }
 
-    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError> {
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, DiskError> {
         let state = self.disk.lock();
         let past = state.rows.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
         let held = past.filter_map(|(key, row)| {
-            let run = row.task.phase.run()?;
-            Some(Orphan { key: key.clone(), node: run.node, fence: row.task.fence })
+            let run = row.task.phase.active_attempt()?;
+            Some(HeldAttempt { key: key.clone(), node: run.node, fence: row.task.fence })
         });
         Ok(held.take(limit).collect())
     }
 
-    fn census(&self) -> Result<Vec<Count>, DiskError> {
+    fn count_open_tasks(&self) -> Result<Vec<TaskCount>, DiskError> {
         let state = self.disk.lock();
         let mut counts = BTreeMap::new();
         for task in state.rows.values().map(|row| &row.task).filter(|task| !task.is_settled()) {
@@ -93,7 +93,7 @@ impl Reader for SimReader {
             *tasks += 1;
             *queued += u64::from(task.phase.not_before().is_some());
         }
-        let count = |((owner, tool, phase), (tasks, queued))| Count { owner, tool, phase, tasks, queued };
+        let count = |((owner, tool, phase), (tasks, queued))| TaskCount { owner, tool, phase, tasks, queued };
         Ok(counts.into_iter().map(count).collect())
     }
 }

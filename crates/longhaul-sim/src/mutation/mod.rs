@@ -20,17 +20,17 @@ const SOUND_HISTORIES: u64 = 200;
 
 /// How a mutation was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct Detection {
     pub histories: u64,
     pub broken: String,
 }
 
 /// What came of one mutation.
 #[derive(Debug)]
-pub struct Hunt {
+pub struct MutationResult {
     pub mutation: Mutation,
     /// How it was found; none if it was not.
-    pub found: Option<Found>,
+    pub found: Option<Detection>,
 }
 
 /// Why mutations could not be tried.
@@ -57,13 +57,13 @@ pub fn run(
     only: Option<&str>,
     seed: u64,
     histories: u64,
-    mut tell: impl FnMut(&Hunt),
-) -> Result<Vec<Hunt>, MutationError> {
+    mut tell: impl FnMut(&MutationResult),
+) -> Result<Vec<MutationResult>, MutationError> {
     // All of them first: a table that has gone stale is known at once.
     for mutation in MUTATIONS {
         mutated(workspace_root, mutation)?;
     }
-    let lab = Lab::set_up(workspace_root, scratch_dir)?;
+    let lab = MutationWorkspace::set_up(workspace_root, scratch_dir)?;
     let binary = lab.build("the copy without a mutation")?;
     if let Some(found) = hunt(&binary, seed, SOUND_HISTORIES)? {
         return Err(MutationError::Unsound(found.broken));
@@ -75,7 +75,7 @@ pub fn run(
         fs::write(&file, mutated(workspace_root, mutation)?)?;
         let binary = lab.build(mutation.name);
         fs::write(&file, sound)?;
-        let hunt = Hunt { mutation: *mutation, found: hunt(&binary?, seed, histories)? };
+        let hunt = MutationResult { mutation: *mutation, found: hunt(&binary?, seed, histories)? };
         tell(&hunt);
         hunts.push(hunt);
     }
@@ -93,12 +93,12 @@ fn mutated(root: &Path, mutation: &Mutation) -> Result<String, MutationError> {
 }
 
 /// A copy of the workspace with what the simulator needs.
-struct Lab {
+struct MutationWorkspace {
     root: PathBuf,
     target: PathBuf,
 }
 
-impl Lab {
+impl MutationWorkspace {
     fn set_up(workspace_root: &Path, scratch_dir: &Path) -> Result<Self, MutationError> {
         let lab = Self { root: scratch_dir.join("copy"), target: scratch_dir.join("target") };
         if lab.root.exists() {
@@ -138,13 +138,13 @@ impl Lab {
 }
 
 /// Plays until something is found.
-fn hunt(binary: &Path, seed: u64, histories: u64) -> Result<Option<Found>, MutationError> {
+fn hunt(binary: &Path, seed: u64, histories: u64) -> Result<Option<Detection>, MutationError> {
     let (seed, histories) = (seed.to_string(), histories.to_string());
     let output = Command::new(binary).args(["--seed", &seed, "--histories", &histories]).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let number = text.lines().find_map(|line| line.strip_prefix("found after ")?.split(' ').next()?.parse().ok());
     let broken = text.lines().find_map(|line| Some(line.split_once(" breaks a law: ")?.1.to_owned()));
-    Ok(number.map(|histories| Found { histories, broken: broken.unwrap_or_default() }))
+    Ok(number.map(|histories| Detection { histories, broken: broken.unwrap_or_default() }))
 }
 
 fn copy_all(from: &Path, to: &Path) -> io::Result<()> {

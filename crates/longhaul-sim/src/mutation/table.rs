@@ -19,12 +19,12 @@ const PARK: &str = "crates/longhaul-task/src/transition/park.rs";
 const RELEASE: &str = "crates/longhaul-task/src/transition/release.rs";
 const RETENTION: &str = "crates/longhaul-task/src/retention.rs";
 const WRITER: &str = "crates/longhaul-store/src/embedded/writer.rs";
-const PUBLISHED: &str = "crates/longhaul-store/src/embedded/published.rs";
+const PUBLISHED: &str = "crates/longhaul-store/src/embedded/task_cache.rs";
 const EMBEDDED: &str = "crates/longhaul-store/src/embedded/mod.rs";
 const ADMIT: &str = "crates/longhaul-engine/src/core/admit.rs";
 const ATTEMPT: &str = "crates/longhaul-engine/src/core/attempt.rs";
 const QUEUE: &str = "crates/longhaul-engine/src/core/queue.rs";
-const LOOK: &str = "crates/longhaul-engine/src/core/look.rs";
+const LOOK: &str = "crates/longhaul-engine/src/core/queue_decision.rs";
 const ENDING: &str = "crates/longhaul-engine/src/ending.rs";
 const SHELL: &str = "crates/longhaul-engine/src/shell.rs";
 const TASK_LINK: &str = "crates/longhaul-engine/src/task_link.rs";
@@ -36,14 +36,14 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "fence-not-checked",
         file: TASK,
-        find: "if self.fence == fence && self.phase.run().is_some()",
-        replace: "if fence > 0 && self.phase.run().is_some()",
+        find: "if self.fence == fence && self.phase.active_attempt().is_some()",
+        replace: "if fence > 0 && self.phase.active_attempt().is_some()",
     },
     Mutation { name: "fence-not-raised", file: RELEASE, find: "    next.fence += 1;\n", replace: "" },
     Mutation {
         name: "terminal-not-final",
         file: TASK,
-        find: "if self.is_settled() { Err(Refused::Settled) } else { Ok(()) }",
+        find: "if self.is_settled() { Err(TransitionError::Settled) } else { Ok(()) }",
         replace: "Ok(())",
     },
     Mutation {
@@ -85,7 +85,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "fences-start-over",
         file: CREATE,
-        find: "new.fences_from.saturating_add(claimed.into())",
+        find: "new.first_fence.saturating_add(claimed.into())",
         replace: "u64::from(claimed)",
     },
     Mutation {
@@ -190,7 +190,7 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "end-written-twice-after-doubt",
         file: ENDING,
         find: "StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {",
-        replace: "StoreError::Unavailable(_) | StoreError::InDoubt(_) | StoreError::Refused(Refused::Settled))) => {",
+        replace: "StoreError::Unavailable(_) | StoreError::InDoubt(_) | StoreError::Refused(TransitionError::Settled))) => {",
     },
     Mutation {
         name: "lost-attempt-goes-on",

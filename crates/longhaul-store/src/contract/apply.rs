@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use longhaul_task::transition::{Answer, Settle, Wake};
-use longhaul_task::{Event, Fault, Outcome, QuestionKey, Refused, Retention, Timestamp};
+use longhaul_task::{Event, Outcome, QuestionKey, Retention, TaskError, Timestamp, TransitionError};
 
 use super::Subject;
 use super::kit::*;
-use crate::{Listing, StoreError};
+use crate::{ListQuery, StoreError};
 
 pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     let store_ref = &*store;
     let fault = |data: Option<&str>| {
-        Outcome::Refusal(Fault { code: Some(-32602), message: "no \"good\"".into(), data: data.map(json) })
+        Outcome::Error(TaskError { code: Some(-32602), message: "no \"good\"".into(), data: data.map(json) })
     };
     let settled = |outcome| Some(Event::Settle(Settle { fence: 1, outcome }));
     let changes = [
@@ -24,10 +24,10 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
         Some(park(1, Some(START.plus_ms(9)))),
         Some(park(1, Some(Timestamp::MAX))),
         settled(answer("{\"content\":[]}")),
-        settled(Outcome::Answer { body: json("{\"isError\":true}"), is_error: true }),
+        settled(Outcome::Result { body: json("{\"isError\":true}"), is_error: true }),
         settled(fault(None)),
         settled(fault(Some("{\"code\":\"X\"}"))),
-        settled(Outcome::Refusal(Fault::panic("a fault without a code"))),
+        settled(Outcome::Error(TaskError::panic("a fault without a code"))),
         Some(cancel()),
     ];
     let kept = [Retention::Unlimited, Retention::FromEnd(5), Retention::FromCreation(7)];
@@ -53,7 +53,7 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
     apply(store_ref, &key(300), spawn(1, queued(key(301)))).await;
     apply(store_ref, &key(300), park_for(1, 1)).await;
 
-    let everything = Listing { owner: None, after: None, limit: 100 };
+    let everything = ListQuery { owner: None, after: None, limit: 100 };
     let tasks = |page: crate::TaskPage| page.tasks.into_iter().map(|listed| listed.task).collect::<Vec<_>>();
     let before = tasks(store.list(&everything).await.unwrap());
     assert_eq!(before.len(), 22);
@@ -103,9 +103,9 @@ pub async fn a_late_attempt_cannot_overwrite_the_winner<S: Subject>() {
         settle(1, "\"late\""),
     ];
     for event in late {
-        assert_eq!(refused(store.apply(&key(1), event).await), Refused::Fenced);
+        assert_eq!(refused(store.apply(&key(1), event).await), TransitionError::Fenced);
     }
-    assert_eq!(store.record(&key(1), 1, record("", 0, "1")).await, Err(Refused::Fenced.into()));
+    assert_eq!(store.record(&key(1), 1, record("", 0, "1")).await, Err(TransitionError::Fenced.into()));
     assert_eq!(read(&*store, &key(1)).await, winner);
     assert_eq!(store.read(&key(2)).await.unwrap_err(), StoreError::NotFound);
     assert_eq!(store.records(&key(1), 0).await.unwrap(), []);
@@ -126,9 +126,9 @@ pub async fn a_settled_task_never_changes_again<S: Subject>() {
         Event::Answer(Answer { key: question, body: json("1") }),
     ];
     for event in more {
-        assert_eq!(refused(store.apply(&key(1), event).await), Refused::Settled);
+        assert_eq!(refused(store.apply(&key(1), event).await), TransitionError::Settled);
     }
-    assert_eq!(store.record(&key(1), 1, record("", 0, "1")).await, Err(Refused::Settled.into()));
+    assert_eq!(store.record(&key(1), 1, record("", 0, "1")).await, Err(TransitionError::Settled.into()));
     assert_eq!(read(&*store, &key(1)).await, settled);
 }
 
@@ -168,7 +168,7 @@ pub async fn a_late_wake_does_not_wake_a_task_that_was_parked_again<S: Subject>(
     apply(&*store, &key(1), Event::Wake(Wake { fence: nap.fence })).await;
     let again = claim(&*store, node(1), 1).await.remove(0);
     let asleep = apply(&*store, &key(1), park(again.fence, Some(START))).await;
-    assert_eq!(refused(store.apply(&key(1), Event::Wake(Wake { fence: nap.fence })).await), Refused::Fenced);
+    assert_eq!(refused(store.apply(&key(1), Event::Wake(Wake { fence: nap.fence })).await), TransitionError::Fenced);
     assert_eq!(read(&*store, &key(1)).await, asleep);
 }
 

@@ -7,7 +7,7 @@ use longhaul_task::{PhaseName, ToolRef};
 
 use super::Subject;
 use super::kit::*;
-use crate::{ClaimNext, Count};
+use crate::{ClaimRequest, TaskCount};
 
 pub async fn each_task_is_claimed_by_one_node_only<S: Subject>() {
     let (subject, store) = empty::<S>().await;
@@ -24,7 +24,7 @@ pub async fn each_task_is_claimed_by_one_node_only<S: Subject>() {
                 if tasks.is_empty() {
                     return got;
                 }
-                assert!(tasks.iter().all(|task| task.phase.run().unwrap().node == node(n)));
+                assert!(tasks.iter().all(|task| task.phase.active_attempt().unwrap().node == node(n)));
                 got.extend(tasks.into_iter().map(|task| task.key.clone()));
             }
         });
@@ -58,7 +58,7 @@ pub async fn one_claim_returns_tasks_of_several_tools_within_their_limits<S: Sub
         create(&*store, new).await;
     }
     let wants = vec![(tools[0].clone(), 2), (tools[1].clone(), 5), (ToolRef::new("d", "1"), 5)];
-    let claimed = store.claim(ClaimNext { node: node(1), wants }).await.unwrap();
+    let claimed = store.claim(ClaimRequest { node: node(1), wants }).await.unwrap();
     let of = |tool: &ToolRef| claimed.iter().filter(|claimed| claimed.task.tool == *tool).count();
     assert_eq!(tools.each_ref().map(of), [2, 3, 0]);
 }
@@ -158,15 +158,15 @@ pub async fn the_census_counts_open_tasks_by_owner_tool_and_phase<S: Subject>() 
     create(&*store, resuming(key_of("grace", 3))).await;
     apply(&*store, &key_of("grace", 3), ask(1, 0)).await;
     apply(&*store, &key_of("grace", 3), release(1, 0)).await;
-    let mut census = store.census().await.unwrap();
-    census.sort_by_key(|count| (count.owner.clone(), count.phase));
-    let count = |name, phase, tasks, queued| Count { owner: owner(name), tool: tool(), phase, tasks, queued };
+    let mut count_open_tasks = store.count_open_tasks().await.unwrap();
+    count_open_tasks.sort_by_key(|count| (count.owner.clone(), count.phase));
+    let count = |name, phase, tasks, queued| TaskCount { owner: owner(name), tool: tool(), phase, tasks, queued };
     let expected = [
         count("ada", PhaseName::Queued, 3, 3),
         count("grace", PhaseName::Running, 1, 0),
         count("grace", PhaseName::Waiting, 2, 1),
     ];
-    assert_eq!(census, expected);
+    assert_eq!(count_open_tasks, expected);
 }
 
 pub async fn concurrent_creation_and_claims_lose_no_task<S: Subject>() {

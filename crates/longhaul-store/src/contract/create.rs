@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_task::transition::{self, Answer, Cancel, Claim, Delete, Expire, Overdue, Wake};
-use longhaul_task::{Event, Phase, Policy, QuestionKey, Refused, Retention, Timestamp};
+use longhaul_task::{Event, Phase, Policy, QuestionKey, Retention, Timestamp, TransitionError};
 
 use super::Subject;
 use super::kit::*;
@@ -22,7 +22,7 @@ pub async fn a_task_created_for_a_node_runs_there_under_its_first_fence<S: Subje
     let (_subject, store) = empty::<S>().await;
     let task = create(&*store, claimed(key(1))).await;
     assert_eq!((task.fence, task.attempt), (1, 1));
-    assert_eq!(task.phase.run().map(|run| run.node), Some(node(1)));
+    assert_eq!(task.phase.active_attempt().map(|run| run.node), Some(node(1)));
     assert!(claim(&*store, node(2), 10).await.is_empty());
 }
 
@@ -43,10 +43,10 @@ pub async fn an_acknowledged_write_survives_a_restart<S: Subject>() {
 pub async fn an_owner_cannot_use_an_id_twice<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     let first = create(&*store, queued(key(1))).await;
-    assert_eq!(refused(store.create(claimed(key(1))).await), Refused::Duplicate);
+    assert_eq!(refused(store.create(claimed(key(1))).await), TransitionError::DuplicateId);
     assert_eq!(read(&*store, &key(1)).await, first);
     let (_subject, store) = reopened(subject, store).await;
-    assert_eq!(refused(store.create(claimed(key(1))).await), Refused::Duplicate);
+    assert_eq!(refused(store.create(claimed(key(1))).await), TransitionError::DuplicateId);
 }
 
 pub async fn of_many_concurrent_creations_of_one_id_one_succeeds<S: Subject>() {
@@ -117,10 +117,10 @@ pub async fn an_attempt_of_a_deleted_task_cannot_write_to_a_new_one_with_its_id<
     apply(&*store, &key(1), cancel()).await;
     apply(&*store, &key(1), Event::Delete(Delete)).await;
     let mut new = claimed(key(1));
-    new.create.fences_from = 1 << 40;
+    new.create.first_fence = 1 << 40;
     let second = create(&*store, new).await;
-    assert_eq!(refused(store.apply(&key(1), settle(first.fence, "\"late\"")).await), Refused::Fenced);
-    assert_eq!(store.record(&key(1), first.fence, record("", 0, "1")).await, Err(Refused::Fenced.into()));
+    assert_eq!(refused(store.apply(&key(1), settle(first.fence, "\"late\"")).await), TransitionError::Fenced);
+    assert_eq!(store.record(&key(1), first.fence, record("", 0, "1")).await, Err(TransitionError::Fenced.into()));
     assert_eq!(read(&*store, &key(1)).await, second);
     apply(&*store, &key(1), settle(second.fence, "1")).await;
 }

@@ -1,7 +1,7 @@
 //! Tasks that are due.
 
 use longhaul_task::transition::{Expire, Overdue, Wake};
-use longhaul_task::{Event, Fault, Outcome, Policy, Retention};
+use longhaul_task::{Event, Outcome, Policy, Retention, TaskError};
 
 use super::Subject;
 use super::kit::*;
@@ -45,7 +45,7 @@ pub async fn a_task_is_no_longer_due_after_its_event<S: Subject>() {
     create_with_lifetimes(&*store, &[(1, 100), (2, 200)]).await;
     subject.set_time(START.plus_ms(150)).await;
     let ended = apply(&*store, &key(1), Event::Overdue(Overdue)).await;
-    assert_eq!(ended.phase.outcome(), Some(&Outcome::Refusal(Fault::life_time(100))));
+    assert_eq!(ended.phase.outcome(), Some(&Outcome::Error(TaskError::life_time(100))));
     let due = store.due(10).await.unwrap();
     assert_eq!((due.tasks, due.next), (vec![], Some(START.plus_ms(200))));
 }

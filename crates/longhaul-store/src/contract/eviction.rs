@@ -32,8 +32,8 @@ pub async fn an_event_is_applied_to_a_task_that_was_evicted<S: Subject>() {
         create(&*store, claimed(key(n))).await;
         apply(&*store, &key(n), settle(1, &format!("\"{}\"", "x".repeat(1_000)))).await;
     }
-    assert_eq!(refused(store.create(queued(key(0))).await), longhaul_task::Refused::Duplicate);
-    assert_eq!(refused(store.apply(&key(0), cancel()).await), longhaul_task::Refused::Settled);
+    assert_eq!(refused(store.create(queued(key(0))).await), longhaul_task::TransitionError::DuplicateId);
+    assert_eq!(refused(store.apply(&key(0), cancel()).await), longhaul_task::TransitionError::Settled);
     apply(&*store, &key(0), Event::Delete(Delete)).await;
     assert_eq!(store.read(&key(0)).await.unwrap_err(), StoreError::NotFound);
 }

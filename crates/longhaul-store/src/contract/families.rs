@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_task::transition::{Delete, Expire};
-use longhaul_task::{Effect, Event, OnCrash, Outcome, Refused, Task};
+use longhaul_task::{Effect, Event, OnCrash, Outcome, Task, TransitionError};
 
 use super::Subject;
 use super::kit::*;
@@ -54,7 +54,7 @@ pub async fn a_child_with_an_existing_id_is_refused_and_changes_nothing<S: Subje
     let parent = create(&*store, claimed(key(1))).await;
     let other = create(&*store, queued(key(2))).await;
     for taken in [1, 2] {
-        assert_eq!(refused(store.apply(&key(1), spawn(1, queued(key(taken)))).await), Refused::Duplicate);
+        assert_eq!(refused(store.apply(&key(1), spawn(1, queued(key(taken)))).await), TransitionError::DuplicateId);
     }
     assert_eq!(read(&*store, &key(1)).await, parent);
     assert_eq!(read(&*store, &key(2)).await, other);
@@ -67,9 +67,9 @@ pub async fn a_parent_settles_after_its_children<S: Subject>() {
     for n in 2..=3 {
         apply(&*store, &key(1), spawn(1, claimed(key(n)))).await;
     }
-    assert_eq!(refused(store.apply(&key(1), settle(1, "1")).await), Refused::ChildrenOpen(2));
+    assert_eq!(refused(store.apply(&key(1), settle(1, "1")).await), TransitionError::ChildrenOpen(2));
     apply(&*store, &key(2), settle(1, "2")).await;
-    assert_eq!(refused(store.apply(&key(1), settle(1, "1")).await), Refused::ChildrenOpen(1));
+    assert_eq!(refused(store.apply(&key(1), settle(1, "1")).await), TransitionError::ChildrenOpen(1));
     apply(&*store, &key(3), cancel()).await;
     assert!(apply(&*store, &key(1), settle(1, "1")).await.is_settled());
 }
@@ -120,7 +120,7 @@ pub async fn a_half_cancelled_family_is_never_visible<S: Subject>() {
     })
     .await;
     for n in 1..=7 {
-        assert_eq!(refused(store.apply(&key(n), settle(1, "late")).await), Refused::Settled);
+        assert_eq!(refused(store.apply(&key(n), settle(1, "late")).await), TransitionError::Settled);
     }
     cancelled.await.unwrap();
 }
@@ -215,8 +215,8 @@ pub async fn a_parent_that_parks_while_its_child_ends_is_not_left_parked<S: Subj
             // The parent was parked first, and the end of the child woke it.
             Ok(_) => assert!(after.phase.not_before().is_some()),
             Err(error) => {
-                assert_eq!(error, Refused::CameMeanwhile.into());
-                assert!(after.phase.run().is_some(), "the attempt continues");
+                assert_eq!(error, TransitionError::AlreadyHappened.into());
+                assert!(after.phase.active_attempt().is_some(), "the attempt continues");
             }
         }
     }
@@ -239,7 +239,7 @@ pub async fn deleting_a_family_leaves_nothing_of_it<S: Subject>() {
             assert_eq!(store.children(&key(n)).await.unwrap(), []);
         }
         assert_eq!(read(store, &key(8)).await, neighbour);
-        assert_eq!(store.census().await.unwrap().iter().map(|count| count.tasks).sum::<u64>(), 1);
+        assert_eq!(store.count_open_tasks().await.unwrap().iter().map(|count| count.tasks).sum::<u64>(), 1);
     };
     check(&*store).await;
     let (_subject, store) = reopened(subject, store).await;
@@ -254,8 +254,8 @@ pub async fn only_a_settled_root_is_deleted<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     tree(&*store).await;
     for event in [Event::Delete(Delete), Event::Expire(Expire)] {
-        assert!(matches!(refused(store.apply(&key(1), event.clone()).await), Refused::WrongPhase(_)));
-        assert_eq!(refused(store.apply(&key(3), event).await), Refused::NotRoot);
+        assert!(matches!(refused(store.apply(&key(1), event.clone()).await), TransitionError::WrongPhase(_)));
+        assert_eq!(refused(store.apply(&key(3), event).await), TransitionError::NotRoot);
     }
     assert_eq!(members(&*store).await.len(), 7);
 }
@@ -264,7 +264,7 @@ pub async fn an_expired_family_is_deleted_as_a_whole<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     tree(&*store).await;
     apply(&*store, &key(1), cancel()).await;
-    assert_eq!(refused(store.apply(&key(1), Event::Expire(Expire)).await), Refused::TooEarly);
+    assert_eq!(refused(store.apply(&key(1), Event::Expire(Expire)).await), TransitionError::TooEarly);
     subject.set_time(START.plus_ms(3_600_000)).await;
     assert_eq!(due_keys(&*store).await, [key(1)], "only the root of a family is due");
     apply(&*store, &key(1), Event::Expire(Expire)).await;

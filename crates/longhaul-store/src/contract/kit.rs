@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use longhaul_task::transition::{Ask, Cancel, Create, Lose, Park, Release, Report, Settle, Spawn};
 use longhaul_task::{
-    Event, Json, NodeId, OnCrash, Outcome, Owner, Place, Policy, Progress, QuestionKind, Record, Retention, Task,
-    TaskId, TaskKey, Timestamp, ToolRef,
+    Event, JournalEntry, JournalPosition, Json, NodeId, OnCrash, Outcome, Owner, Policy, Progress, QuestionKind,
+    Retention, Task, TaskId, TaskKey, Timestamp, ToolRef,
 };
 
 use super::Subject;
-use crate::{Applied, ClaimNext, NewTask, Store, StoreError, Watch};
+use crate::{ClaimRequest, CommitResult, NewTask, Store, StoreError, Watch};
 
 /// The time that the clock of every store shows at first.
 pub const START: Timestamp = Timestamp::from_ms(1_700_000_000_000);
@@ -74,7 +74,7 @@ pub(super) fn queued(key: TaskKey) -> NewTask {
         policy: Policy::default(),
         retention: Retention::FromCreation(3_600_000),
         claimed_by: None,
-        fences_from: 0,
+        first_fence: 0,
     };
     NewTask { create, input }
 }
@@ -110,8 +110,8 @@ pub(super) async fn claim(store: &dyn Store, node: NodeId, limit: usize) -> Vec<
     store.claim(claim_request(node, tool(), limit)).await.unwrap().into_iter().map(|claimed| claimed.task).collect()
 }
 
-pub(super) fn claim_request(node: NodeId, tool: ToolRef, limit: usize) -> ClaimNext {
-    ClaimNext { node, wants: vec![(tool, limit)] }
+pub(super) fn claim_request(node: NodeId, tool: ToolRef, limit: usize) -> ClaimRequest {
+    ClaimRequest { node, wants: vec![(tool, limit)] }
 }
 
 /// The time at which the next task of the suite's tool may be claimed.
@@ -129,7 +129,7 @@ pub(super) fn lasting_lease(store: &dyn Store) -> Option<u64> {
 }
 
 pub(super) fn answer(body: &str) -> Outcome {
-    Outcome::Answer { body: json(body), is_error: false }
+    Outcome::Result { body: json(body), is_error: false }
 }
 
 pub(super) fn settle(fence: u64, body: &str) -> Event {
@@ -167,7 +167,7 @@ pub(super) fn ask(fence: u64, seq: u32) -> Event {
         label: "approve".into(),
         kind: QuestionKind::Elicitation,
         params: json("{\"message\":\"Go on, \\\"now\\\"?\"}"),
-        place: place("", seq),
+        position: position("", seq),
         digest: 7,
     })
 }
@@ -176,12 +176,12 @@ pub(super) fn spawn(fence: u64, child: NewTask) -> Event {
     Event::Spawn(Box::new(Spawn { fence, child: child.create, input: child.input }))
 }
 
-pub(super) fn place(fork: &str, seq: u32) -> Place {
-    Place { fork: fork.into(), seq }
+pub(super) fn position(fork: &str, seq: u32) -> JournalPosition {
+    JournalPosition { fork: fork.into(), seq }
 }
 
-pub(super) fn record(fork: &str, seq: u32, output: &str) -> Record {
-    Record { place: place(fork, seq), key: "step".into(), digest: u64::MAX, output: Some(json(output)) }
+pub(super) fn record(fork: &str, seq: u32, output: &str) -> JournalEntry {
+    JournalEntry { position: position(fork, seq), key: "step".into(), digest: u64::MAX, output: Some(json(output)) }
 }
 
 pub(super) fn progress(done: f64) -> Progress {
@@ -213,7 +213,7 @@ pub(super) fn has_changed(watch: &mut Watch) -> bool {
 }
 
 /// The reason of the refusal. Panics if the call was not refused.
-pub(super) fn refused<T>(result: Result<T, StoreError>) -> longhaul_task::Refused {
+pub(super) fn refused<T>(result: Result<T, StoreError>) -> longhaul_task::TransitionError {
     match result {
         Err(StoreError::Refused(refused)) => refused,
         Err(error) => panic!("expected a refusal, got the error: {error}"),
@@ -221,6 +221,6 @@ pub(super) fn refused<T>(result: Result<T, StoreError>) -> longhaul_task::Refuse
     }
 }
 
-pub(super) fn succeeded(results: &[Result<Applied, StoreError>]) -> usize {
+pub(super) fn succeeded(results: &[Result<CommitResult, StoreError>]) -> usize {
     results.iter().filter(|result| result.is_ok()).count()
 }

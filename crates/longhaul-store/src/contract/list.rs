@@ -7,18 +7,18 @@ use longhaul_task::{Owner, TaskKey};
 
 use super::Subject;
 use super::kit::*;
-use crate::{Listing, Store};
+use crate::{ListQuery, Store};
 
 /// Reads all pages of a list.
 async fn pages(store: &dyn Store, owner: Option<Owner>, limit: usize) -> Vec<Vec<TaskKey>> {
     let mut pages = Vec::new();
     let mut after = None;
     loop {
-        let page = store.list(&Listing { owner: owner.clone(), after, limit }).await.unwrap();
+        let page = store.list(&ListQuery { owner: owner.clone(), after, limit }).await.unwrap();
         let keys: Vec<_> = page.tasks.iter().map(|listed| listed.task.key.clone()).collect();
         after = keys.last().cloned();
         pages.push(keys);
-        if !page.more {
+        if !page.has_more {
             return pages;
         }
         assert!(pages.len() < 100, "the list does not end");
@@ -57,10 +57,10 @@ pub async fn pages_contain_every_task_exactly_once_while_tasks_change<S: Subject
     let mut seen = Vec::new();
     let mut after = None;
     for n in 40..80 {
-        let page = store.list(&Listing { owner: Some(owner("ada")), after, limit: 3 }).await.unwrap();
+        let page = store.list(&ListQuery { owner: Some(owner("ada")), after, limit: 3 }).await.unwrap();
         seen.extend(page.tasks.iter().map(|listed| listed.task.key.clone()));
         after = seen.last().cloned();
-        if !page.more {
+        if !page.has_more {
             break;
         }
         create(&*store, claimed(key(n))).await;
@@ -88,9 +88,9 @@ pub async fn a_list_without_an_owner_contains_the_tasks_of_all_owners<S: Subject
 pub async fn a_page_past_the_last_task_is_empty<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, queued(key(5))).await;
-    let listing = Listing { owner: Some(owner("ada")), after: Some(key(5)), limit: usize::MAX };
+    let listing = ListQuery { owner: Some(owner("ada")), after: Some(key(5)), limit: usize::MAX };
     let page = store.list(&listing).await.unwrap();
-    assert!(page.tasks.is_empty() && !page.more);
+    assert!(page.tasks.is_empty() && !page.has_more);
 }
 
 pub async fn a_page_continues_after_a_deleted_task<S: Subject>() {
@@ -100,7 +100,7 @@ pub async fn a_page_continues_after_a_deleted_task<S: Subject>() {
     }
     apply(&*store, &key(1), cancel()).await;
     apply(&*store, &key(1), longhaul_task::Event::Delete(longhaul_task::transition::Delete)).await;
-    let page = store.list(&Listing { owner: Some(owner("ada")), after: Some(key(1)), limit: 10 }).await.unwrap();
+    let page = store.list(&ListQuery { owner: Some(owner("ada")), after: Some(key(1)), limit: 10 }).await.unwrap();
     assert_eq!(page.tasks.iter().map(|listed| listed.task.key.clone()).collect::<Vec<_>>(), [key(0)]);
 }
 
@@ -108,7 +108,7 @@ pub async fn a_list_shows_the_same_as_a_read<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     store.progress(&key(1), 1, progress(3.0)).await.unwrap();
-    let page = store.list(&Listing { owner: Some(owner("ada")), after: None, limit: 10 }).await.unwrap();
+    let page = store.list(&ListQuery { owner: Some(owner("ada")), after: None, limit: 10 }).await.unwrap();
     let snapshot = store.read(&key(1)).await.unwrap();
     assert!(snapshot.progress.is_some());
     assert_eq!(page.tasks[0].task, snapshot.task);
@@ -124,7 +124,7 @@ pub async fn a_reader_never_sees_an_older_revision_after_a_newer_one<S: Subject>
             apply(&*writer, &key(1), report(1, "on")).await;
         }
     });
-    let listing = Listing { owner: Some(owner("ada")), after: None, limit: 10 };
+    let listing = ListQuery { owner: Some(owner("ada")), after: None, limit: 10 };
     wait_for("the last of the changes", async {
         let mut seen = 0;
         while seen < 201 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_task::transition::Answer;
-use longhaul_task::{Event, OnCrash, QuestionKey, Record, Refused};
+use longhaul_task::{Event, JournalEntry, OnCrash, QuestionKey, TransitionError};
 
 use super::Subject;
 use super::kit::*;
@@ -28,14 +28,14 @@ pub async fn an_existing_entry_is_not_replaced<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
     store.record(&key(1), 1, record("", 0, "\"first\"")).await.unwrap();
-    let second = Record { key: "another".into(), digest: 1, ..record("", 0, "\"second\"") };
+    let second = JournalEntry { key: "another".into(), digest: 1, ..record("", 0, "\"second\"") };
     assert_eq!(
         store.record(&key(1), 1, second).await.unwrap(),
         record("", 0, "\"first\""),
         "the later call gets the existing entry"
     );
     // A question does not replace it either.
-    assert!(matches!(refused(store.apply(&key(1), ask(1, 0)).await), Refused::Changed(_)));
+    assert!(matches!(refused(store.apply(&key(1), ask(1, 0)).await), TransitionError::HandlerChanged(_)));
     assert_eq!(store.records(&key(1), 1).await.unwrap(), [record("", 0, "\"first\"")]);
 }
 
@@ -60,9 +60,9 @@ pub async fn entries_are_ordered_by_fork_and_position<S: Subject>() {
     for (fork, seq) in places {
         store.record(&key(1), 1, record(fork, seq, "1")).await.unwrap();
     }
-    let order: Vec<_> = store.records(&key(1), 1).await.unwrap().into_iter().map(|record| record.place).collect();
+    let order: Vec<_> = store.records(&key(1), 1).await.unwrap().into_iter().map(|record| record.position).collect();
     let expected = [("", 0), ("", 2), ("", 10), ("a", 0), ("a", 1), ("b", 0)];
-    assert_eq!(order, expected.map(|(fork, seq)| place(fork, seq)));
+    assert_eq!(order, expected.map(|(fork, seq)| position(fork, seq)));
 }
 
 pub async fn a_journal_entry_does_not_raise_the_revision<S: Subject>() {
@@ -125,7 +125,7 @@ pub async fn a_resumed_attempt_finds_its_question_with_the_same_key<S: Subject>(
     subject.set_time(next_queued(&*store).await.unwrap()).await;
     let resumed = claim(&*store, node(2), 1).await.remove(0);
     let again = store.apply(&key(1), ask(resumed.fence, 0)).await;
-    assert_eq!(refused(again), Refused::AskedAlready(first.clone()));
+    assert_eq!(refused(again), TransitionError::AskedAlready(first.clone()));
     assert_eq!(read(&*store, &key(1)).await, resumed, "the question was not asked again");
     apply(&*store, &key(1), Event::Answer(Answer { key: first, body: json("\"yes\"") })).await;
     let records = store.records(&key(1), resumed.epoch()).await.unwrap();
@@ -141,7 +141,7 @@ pub async fn an_answer_between_two_attempts_is_kept_for_the_next<S: Subject>() {
     subject.set_time(next_queued(&*store).await.unwrap()).await;
     let resumed = claim(&*store, node(2), 1).await.remove(0);
     // At the same position the attempt finds the question and its answer in the journal.
-    assert_eq!(refused(store.apply(&key(1), ask(resumed.fence, 0)).await), Refused::AskedAlready(question));
+    assert_eq!(refused(store.apply(&key(1), ask(resumed.fence, 0)).await), TransitionError::AskedAlready(question));
     let records = store.records(&key(1), resumed.epoch()).await.unwrap();
     assert_eq!((records.len(), &records[0].output), (1, &Some(json("\"yes\""))));
     assert_eq!(read(&*store, &key(1)).await, resumed);
@@ -151,6 +151,6 @@ pub async fn a_question_at_the_position_of_another_entry_is_refused<S: Subject>(
     let (_subject, store) = empty::<S>().await;
     let task = create(&*store, resuming(key(1))).await;
     store.record(&key(1), 1, record("", 0, "1")).await.unwrap();
-    assert!(matches!(refused(store.apply(&key(1), ask(1, 0)).await), Refused::Changed(_)));
+    assert!(matches!(refused(store.apply(&key(1), ask(1, 0)).await), TransitionError::HandlerChanged(_)));
     assert_eq!(read(&*store, &key(1)).await, task);
 }

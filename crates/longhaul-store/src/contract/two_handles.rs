@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use longhaul_task::transition::Delete;
-use longhaul_task::{Event, Fault, OnCrash, Outcome, Refused, ToolRef};
+use longhaul_task::{Event, OnCrash, Outcome, TaskError, ToolRef, TransitionError};
 
 use super::Subject;
 use super::kit::*;
-use crate::{Listing, Orphan, StoreError};
+use crate::{HeldAttempt, ListQuery, StoreError};
 
 pub async fn a_handle_reads_what_another_has_written<S: Subject>() {
     let (subject, one) = empty::<S>().await;
@@ -22,7 +22,7 @@ pub async fn a_handle_reads_what_another_has_written<S: Subject>() {
     }
     let settled = apply(&*one, &key(1), settle(1, "1")).await;
     assert_eq!(read(&*other, &key(1)).await, settled);
-    let listed = other.list(&Listing { owner: Some(owner("ada")), after: None, limit: 1 }).await.unwrap();
+    let listed = other.list(&ListQuery { owner: Some(owner("ada")), after: None, limit: 1 }).await.unwrap();
     assert_eq!(listed.tasks[0].task, settled);
 }
 
@@ -42,7 +42,7 @@ pub async fn an_event_is_applied_to_what_another_handle_has_written<S: Subject>(
     create(&*one, claimed(key(1))).await;
     read(&*other, &key(1)).await;
     apply(&*one, &key(1), cancel()).await;
-    assert_eq!(refused(other.apply(&key(1), settle(1, "late")).await), Refused::Settled);
+    assert_eq!(refused(other.apply(&key(1), settle(1, "late")).await), TransitionError::Settled);
 }
 
 pub async fn a_watch_reports_writes_of_another_handle<S: Subject>() {
@@ -72,13 +72,13 @@ pub async fn only_attempts_of_dead_nodes_are_orphans<S: Subject>() {
         create(&*one, new).await;
     }
     create(&*one, queued(key(4))).await;
-    let unknown = Orphan { key: key(3), node: node(3), fence: 1 };
+    let unknown = HeldAttempt { key: key(3), node: node(3), fence: 1 };
     assert_eq!(other.orphans(10).await.unwrap(), vec![unknown.clone()]);
 
     subject.set_time(START.plus_ms(999)).await;
     assert_eq!(other.orphans(10).await.unwrap(), vec![unknown.clone()]);
     subject.set_time(START.plus_ms(1_000)).await;
-    let expired = Orphan { key: key(2), node: node(2), fence: 1 };
+    let expired = HeldAttempt { key: key(2), node: node(2), fence: 1 };
     assert_eq!(other.orphans(10).await.unwrap(), [expired, unknown]);
     assert_eq!(other.orphans(1).await.unwrap().len(), 1);
 }
@@ -111,7 +111,7 @@ pub async fn a_node_whose_lease_has_ended_loses_its_task_and_cannot_write<S: Sub
     }
     let second = claim(&*other, node(2), 1).await.remove(0);
     assert_eq!(second.attempt, 2);
-    assert_eq!(refused(one.apply(&key(1), settle(first.fence, "\"late\"")).await), Refused::Fenced);
+    assert_eq!(refused(one.apply(&key(1), settle(first.fence, "\"late\"")).await), TransitionError::Fenced);
     apply(&*other, &key(1), settle(second.fence, "\"won\"")).await;
     assert_eq!(read(&*one, &key(1)).await.phase.outcome(), Some(&answer("\"won\"")));
     assert_eq!(other.orphans(10).await.unwrap(), []);
@@ -126,7 +126,7 @@ pub async fn an_attempt_is_lost_once<S: Subject>() {
     let task = create(&*handles[0], claimed(key(1))).await;
     let calls = handles.clone().into_iter().map(|store| async move { store.apply(&key(1), lose(node(1), 1)).await });
     assert_eq!(succeeded(&all(calls).await), 1);
-    let fault = Outcome::Refusal(Fault::crash_recovery(&task));
+    let fault = Outcome::Error(TaskError::crash_recovery(&task));
     assert_eq!(read(&*handles[0], &key(1)).await.phase.outcome(), Some(&fault));
 }
 
@@ -145,7 +145,7 @@ pub async fn after_a_restart_every_running_attempt_is_an_orphan<S: Subject>() {
     let (_subject, store) = reopened(subject, store).await;
     let orphans = store.orphans(usize::MAX).await.unwrap();
     let expected: Vec<_> =
-        (0..2_500).filter(|n| n % 2 == 0).map(|n| Orphan { key: key(n), node: node(1), fence: 1 }).collect();
+        (0..2_500).filter(|n| n % 2 == 0).map(|n| HeldAttempt { key: key(n), node: node(1), fence: 1 }).collect();
     assert_eq!(orphans, expected);
 }
 
@@ -154,7 +154,7 @@ pub async fn a_late_loss_does_not_end_a_newer_attempt_of_the_same_node<S: Subjec
     create(&*store, resuming(key(1))).await;
     apply(&*store, &key(1), release(1, 0)).await;
     let second = claim(&*store, node(1), 1).await.remove(0);
-    assert_eq!(refused(store.apply(&key(1), lose(node(1), 1)).await), Refused::Fenced);
+    assert_eq!(refused(store.apply(&key(1), lose(node(1), 1)).await), TransitionError::Fenced);
     assert_eq!(read(&*store, &key(1)).await, second);
 }
 
@@ -168,7 +168,7 @@ pub async fn held_returns_the_attempts_of_a_node<S: Subject>() {
     }
     create(&*one, queued(key(5))).await;
     apply(&*one, &key(4), settle(1, "1")).await;
-    let held = |n| Orphan { key: key(n), node: node(1), fence: 1 };
+    let held = |n| HeldAttempt { key: key(n), node: node(1), fence: 1 };
     assert_eq!(other.held(node(1), None, 10).await.unwrap(), [held(1), held(3)]);
     assert_eq!(other.held(node(1), None, 1).await.unwrap(), [held(1)]);
     assert_eq!(other.held(node(1), Some(&key(1)), 10).await.unwrap(), [held(3)]);

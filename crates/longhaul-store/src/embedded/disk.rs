@@ -1,8 +1,8 @@
 //! What an embedded backend provides: transactions for the one writer, and reads for all handles.
 
-use longhaul_task::{Json, Progress, QuestionKey, Record, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{JournalEntry, Json, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
-use crate::{Count, Listing, Orphan, Snapshot, StoreError, TaskPage};
+use crate::{HeldAttempt, ListQuery, Snapshot, StoreError, TaskCount, TaskPage};
 
 /// The writer's side. One thread has it; reads see what the open transaction has written.
 ///
@@ -39,9 +39,9 @@ pub trait Disk: Send + 'static {
         &mut self,
         key: &TaskKey,
         epoch: u32,
-        record: &Record,
+        record: &JournalEntry,
         question: Option<&QuestionKey>,
-    ) -> Result<Option<Stands>, DiskError>;
+    ) -> Result<Option<StoredEntry>, DiskError>;
     /// Completes the record of a question.
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError>;
     /// Writes the side slot of a task that is there.
@@ -67,19 +67,19 @@ pub trait Reader: Send + Sync + 'static {
     /// A task and its side slot.
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError>;
     /// One page of tasks.
-    fn list(&self, of: &Listing) -> Result<TaskPage, DiskError>;
+    fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError>;
     /// A task's children in order.
     fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, DiskError>;
     /// The records of a shelf in order.
-    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, DiskError>;
+    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError>;
     /// Tasks that are due by `now`, longest due first, and when the first of the others will be.
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError>;
     /// The tools that have queued tasks, each with the moment when the first of them may be claimed.
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError>;
     /// Attempts that some node holds in memory, past that key, in order of keys.
-    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, DiskError>;
+    fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, DiskError>;
     /// Open tasks by owner, tool and phase.
-    fn census(&self) -> Result<Vec<Count>, DiskError>;
+    fn count_open_tasks(&self) -> Result<Vec<TaskCount>, DiskError>;
 
     /// Lets go of the disk. Later reads are refused.
     fn close(&self) {}
@@ -87,9 +87,9 @@ pub trait Reader: Send + Sync + 'static {
 
 /// What stands at a place of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stands {
+pub struct StoredEntry {
     /// The record.
-    pub record: Record,
+    pub record: JournalEntry,
     /// The question that it waits for or waited for, if it is one.
     pub question: Option<QuestionKey>,
 }

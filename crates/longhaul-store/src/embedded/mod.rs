@@ -10,7 +10,7 @@
 
 mod disk;
 mod failure_log;
-mod published;
+mod task_cache;
 mod writer;
 mod writer_loop;
 
@@ -20,21 +20,21 @@ use std::sync::Arc;
 use std::thread;
 
 use async_trait::async_trait;
-use longhaul_task::{Event, NodeId, Progress, Record, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Event, JournalEntry, NodeId, Progress, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use self::disk::{Disk, DiskError, Reader, Stands};
+pub use self::disk::{Disk, DiskError, Reader, StoredEntry};
 use self::failure_log::FailureLog;
-use self::published::Published;
+use self::task_cache::TaskCache;
 pub use self::writer::Request;
 use self::writer::{Response, UnsavedProgress, Writer};
 use self::writer_loop::WriterMessage;
 pub use self::writer_loop::{Batch, WriterLoop};
 use crate::{
-    Applied, ClaimNext, Claimed, Clock, Count, Due, Listing, NewTask, Orphan, Snapshot, Store, StoreError, TaskPage,
-    Watch, Watchers,
+    ClaimRequest, ClaimedTask, Clock, CommitResult, DueTasks, HeldAttempt, ListQuery, NewTask, Snapshot, Store,
+    StoreError, TaskCount, TaskPage, Watch, Watchers,
 };
 
 /// How many attempts are looked at in one read when a dead node's are searched for.
@@ -65,31 +65,31 @@ impl Default for Limits {
 /// A store in this process, on any [`Disk`]. Clones are handles on the same store.
 #[derive(Clone)]
 pub struct Embedded {
-    shared: Arc<Shared>,
+    shared: Arc<EmbeddedInner>,
 }
 
-struct Shared {
+struct EmbeddedInner {
     clock: Arc<dyn Clock>,
     reader: Arc<dyn Reader>,
-    published: Arc<Published>,
+    published: Arc<TaskCache>,
     watchers: Arc<Watchers>,
     requests: mpsc::Sender<WriterMessage>,
     unsaved_progress: Arc<Mutex<UnsavedProgress>>,
     /// The nodes of this process, and until when. A node that is not here is dead: the lock on the disk proves that
     /// no other process can have one.
-    nodes: Mutex<HashMap<NodeId, Member>>,
+    nodes: Mutex<HashMap<NodeId, LocalNode>>,
     failure_log: Arc<FailureLog>,
     stopped: watch::Receiver<Option<String>>,
 }
 
 /// A node of this process.
-struct Member {
+struct LocalNode {
     /// The end of its lease, if it has one.
     until: Option<Timestamp>,
     serves: Vec<ToolRef>,
 }
 
-impl Member {
+impl LocalNode {
     fn is_alive(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
     }
@@ -120,7 +120,7 @@ impl Embedded {
         limits: &Limits,
         hashing: Hashing,
     ) -> (Self, WriterLoop<D>) {
-        let published = Arc::new(Published::new(limits.cache_bytes_max, hashing));
+        let published = Arc::new(TaskCache::new(limits.cache_bytes_max, hashing));
         let watchers = Arc::new(Watchers::default());
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let unsaved_progress = Arc::new(Mutex::default());
@@ -141,8 +141,17 @@ impl Embedded {
             runtime: Handle::try_current().ok(),
         };
         let nodes = Mutex::default();
-        let shared =
-            Shared { clock, reader, published, watchers, requests, unsaved_progress, nodes, failure_log, stopped };
+        let shared = EmbeddedInner {
+            clock,
+            reader,
+            published,
+            watchers,
+            requests,
+            unsaved_progress,
+            nodes,
+            failure_log,
+            stopped,
+        };
         (Self { shared: Arc::new(shared) }, writer)
     }
 
@@ -174,7 +183,7 @@ impl Store for Embedded {
         Ok(self.shared.clock.now())
     }
 
-    async fn create(&self, new: NewTask) -> Result<Applied, StoreError> {
+    async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError> {
         self.ask(Request::Create(new)).await.and_then(applied)
     }
 
@@ -188,18 +197,18 @@ impl Store for Embedded {
         Ok(snapshot)
     }
 
-    async fn apply(&self, key: &TaskKey, event: Event) -> Result<Applied, StoreError> {
+    async fn apply(&self, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
         self.ask(Request::Apply(key.clone(), event)).await.and_then(applied)
     }
 
-    async fn claim(&self, claim: ClaimNext) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim(&self, claim: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError> {
         match self.ask(Request::Claim(claim)).await? {
             Response::Claimed(claimed) => Ok(claimed),
             other => Err(mixed_up(&other)),
         }
     }
 
-    async fn list(&self, of: &Listing) -> Result<TaskPage, StoreError> {
+    async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError> {
         let mut page = self.looked("list", self.shared.reader.list(of))?;
         for listed in &mut page.tasks {
             // What a read shows, so that no caller sees a task go back from one call to the next.
@@ -214,7 +223,7 @@ impl Store for Embedded {
         self.looked("children", self.shared.reader.children(key))
     }
 
-    async fn due(&self, limit: usize) -> Result<Due, StoreError> {
+    async fn due(&self, limit: usize) -> Result<DueTasks, StoreError> {
         let now = self.shared.clock.now();
         let (keys, next) = self.looked("due", self.shared.reader.due(now, limit))?;
         let mut tasks = Vec::with_capacity(keys.len());
@@ -226,7 +235,7 @@ impl Store for Embedded {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Due { now, tasks, next })
+        Ok(DueTasks { now, tasks, next })
     }
 
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError> {
@@ -234,8 +243,8 @@ impl Store for Embedded {
         Ok(queued.filter(|(tool, _)| tools.contains(tool)).map(|(_, not_before)| not_before).min())
     }
 
-    async fn census(&self) -> Result<Vec<Count>, StoreError> {
-        self.looked("census", self.shared.reader.census())
+    async fn count_open_tasks(&self) -> Result<Vec<TaskCount>, StoreError> {
+        self.looked("count_open_tasks", self.shared.reader.count_open_tasks())
     }
 
     fn is_shared(&self) -> bool {
@@ -249,7 +258,7 @@ impl Store for Embedded {
             return Err(StoreError::Lapsed);
         }
         let until = lease_ms.map(|ms| now.plus_ms(ms));
-        nodes.insert(node, Member { until, serves: serves.to_vec() });
+        nodes.insert(node, LocalNode { until, serves: serves.to_vec() });
         Ok(())
     }
 
@@ -261,24 +270,24 @@ impl Store for Embedded {
         Ok(queued.into_iter().map(|(tool, _)| tool).filter(|tool| !served(tool)).collect())
     }
 
-    async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+    async fn orphans(&self, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
         let now = self.shared.clock.now();
         let alive = |node: &NodeId| self.shared.nodes.lock().get(node).is_some_and(|member| member.is_alive(now));
         self.looked("orphans", orphans(&*self.shared.reader, alive, limit))
     }
 
-    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+    async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
         self.looked("held", held(&*self.shared.reader, |holder| *holder == node, after.cloned(), limit))
     }
 
-    async fn record(&self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, StoreError> {
+    async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError> {
         match self.ask(Request::Record(key.clone(), fence, record)).await? {
             Response::Recorded(stands) => Ok(stands),
             other => Err(mixed_up(&other)),
         }
     }
 
-    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<Record>, StoreError> {
+    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
         self.looked("records", self.shared.reader.records(key, epoch))
     }
 
@@ -338,7 +347,7 @@ impl fmt::Debug for Embedded {
 }
 
 /// Attempts of nodes that are not alive.
-fn orphans(reader: &dyn Reader, alive: impl Fn(&NodeId) -> bool, limit: usize) -> Result<Vec<Orphan>, DiskError> {
+fn orphans(reader: &dyn Reader, alive: impl Fn(&NodeId) -> bool, limit: usize) -> Result<Vec<HeldAttempt>, DiskError> {
     held(reader, |node| !alive(node), None, limit)
 }
 
@@ -348,7 +357,7 @@ fn held(
     of: impl Fn(&NodeId) -> bool,
     mut after: Option<TaskKey>,
     limit: usize,
-) -> Result<Vec<Orphan>, DiskError> {
+) -> Result<Vec<HeldAttempt>, DiskError> {
     let mut found = Vec::new();
     while found.len() < limit {
         let page = reader.held(after.as_ref(), HELD_PAGE)?;
@@ -360,7 +369,7 @@ fn held(
     Ok(found)
 }
 
-fn applied(response: Response) -> Result<Applied, StoreError> {
+fn applied(response: Response) -> Result<CommitResult, StoreError> {
     match response {
         Response::Applied(applied) => Ok(applied),
         other => Err(mixed_up(&other)),

@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use longhaul_task::transition::{self, Claim, asked_before};
+use longhaul_task::transition::{self, Claim, entry_conflict};
 use longhaul_task::{
-    Below, Change, Event, Json, Note, Progress, Record, Refused, Scope, Surroundings, Task, TaskKey, Timestamp,
+    Change, DescendantScope, Event, JournalEntry, JournalWrite, Json, Progress, Scope, Surroundings, Task, TaskKey,
+    Timestamp, TransitionError,
 };
 
 use super::disk::{Disk, DiskError};
-use super::published::Published;
-use crate::{Applied, ClaimNext, Claimed, NewTask, StoreError, Watchers};
+use super::task_cache::TaskCache;
+use crate::{ClaimRequest, ClaimedTask, CommitResult, NewTask, StoreError, Watchers};
 
 /// Something for the writer to do.
 #[derive(Debug, Clone)]
@@ -23,9 +24,9 @@ pub enum Request {
     /// [`Store::apply`](crate::Store::apply)
     Apply(TaskKey, Event),
     /// [`Store::claim`](crate::Store::claim)
-    Claim(ClaimNext),
+    Claim(ClaimRequest),
     /// [`Store::record`](crate::Store::record)
-    Record(TaskKey, u64, Record),
+    Record(TaskKey, u64, JournalEntry),
     /// [`Store::secret`](crate::Store::secret)
     Secret(String, [u8; 32]),
     /// [`Store::check`](crate::Store::check)
@@ -49,9 +50,9 @@ impl Request {
 /// The writer's answer to a request of the same kind.
 #[derive(Debug, Clone)]
 pub(super) enum Response {
-    Applied(Applied),
-    Claimed(Vec<Claimed>),
-    Recorded(Record),
+    Applied(CommitResult),
+    Claimed(Vec<ClaimedTask>),
+    Recorded(JournalEntry),
     Secret([u8; 32]),
     Checked,
 }
@@ -62,7 +63,7 @@ pub(super) type UnsavedProgress = BTreeMap<TaskKey, (u32, Arc<Progress>)>;
 /// The writer and what it publishes to.
 pub(super) struct Writer<D> {
     disk: D,
-    published: Arc<Published>,
+    published: Arc<TaskCache>,
     watchers: Arc<Watchers>,
     /// Tasks that the open batch has changed. Readers must not see them before the commit.
     working: HashMap<TaskKey, Arc<Task>>,
@@ -79,7 +80,7 @@ enum Publication {
 
 impl<D: Disk> Writer<D> {
     /// A writer that has written nothing.
-    pub(super) fn new(disk: D, published: Arc<Published>, watchers: Arc<Watchers>) -> Self {
+    pub(super) fn new(disk: D, published: Arc<TaskCache>, watchers: Arc<Watchers>) -> Self {
         Self {
             disk,
             published,
@@ -153,8 +154,8 @@ impl<D: Disk> Writer<D> {
         for request in requests {
             match self.evaluate(request, now) {
                 Ok(response) => responses.push(Ok(response)),
-                Err(Fail::Answer(refusal)) => responses.push(Err(refusal)),
-                Err(Fail::Disk(error)) => return Err(error),
+                Err(RequestFailure::Answer(refusal)) => responses.push(Err(refusal)),
+                Err(RequestFailure::Disk(error)) => return Err(error),
             }
         }
         for (key, (attempt, progress)) in progress {
@@ -172,7 +173,7 @@ impl<D: Disk> Writer<D> {
         for publication in self.publications.drain(..) {
             match publication {
                 Publication::Task(task) => {
-                    queue_changed |= task.phase.not_before().is_some() || task.phase.rest().is_some();
+                    queue_changed |= task.phase.not_before().is_some() || task.phase.wake_condition().is_some();
                     self.published.show(&task);
                     self.watchers.changed(&task.key);
                 }
@@ -190,7 +191,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    fn evaluate(&mut self, request: Request, now: Timestamp) -> Result<Response, Fail> {
+    fn evaluate(&mut self, request: Request, now: Timestamp) -> Result<Response, RequestFailure> {
         match request {
             Request::Create(new) => self.create(&new, now).map(Response::Applied),
             Request::Apply(key, event) => self.apply(&key, &event, now).map(Response::Applied),
@@ -204,34 +205,34 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    fn create(&mut self, new: &NewTask, now: Timestamp) -> Result<Applied, Fail> {
+    fn create(&mut self, new: &NewTask, now: Timestamp) -> Result<CommitResult, RequestFailure> {
         let task = transition::create(&new.create, now);
-        self.insert(task, &new.input).map(|task| Applied { task, effects: Vec::new() })
+        self.insert(task, &new.input).map(|task| CommitResult { task, effects: Vec::new() })
     }
 
-    fn insert(&mut self, task: Task, input: &Json) -> Result<Arc<Task>, Fail> {
+    fn insert(&mut self, task: Task, input: &Json) -> Result<Arc<Task>, RequestFailure> {
         // The disk looks whether there is one already: a look of our own before each creation would cost a tenth of it.
-        if self.disk.insert(&task, input)? { Ok(self.keep(task)) } else { Err(Refused::Duplicate.into()) }
+        if self.disk.insert(&task, input)? { Ok(self.keep(task)) } else { Err(TransitionError::DuplicateId.into()) }
     }
 
-    fn apply(&mut self, key: &TaskKey, event: &Event, now: Timestamp) -> Result<Applied, Fail> {
+    fn apply(&mut self, key: &TaskKey, event: &Event, now: Timestamp) -> Result<CommitResult, RequestFailure> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
         let around = self.surroundings(&task, event.scope(&task))?;
         let change = transition::apply(&task, event, &around, now).map_err(StoreError::from)?;
         if let Some((child, _)) = &change.child
             && self.load(&child.key)?.is_some()
         {
-            return Err(Refused::Duplicate.into());
+            return Err(TransitionError::DuplicateId.into());
         }
         self.write(&task, change, &around)
     }
 
     fn surroundings(&mut self, task: &Task, scope: Scope) -> Result<Surroundings, DiskError> {
         let mut around = Surroundings::default();
-        match scope.below {
-            Below::Nothing => {}
-            Below::OpenChildren => around.open_children = self.disk.open_children(&task.key)?,
-            Below::OpenDescendants => around.open_descendants = self.disk.open_descendants(&task.key)?,
+        match scope.descendants {
+            DescendantScope::Nothing => {}
+            DescendantScope::OpenChildren => around.open_children = self.disk.open_children(&task.key)?,
+            DescendantScope::OpenDescendants => around.open_descendants = self.disk.open_descendants(&task.key)?,
         }
         if let Some(parent) = task.family.parent.as_ref().filter(|_| scope.parent) {
             let key = TaskKey { owner: task.key.owner.clone(), id: parent.clone() };
@@ -240,23 +241,23 @@ impl<D: Disk> Writer<D> {
         Ok(around)
     }
 
-    fn write(&mut self, before: &Task, change: Change, around: &Surroundings) -> Result<Applied, Fail> {
+    fn write(&mut self, before: &Task, change: Change, around: &Surroundings) -> Result<CommitResult, RequestFailure> {
         if change.deletes_family() {
             let keys = self.disk.delete_family(&before.key)?;
             for key in &keys {
                 self.working.remove(key);
             }
             self.publications.push(Publication::Deleted(keys));
-            return Ok(Applied { task: Arc::new(change.task), effects: change.effects });
+            return Ok(CommitResult { task: Arc::new(change.task), effects: change.effects });
         }
-        match &change.note {
+        match &change.journal_write {
             // Before anything else is written: a question that was asked before is refused.
-            Some(Note::Asked { key, record }) => {
+            Some(JournalWrite::Asked { key, record }) => {
                 if let Some(stands) = self.disk.insert_record(&before.key, before.epoch(), record, Some(key))? {
-                    return Err(asked_before(&stands.record, stands.question.as_ref(), record).into());
+                    return Err(entry_conflict(&stands.record, stands.question.as_ref(), record).into());
                 }
             }
-            Some(Note::Answered { key, body }) => self.disk.answer_record(&before.key, key, body)?,
+            Some(JournalWrite::Answered { key, body }) => self.disk.answer_record(&before.key, key, body)?,
             None => {}
         }
         self.disk.update(before, &change.task)?;
@@ -270,21 +271,21 @@ impl<D: Disk> Writer<D> {
                 self.keep(relative);
             }
         }
-        Ok(Applied { task: self.keep(change.task), effects: change.effects })
+        Ok(CommitResult { task: self.keep(change.task), effects: change.effects })
     }
 
-    fn claim(&mut self, claim: &ClaimNext, now: Timestamp) -> Result<Vec<Claimed>, Fail> {
+    fn claim(&mut self, claim: &ClaimRequest, now: Timestamp) -> Result<Vec<ClaimedTask>, RequestFailure> {
         let mut claimed = Vec::new();
         for (tool, limit) in &claim.wants {
             for key in self.disk.queued(tool, now, *limit)? {
                 let event = Event::Claim(Claim { node: claim.node });
                 match self.apply(&key, &event, now) {
-                    Ok(Applied { task, .. }) => {
+                    Ok(CommitResult { task, .. }) => {
                         let input = self.disk.input(&key)?.ok_or(StoreError::NotFound)?;
-                        claimed.push(Claimed { task, input });
+                        claimed.push(ClaimedTask { task, input });
                     }
                     // The clock went back since the task was queued: it is not this one's turn yet.
-                    Err(Fail::Answer(_)) => {}
+                    Err(RequestFailure::Answer(_)) => {}
                     Err(failed) => return Err(failed),
                 }
             }
@@ -292,9 +293,9 @@ impl<D: Disk> Writer<D> {
         Ok(claimed)
     }
 
-    fn record(&mut self, key: &TaskKey, fence: u64, record: Record) -> Result<Record, Fail> {
+    fn record(&mut self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, RequestFailure> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
-        task.must_hold(fence)?;
+        task.check_fence(fence)?;
         let stands = self.disk.insert_record(key, task.epoch(), &record, None)?;
         Ok(stands.map_or(record, |stands| stands.record))
     }
@@ -328,25 +329,25 @@ impl<D: Disk> Writer<D> {
 }
 
 /// A request ends with an answer to its caller, or the disk ends the whole batch.
-enum Fail {
+enum RequestFailure {
     Answer(StoreError),
     Disk(DiskError),
 }
 
-impl From<DiskError> for Fail {
+impl From<DiskError> for RequestFailure {
     fn from(error: DiskError) -> Self {
         Self::Disk(error)
     }
 }
 
-impl From<StoreError> for Fail {
+impl From<StoreError> for RequestFailure {
     fn from(error: StoreError) -> Self {
         Self::Answer(error)
     }
 }
 
-impl From<Refused> for Fail {
-    fn from(refused: Refused) -> Self {
+impl From<TransitionError> for RequestFailure {
+    fn from(refused: TransitionError) -> Self {
         Self::Answer(refused.into())
     }
 }

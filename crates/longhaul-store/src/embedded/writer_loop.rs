@@ -19,18 +19,18 @@ use crate::{Clock, StoreError};
 pub(super) enum WriterMessage {
     Request {
         request: Request,
-        answer: Answer,
+        answer: ResponseSender,
     },
     /// The last message: nothing is taken after it.
     Close,
 }
 
-type Answer = oneshot::Sender<Result<Response, StoreError>>;
+type ResponseSender = oneshot::Sender<Result<Response, StoreError>>;
 
 /// Requests that are written in one transaction.
 pub struct Batch {
     requests: Vec<Request>,
-    answers: Vec<Answer>,
+    answers: Vec<ResponseSender>,
 }
 
 impl Batch {
@@ -132,7 +132,7 @@ impl<D: Disk> WriterLoop<D> {
     }
 }
 
-fn send(answers: Vec<Answer>, responses: Vec<Result<Response, StoreError>>) {
+fn send(answers: Vec<ResponseSender>, responses: Vec<Result<Response, StoreError>>) {
     for (answer, response) in answers.into_iter().zip(responses) {
         // The caller may have gone away; what was written stays written.
         let _ = answer.send(response);

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use crate::event::{Note, Place, Record};
+use crate::event::{JournalEntry, JournalPosition, JournalWrite};
 use crate::{
-    Change, Json, LABEL_BYTES_MAX, Meanwhile, Phase, QUESTIONS_OPEN_MAX, Question, QuestionKey, QuestionKind,
-    Questions, Refused, Task, Timestamp,
+    Change, Json, LABEL_BYTES_MAX, Phase, QUESTIONS_OPEN_MAX, Question, QuestionKey, QuestionKind, Questions, Task,
+    Timestamp, TransitionError, WaitingState,
 };
 
 /// The attempt asks its requestor a question. If an earlier attempt asked it at the same position and it is open, the
@@ -15,24 +15,24 @@ pub struct Ask {
     pub label: Arc<str>,
     pub kind: QuestionKind,
     pub params: Json,
-    pub place: Place,
+    pub position: JournalPosition,
     pub digest: u64,
 }
 
-pub(super) fn apply(task: &Task, event: &Ask, now: Timestamp) -> Result<Change, Refused> {
-    task.must_hold(event.fence)?;
+pub(super) fn apply(task: &Task, event: &Ask, now: Timestamp) -> Result<Change, TransitionError> {
+    task.check_fence(event.fence)?;
     if !is_label(&event.label) {
-        return Err(Refused::BadLabel);
+        return Err(TransitionError::BadLabel);
     }
-    if let Some(open) = task.phase.questions().and_then(|open| open.at(&event.place)) {
+    if let Some(open) = task.phase.questions().and_then(|open| open.at(&event.position)) {
         let same = open.digest == event.digest && open.key.label() == &*event.label;
         return Err(if same {
-            Refused::AskedAlready(open.key.clone())
+            TransitionError::AskedAlready(open.key.clone())
         } else {
-            Refused::Changed(open.key.label().into())
+            TransitionError::HandlerChanged(open.key.label().into())
         });
     }
-    let Some(run) = task.phase.run() else { return Err(Refused::Fenced) };
+    let Some(run) = task.phase.active_attempt() else { return Err(TransitionError::Fenced) };
     let mut next = task.next_revision(now);
     next.questions_asked += 1;
     let key = QuestionKey::make(&event.label, next.questions_asked);
@@ -41,27 +41,34 @@ pub(super) fn apply(task: &Task, event: &Ask, now: Timestamp) -> Result<Change, 
         kind: event.kind,
         params: event.params.clone(),
         asked_at: next.updated_at,
-        place: event.place.clone(),
+        position: event.position.clone(),
         digest: event.digest,
     };
     let questions = match task.phase.questions() {
-        Some(open) if open.count() >= QUESTIONS_OPEN_MAX => return Err(Refused::TooManyQuestions),
+        Some(open) if open.count() >= QUESTIONS_OPEN_MAX => return Err(TransitionError::TooManyQuestions),
         Some(open) => open.clone().with(question),
         None => Questions::one(question),
     };
-    next.phase = Phase::Waiting { meanwhile: Meanwhile::Held(run), questions };
-    let record = Record { place: event.place.clone(), key: event.label.clone(), digest: event.digest, output: None };
+    next.phase = Phase::Waiting { state: WaitingState::Held(run), questions };
+    let record =
+        JournalEntry { position: event.position.clone(), key: event.label.clone(), digest: event.digest, output: None };
     let mut change = Change::new(next);
-    change.note = Some(Note::Asked { key, record });
+    change.journal_write = Some(JournalWrite::Asked { key, record });
     Ok(change)
 }
 
 /// The reason to refuse a question whose position in the journal already holds the entry `recorded`; `question` is the
 /// key if that entry is a question.
-pub fn asked_before(recorded: &Record, question: Option<&QuestionKey>, asked: &Record) -> Refused {
+pub fn entry_conflict(
+    recorded: &JournalEntry,
+    question: Option<&QuestionKey>,
+    asked: &JournalEntry,
+) -> TransitionError {
     match question {
-        Some(key) if recorded.key == asked.key && recorded.digest == asked.digest => Refused::AskedAlready(key.clone()),
-        _ => Refused::Changed(recorded.key.clone()),
+        Some(key) if recorded.key == asked.key && recorded.digest == asked.digest => {
+            TransitionError::AskedAlready(key.clone())
+        }
+        _ => TransitionError::HandlerChanged(recorded.key.clone()),
     }
 }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Change, Outcome, Refused, Surroundings, Task, Timestamp};
+use crate::{Change, Outcome, Surroundings, Task, Timestamp, TransitionError};
 
 /// The requestor or the operator cancels the task. The task and its open descendants settle in the same commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -9,7 +9,12 @@ pub struct Cancel {
     pub reason: Option<Arc<str>>,
 }
 
-pub(super) fn apply(task: &Task, event: &Cancel, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
+pub(super) fn apply(
+    task: &Task,
+    event: &Cancel,
+    around: &Surroundings,
+    now: Timestamp,
+) -> Result<Change, TransitionError> {
     task.ensure_open()?;
     let mut change = super::end_family(task, Outcome::Cancelled, around, now);
     if let Some(reason) = &event.reason {

@@ -1,4 +1,4 @@
-use crate::{Change, NodeId, Phase, Refused, Run, Task, Timestamp};
+use crate::{ActiveAttempt, Change, NodeId, Phase, Task, Timestamp, TransitionError};
 
 /// A worker claims a queued task. Its open questions stay open, because the resumed handler asks them again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -6,18 +6,18 @@ pub struct Claim {
     pub node: NodeId,
 }
 
-pub(super) fn apply(task: &Task, event: &Claim, now: Timestamp) -> Result<Change, Refused> {
+pub(super) fn apply(task: &Task, event: &Claim, now: Timestamp) -> Result<Change, TransitionError> {
     task.ensure_open()?;
     let Some(not_before) = task.phase.not_before() else {
-        return Err(Refused::WrongPhase(task.phase.name()));
+        return Err(TransitionError::WrongPhase(task.phase.name()));
     };
     if now < not_before {
-        return Err(Refused::TooEarly);
+        return Err(TransitionError::TooEarly);
     }
     let mut next = task.next_revision(now);
     next.fence += 1;
     next.attempt += 1;
-    let run = Run { node: event.node, since: next.updated_at };
+    let run = ActiveAttempt { node: event.node, since: next.updated_at };
     next.phase = Phase::held(run, task.phase.questions().cloned());
     Ok(Change::new(next))
 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Family, NodeId, Phase, Policy, Retention, Run, Task, TaskKey, Timestamp, ToolRef};
+use crate::{ActiveAttempt, Family, NodeId, Phase, Policy, Retention, Task, TaskKey, Timestamp, ToolRef};
 
 /// The parameters of a new task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Create {
     pub claimed_by: Option<NodeId>,
     /// The first fence: 0 if the server made the ID, random if the requestor chose it. A requestor can use the ID of a
     /// deleted task again, and a late attempt of the deleted task must not be able to write to the new one.
-    pub fences_from: u64,
+    pub first_fence: u64,
 }
 
 /// Creates the root of a new family.
@@ -37,13 +37,13 @@ pub(super) fn create_in_family(new: &Create, family: Family, now: Timestamp) -> 
         created_at: now,
         updated_at: now,
         revision: 1,
-        fence: new.fences_from.saturating_add(claimed.into()),
+        fence: new.first_fence.saturating_add(claimed.into()),
         attempt: claimed,
-        spent: 0,
+        failed_attempts: 0,
         questions_asked: 0,
         message: None,
         phase: match new.claimed_by {
-            Some(node) => Phase::Running { run: Run { node, since: now } },
+            Some(node) => Phase::Running { run: ActiveAttempt { node, since: now } },
             None => Phase::Queued { not_before: now },
         },
     }

@@ -1,5 +1,5 @@
 use super::release::requeue;
-use crate::{Change, Fault, NodeId, OnCrash, Outcome, Refused, Surroundings, Task, Timestamp};
+use crate::{Change, NodeId, OnCrash, Outcome, Surroundings, Task, TaskError, Timestamp, TransitionError};
 
 /// The node that held the task is dead. The tool's `on_crash` decides what happens to the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,17 +10,22 @@ pub struct Lose {
     pub fence: u64,
 }
 
-pub(super) fn apply(task: &Task, event: &Lose, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
+pub(super) fn apply(
+    task: &Task,
+    event: &Lose,
+    around: &Surroundings,
+    now: Timestamp,
+) -> Result<Change, TransitionError> {
     task.ensure_open()?;
-    match task.phase.run() {
+    match task.phase.active_attempt() {
         Some(run) if run.node == event.node && task.fence == event.fence => {}
-        Some(_) => return Err(Refused::Fenced),
-        None => return Err(Refused::WrongPhase(task.phase.name())),
+        Some(_) => return Err(TransitionError::Fenced),
+        None => return Err(TransitionError::WrongPhase(task.phase.name())),
     }
     let may_run_again = task.policy.on_crash != OnCrash::Fail && task.has_attempts_left();
     Ok(if may_run_again {
-        requeue(task, task.policy.backoff_after_ms(task.spent.saturating_add(1)), around, now)
+        requeue(task, task.policy.backoff_after_ms(task.failed_attempts.saturating_add(1)), around, now)
     } else {
-        super::end_family(task, Outcome::Refusal(Fault::crash_recovery(task)), around, now)
+        super::end_family(task, Outcome::Error(TaskError::crash_recovery(task)), around, now)
     })
 }

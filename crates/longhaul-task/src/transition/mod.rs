@@ -17,7 +17,7 @@ mod spawn;
 mod wake;
 
 pub use answer::Answer;
-pub use ask::{Ask, asked_before};
+pub use ask::{Ask, entry_conflict};
 pub use cancel::Cancel;
 pub use claim::Claim;
 pub use create::{Create, create};
@@ -32,10 +32,10 @@ pub use settle::Settle;
 pub use spawn::Spawn;
 pub use wake::Wake;
 
-use crate::{Change, Effect, Event, Outcome, Phase, Refused, Surroundings, Task, Timestamp};
+use crate::{Change, Effect, Event, Outcome, Phase, Surroundings, Task, Timestamp, TransitionError};
 
 /// Applies an event to a task: `(task, event, now) -> task' + effects`, or the reason why it is refused.
-pub fn apply(task: &Task, event: &Event, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
+pub fn apply(task: &Task, event: &Event, around: &Surroundings, now: Timestamp) -> Result<Change, TransitionError> {
     match event {
         Event::Claim(event) => claim::apply(task, event, now),
         Event::Report(event) => report::apply(task, event, now),
@@ -58,8 +58,8 @@ pub fn apply(task: &Task, event: &Event, around: &Surroundings, now: Timestamp) 
 fn end(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
     let mut next = task.next_revision(now);
     next.message = match &outcome {
-        Outcome::Refusal(fault) => Some(crate::task::cut_message(&fault.message)),
-        Outcome::Answer { .. } | Outcome::Cancelled => task.message.clone(),
+        Outcome::Error(fault) => Some(crate::task::cut_message(&fault.message)),
+        Outcome::Result { .. } | Outcome::Cancelled => task.message.clone(),
     };
     next.phase = Phase::Settled { outcome, at: next.updated_at };
     let was_queued = task.phase.not_before().is_some();
@@ -86,7 +86,7 @@ fn end_descendants(change: &mut Change, around: &Surroundings, now: Timestamp) {
 /// Wakes a parent that waits for its children. This must happen in the commit that ends the child: after a crash
 /// between two commits nothing would wake the parent.
 fn wake_parent(change: &mut Change, around: &Surroundings, now: Timestamp) {
-    let waits = |parent: &&Task| parent.phase.rest().is_some_and(|rest| rest.for_children);
+    let waits = |parent: &&Task| parent.phase.wake_condition().is_some_and(|rest| rest.for_children);
     if let Some(parent) = around.parent.as_ref().filter(waits) {
         let woken = wake::wake(parent, now);
         change.relatives.push(woken.task);
@@ -104,6 +104,6 @@ fn end_and_raise_fence(task: &Task, outcome: Outcome, now: Timestamp) -> Change 
 }
 
 fn stop_effect(task: &Task) -> Option<Effect> {
-    let run = task.phase.run()?;
+    let run = task.phase.active_attempt()?;
     Some(Effect::Stop { key: task.key.clone(), node: run.node, fence: task.fence })
 }

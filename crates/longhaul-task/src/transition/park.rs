@@ -1,4 +1,4 @@
-use crate::{Change, Meanwhile, Phase, Refused, Rest, Surroundings, Task, Timestamp};
+use crate::{Change, Phase, Surroundings, Task, Timestamp, TransitionError, WaitingState, WakeCondition};
 
 /// The attempt ends while the task waits. What its handler did is in the journal, and a later attempt resumes it.
 ///
@@ -15,23 +15,30 @@ pub struct Park {
     pub open_questions: usize,
 }
 
-pub(super) fn apply(task: &Task, event: &Park, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
-    task.must_hold(event.fence)?;
+pub(super) fn apply(
+    task: &Task,
+    event: &Park,
+    around: &Surroundings,
+    now: Timestamp,
+) -> Result<Change, TransitionError> {
+    task.check_fence(event.fence)?;
     if !task.resumes() {
-        return Err(Refused::NotResumable);
+        return Err(TransitionError::NotResumable);
     }
     let questions = task.phase.questions();
     let open_questions = questions.map_or(0, crate::Questions::count);
     if around.open_children < event.open_children || open_questions < event.open_questions {
-        return Err(Refused::CameMeanwhile);
+        return Err(TransitionError::AlreadyHappened);
     }
-    let rest = Rest { wake_at: event.wake_at, for_children: event.open_children > 0 };
+    let wake_condition = WakeCondition { wake_at: event.wake_at, for_children: event.open_children > 0 };
     let mut next = task.next_revision(now);
     next.fence += 1;
     next.phase = match questions {
-        Some(questions) => Phase::Waiting { meanwhile: Meanwhile::Parked(rest), questions: questions.clone() },
-        None if rest.wake_at.is_none() && !rest.for_children => return Err(Refused::NothingToWaitFor),
-        None => Phase::Parked { rest },
+        Some(questions) => Phase::Waiting { state: WaitingState::Parked(wake_condition), questions: questions.clone() },
+        None if wake_condition.wake_at.is_none() && !wake_condition.for_children => {
+            return Err(TransitionError::NothingToWaitFor);
+        }
+        None => Phase::Parked { wake_condition },
     };
     Ok(Change::new(next))
 }

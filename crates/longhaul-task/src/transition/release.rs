@@ -1,4 +1,4 @@
-use crate::{Change, Effect, Phase, Refused, Surroundings, Task, Timestamp};
+use crate::{Change, Effect, Phase, Surroundings, Task, Timestamp, TransitionError};
 
 /// The attempt puts the task back into the queue because another attempt may succeed. It counts as a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,10 +8,15 @@ pub struct Release {
     pub wait_ms: u64,
 }
 
-pub(super) fn apply(task: &Task, event: &Release, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
-    task.must_hold(event.fence)?;
+pub(super) fn apply(
+    task: &Task,
+    event: &Release,
+    around: &Surroundings,
+    now: Timestamp,
+) -> Result<Change, TransitionError> {
+    task.check_fence(event.fence)?;
     if !task.has_attempts_left() {
-        return Err(Refused::AttemptsSpent);
+        return Err(TransitionError::AttemptsSpent);
     }
     Ok(requeue(task, event.wait_ms, around, now))
 }
@@ -22,7 +27,7 @@ pub(super) fn apply(task: &Task, event: &Release, around: &Surroundings, now: Ti
 pub(super) fn requeue(task: &Task, wait_ms: u64, around: &Surroundings, now: Timestamp) -> Change {
     let mut next = task.next_revision(now);
     next.fence += 1;
-    next.spent = next.spent.saturating_add(1);
+    next.failed_attempts = next.failed_attempts.saturating_add(1);
     let not_before = next.updated_at.plus_ms(wait_ms);
     let questions = task.phase.questions().filter(|_| task.resumes());
     next.phase = Phase::queued(not_before, questions.cloned());

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Change, Refused, Task, Timestamp};
+use crate::{Change, Task, Timestamp, TransitionError};
 
 /// The attempt sets the status message durably. For what changes many times a second use [`Progress`](crate::Progress).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,8 +9,8 @@ pub struct Report {
     pub message: Arc<str>,
 }
 
-pub(super) fn apply(task: &Task, event: &Report, now: Timestamp) -> Result<Change, Refused> {
-    task.must_hold(event.fence)?;
+pub(super) fn apply(task: &Task, event: &Report, now: Timestamp) -> Result<Change, TransitionError> {
+    task.check_fence(event.fence)?;
     let mut next = task.next_revision(now);
     next.message = Some(crate::task::cut_message(&event.message));
     Ok(Change::new(next))

@@ -1,4 +1,4 @@
-use crate::{Change, Outcome, Refused, Surroundings, Task, Timestamp};
+use crate::{Change, Outcome, Surroundings, Task, Timestamp, TransitionError};
 
 /// The attempt ends the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,14 +7,19 @@ pub struct Settle {
     pub outcome: Outcome,
 }
 
-pub(super) fn apply(task: &Task, event: &Settle, around: &Surroundings, now: Timestamp) -> Result<Change, Refused> {
-    task.must_hold(event.fence)?;
+pub(super) fn apply(
+    task: &Task,
+    event: &Settle,
+    around: &Surroundings,
+    now: Timestamp,
+) -> Result<Change, TransitionError> {
+    task.check_fence(event.fence)?;
     match around.open_children {
         0 => {
             let mut change = super::end(task, event.outcome.clone(), now);
             super::wake_parent(&mut change, around, now);
             Ok(change)
         }
-        open => Err(Refused::ChildrenOpen(open)),
+        open => Err(TransitionError::ChildrenOpen(open)),
     }
 }

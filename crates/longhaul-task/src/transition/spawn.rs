@@ -1,5 +1,5 @@
 use super::create::{Create, create_in_family};
-use crate::{CHILDREN_MAX, Change, DEPTH_MAX, Effect, Family, Json, Refused, Task, TaskKey, Timestamp};
+use crate::{CHILDREN_MAX, Change, DEPTH_MAX, Effect, Family, Json, Task, TaskKey, Timestamp, TransitionError};
 
 /// The attempt creates a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,16 +11,16 @@ pub struct Spawn {
     pub input: Json,
 }
 
-pub(super) fn apply(task: &Task, event: &Spawn, now: Timestamp) -> Result<Change, Refused> {
-    task.must_hold(event.fence)?;
+pub(super) fn apply(task: &Task, event: &Spawn, now: Timestamp) -> Result<Change, TransitionError> {
+    task.check_fence(event.fence)?;
     if task.family.children >= CHILDREN_MAX {
-        return Err(Refused::TooManyChildren);
+        return Err(TransitionError::TooManyChildren);
     }
     if task.family.depth >= DEPTH_MAX {
-        return Err(Refused::TooDeep);
+        return Err(TransitionError::TooDeep);
     }
     if event.child.key.id == task.key.id {
-        return Err(Refused::Duplicate);
+        return Err(TransitionError::DuplicateId);
     }
     let mut next = task.next_revision(now);
     let family = Family {

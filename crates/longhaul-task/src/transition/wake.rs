@@ -1,4 +1,4 @@
-use crate::{Change, Effect, Phase, Refused, Task, Timestamp};
+use crate::{Change, Effect, Phase, Task, Timestamp, TransitionError};
 
 /// The timer of a parked task has expired.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,15 +8,15 @@ pub struct Wake {
     pub fence: u64,
 }
 
-pub(super) fn apply(task: &Task, event: &Wake, now: Timestamp) -> Result<Change, Refused> {
+pub(super) fn apply(task: &Task, event: &Wake, now: Timestamp) -> Result<Change, TransitionError> {
     task.ensure_open()?;
     if task.fence != event.fence {
-        return Err(Refused::Fenced);
+        return Err(TransitionError::Fenced);
     }
-    match task.phase.rest().and_then(|rest| rest.wake_at) {
+    match task.phase.wake_condition().and_then(|rest| rest.wake_at) {
         Some(wake_at) if now >= wake_at => Ok(wake(task, now)),
-        Some(_) => Err(Refused::TooEarly),
-        None => Err(Refused::WrongPhase(task.phase.name())),
+        Some(_) => Err(TransitionError::TooEarly),
+        None => Err(TransitionError::WrongPhase(task.phase.name())),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use longhaul_task::{Effect, Event, Fault, OnCrash, Outcome, PhaseName, Refused};
+use longhaul_task::{Effect, Event, OnCrash, Outcome, PhaseName, TaskError, TransitionError};
 use proptest::prelude::*;
 
 use crate::model::{History, children, fence_of, plans};
@@ -13,13 +13,13 @@ proptest! {
         for moment in &History::of(&plan).moments {
             let task = moment.task();
             match fence_of(&moment.event) {
-                Some(fence) if fence != task.fence || task.phase.run().is_none() => {
-                    let refused = if task.is_settled() { Refused::Settled } else { Refused::Fenced };
+                Some(fence) if fence != task.fence || task.phase.active_attempt().is_none() => {
+                    let refused = if task.is_settled() { TransitionError::Settled } else { TransitionError::Fenced };
                     prop_assert_eq!(&moment.result, &Err(refused), "{:?} on {:?}", moment.event, task);
                     prop_assert_eq!(&moment.before, &moment.after);
                 }
                 // An attempt that holds the current fence may be refused for other reasons, but not for its fence.
-                Some(_) => prop_assert_ne!(&moment.result, &Err(Refused::Fenced)),
+                Some(_) => prop_assert_ne!(&moment.result, &Err(TransitionError::Fenced)),
                 None => {}
             }
         }
@@ -30,7 +30,7 @@ proptest! {
         for (moment, _) in History::of(&plan).changes() {
             for (before, after) in moment.pairs() {
                 prop_assert!(after.fence >= before.fence);
-                let moved = after.phase.run().map(|run| run.node) != before.phase.run().map(|run| run.node);
+                let moved = after.phase.active_attempt().map(|run| run.node) != before.phase.active_attempt().map(|run| run.node);
                 let by_the_attempt_itself = matches!(moment.event, Event::Settle(_));
                 if moved && !by_the_attempt_itself {
                     prop_assert!(after.fence > before.fence, "{:?}: {:?} to {:?}", moment.event, before, after);
@@ -49,7 +49,7 @@ proptest! {
     fn two_attempts_of_a_task_never_hold_the_same_fence(plan in plans()) {
         let mut attempt_of = HashMap::new();
         for moment in &History::of(&plan).moments {
-            for task in moment.after.values().filter(|task| task.phase.run().is_some()) {
+            for task in moment.after.values().filter(|task| task.phase.active_attempt().is_some()) {
                 let attempt = *attempt_of.entry((task.key.id.clone(), task.fence)).or_insert(task.attempt);
                 prop_assert_eq!(attempt, task.attempt);
             }
@@ -65,7 +65,7 @@ proptest! {
             let mut expected: Vec<Effect> = Vec::new();
             for (before, after) in moment.pairs().filter(|(before, after)| !before.is_settled() && after.is_settled()) {
                 prop_assert!(after.fence > before.fence);
-                if let Some(run) = before.phase.run() {
+                if let Some(run) = before.phase.active_attempt() {
                     expected.push(Effect::Stop { key: before.key.clone(), node: run.node, fence: before.fence });
                 }
             }
@@ -83,7 +83,7 @@ proptest! {
                 return Err(TestCaseError::fail(format!("claimed while {}", moment.task().phase.name().as_str())));
             };
             prop_assert!(moment.now >= not_before);
-            prop_assert_eq!(change.task.phase.run().map(|run| run.node), Some(claim.node));
+            prop_assert_eq!(change.task.phase.active_attempt().map(|run| run.node), Some(claim.node));
             prop_assert_eq!(change.task.attempt, moment.task().attempt + 1);
         }
     }
@@ -114,17 +114,17 @@ proptest! {
         for (moment, change) in History::of(&plan).changes() {
             let Event::Lose(lose) = &moment.event else { continue };
             let task = moment.task();
-            prop_assert_eq!((task.phase.run().map(|run| run.node), task.fence), (Some(lose.node), lose.fence));
-            let again = task.policy.on_crash != OnCrash::Fail && task.spent + 1 < task.policy.attempts_max;
+            prop_assert_eq!((task.phase.active_attempt().map(|run| run.node), task.fence), (Some(lose.node), lose.fence));
+            let again = task.policy.on_crash != OnCrash::Fail && task.failed_attempts + 1 < task.policy.attempts_max;
             if again {
-                let backoff_ms = task.policy.backoff_after_ms(task.spent + 1);
+                let backoff_ms = task.policy.backoff_after_ms(task.failed_attempts + 1);
                 let not_before = moment.now.max(task.updated_at).plus_ms(backoff_ms);
                 prop_assert_eq!(change.task.phase.not_before(), Some(not_before));
-                prop_assert_eq!(change.task.spent, task.spent + 1);
+                prop_assert_eq!(change.task.failed_attempts, task.failed_attempts + 1);
             } else {
-                let fault = Fault::crash_recovery(task);
+                let fault = TaskError::crash_recovery(task);
                 prop_assert_eq!(change.task.message.as_deref(), Some(&*fault.message));
-                prop_assert_eq!(change.task.phase.outcome(), Some(&Outcome::Refusal(fault)));
+                prop_assert_eq!(change.task.phase.outcome(), Some(&Outcome::Error(fault)));
             }
         }
     }
@@ -138,9 +138,9 @@ proptest! {
             *parks += u32::from(matches!(moment.event, Event::Park(_)));
             let limit = change.task.policy.attempts_max.max(1);
             prop_assert!(change.task.attempt <= limit + *parks, "{:?}", moment);
-            prop_assert!(change.task.spent < limit);
+            prop_assert!(change.task.failed_attempts < limit);
             let counts = matches!(moment.event, Event::Release(_) | Event::Lose(_)) && !change.task.is_settled();
-            prop_assert_eq!(change.task.spent, moment.task().spent + u32::from(counts), "{:?}", moment.event);
+            prop_assert_eq!(change.task.failed_attempts, moment.task().failed_attempts + u32::from(counts), "{:?}", moment.event);
         }
     }
 
@@ -161,7 +161,7 @@ proptest! {
     fn every_parked_task_has_something_that_wakes_it(plan in plans()) {
         for moment in &History::of(&plan).moments {
             for task in moment.after.values() {
-                let Some(rest) = task.phase.rest() else { continue };
+                let Some(rest) = task.phase.wake_condition() else { continue };
                 prop_assert!(rest.wake_at.is_some() || rest.for_children || task.phase.questions().is_some());
                 let open = children(&moment.after, &task.key.id).any(|child| !child.is_settled());
                 prop_assert!(!rest.for_children || open, "it waits for children that have ended: {:?}", moment);
@@ -172,7 +172,7 @@ proptest! {
     #[test]
     fn only_a_tool_that_resumes_waits_without_a_handler_in_memory(plan in plans()) {
         for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
-            let dropped = matches!(task.phase.name(), PhaseName::Waiting | PhaseName::Parked) && task.phase.run().is_none();
+            let dropped = matches!(task.phase.name(), PhaseName::Waiting | PhaseName::Parked) && task.phase.active_attempt().is_none();
             prop_assert!(!dropped || task.policy.on_crash == OnCrash::Resume, "{:?}", task);
         }
     }

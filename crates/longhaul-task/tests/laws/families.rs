@@ -40,7 +40,7 @@ proptest! {
     fn a_parent_that_waits_for_its_children_is_woken_by_the_end_of_one_only(plan in plans()) {
         for (moment, _) in History::of(&plan).changes() {
             for (before, after) in moment.pairs() {
-                let Some(rest) = before.phase.rest() else { continue };
+                let Some(rest) = before.phase.wake_condition() else { continue };
                 let ended = |child: &longhaul_task::Task| {
                     child.is_settled() && moment.before.get(&child.key.id).is_some_and(|before| !before.is_settled())
                 };

@@ -1,6 +1,6 @@
 //! A settled task is final, and a refused event changes nothing.
 
-use longhaul_task::{Effect, Event, Refused};
+use longhaul_task::{Effect, Event, TransitionError};
 use proptest::prelude::*;
 
 use crate::model::{History, apply, commit, plans};
@@ -21,7 +21,7 @@ proptest! {
             match (&moment.event, &moment.result) {
                 (Event::Expire(_) | Event::Delete(_), Ok(change)) => prop_assert!(change.deletes_family()),
                 (Event::Expire(_) | Event::Delete(_), Err(_)) => {}
-                (event, result) => prop_assert_eq!(result, &Err(Refused::Settled), "{:?}", event),
+                (event, result) => prop_assert_eq!(result, &Err(TransitionError::Settled), "{:?}", event),
             }
         }
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use longhaul_task::transition::{self, Ask, Claim, Create, Lose, Park, Release, Report, Spawn, Wake};
 use longhaul_task::{
-    CHILDREN_MAX, Change, DEPTH_MAX, Event, Json, LABEL_BYTES_MAX, MESSAGE_BYTES_MAX, OnCrash, Owner, Phase, Place,
-    Policy, QUESTIONS_OPEN_MAX, QuestionKind, Refused, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp,
-    ToolRef,
+    CHILDREN_MAX, Change, DEPTH_MAX, Event, JournalPosition, Json, LABEL_BYTES_MAX, MESSAGE_BYTES_MAX, OnCrash, Owner,
+    Phase, Policy, QUESTIONS_OPEN_MAX, QuestionKind, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp,
+    ToolRef, TransitionError,
 };
 
 use crate::model::node;
@@ -22,11 +22,11 @@ fn new(id: &str) -> Create {
         policy: Policy::default(),
         retention: Retention::Unlimited,
         claimed_by: Some(node(1)),
-        fences_from: 0,
+        first_fence: 0,
     }
 }
 
-fn apply(task: &Task, event: &Event) -> Result<Change, Refused> {
+fn apply(task: &Task, event: &Event) -> Result<Change, TransitionError> {
     transition::apply(task, event, &Surroundings::default(), NOW)
 }
 
@@ -40,7 +40,7 @@ fn ask(task: &Task, label: impl Into<Arc<str>>) -> Event {
         label: label.into(),
         kind: QuestionKind::Roots,
         params: Json::from_text("{}"),
-        place: Place { fork: "".into(), seq: task.questions_asked },
+        position: JournalPosition { fork: "".into(), seq: task.questions_asked },
         digest: 0,
     })
 }
@@ -51,7 +51,7 @@ fn a_child_past_the_limit_is_refused() {
     for n in 0..CHILDREN_MAX {
         task = apply(&task, &spawn(&task, &format!("child-{n}"))).unwrap().task;
     }
-    assert_eq!(apply(&task, &spawn(&task, "one-more")), Err(Refused::TooManyChildren));
+    assert_eq!(apply(&task, &spawn(&task, "one-more")), Err(TransitionError::TooManyChildren));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_family_deeper_than_the_limit_is_refused() {
     for n in 0..DEPTH_MAX {
         (task, _) = apply(&task, &spawn(&task, &format!("level-{n}"))).unwrap().child.unwrap();
     }
-    assert_eq!(apply(&task, &spawn(&task, "one-deeper")), Err(Refused::TooDeep));
+    assert_eq!(apply(&task, &spawn(&task, "one-deeper")), Err(TransitionError::TooDeep));
 }
 
 #[test]
@@ -70,15 +70,15 @@ fn an_open_question_past_the_limit_is_refused() {
         task = apply(&task, &ask(&task, "same")).unwrap().task;
     }
     assert_eq!(task.phase.questions().unwrap().count(), QUESTIONS_OPEN_MAX);
-    assert_eq!(apply(&task, &ask(&task, "same")), Err(Refused::TooManyQuestions));
+    assert_eq!(apply(&task, &ask(&task, "same")), Err(TransitionError::TooManyQuestions));
 }
 
 #[test]
 fn a_label_is_accepted_at_its_limit_and_refused_past_it() {
     let task = transition::create(&new("root"), NOW);
     assert!(apply(&task, &ask(&task, "x".repeat(LABEL_BYTES_MAX))).is_ok());
-    assert_eq!(apply(&task, &ask(&task, "x".repeat(LABEL_BYTES_MAX + 1))), Err(Refused::BadLabel));
-    assert_eq!(apply(&task, &ask(&task, "ä")), Err(Refused::BadLabel));
+    assert_eq!(apply(&task, &ask(&task, "x".repeat(LABEL_BYTES_MAX + 1))), Err(TransitionError::BadLabel));
+    assert_eq!(apply(&task, &ask(&task, "ä")), Err(TransitionError::BadLabel));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_release_after_the_last_attempt_is_refused() {
         task = apply(&task, &Event::Claim(Claim { node: node(1) })).unwrap().task;
     }
     let once_more = Event::Release(Release { fence: task.fence, wait_ms: 0 });
-    assert_eq!(apply(&task, &once_more), Err(Refused::AttemptsSpent));
+    assert_eq!(apply(&task, &once_more), Err(TransitionError::AttemptsSpent));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_handler_that_sleeps_a_thousand_times_has_used_no_attempt() {
         task = apply(&task, &Event::Wake(Wake { fence: task.fence })).unwrap().task;
         task = apply(&task, &Event::Claim(Claim { node: node(1) })).unwrap().task;
     }
-    assert_eq!(task.spent, 0);
+    assert_eq!(task.failed_attempts, 0);
     assert!(!apply(&task, &Event::Lose(Lose { node: node(1), fence: task.fence })).unwrap().task.is_settled());
 }
 

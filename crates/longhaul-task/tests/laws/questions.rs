@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use longhaul_task::{Event, Note, PhaseName, QuestionKey, Questions, Refused, Task, TaskKey};
+use longhaul_task::{Event, JournalWrite, PhaseName, QuestionKey, Questions, Task, TaskKey, TransitionError};
 use proptest::prelude::*;
 
 use crate::model::{History, plans};
@@ -13,12 +13,12 @@ proptest! {
         let mut used = HashSet::new();
         for (moment, change) in History::of(&plan).changes() {
             let Event::Ask(ask) = &moment.event else { continue };
-            let Some(Note::Asked { key, record }) = &change.note else {
+            let Some(JournalWrite::Asked { key, record }) = &change.journal_write else {
                 return Err(TestCaseError::fail("a question without a record"));
             };
             prop_assert!(used.insert((moment.id.clone(), key.clone())), "{} again", key);
             prop_assert!(change.task.phase.questions().is_some_and(|open| open.find(key).is_some()));
-            prop_assert_eq!((&record.place, &record.key, record.digest), (&ask.place, &ask.label, ask.digest));
+            prop_assert_eq!((&record.position, &record.key, record.digest), (&ask.position, &ask.label, ask.digest));
         }
     }
 
@@ -30,17 +30,17 @@ proptest! {
             match (&moment.event, &moment.result) {
                 (Event::Answer(answer), Ok(change)) => {
                     prop_assert!(open.remove(&(moment.id.clone(), answer.key.clone())), "{} again", answer.key);
-                    let note = Note::Answered { key: answer.key.clone(), body: answer.body.clone() };
-                    prop_assert_eq!(change.note.as_ref(), Some(&note));
+                    let journal_write = JournalWrite::Answered { key: answer.key.clone(), body: answer.body.clone() };
+                    prop_assert_eq!(change.journal_write.as_ref(), Some(&journal_write));
                 }
                 (Event::Answer(answer), Err(refused)) => {
                     let is_open = task.phase.questions().is_some_and(|open| open.find(&answer.key).is_some());
                     prop_assert!(!is_open, "the answer to an open question was refused");
-                    let expected = if task.is_settled() { Refused::Settled } else { Refused::NoSuchQuestion };
+                    let expected = if task.is_settled() { TransitionError::Settled } else { TransitionError::NoSuchQuestion };
                     prop_assert_eq!(refused, &expected);
                 }
                 (_, Ok(change)) => {
-                    if let Some(Note::Asked { key, .. }) = &change.note {
+                    if let Some(JournalWrite::Asked { key, .. }) = &change.journal_write {
                         open.insert((moment.id.clone(), key.clone()));
                     }
                 }
@@ -57,7 +57,7 @@ proptest! {
                 moment.task().phase.questions().into_iter().flatten().filter(|open| open.key != answer.key).collect();
             let open: Vec<_> = change.task.phase.questions().into_iter().flatten().collect();
             prop_assert_eq!(&open, &left);
-            let next = match (left.is_empty(), moment.task().phase.run()) {
+            let next = match (left.is_empty(), moment.task().phase.active_attempt()) {
                 (false, _) => PhaseName::Waiting,
                 (true, Some(_)) => PhaseName::Running,
                 (true, None) => PhaseName::Queued,
@@ -99,12 +99,12 @@ proptest! {
     fn no_two_open_questions_have_the_same_position(plan in plans()) {
         for moment in &History::of(&plan).moments {
             for task in moment.after.values() {
-                let open: Vec<_> = task.phase.questions().into_iter().flatten().map(|open| &open.place).collect();
+                let open: Vec<_> = task.phase.questions().into_iter().flatten().map(|open| &open.position).collect();
                 prop_assert_eq!(open.iter().collect::<HashSet<_>>().len(), open.len());
             }
-            if let (Event::Ask(ask), Err(Refused::AskedAlready(key))) = (&moment.event, &moment.result) {
+            if let (Event::Ask(ask), Err(TransitionError::AskedAlready(key))) = (&moment.event, &moment.result) {
                 let open = moment.task().phase.questions().and_then(|open| open.find(key)).unwrap();
-                prop_assert_eq!((&open.place, open.digest, key.label()), (&ask.place, ask.digest, &*ask.label));
+                prop_assert_eq!((&open.position, open.digest, key.label()), (&ask.position, ask.digest, &*ask.label));
             }
         }
     }
@@ -113,7 +113,7 @@ proptest! {
     #[test]
     fn any_answer_wakes_a_parked_task(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
-            if matches!(moment.event, Event::Answer(_)) && moment.task().phase.rest().is_some() {
+            if matches!(moment.event, Event::Answer(_)) && moment.task().phase.wake_condition().is_some() {
                 prop_assert_eq!(change.task.phase.not_before(), Some(change.task.updated_at));
             }
         }

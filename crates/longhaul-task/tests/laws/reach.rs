@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::mem::discriminant;
 
-use longhaul_task::{Fault, Outcome, PhaseName, QuestionKey, Refused, Task};
+use longhaul_task::{Outcome, PhaseName, QuestionKey, Task, TaskError, TransitionError};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -33,33 +33,33 @@ fn the_histories_contain_every_event_accepted_and_refused() {
     assert_eq!(names(false), all, "refused");
 
     let refusals = [
-        Refused::Settled,
-        Refused::Fenced,
-        Refused::WrongPhase(PhaseName::Queued),
-        Refused::TooEarly,
-        Refused::NoSuchQuestion,
-        Refused::BadLabel,
-        Refused::ChildrenOpen(1),
-        Refused::NotRoot,
-        Refused::NotResumable,
-        Refused::AskedAlready(QuestionKey::from_text("")),
-        Refused::Changed("".into()),
-        Refused::CameMeanwhile,
-        Refused::NothingToWaitFor,
-        Refused::AttemptsSpent,
-        Refused::Duplicate,
+        TransitionError::Settled,
+        TransitionError::Fenced,
+        TransitionError::WrongPhase(PhaseName::Queued),
+        TransitionError::TooEarly,
+        TransitionError::NoSuchQuestion,
+        TransitionError::BadLabel,
+        TransitionError::ChildrenOpen(1),
+        TransitionError::NotRoot,
+        TransitionError::NotResumable,
+        TransitionError::AskedAlready(QuestionKey::from_text("")),
+        TransitionError::HandlerChanged("".into()),
+        TransitionError::AlreadyHappened,
+        TransitionError::NothingToWaitFor,
+        TransitionError::AttemptsSpent,
+        TransitionError::DuplicateId,
     ];
     for refused in refusals {
         let found = moments().any(|m| m.result.as_ref().is_err_and(|r| discriminant(r) == discriminant(&refused)));
         assert!(found, "no history was refused with {refused:?}");
     }
 
-    let crashed = Fault::crash_recovery(moments().next().unwrap().task());
-    let ends = [Fault::running_time(0), Fault::life_time(0), crashed, Fault::panic("")];
+    let crashed = TaskError::crash_recovery(moments().next().unwrap().task());
+    let ends = [TaskError::running_time(0), TaskError::life_time(0), crashed, TaskError::panic("")];
     for code in ends.map(|fault| fault.data) {
         let found = moments()
             .flat_map(|moment| moment.after.values())
-            .any(|task| matches!(task.phase.outcome(), Some(Outcome::Refusal(fault)) if fault.data == code));
+            .any(|task| matches!(task.phase.outcome(), Some(Outcome::Error(fault)) if fault.data == code));
         assert!(found, "no history ended with {code:?}");
     }
 }
@@ -73,8 +73,11 @@ fn the_histories_contain_deep_and_wide_families_and_clock_jumps() {
     assert!(tasks().any(|task| task.phase.questions().is_some_and(|open| open.count() >= 2)), "two questions");
     let waiting = || tasks().filter(|task| task.phase.name() == PhaseName::Waiting);
     assert!(waiting().any(|task| task.phase.not_before().is_some()), "waiting and in the queue");
-    assert!(waiting().any(|task| task.phase.rest().is_some_and(|rest| rest.wake_at.is_some())), "waiting with a timer");
-    assert!(waiting().any(|task| task.phase.run().is_some()), "waiting with its handler in memory");
+    assert!(
+        waiting().any(|task| task.phase.wake_condition().is_some_and(|rest| rest.wake_at.is_some())),
+        "waiting with a timer"
+    );
+    assert!(waiting().any(|task| task.phase.active_attempt().is_some()), "waiting with its handler in memory");
     let goes_back = |history: &History| history.moments.windows(2).any(|pair| pair[1].now < pair[0].now);
     assert!(histories.iter().any(goes_back), "the clock jumps back");
     let relatives = || histories.iter().flat_map(History::changes).map(|(_, change)| &change.relatives);

@@ -100,7 +100,7 @@ proptest! {
     #[test]
     fn a_task_is_due_at_the_first_of_its_timer_deadline_and_expiry(plan in plans()) {
         for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
-            let timer = task.phase.rest().and_then(|rest| rest.wake_at);
+            let timer = task.phase.wake_condition().and_then(|rest| rest.wake_at);
             let reasons = [timer, task.deadline(), task.expires_at()];
             prop_assert_eq!(task.due_at(), reasons.into_iter().flatten().min(), "{:?}", task);
         }

@@ -30,7 +30,7 @@ proptest! {
             for task in moment.after.values() {
                 prop_assert!(task.updated_at >= task.created_at);
                 prop_assert!(task.created_at >= task.family.since);
-                prop_assert!(task.phase.run().is_none_or(|run| run.since <= task.updated_at));
+                prop_assert!(task.phase.active_attempt().is_none_or(|run| run.since <= task.updated_at));
             }
         }
     }
@@ -40,7 +40,7 @@ proptest! {
         for (moment, change) in History::of(&plan).changes() {
             let begins = change.task.phase.name() == PhaseName::Running
                 && matches!(moment.event, Event::Claim(_) | Event::Answer(_));
-            match (moment.task().phase.run(), change.task.phase.run()) {
+            match (moment.task().phase.active_attempt(), change.task.phase.active_attempt()) {
                 (_, Some(after)) if begins => prop_assert_eq!(after.since, change.task.updated_at),
                 (Some(before), Some(after)) => prop_assert_eq!(before, after, "{:?}", moment.event),
                 _ => {}
@@ -57,12 +57,12 @@ proptest! {
             }
             let age_ms = moment.now.ms_since(task.created_at);
             let ran_ms = match task.phase.name() {
-                PhaseName::Running => task.phase.run().map(|run| moment.now.ms_since(run.since)),
+                PhaseName::Running => task.phase.active_attempt().map(|run| moment.now.ms_since(run.since)),
                 _ => None,
             };
             // The clock may have jumped back to a time before the creation of the task; then it has existed for 0 ms.
             let life_is_over = moment.now >= task.created_at && age_ms >= task.policy.life_ms_max;
-            let ran_too_long = task.phase.run().is_some_and(|run| moment.now >= run.since)
+            let ran_too_long = task.phase.active_attempt().is_some_and(|run| moment.now >= run.since)
                 && ran_ms.is_some_and(|ran_ms| ran_ms >= task.policy.running_ms_max);
             prop_assert_eq!(moment.result.is_ok(), life_is_over || ran_too_long, "{:?}", moment);
         }

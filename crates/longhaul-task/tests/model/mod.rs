@@ -10,8 +10,8 @@ use longhaul_task::transition::{
     self, Answer, Ask, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
 };
 use longhaul_task::{
-    Below, Change, Event, Json, NodeId, Note, Owner, Place, QuestionKey, QuestionKind, Questions, Refused, Retention,
-    Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    Change, DescendantScope, Event, JournalPosition, JournalWrite, Json, NodeId, Owner, QuestionKey, QuestionKind,
+    Questions, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef, TransitionError,
 };
 
 use plan::{Act, At, Held, New, Step, Tick, Which};
@@ -27,7 +27,7 @@ pub(crate) struct Moment {
     pub(crate) id: TaskId,
     pub(crate) event: Event,
     pub(crate) before: Rc<World>,
-    pub(crate) result: Result<Change, Refused>,
+    pub(crate) result: Result<Change, TransitionError>,
     pub(crate) after: Rc<World>,
 }
 
@@ -79,7 +79,7 @@ impl History {
         let now = after_tick(self.now, step.tick, task);
         let event = event(n, &step.act, &self.world, task, now, asked);
         let result = apply(&self.world, task, &event, now);
-        if let Ok(Change { note: Some(Note::Asked { key, .. }), .. }) = &result {
+        if let Ok(Change { journal_write: Some(JournalWrite::Asked { key, .. }), .. }) = &result {
             asked.push(key.clone());
         }
         let id = task.key.id.clone();
@@ -98,19 +98,19 @@ impl History {
 }
 
 /// Applies an event with the surroundings that its scope names.
-pub(crate) fn apply(world: &World, task: &Task, event: &Event, now: Timestamp) -> Result<Change, Refused> {
+pub(crate) fn apply(world: &World, task: &Task, event: &Event, now: Timestamp) -> Result<Change, TransitionError> {
     let mut around = Surroundings::default();
     let scope = event.scope(task);
     if scope.parent {
         around.parent = task.family.parent.as_ref().map(|parent| world[parent].clone());
     }
-    match scope.below {
-        Below::Nothing => {}
-        Below::OpenChildren => {
+    match scope.descendants {
+        DescendantScope::Nothing => {}
+        DescendantScope::OpenChildren => {
             let open = children(world, &task.key.id).filter(|child| !child.is_settled()).count();
             around.open_children = u32::try_from(open).unwrap();
         }
-        Below::OpenDescendants => {
+        DescendantScope::OpenDescendants => {
             let open = descendants(world, &task.key.id).into_iter().filter(|task| !task.is_settled());
             around.open_descendants = open.cloned().collect();
         }
@@ -148,7 +148,7 @@ fn create(new: &New, id: &str, owner: &str) -> Create {
         policy: new.policy.clone(),
         retention: new.retention,
         claimed_by: new.claimed_by.map(node),
-        fences_from: new.fences_from,
+        first_fence: new.first_fence,
     }
 }
 
@@ -179,17 +179,17 @@ fn event(n: usize, act: &Act, world: &World, task: &Task, now: Timestamp, asked:
     match act {
         Act::Claim(by) => Event::Claim(Claim { node: node(*by) }),
         Act::Report(held) => Event::Report(Report { fence: fence(*held), message: format!("at {n}").into() }),
-        Act::Ask(held, label, place) => {
+        Act::Ask(held, label, position) => {
             // A resumed handler comes to the same position and asks the same question there, or another one.
             let open = task.phase.questions().and_then(|open| open.iter().next());
-            let (place, digest) = match (place, open) {
-                (At::New, _) | (_, None) => (Place { fork: "".into(), seq }, u64::from(seq)),
-                (At::Open, Some(open)) => (open.place.clone(), open.digest),
-                (At::Changed, Some(open)) => (open.place.clone(), open.digest + 1),
+            let (position, digest) = match (position, open) {
+                (At::New, _) | (_, None) => (JournalPosition { fork: "".into(), seq }, u64::from(seq)),
+                (At::Open, Some(open)) => (open.position.clone(), open.digest),
+                (At::Changed, Some(open)) => (open.position.clone(), open.digest + 1),
             };
             let label = open.filter(|open| open.digest == digest).map_or(*label, |open| open.key.label()).into();
             let (fence, kind, params) = (fence(*held), QuestionKind::Elicitation, Json::from_text("{}"));
-            Event::Ask(Ask { fence, label, kind, params, place, digest })
+            Event::Ask(Ask { fence, label, kind, params, position, digest })
         }
         Act::Answer(which) => {
             Event::Answer(Answer { key: key(which, task, asked), body: Json::from_text(n.to_string()) })
@@ -214,7 +214,7 @@ fn event(n: usize, act: &Act, world: &World, task: &Task, now: Timestamp, asked:
         Act::Settle(held, outcome) => Event::Settle(Settle { fence: fence(*held), outcome: outcome.clone() }),
         Act::Cancel => Event::Cancel(Cancel::default()),
         Act::Lose(held, other) => {
-            let node = other.map_or(task.phase.run().map_or(node(0), |run| run.node), node);
+            let node = other.map_or(task.phase.active_attempt().map_or(node(0), |run| run.node), node);
             Event::Lose(Lose { node, fence: fence(*held) })
         }
         Act::Overdue => Event::Overdue(Overdue),

@@ -1,6 +1,6 @@
 //! Random plans: which events to apply, to which tasks, and how the clock moves.
 
-use longhaul_task::{COLLECT_MS_MIN, Fault, Json, OnCrash, Outcome, Policy, Retention};
+use longhaul_task::{COLLECT_MS_MIN, Json, OnCrash, Outcome, Policy, Retention, TaskError};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -28,7 +28,7 @@ pub(crate) struct New {
     pub(crate) policy: Policy,
     pub(crate) retention: Retention,
     pub(crate) claimed_by: Option<u8>,
-    pub(crate) fences_from: u64,
+    pub(crate) first_fence: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -170,11 +170,11 @@ fn draw() -> impl Strategy<Value = Draw> {
     let held = one_of(&[(16, Held::Now), (2, Held::Before(1)), (2, Held::Before(2)), (2, Held::Ahead)]);
     // `a` and `a-1` would give equal keys if only repeated labels got a number. The last two are not valid labels.
     let label = one_of(&[(8, "a"), (4, "a-1"), (2, "b.c_d"), (1, ""), (1, "not a label")]);
-    let answer = |is_error| Outcome::Answer { body: Json::from_text("1"), is_error };
+    let answer = |is_error| Outcome::Result { body: Json::from_text("1"), is_error };
     let outcome = one_of(&[
         (2, answer(false)),
         (1, answer(true)),
-        (1, Outcome::Refusal(Fault::panic("oh"))),
+        (1, Outcome::Error(TaskError::panic("oh"))),
         (1, Outcome::Cancelled),
     ]);
     let usual = one_of(&[(4, true), (1, false)]);
@@ -198,12 +198,12 @@ fn draw() -> impl Strategy<Value = Draw> {
 
 fn new() -> impl Strategy<Value = New> {
     let claimed_by = one_of(&[(1, None), (1, Some(0)), (1, Some(1))]);
-    let fences_from = one_of(&[(2, 0), (1, 1 << 40)]);
-    (policy(), retention(), claimed_by, fences_from).prop_map(|(policy, retention, claimed_by, fences_from)| New {
+    let first_fence = one_of(&[(2, 0), (1, 1 << 40)]);
+    (policy(), retention(), claimed_by, first_fence).prop_map(|(policy, retention, claimed_by, first_fence)| New {
         policy,
         retention,
         claimed_by,
-        fences_from,
+        first_fence,
     })
 }
 

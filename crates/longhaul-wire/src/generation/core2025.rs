@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 
 use super::TaskWire;
 use crate::jsonrpc::{self, RequestId, RpcError};
-use crate::project::{self, Words};
+use crate::project::{self, StatusWords};
 use crate::tool::{TaskSupport, ToolDeclaration};
-use crate::{CallTool, Generation, Peer, Related, ReplyTo, View, refusal, session_result, text};
+use crate::{CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskView, refusal, session_result, text};
 
 /// The key of a tool's sentence for the model in the answer to a creation.
 const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
@@ -32,7 +32,7 @@ impl TaskWire for Core2025 {
         }
     }
 
-    fn created(&self, to: &ReplyTo<'_>, view: &View<'_>, immediate_response: Option<&str>) -> String {
+    fn created(&self, to: &ReplyTo<'_>, view: &TaskView<'_>, immediate_response: Option<&str>) -> String {
         jsonrpc::response(to.id, project::room(view) + 128 + immediate_response.map_or(0, str::len), |out| {
             out.push_str("{\"task\":{");
             // A new task is `working`, even if it ended before this answer was written: the first poll shows its end.
@@ -50,23 +50,23 @@ impl TaskWire for Core2025 {
         })
     }
 
-    fn task(&self, to: &ReplyTo<'_>, view: &View<'_>) -> String {
+    fn task(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
         jsonrpc::response(to.id, project::room(view), |out| write_task(out, view))
     }
 
     /// What the call would have been answered with, an error included, and the related-task key.
-    fn result(&self, to: &ReplyTo<'_>, view: &View<'_>) -> Option<String> {
+    fn result(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<String> {
         Some(match view.task.phase.outcome()? {
-            Outcome::Answer { body, .. } => jsonrpc::response(to.id, body.bytes() + 128, |out| {
-                let related = Related::to(Generation::Core2025, view.task);
+            Outcome::Result { body, .. } => jsonrpc::response(to.id, body.bytes() + 128, |out| {
+                let related = RelatedTask::to(Generation::Core2025, view.task);
                 session_result::write(out, body.as_str(), to.revision, Some(related));
             }),
-            Outcome::Refusal(fault) => jsonrpc::error(Some(to.id), &RpcError::from(fault)),
+            Outcome::Error(fault) => jsonrpc::error(Some(to.id), &RpcError::from(fault)),
             Outcome::Cancelled => jsonrpc::error(Some(to.id), &refusal::task_was_cancelled()),
         })
     }
 
-    fn page(&self, to: &ReplyTo<'_>, tasks: &[View<'_>], next_cursor: Option<&str>) -> String {
+    fn page(&self, to: &ReplyTo<'_>, tasks: &[TaskView<'_>], next_cursor: Option<&str>) -> String {
         let room: usize = tasks.iter().map(project::room).sum();
         jsonrpc::response(to.id, room + 64 + next_cursor.map_or(0, str::len), |out| {
             out.push_str("{\"tasks\":[");
@@ -84,11 +84,11 @@ impl TaskWire for Core2025 {
         })
     }
 
-    fn cancelled(&self, to: &ReplyTo<'_>, view: &View<'_>) -> String {
+    fn cancelled(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
         self.task(to, view)
     }
 
-    fn cancelled_too_late(&self, _: &ReplyTo<'_>, view: &View<'_>) -> Result<String, RpcError> {
+    fn cancelled_too_late(&self, _: &ReplyTo<'_>, view: &TaskView<'_>) -> Result<String, RpcError> {
         Err(refusal::already_ended(status(&view.task.phase)))
     }
 
@@ -98,7 +98,7 @@ impl TaskWire for Core2025 {
     }
 
     /// The whole task, as a poll would show it. It has the task's ID, so it needs no related-task key.
-    fn changed(&self, _: Option<&RequestId>, view: &View<'_>) -> String {
+    fn changed(&self, _: Option<&RequestId>, view: &TaskView<'_>) -> String {
         jsonrpc::notification("notifications/tasks/status", project::room(view), |out| write_task(out, view))
     }
 
@@ -111,14 +111,14 @@ fn status(phase: &Phase) -> &'static str {
     match phase {
         Phase::Queued { .. } | Phase::Running { .. } | Phase::Parked { .. } => "working",
         Phase::Waiting { .. } => "input_required",
-        Phase::Settled { outcome: Outcome::Answer { is_error: false, .. }, .. } => "completed",
+        Phase::Settled { outcome: Outcome::Result { is_error: false, .. }, .. } => "completed",
         // A tool that reports an error has failed here, like an error of the protocol.
-        Phase::Settled { outcome: Outcome::Answer { is_error: true, .. } | Outcome::Refusal(_), .. } => "failed",
+        Phase::Settled { outcome: Outcome::Result { is_error: true, .. } | Outcome::Error(_), .. } => "failed",
         Phase::Settled { outcome: Outcome::Cancelled, .. } => "cancelled",
     }
 }
 
-fn write_task(out: &mut String, view: &View<'_>) {
+fn write_task(out: &mut String, view: &TaskView<'_>) {
     let error = tool_error(&view.task.phase);
     let message = error.as_ref().or_else(|| view.message());
     out.push('{');
@@ -126,14 +126,14 @@ fn write_task(out: &mut String, view: &View<'_>) {
     out.push('}');
 }
 
-fn write_members(out: &mut String, view: &View<'_>, status: &str, message: Option<&str>) {
-    project::write(out, view, &Words { status, message, ttl: ("ttl", 0), poll_interval: "pollInterval" });
+fn write_members(out: &mut String, view: &TaskView<'_>, status: &str, message: Option<&str>) {
+    project::write(out, view, &StatusWords { status, message, ttl: ("ttl", 0), poll_interval: "pollInterval" });
 }
 
 /// The text of a tool's error, shortened to a status message. Both published clients drop the result of a failed task
 /// and show only its status message.
 fn tool_error(phase: &Phase) -> Option<Arc<str>> {
-    let Some(Outcome::Answer { body, is_error: true }) = phase.outcome() else {
+    let Some(Outcome::Result { body, is_error: true }) = phase.outcome() else {
         return None;
     };
     let content = text::member(text::raw(body.as_str())?, "content")?;

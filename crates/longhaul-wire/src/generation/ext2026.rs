@@ -5,9 +5,9 @@ use longhaul_task::{Json, Outcome, Phase};
 
 use super::TaskWire;
 use crate::jsonrpc::{self, RequestId, RpcError, fault_code, write_error};
-use crate::project::{self, Words};
+use crate::project::{self, StatusWords};
 use crate::tool::{TaskSupport, ToolDeclaration};
-use crate::{CallTool, Capability, Peer, ReplyTo, View, acknowledge, splice, subscription, tools_call};
+use crate::{CallTool, Capability, Peer, ReplyTo, TaskView, acknowledge, splice, subscription, tools_call};
 
 #[derive(Debug)]
 pub(super) struct Ext2026;
@@ -27,7 +27,7 @@ impl TaskWire for Ext2026 {
 
     /// The members of the task stand on the result itself, without its result, error or questions. There is no place for
     /// an immediate response.
-    fn created(&self, to: &ReplyTo<'_>, view: &View<'_>, _: Option<&str>) -> String {
+    fn created(&self, to: &ReplyTo<'_>, view: &TaskView<'_>, _: Option<&str>) -> String {
         jsonrpc::response(to.id, to.server.room() + 384, |out| {
             out.push_str("{\"resultType\":\"task\",");
             write_members(out, view);
@@ -38,7 +38,7 @@ impl TaskWire for Ext2026 {
 
     /// `resultType` is `complete` whatever the status, because this is the whole answer to the poll. Two examples of
     /// SEP-2663 show `task`.
-    fn task(&self, to: &ReplyTo<'_>, view: &View<'_>) -> String {
+    fn task(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
         jsonrpc::response(to.id, to.server.room() + room(view), |out| {
             out.push_str("{\"resultType\":\"complete\",");
             write_detailed(out, view);
@@ -48,20 +48,20 @@ impl TaskWire for Ext2026 {
     }
 
     /// There is no `tasks/result`.
-    fn result(&self, to: &ReplyTo<'_>, _: &View<'_>) -> Option<String> {
+    fn result(&self, to: &ReplyTo<'_>, _: &TaskView<'_>) -> Option<String> {
         Some(jsonrpc::error(Some(to.id), &RpcError::method_not_found("tasks/result")))
     }
 
     /// There is no `tasks/list`.
-    fn page(&self, to: &ReplyTo<'_>, _: &[View<'_>], _: Option<&str>) -> String {
+    fn page(&self, to: &ReplyTo<'_>, _: &[TaskView<'_>], _: Option<&str>) -> String {
         jsonrpc::error(Some(to.id), &RpcError::method_not_found("tasks/list"))
     }
 
-    fn cancelled(&self, to: &ReplyTo<'_>, _: &View<'_>) -> String {
+    fn cancelled(&self, to: &ReplyTo<'_>, _: &TaskView<'_>) -> String {
         acknowledge(to)
     }
 
-    fn cancelled_too_late(&self, to: &ReplyTo<'_>, _: &View<'_>) -> Result<String, RpcError> {
+    fn cancelled_too_late(&self, to: &ReplyTo<'_>, _: &TaskView<'_>) -> Result<String, RpcError> {
         Ok(acknowledge(to))
     }
 
@@ -70,7 +70,7 @@ impl TaskWire for Ext2026 {
     }
 
     /// The whole task, as a poll would show it.
-    fn changed(&self, subscription: Option<&RequestId>, view: &View<'_>) -> String {
+    fn changed(&self, subscription: Option<&RequestId>, view: &TaskView<'_>) -> String {
         jsonrpc::notification("notifications/tasks", 128 + room(view), |out| {
             out.push('{');
             if let Some(id) = subscription {
@@ -92,15 +92,15 @@ fn status(phase: &Phase) -> &'static str {
         Phase::Queued { .. } | Phase::Running { .. } | Phase::Parked { .. } => "working",
         Phase::Waiting { .. } => "input_required",
         // A tool that reports an error has completed; only an error of the protocol is a failure here.
-        Phase::Settled { outcome: Outcome::Answer { .. }, .. } => "completed",
-        Phase::Settled { outcome: Outcome::Refusal(_), .. } => "failed",
+        Phase::Settled { outcome: Outcome::Result { .. }, .. } => "completed",
+        Phase::Settled { outcome: Outcome::Error(_), .. } => "failed",
         Phase::Settled { outcome: Outcome::Cancelled, .. } => "cancelled",
     }
 }
 
 /// Appends the members that every status has.
-fn write_members(out: &mut String, view: &View<'_>) {
-    let words = Words {
+fn write_members(out: &mut String, view: &TaskView<'_>) {
+    let words = StatusWords {
         status: status(&view.task.phase),
         message: view.message().map(|message| &**message),
         // The schema wants a positive retention.
@@ -112,18 +112,18 @@ fn write_members(out: &mut String, view: &View<'_>) {
 
 /// Appends the same and the members of the status: the result, the error, the open questions. The result gets
 /// `"resultType":"complete"`, without which the TypeScript tasks client reports a failure.
-fn write_detailed(out: &mut String, view: &View<'_>) {
+fn write_detailed(out: &mut String, view: &TaskView<'_>) {
     write_members(out, view);
     match &view.task.phase {
         Phase::Waiting { questions, .. } => {
             let questions = questions.iter().map(|asked| (asked.key.as_str(), asked.kind, &asked.params));
             tools_call::write_input_requests(out, questions);
         }
-        Phase::Settled { outcome: Outcome::Answer { body, .. }, .. } => {
+        Phase::Settled { outcome: Outcome::Result { body, .. }, .. } => {
             out.push_str(",\"result\":");
             splice::write_complete(out, body.as_str(), "");
         }
-        Phase::Settled { outcome: Outcome::Refusal(fault), .. } => {
+        Phase::Settled { outcome: Outcome::Error(fault), .. } => {
             out.push_str(",\"error\":");
             write_error(out, fault_code(fault), &fault.message, fault.data.as_ref());
         }
@@ -135,11 +135,11 @@ fn write_detailed(out: &mut String, view: &View<'_>) {
 }
 
 /// Bytes of a detailed task, roughly.
-fn room(view: &View<'_>) -> usize {
+fn room(view: &TaskView<'_>) -> usize {
     let payload = match &view.task.phase {
         Phase::Waiting { questions, .. } => questions.iter().map(|asked| asked.params.bytes() + 128).sum(),
-        Phase::Settled { outcome: Outcome::Answer { body, .. }, .. } => body.bytes(),
-        Phase::Settled { outcome: Outcome::Refusal(fault), .. } => {
+        Phase::Settled { outcome: Outcome::Result { body, .. }, .. } => body.bytes(),
+        Phase::Settled { outcome: Outcome::Error(fault), .. } => {
             fault.message.len() + fault.data.as_ref().map_or(0, Json::bytes)
         }
         _ => 0,

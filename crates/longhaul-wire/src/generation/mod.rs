@@ -11,7 +11,7 @@ use std::ops::Deref;
 
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::tool::ToolDeclaration;
-use crate::{CallTool, Peer, ReplyTo, View};
+use crate::{CallTool, Peer, ReplyTo, TaskView};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Generation {
@@ -52,28 +52,28 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
 
     /// The answer to a call that became a task. `immediate_response` is the tool's sentence for the model, to go on with
     /// while the task runs.
-    fn created(&self, to: &ReplyTo<'_>, view: &View<'_>, immediate_response: Option<&str>) -> String;
+    fn created(&self, to: &ReplyTo<'_>, view: &TaskView<'_>, immediate_response: Option<&str>) -> String;
 
     /// The answer to a poll.
-    fn task(&self, to: &ReplyTo<'_>, view: &View<'_>) -> String;
+    fn task(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String;
 
     /// The answer to a request for the result; `None` while the task has not ended and the request has to wait.
-    fn result(&self, to: &ReplyTo<'_>, view: &View<'_>) -> Option<String>;
+    fn result(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<String>;
 
     /// One page of the requestor's tasks. `next_cursor` is present exactly when there are more.
-    fn page(&self, to: &ReplyTo<'_>, tasks: &[View<'_>], next_cursor: Option<&str>) -> String;
+    fn page(&self, to: &ReplyTo<'_>, tasks: &[TaskView<'_>], next_cursor: Option<&str>) -> String;
 
     /// The answer to a cancellation that settled the task.
-    fn cancelled(&self, to: &ReplyTo<'_>, view: &View<'_>) -> String;
+    fn cancelled(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String;
 
     /// The answer to a cancellation of a task that had ended before.
-    fn cancelled_too_late(&self, to: &ReplyTo<'_>, view: &View<'_>) -> Result<String, RpcError>;
+    fn cancelled_too_late(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Result<String, RpcError>;
 
     /// The answer to an update.
     fn updated(&self, to: &ReplyTo<'_>) -> String;
 
     /// The notification of a changed task; `subscription` is the request of the stream, where there is one.
-    fn changed(&self, subscription: Option<&RequestId>, view: &View<'_>) -> String;
+    fn changed(&self, subscription: Option<&RequestId>, view: &TaskView<'_>) -> String;
 
     /// The key in `_meta` that relates a message to a task.
     fn related_task_key(&self) -> Option<&'static str>;

@@ -2,7 +2,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use super::{Message, Rejected, RpcError, parse};
+use super::{InvalidMessage, Message, RpcError, parse};
 
 /// How many messages one batch may have.
 pub const BATCH_MAX: usize = 100;
@@ -13,8 +13,8 @@ pub fn is_batch(bytes: &[u8]) -> bool {
 }
 
 /// Reads each message of a batch by itself, so that a bad one does not affect the others. An empty batch is refused.
-pub fn parse_batch(bytes: &[u8]) -> Result<Vec<Result<Message<'_>, Rejected>>, Rejected> {
-    let without_id = |error| Rejected { id: None, error };
+pub fn parse_batch(bytes: &[u8]) -> Result<Vec<Result<Message<'_>, InvalidMessage>>, InvalidMessage> {
+    let without_id = |error| InvalidMessage { id: None, error };
     let json = std::str::from_utf8(bytes).map_err(|_| without_id(RpcError::parse("the message is not UTF-8")))?;
     let elements: Elements<'_> = serde_json::from_str(json).map_err(|error| {
         without_id(match error.classify() {

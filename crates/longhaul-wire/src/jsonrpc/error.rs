@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use longhaul_task::{Fault, Json};
+use longhaul_task::{Json, TaskError};
 use serde_json::value::RawValue;
 
 use crate::text;
@@ -70,7 +70,7 @@ impl RpcError {
 
     /// No such method here.
     pub fn method_not_found(method: &str) -> Self {
-        Self::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", shown(method))).with_status(404)
+        Self::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", quote(method))).with_status(404)
     }
 
     /// Parameters that do not fit the method.
@@ -109,8 +109,8 @@ impl RpcError {
     /// A protocol version that is not spoken here.
     pub fn unsupported_version(supported: &[&str], requested: &str) -> Self {
         let mut data = String::from("{\"supported\":[");
-        for (place, version) in supported.iter().enumerate() {
-            if place > 0 {
+        for (index, version) in supported.iter().enumerate() {
+            if index > 0 {
                 data.push(',');
             }
             text::push_str(&mut data, version);
@@ -154,8 +154,8 @@ impl RpcError {
 }
 
 /// What a task was refused with is what its call would have been answered with.
-impl From<&Fault> for RpcError {
-    fn from(fault: &Fault) -> Self {
+impl From<&TaskError> for RpcError {
+    fn from(fault: &TaskError) -> Self {
         let mut error = Self::new(fault_code(fault), fault.message.to_string());
         error.data.clone_from(&fault.data);
         error
@@ -163,7 +163,7 @@ impl From<&Fault> for RpcError {
 }
 
 /// The code that a handler chose; an ending of the engine's own is an internal error.
-pub(crate) fn fault_code(fault: &Fault) -> i64 {
+pub(crate) fn fault_code(fault: &TaskError) -> i64 {
     fault.code.unwrap_or(code::INTERNAL)
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn write_error(out: &mut String, code: i64, message: &str, data: Opti
 const SHOWN_CHARS_MAX: usize = 128;
 
 /// Somebody else's text, short enough to be repeated in a message.
-pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+pub(crate) fn quote(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),

@@ -48,7 +48,7 @@ pub struct Response<'a> {
 /// The refusal of bytes that are not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
-pub struct Rejected {
+pub struct InvalidMessage {
     /// The ID of the request, where it could be read.
     pub id: Option<RequestId>,
     pub error: RpcError,
@@ -72,8 +72,8 @@ struct Envelope<'a> {
 }
 
 /// Reads one message.
-pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Rejected> {
-    let without_id = |error| Rejected { id: None, error };
+pub fn parse(bytes: &[u8]) -> Result<Message<'_>, InvalidMessage> {
+    let without_id = |error| InvalidMessage { id: None, error };
     let json = std::str::from_utf8(bytes).map_err(|_| without_id(RpcError::parse("the message is not UTF-8")))?;
     if json.trim_start().starts_with('[') {
         // A derived reader would take an array for a struct without names.
@@ -95,7 +95,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Rejected> {
     // The ID of a response was chosen by the server. In an error, the client would take it for one of its own requests.
     let is_response = envelope.method.is_none() && (envelope.result.is_some() || envelope.error.is_some());
     let whose = if is_response { None } else { id.clone() };
-    envelope.judge(json, id).map_err(|error| Rejected { id: whose, error })
+    envelope.judge(json, id).map_err(|error| InvalidMessage { id: whose, error })
 }
 
 impl<'a> Envelope<'a> {

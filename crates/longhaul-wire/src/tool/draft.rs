@@ -1,6 +1,6 @@
 use longhaul_task::Json;
 
-use super::{Annotations, Listed, Mirror, TOOL_NAME_BYTES_MAX, TaskSupport, ToolDeclaration};
+use super::{Annotations, ListedTool, Mirror, TOOL_NAME_BYTES_MAX, TaskSupport, ToolDeclaration};
 use crate::schema::Schema;
 use crate::text;
 
@@ -128,7 +128,7 @@ impl ToolDraft {
         if let Some(output) = &self.output_schema {
             Schema::compile(output).map_err(|why| ToolError::OutputSchema { tool: tool(), why })?;
         }
-        let listed = Listed {
+        let listed = ListedTool {
             title: self.title,
             description: self.description,
             input_schema: text::one_line(self.input_schema.as_str()).into_owned(),

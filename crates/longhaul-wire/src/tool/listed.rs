@@ -6,7 +6,7 @@ use crate::text;
 
 /// What lists of tools say about a tool beside its name, ready to be written.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedTool {
     pub(super) title: Option<String>,
     pub(super) description: Option<String>,
     pub(super) input_schema: String,
@@ -14,7 +14,7 @@ pub(crate) struct Listed {
     pub(super) annotations: Option<String>,
 }
 
-impl Listed {
+impl ListedTool {
     /// Appends all of it, each member with a comma before it. `with_output` is false for a client that may be handed
     /// a ticket instead of the output.
     pub(crate) fn write(&self, out: &mut String, with_output: bool) {

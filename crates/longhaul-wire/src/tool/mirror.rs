@@ -27,11 +27,11 @@ const MAPS_OF_SCHEMAS: [&str; 5] = ["properties", "patternProperties", "$defs", 
 const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
 
 /// Where an annotation is, and what is wrong with it.
-type Fault = (String, &'static str);
+type AnnotationError = (String, &'static str);
 
 impl Mirror {
     /// All annotations of an input schema.
-    pub(crate) fn find(schema: &Value) -> Result<Vec<Self>, Fault> {
+    pub(crate) fn find(schema: &Value) -> Result<Vec<Self>, AnnotationError> {
         let mut mirrors = Vec::new();
         if let Value::Object(root) = schema {
             if root.contains_key(KEYWORD) {
@@ -42,7 +42,7 @@ impl Mirror {
         Ok(mirrors)
     }
 
-    fn read(schema: &Map<String, Value>, at: &str, path: &[String], others: &[Self]) -> Result<Self, Fault> {
+    fn read(schema: &Map<String, Value>, at: &str, path: &[String], others: &[Self]) -> Result<Self, AnnotationError> {
         let fault = |why| Err((at.to_owned(), why));
         let name = match schema.get(KEYWORD).and_then(Value::as_str) {
             Some(name) if is_token(name) => name,
@@ -69,7 +69,7 @@ fn walk(
     at: &str,
     path: Option<&[String]>,
     mirrors: &mut Vec<Mirror>,
-) -> Result<(), Fault> {
+) -> Result<(), AnnotationError> {
     for (keyword, value) in schema {
         let here = format!("{at}/{keyword}");
         match value {

@@ -26,7 +26,7 @@ use longhaul_task::Json;
 use serde_json::value::RawValue;
 
 pub use draft::{ToolDraft, ToolError};
-pub(crate) use listed::Listed;
+pub(crate) use listed::ListedTool;
 pub(crate) use mirror::{Mirror, MirrorKind};
 
 use crate::content::ToolResult;
@@ -79,7 +79,7 @@ pub struct ToolDeclaration {
     name: String,
     task_support: TaskSupport,
     immediate_response: Option<String>,
-    listed: Listed,
+    listed: ListedTool,
     input: Schema,
     mirrors: Vec<Mirror>,
 }
@@ -112,7 +112,7 @@ impl ToolDeclaration {
     }
 
     /// How it is listed.
-    pub(crate) fn listed(&self) -> &Listed {
+    pub(crate) fn listed(&self) -> &ListedTool {
         &self.listed
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock, Mutex, Once};
 use jsonschema::Validator;
 use longhaul_task::transition::{self, Ask, Cancel, Claim, Create, Settle};
 use longhaul_task::{
-    Event, Fault, Json, NodeId, Outcome, Owner, Place, Policy, QuestionKind, Retention, Surroundings, Task, TaskId,
-    TaskKey, Timestamp, ToolRef,
+    Event, JournalPosition, Json, NodeId, Outcome, Owner, Policy, QuestionKind, Retention, Surroundings, Task,
+    TaskError, TaskId, TaskKey, Timestamp, ToolRef,
 };
 use longhaul_wire::ServerInfo;
 use longhaul_wire::jsonrpc::{self, Message, Request};
@@ -66,7 +66,7 @@ pub(crate) fn queued() -> Task {
         policy: Policy::default(),
         retention: Retention::FromCreation(3_600_000),
         claimed_by: None,
-        fences_from: 0,
+        first_fence: 0,
     };
     transition::create(&create, CREATED)
 }
@@ -81,17 +81,17 @@ pub(crate) fn running() -> Task {
 
 pub(crate) fn waiting(kind: QuestionKind, params: &str) -> Task {
     let task = running();
-    let place = Place { fork: "".into(), seq: 0 };
-    let ask = Ask { fence: task.fence, label: "name".into(), kind, params: json(params), place, digest: 0 };
+    let position = JournalPosition { fork: "".into(), seq: 0 };
+    let ask = Ask { fence: task.fence, label: "name".into(), kind, params: json(params), position, digest: 0 };
     after(&task, &Event::Ask(ask))
 }
 
 pub(crate) fn completed(body: &str, is_error: bool) -> Task {
-    settled(Outcome::Answer { body: json(body), is_error })
+    settled(Outcome::Result { body: json(body), is_error })
 }
 
 pub(crate) fn failed() -> Task {
-    settled(Outcome::Refusal(Fault {
+    settled(Outcome::Error(TaskError {
         code: Some(-32603),
         message: "API rate limit exceeded".into(),
         data: Some(json(r#"{"retry":true}"#)),

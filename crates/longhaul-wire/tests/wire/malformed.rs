@@ -59,8 +59,8 @@ fn what_is_no_message_is_refused_and_says_whose_it_was() {
 #[test]
 fn bytes_that_are_no_text_are_refused() {
     let mut bytes = br#"{"jsonrpc":"2.0","id":1,"method":"x","ignored":"?"}"#.to_vec();
-    let place = bytes.iter().position(|byte| *byte == b'?').unwrap();
-    bytes[place] = 0xff;
+    let index = bytes.iter().position(|byte| *byte == b'?').unwrap();
+    bytes[index] = 0xff;
     assert_eq!(jsonrpc::parse(&bytes).unwrap_err().error.code, -32700);
 }
 

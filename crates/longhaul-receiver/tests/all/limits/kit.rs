@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Tool};
+use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Tool};
 use longhaul_testkit::StatelessClient;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -34,7 +34,7 @@ pub(crate) struct Answered {
 pub(crate) fn asking(name: &str) -> Tool {
     Tool::new(name, |mut ctx: Ctx, _: NoArgs| async move {
         match ctx.ask("go", Form::<Answered>::new("Go on?")).await? {
-            Filled::Accepted(Answered { ok: true }) => Ok("went on"),
+            FormAnswer::Accepted(Answered { ok: true }) => Ok("went on"),
             _ => Err(Failure::tool("it may not")),
         }
     })

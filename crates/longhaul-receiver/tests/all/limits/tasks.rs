@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use longhaul::{Ctx, EngineLimits, NoArgs, Retention, Server, TaskSupport, Tool, ToolLimits};
-use longhaul_testkit::{TestServer, Trouble, in_time};
+use longhaul_testkit::{FailureReport, TestServer, in_time};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
@@ -247,7 +247,7 @@ async fn a_task_is_gone_after_its_retention() {
         let id = client.create(tool, json!({})).await.unwrap();
         let body = in_time("the end of a retention", async {
             loop {
-                if let Err(Trouble::Refused { status: 200, body }) = client.get(&id).await {
+                if let Err(FailureReport::Refused { status: 200, body }) = client.get(&id).await {
                     return body;
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul::{Ctx, Failure, Filled, Form, JsonSchema, NoArgs, Retention, Server, TaskSupport, Tool};
+use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Retention, Server, TaskSupport, Tool};
 use longhaul_store::{ManualClock, memory};
 use longhaul_task::{COLLECT_MS_MIN, Timestamp};
 use longhaul_testkit::{TestServer, in_time};
@@ -95,7 +95,7 @@ async fn work(ctx: Ctx, Work { end }: Work, door: Arc<Semaphore>) -> Result<&'st
 
 async fn greet(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     match ctx.ask("name", Form::<Name>::new("What is your name?")).await? {
-        Filled::Accepted(Name { name }) => Ok(format!("Hello, {name}!")),
+        FormAnswer::Accepted(Name { name }) => Ok(format!("Hello, {name}!")),
         _ => Err(Failure::tool("nobody")),
     }
 }

@@ -1,12 +1,12 @@
 //! Batches, which one revision had.
 
-use longhaul_wire::jsonrpc::{self, BATCH_MAX, Rejected};
-use longhaul_wire::{Notice, Operation, Revision, acknowledge};
+use longhaul_wire::jsonrpc::{self, BATCH_MAX, InvalidMessage};
+use longhaul_wire::{ClientNotification, Operation, Revision, acknowledge};
 
 use super::{Incoming, LATEST, read, sort, to};
 use crate::common::*;
 
-fn batch(messages: &str) -> Result<Vec<Result<Incoming<'_>, Rejected>>, Rejected> {
+fn batch(messages: &str) -> Result<Vec<Result<Incoming<'_>, InvalidMessage>>, InvalidMessage> {
     assert!(Revision::V2025_03_26.has_batches() && jsonrpc::is_batch(messages.as_bytes()));
     let messages = jsonrpc::parse_batch(messages.as_bytes())?;
     Ok(messages.into_iter().map(|message| sort(message?, Revision::V2025_03_26)).collect())
@@ -24,7 +24,7 @@ fn each_message_of_a_batch_stands_for_itself() {
     )
     .unwrap();
     assert!(matches!(&messages[0], Ok(Incoming::Request(request)) if matches!(request.operation, Operation::Ping)));
-    assert!(matches!(&messages[1], Ok(Incoming::Notice(Notice::Initialized))));
+    assert!(matches!(&messages[1], Ok(Incoming::Notice(ClientNotification::Initialized))));
     assert!(matches!(&messages[3], Ok(Incoming::Response(_))));
     let refused: Vec<_> = messages
         .iter()

@@ -5,7 +5,9 @@ use longhaul_task::transition::Cancel;
 use longhaul_task::{Event, Outcome, Phase, Surroundings, Task, TaskId, Timestamp};
 use longhaul_wire::remote_task::{RemoteStatus, RemoteTask};
 use longhaul_wire::tool::{TaskSupport, ToolDeclaration};
-use longhaul_wire::{Capability, Notice, Operation, Peer, TaskRequest, Ttl, View, initialize, jsonrpc, refusal};
+use longhaul_wire::{
+    Capability, ClientNotification, Operation, Peer, TaskRequest, TaskView, Ttl, initialize, jsonrpc, refusal,
+};
 use serde_json::{Value, json};
 
 use super::{Incoming, LATEST, RELATED_TASK, TASKS, asked, id, incoming, peer, to, told};
@@ -20,8 +22,8 @@ fn at_ten_forty(mut task: Task, message: Option<&str>) -> Task {
     task
 }
 
-fn seen(task: &Task) -> View<'_> {
-    View { poll_interval_ms: 5_000, ..View::of(task, CREATED) }
+fn seen(task: &Task) -> TaskView<'_> {
+    TaskView { poll_interval_ms: 5_000, ..TaskView::of(task, CREATED) }
 }
 
 /// The example and what we say in its place are the same, but for two things. Our times have milliseconds. And the
@@ -157,7 +159,7 @@ fn a_status_notification() {
     } });
     assert_same(&TASKS.changed(None, &seen(&completed(r#"{"content":[]}"#, false))), &example);
 
-    let Notice::TaskStatus(task) = told(&example.to_string()) else { panic!() };
+    let ClientNotification::TaskStatus(task) = told(&example.to_string()) else { panic!() };
     let expected = RemoteTask {
         id: TASK_ID.into(),
         status: RemoteStatus::Completed,
@@ -179,7 +181,7 @@ fn a_list() {
     let mut second = at_ten_forty(completed(r#"{"content":[]}"#, false), None);
     second.key.id = TaskId::parse("abc123-def456-ghi789").unwrap();
     second.created_at = Timestamp::from_ms(CREATED.as_ms() - 75 * 60_000);
-    let page = [seen(&first), View { poll_interval_ms: 0, ..seen(&second) }];
+    let page = [seen(&first), TaskView { poll_interval_ms: 0, ..seen(&second) }];
     let example = json!({ "jsonrpc": "2.0", "id": 5, "result": {
         "tasks": [
             {
@@ -273,7 +275,7 @@ fn a_task_that_failed() {
     let body =
         r#"{"content":[{"type":"text","text":"Tool execution failed: API rate limit exceeded"}],"isError":true}"#;
     let mut task = at_ten_forty(completed(body, true), Some("asking the API"));
-    assert!(matches!(&task.phase, Phase::Settled { outcome: Outcome::Answer { is_error: true, .. }, .. }));
+    assert!(matches!(&task.phase, Phase::Settled { outcome: Outcome::Result { is_error: true, .. }, .. }));
     task.key.id = TaskId::parse("786512e2-9e0d-44bd-8f29-789f820fe840").unwrap();
     let example = json!({ "jsonrpc": "2.0", "id": 4, "result": {
         "taskId": "786512e2-9e0d-44bd-8f29-789f820fe840",
@@ -283,5 +285,5 @@ fn a_task_that_failed() {
         "ttl": 30000,
         "statusMessage": "Tool execution failed: API rate limit exceeded"
     } });
-    assert_same(&TASKS.task(&to(&4.into(), LATEST), &View { poll_interval_ms: 0, ..seen(&task) }), &example);
+    assert_same(&TASKS.task(&to(&4.into(), LATEST), &TaskView { poll_interval_ms: 0, ..seen(&task) }), &example);
 }

@@ -1,7 +1,9 @@
 //! What comes in: requests, notices and answers, told apart and read.
 
 use longhaul_wire::tool::{TaskSupport, ToolDeclaration};
-use longhaul_wire::{LogLevel, LogMessage, Notice, Operation, Revision, TaskRequest, Ttl, acknowledge, logging};
+use longhaul_wire::{
+    ClientNotification, LogLevel, LogMessage, Operation, Revision, TaskRequest, Ttl, acknowledge, logging,
+};
 
 use super::{
     EVERY, Incoming, LATEST, RELATED_TASK, TASKS, asked, incoming, operation, peer, read, requesting, to, told,
@@ -136,11 +138,11 @@ fn the_parameter_names_the_task_and_not_the_related_task_key() {
 fn notices_are_told_apart_and_bad_ones_ignored() {
     let telling =
         |method: &str, params: &str| format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}"{params}}}"#);
-    assert!(matches!(told(&telling("initialized", "")), Notice::Initialized));
-    assert!(matches!(told(&telling("roots/list_changed", "")), Notice::RootsChanged));
+    assert!(matches!(told(&telling("initialized", "")), ClientNotification::Initialized));
+    assert!(matches!(told(&telling("roots/list_changed", "")), ClientNotification::RootsChanged));
 
     let message = telling("cancelled", r#","params":{"requestId":"123","reason":"User requested cancellation"}"#);
-    let Notice::Cancelled(cancelled) = told(&message) else { panic!() };
+    let ClientNotification::Cancelled(cancelled) = told(&message) else { panic!() };
     assert_eq!(cancelled.request_id.as_json(), "\"123\"");
     assert_eq!(cancelled.reason.as_deref(), Some("User requested cancellation"));
     assert_eq!(value(&cancelled.notification()), value(&message), "the same in the other direction");
@@ -149,7 +151,7 @@ fn notices_are_told_apart_and_bad_ones_ignored() {
         "progress",
         r#","params":{"progressToken":"abc123","progress":50,"total":100,"message":"Reticulating splines..."}"#,
     );
-    let Notice::Progress(progress) = told(&message) else { panic!() };
+    let ClientNotification::Progress(progress) = told(&message) else { panic!() };
     assert_eq!((progress.token.as_json(), progress.done, progress.total), ("\"abc123\"", 50.0, Some(100.0)));
     assert_eq!(progress.message.as_deref(), Some("Reticulating splines..."));
 
@@ -161,7 +163,7 @@ fn notices_are_told_apart_and_bad_ones_ignored() {
         telling("tasks/status", ""),
         telling("never/heard/of", ""),
     ] {
-        assert!(matches!(told(&params), Notice::Ignored), "{params}");
+        assert!(matches!(told(&params), ClientNotification::Ignored), "{params}");
     }
 }
 
@@ -191,17 +193,17 @@ fn a_bad_answer_is_not_refused_under_our_own_id() {
 
 #[test]
 fn levels_are_read_and_ordered() {
-    for (place, level) in LogLevel::ALL.into_iter().enumerate() {
+    for (index, level) in LogLevel::ALL.into_iter().enumerate() {
         let message = requesting("logging/setLevel", &format!(r#"{{"level":"{}"}}"#, level.as_str()));
         let Ok(Operation::SetLogLevel(read)) = operation(&message, LATEST) else { panic!() };
         assert_eq!(read, level);
-        assert!(LogLevel::ALL[place..].iter().all(|worse| *worse >= level));
+        assert!(LogLevel::ALL[index..].iter().all(|worse| *worse >= level));
         // From the level on that was asked for; else as its era has it.
         let data = json("1");
         let line = LogMessage { level, logger: None, data: &data };
         for (other, set) in LogLevel::ALL.into_iter().enumerate() {
-            assert_eq!(logging::is_wanted(line, Some(set), LATEST), place >= other);
-            assert_eq!(logging::is_wanted(line, Some(set), Revision::V2026_07_28), place >= other);
+            assert_eq!(logging::is_wanted(line, Some(set), LATEST), index >= other);
+            assert_eq!(logging::is_wanted(line, Some(set), Revision::V2026_07_28), index >= other);
         }
         assert_eq!(logging::is_wanted(line, None, LATEST), level != LogLevel::Debug);
         assert!(!logging::is_wanted(line, None, Revision::V2026_07_28));

@@ -12,9 +12,10 @@ mod tasks;
 
 use std::sync::LazyLock;
 
-use longhaul_wire::jsonrpc::{self, Message, Rejected, RequestId, Response, RpcError};
+use longhaul_wire::jsonrpc::{self, InvalidMessage, Message, RequestId, Response, RpcError};
 use longhaul_wire::{
-    Capabilities, Context, Generation, Notice, Operation, Peer, ReplyTo, Request, Revision, ServerInfo, route,
+    Capabilities, ClientNotification, Context, Generation, Operation, Peer, ReplyTo, Request, Revision, ServerInfo,
+    route,
 };
 
 const TASKS: Generation = Generation::Core2025;
@@ -26,22 +27,22 @@ const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 #[derive(Debug)]
 enum Incoming<'a> {
     Request(Request<'a>),
-    Notice(Notice<'a>),
+    Notice(ClientNotification<'a>),
     Response(Response<'a>),
 }
 
-fn sort(message: Message<'_>, revision: Revision) -> Result<Incoming<'_>, Rejected> {
+fn sort(message: Message<'_>, revision: Revision) -> Result<Incoming<'_>, InvalidMessage> {
     match message {
         Message::Request(request) => route(&request, &Context::Session { peer: peer(revision) })
             .map(Incoming::Request)
-            .map_err(|error| Rejected { id: Some(request.id), error }),
-        Message::Notification(notification) => Ok(Incoming::Notice(Notice::read(&notification))),
+            .map_err(|error| InvalidMessage { id: Some(request.id), error }),
+        Message::Notification(notification) => Ok(Incoming::Notice(ClientNotification::read(&notification))),
         Message::Response(response) => Ok(Incoming::Response(response)),
     }
 }
 
 /// One message of a session at this revision.
-fn read(bytes: &[u8], revision: Revision) -> Result<Incoming<'_>, Rejected> {
+fn read(bytes: &[u8], revision: Revision) -> Result<Incoming<'_>, InvalidMessage> {
     sort(jsonrpc::parse(bytes)?, revision)
 }
 
@@ -57,7 +58,7 @@ fn asked(message: &str) -> Request<'_> {
     }
 }
 
-fn told(message: &str) -> Notice<'_> {
+fn told(message: &str) -> ClientNotification<'_> {
     match incoming(message) {
         Incoming::Notice(notice) => notice,
         other => panic!("no notice: {other:?}"),

@@ -1,11 +1,13 @@
 //! What holds for every input.
 
 use longhaul_task::QuestionKind;
-use longhaul_wire::ask::{AskReply, Asking, reply, request};
+use longhaul_wire::ask::{AskReply, ClientQuestion, reply, request};
 use longhaul_wire::initialize::Initialize;
 use longhaul_wire::jsonrpc::{self, Message};
 use longhaul_wire::remote_task::{RemoteStatus, RemoteTask};
-use longhaul_wire::{Cancelled, Capabilities, Capability, Notice, Peer, Related, Revision, View, tools_call};
+use longhaul_wire::{
+    CancelledRequest, Capabilities, Capability, ClientNotification, Peer, RelatedTask, Revision, TaskView, tools_call,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -63,7 +65,7 @@ fn read_all(bytes: &[u8]) {
         Ok(Message::Response(response)) => {
             for kind in [QuestionKind::Elicitation, QuestionKind::Sampling, QuestionKind::Roots] {
                 let params = json(FORM);
-                let asking = Asking { key: "k", kind, params: &params, related: None, as_task_ms: Some(1) };
+                let asking = ClientQuestion { key: "k", kind, params: &params, related: None, as_task_ms: Some(1) };
                 let _ = reply(&asking, response.outcome.clone());
             }
         }
@@ -128,7 +130,7 @@ proptest! {
     fn a_task_returns_what_the_call_would_have_and_its_own_name(body in any_json(), revision in any_revision()) {
         let called = value(&tools_call::complete(&to(&1.into(), revision), &json(&body.to_string())))["result"].clone();
         let task = completed(&body.to_string(), false);
-        let view = View::of(&task, CREATED);
+        let view = TaskView::of(&task, CREATED);
         let mut result = value(&TASKS.result(&to(&1.into(), revision), &view).unwrap())["result"].clone();
         prop_assert_eq!(&result["_meta"][RELATED_TASK]["taskId"], task.key.id.as_str());
         result["_meta"].as_object_mut().unwrap().remove(RELATED_TASK);
@@ -152,9 +154,9 @@ proptest! {
     ) {
         let params = json(&params.to_string());
         let task = running();
-        let related = Some(Related::to(TASKS, &task));
+        let related = Some(RelatedTask::to(TASKS, &task));
         let peer = Peer::new(revision, Capabilities::from_bits(bits));
-        let message = request(&7.into(), &Asking { key: "k", kind, params: &params, related, as_task_ms }, peer);
+        let message = request(&7.into(), &ClientQuestion { key: "k", kind, params: &params, related, as_task_ms }, peer);
         let Ok(Message::Request(sent)) = jsonrpc::parse(message.as_bytes()) else { panic!("{message}") };
         let sent = value(sent.params.unwrap().get());
         prop_assert_eq!(&sent["_meta"][RELATED_TASK]["taskId"], task.key.id.as_str());
@@ -165,7 +167,7 @@ proptest! {
     #[test]
     fn an_answer_loses_nothing_but_the_key(body in any_json()) {
         let params = json("{}");
-        let asking = Asking { key: "k", kind: QuestionKind::Roots, params: &params, related: None, as_task_ms: None };
+        let asking = ClientQuestion { key: "k", kind: QuestionKind::Roots, params: &params, related: None, as_task_ms: None };
         let mut answer = serde_json::json!({ "roots": [] });
         answer["extra"] = body.clone();
         answer["_meta"] = serde_json::json!({ RELATED_TASK: { "taskId": "t" }, "k": body });
@@ -178,8 +180,8 @@ proptest! {
     fn a_status_told_is_a_status_read(message in proptest::option::of("(?s).{0,32}"), poll in 1_u64..1 << 50) {
         let mut task = running();
         task.message = message.map(Into::into);
-        let text = TASKS.changed(None, &View { poll_interval_ms: poll, ..View::of(&task, CREATED) });
-        let Notice::TaskStatus(read) = told(&text) else { panic!("{text}") };
+        let text = TASKS.changed(None, &TaskView { poll_interval_ms: poll, ..TaskView::of(&task, CREATED) });
+        let ClientNotification::TaskStatus(read) = told(&text) else { panic!("{text}") };
         let expected = RemoteTask {
             id: task.key.id.as_str().into(),
             status: RemoteStatus::Working,
@@ -192,9 +194,9 @@ proptest! {
 
     #[test]
     fn a_request_given_up_is_the_request_meant(text in "(?s).{0,32}", reason in proptest::option::of("(?s).{0,32}")) {
-        let sent = Cancelled { request_id: jsonrpc::RequestId::from_text(&text), reason };
+        let sent = CancelledRequest { request_id: jsonrpc::RequestId::from_text(&text), reason };
         let message = sent.notification();
-        let Notice::Cancelled(read) = told(&message) else { panic!() };
+        let ClientNotification::Cancelled(read) = told(&message) else { panic!() };
         prop_assert_eq!(read, sent);
     }
 

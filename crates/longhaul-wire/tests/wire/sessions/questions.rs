@@ -1,10 +1,10 @@
 //! Questions to the client, and what comes back: at once, or by way of a task of its own.
 
 use longhaul_task::{Json, QuestionKind};
-use longhaul_wire::ask::{AskReply, Asking, reply, request};
+use longhaul_wire::ask::{AskReply, ClientQuestion, reply, request};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::remote_task::{self, REMOTE_ID_BYTES_MAX, RemoteStatus, RemoteTask};
-use longhaul_wire::{Capabilities, Capability, Peer, Related, Revision};
+use longhaul_wire::{Capabilities, Capability, Peer, RelatedTask, Revision};
 use serde_json::{Value, json};
 
 use super::{LATEST, RELATED_TASK, TASKS, id};
@@ -17,11 +17,11 @@ fn peer(revision: Revision, capabilities: &[Capability]) -> Peer {
     Peer::new(revision, capabilities.iter().fold(Capabilities::default(), |all, one| all.and(*one)))
 }
 
-fn asking(kind: QuestionKind, params: &Json) -> Asking<'_> {
-    Asking { key: "name-1", kind, params, related: None, as_task_ms: None }
+fn asking(kind: QuestionKind, params: &Json) -> ClientQuestion<'_> {
+    ClientQuestion { key: "name-1", kind, params, related: None, as_task_ms: None }
 }
 
-fn sent(asking: &Asking<'_>, peer: Peer) -> Value {
+fn sent(asking: &ClientQuestion<'_>, peer: Peer) -> Value {
     value(&request(&id(), asking, peer))
 }
 
@@ -29,7 +29,7 @@ fn sent(asking: &Asking<'_>, peer: Peer) -> Value {
 fn a_question_of_a_task_names_its_task() {
     let task = waiting(QuestionKind::Elicitation, FORM);
     let question = task.phase.questions().unwrap().iter().next().unwrap();
-    let message = sent(&Asking::of(TASKS, &task, question), peer(LATEST, &[]));
+    let message = sent(&ClientQuestion::of(TASKS, &task, question), peer(LATEST, &[]));
     let mut params = value(FORM);
     params["_meta"] = json!({ RELATED_TASK: { "taskId": task.key.id.as_str() } });
     assert_eq!(message, json!({ "jsonrpc": "2.0", "id": "a-1", "method": "elicitation/create", "params": params }));
@@ -77,14 +77,15 @@ fn modes_are_named_where_they_are_known() {
 fn an_elicitation_by_url_has_a_name_that_stays() {
     let params = json(URL);
     let task = running();
-    let asking = Asking { related: Some(Related::to(TASKS, &task)), ..asking(QuestionKind::Elicitation, &params) };
+    let asking =
+        ClientQuestion { related: Some(RelatedTask::to(TASKS, &task)), ..asking(QuestionKind::Elicitation, &params) };
     let first = sent(&asking, peer(LATEST, &[]));
     let again = value(&request(&9.into(), &asking, peer(LATEST, &[])));
     assert_eq!(first["params"]["elicitationId"], format!("{}/name-1", task.key.id));
     assert_eq!(first["params"], again["params"], "asked again, it is the same question");
 
     let own = json(r#"{"mode":"url","message":"Go","url":"https://example.com/x","elicitationId":"mine"}"#);
-    let message = sent(&Asking { params: &own, ..asking }, peer(LATEST, &[]));
+    let message = sent(&ClientQuestion { params: &own, ..asking }, peer(LATEST, &[]));
     assert_eq!(message["params"]["elicitationId"], "mine");
 }
 
@@ -107,7 +108,7 @@ fn only_a_client_that_said_so_is_asked_to_make_a_task() {
         (QuestionKind::Roots, &roots, None),
     ];
     for (kind, params, needed) in table {
-        let asking = Asking { as_task_ms: Some(60_000), ..asking(kind, params) };
+        let asking = ClientQuestion { as_task_ms: Some(60_000), ..asking(kind, params) };
         let all = [Capability::ElicitationTasks, Capability::SamplingTasks];
         let task = |peer| sent(&asking, peer)["params"].get("task").cloned();
         assert_eq!(task(peer(LATEST, &all)), needed.map(|_| json!({ "ttl": 60_000 })));
@@ -157,7 +158,7 @@ fn what_is_no_answer_says_what_it_is() {
 #[test]
 fn a_client_asked_for_a_task_may_make_one_or_answer_at_once() {
     let params = json(SAMPLING);
-    let asking = Asking { as_task_ms: Some(1), ..asking(QuestionKind::Sampling, &params) };
+    let asking = ClientQuestion { as_task_ms: Some(1), ..asking(QuestionKind::Sampling, &params) };
     let created = r#"{"task":{"taskId":"request-789","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":3600000,"pollInterval":500}}"#;
     let AskReply::Task(task) = reply(&asking, Ok(&raw(created))) else { panic!() };
     assert_eq!((&*task.id, task.status, task.poll_interval_ms), ("request-789", RemoteStatus::Working, Some(500)));

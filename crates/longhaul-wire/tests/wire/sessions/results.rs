@@ -1,6 +1,6 @@
 //! A tool's result, in the form that each revision takes.
 
-use longhaul_wire::{Revision, View, tools_call};
+use longhaul_wire::{Revision, TaskView, tools_call};
 use serde_json::{Value, json};
 
 use super::{EVERY, LATEST, RELATED_TASK, TASKS, id, to};
@@ -84,7 +84,7 @@ fn the_related_task_is_ours_and_not_an_upstreams() {
         r#"{"_meta":{"k":1},"content":[]}"#,
     ] {
         let task = completed(body, false);
-        let message = TASKS.result(&to(&id(), LATEST), &View::of(&task, CREATED)).unwrap();
+        let message = TASKS.result(&to(&id(), LATEST), &TaskView::of(&task, CREATED)).unwrap();
         assert_eq!(message.matches("_meta").count(), 1);
         let expected = json!({ "k": 1, RELATED_TASK: { "taskId": task.key.id.as_str() } });
         assert_eq!(value(&message)["result"]["_meta"], expected);

@@ -1,14 +1,14 @@
 //! Everything that is sent in the stateful era fits the official schema of its revision.
 
 use longhaul_task::{Progress, QuestionKind, TaskId};
-use longhaul_wire::ask::{Asking, ping, request};
+use longhaul_wire::ask::{ClientQuestion, ping, request};
 use longhaul_wire::content::{Content, ToolResult};
 use longhaul_wire::jsonrpc::{self, RpcError};
 use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration};
-use longhaul_wire::tools_list::{self, Page};
+use longhaul_wire::tools_list::{self, ToolPage};
 use longhaul_wire::{
-    Cache, Cancelled, Capabilities, Capability, LogLevel, LogMessage, Peer, Related, Revision, View, acknowledge,
-    initialize, logging, progress, refusal, remote_task, tools_call,
+    Cache, CancelledRequest, Capabilities, Capability, LogLevel, LogMessage, Peer, RelatedTask, Revision, TaskView,
+    acknowledge, initialize, logging, progress, refusal, remote_task, tools_call,
 };
 
 use super::{EVERY, LATEST, TASKS, id, to};
@@ -64,7 +64,7 @@ fn lists_of_tools_fit_and_say_what_each_revision_knows() {
     let tools = [&full, &bare, &fixed];
     let cache = Cache { ttl_ms: 1, is_public: true };
     for revision in EVERY {
-        let mut page = Page { tools: &tools, next_cursor: Some("2"), cache, may_get_tickets: false };
+        let mut page = ToolPage { tools: &tools, next_cursor: Some("2"), cache, may_get_tickets: false };
         let message = tools_list::answer(&to(&id(), revision), &page);
         must_answer(revision, "ListToolsResult", &message);
         let result = &value(&message)["result"];
@@ -80,7 +80,7 @@ fn lists_of_tools_fit_and_say_what_each_revision_knows() {
         assert_eq!(listed(&message, "annotations"), [true, false, false]);
         if revision == LATEST {
             let support: Vec<_> =
-                (0..3).map(|place| result["tools"][place]["execution"]["taskSupport"].clone()).collect();
+                (0..3).map(|index| result["tools"][index]["execution"]["taskSupport"].clone()).collect();
             assert_eq!(support, ["optional", "required", "forbidden"]);
         }
         page.may_get_tickets = true;
@@ -116,7 +116,7 @@ fn results_fit() {
         for body in &bodies {
             must_answer(revision, "CallToolResult", &tools_call::complete(&to(&id(), revision), &json(body)));
             let task = completed(body, false);
-            let message = TASKS.result(&to(&id(), revision), &View::of(&task, CREATED)).unwrap();
+            let message = TASKS.result(&to(&id(), revision), &TaskView::of(&task, CREATED)).unwrap();
             must_answer(revision, "CallToolResult", &message);
         }
     }
@@ -137,7 +137,13 @@ fn tasks_fit_in_every_phase_and_everywhere_they_are_shown() {
     ];
     let views: Vec<_> = tasks
         .iter()
-        .map(|task| View { task, progress: Some(&said), children: &children, now: CREATED, poll_interval_ms: 5_000 })
+        .map(|task| TaskView {
+            task,
+            progress: Some(&said),
+            children: &children,
+            now: CREATED,
+            poll_interval_ms: 5_000,
+        })
         .collect();
     for view in &views {
         must_answer(LATEST, "GetTaskResult", &TASKS.task(&to(&id(), LATEST), view));
@@ -160,7 +166,7 @@ fn tasks_fit_in_every_phase_and_everywhere_they_are_shown() {
 #[test]
 fn notifications_fit() {
     let task = running();
-    for related in [None, Some(Related::to(TASKS, &task))] {
+    for related in [None, Some(RelatedTask::to(TASKS, &task))] {
         for revision in EVERY {
             for (done, total) in [(0.5, Some(1.0)), (3.0, None), (f64::NAN, Some(f64::INFINITY)), (1e300, None)] {
                 let said = Progress { done, total, message: Some("…".into()), at: CREATED };
@@ -175,7 +181,7 @@ fn notifications_fit() {
                 must_fit(&file(revision), "ServerNotification", &message, "");
             }
             for reason in [None, Some("late".to_owned())] {
-                let message = Cancelled { request_id: id(), reason }.notification();
+                let message = CancelledRequest { request_id: id(), reason }.notification();
                 must_fit(&file(revision), "CancelledNotification", &message, "");
             }
         }
@@ -201,8 +207,8 @@ fn requests_of_the_server_fit() {
                 assert!(revision < LATEST && kind == QuestionKind::Elicitation);
                 continue;
             }
-            for (related, as_task_ms) in [(None, None), (Some(Related::to(TASKS, &task)), Some(60_000))] {
-                let asking = Asking { key: "k-1", kind, params: &params, related, as_task_ms };
+            for (related, as_task_ms) in [(None, None), (Some(RelatedTask::to(TASKS, &task)), Some(60_000))] {
+                let asking = ClientQuestion { key: "k-1", kind, params: &params, related, as_task_ms };
                 let message = request(&id(), &asking, peer);
                 must_fit(&file(revision), definition, &message, "");
                 must_fit(&file(revision), "ServerRequest", &message, "");

@@ -6,7 +6,7 @@ use longhaul_task::transition::{self, Create, Spawn};
 use longhaul_task::{
     Event, MESSAGE_BYTES_MAX, Policy, Progress, QuestionKind, Retention, Surroundings, Task, TaskId, TaskKey, ToolRef,
 };
-use longhaul_wire::{Related, View, progress, tools_call};
+use longhaul_wire::{RelatedTask, TaskView, progress, tools_call};
 use serde_json::{Value, json};
 
 use super::{LATEST, RELATED_TASK, TASKS, id, to};
@@ -15,11 +15,11 @@ use crate::common::*;
 const TOOL_ERROR: &str = r#"{"content":[{"type":"text","text":"No such city."},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"Try another."}],"isError":true}"#;
 
 fn got(task: &Task) -> Value {
-    value(&TASKS.task(&to(&id(), LATEST), &View::of(task, CREATED)))["result"].clone()
+    value(&TASKS.task(&to(&id(), LATEST), &TaskView::of(task, CREATED)))["result"].clone()
 }
 
 fn result(task: &Task) -> Value {
-    value(&TASKS.result(&to(&id(), LATEST), &View::of(task, CREATED)).unwrap())
+    value(&TASKS.result(&to(&id(), LATEST), &TaskView::of(task, CREATED)).unwrap())
 }
 
 /// A child of a running task, and the parent after it.
@@ -31,7 +31,7 @@ fn family() -> (Task, Task) {
         origin: TASKS.label().into(),
         policy: Policy::default(),
         retention: Retention::Unlimited,
-        fences_from: 0,
+        first_fence: 0,
         claimed_by: None,
     };
     let spawn = Event::Spawn(Box::new(Spawn { fence: parent.fence, child, input: json("{}") }));
@@ -57,7 +57,7 @@ fn every_phase_has_its_status() {
         assert!(
             ["result", "error", "inputRequests", "_meta", "resultType"].iter().all(|name| shown.get(name).is_none())
         );
-        let view = View::of(task, CREATED);
+        let view = TaskView::of(task, CREATED);
         assert_eq!(value(&TASKS.changed(None, &view))["params"], shown, "a push shows what a poll shows");
         assert_eq!(value(&TASKS.page(&to(&id(), LATEST), &[view], None))["result"], json!({ "tasks": [shown] }));
     }
@@ -66,7 +66,7 @@ fn every_phase_has_its_status() {
 #[test]
 fn a_task_begins_as_working_whatever_has_become_of_it() {
     for task in [queued(), running(), completed(TOOL_ERROR, true), failed(), cancelled()] {
-        let task = &value(&TASKS.created(&to(&id(), LATEST), &View::of(&task, CREATED), None))["result"]["task"];
+        let task = &value(&TASKS.created(&to(&id(), LATEST), &TaskView::of(&task, CREATED), None))["result"]["task"];
         assert_eq!(task["status"], "working");
         assert!(task.get("statusMessage").is_none(), "nothing of the end is told yet");
     }
@@ -121,7 +121,7 @@ fn a_result_is_what_the_call_would_have_returned() {
 #[test]
 fn a_result_waits_for_the_end() {
     for task in [queued(), running(), waiting(QuestionKind::Elicitation, FORM)] {
-        assert_eq!(TASKS.result(&to(&id(), LATEST), &View::of(&task, CREATED)), None);
+        assert_eq!(TASKS.result(&to(&id(), LATEST), &TaskView::of(&task, CREATED)), None);
     }
 }
 
@@ -133,7 +133,7 @@ fn only_a_task_that_runs_can_be_cancelled() {
         (failed(), "failed"),
         (cancelled(), "cancelled"),
     ] {
-        let error = TASKS.cancelled_too_late(&to(&id(), LATEST), &View::of(&task, CREATED)).unwrap_err();
+        let error = TASKS.cancelled_too_late(&to(&id(), LATEST), &TaskView::of(&task, CREATED)).unwrap_err();
         assert_eq!(error.code, -32602);
         assert_eq!(error.message, format!("Cannot cancel task: already in terminal status '{status}'"));
     }
@@ -144,10 +144,11 @@ fn relatives_are_shown_on_both_sides_and_beside_the_related_task() {
     let (parent, child) = family();
     assert_eq!(got(&child)["parentTaskId"], parent.key.id.as_str());
     let children = [child.key.id.clone()];
-    let shown = value(&TASKS.task(&to(&id(), LATEST), &View { children: &children, ..View::of(&parent, CREATED) }));
+    let shown =
+        value(&TASKS.task(&to(&id(), LATEST), &TaskView { children: &children, ..TaskView::of(&parent, CREATED) }));
     assert_eq!(shown["result"]["childTaskIds"], json!(["child"]));
     let said = Progress { done: 1.0, total: None, message: None, at: CREATED };
-    let message = value(&progress::notification(&id(), &said, Some(Related::to(TASKS, &child))));
+    let message = value(&progress::notification(&id(), &said, Some(RelatedTask::to(TASKS, &child))));
     let expected = json!({ RELATED_TASK: { "taskId": "child", "parentTaskId": parent.key.id.as_str() } });
     assert_eq!(message["params"]["_meta"], expected);
 }
@@ -160,6 +161,6 @@ fn progress_is_told_under_the_token_of_the_call() {
     assert_eq!(ordinary["params"].as_object().unwrap().len(), 4);
     assert_eq!(ordinary["params"]["progressToken"], expected["progressToken"]);
     assert_eq!(ordinary["params"]["message"], expected["message"]);
-    let of_task = value(&progress::notification(&id(), &said, Some(Related::to(TASKS, &running()))));
+    let of_task = value(&progress::notification(&id(), &said, Some(RelatedTask::to(TASKS, &running()))));
     assert_eq!(of_task["params"]["_meta"][RELATED_TASK]["taskId"], running().key.id.as_str());
 }

@@ -8,7 +8,7 @@ use longhaul_task::{
 };
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::tools_call::{self, InputRequest};
-use longhaul_wire::{CallTool, Capability, Operation, ServerInfo, UpdateTask, View, refusal, update};
+use longhaul_wire::{CallTool, Capability, Operation, ServerInfo, TaskView, UpdateTask, refusal, update};
 
 use super::{TASKS, accepted, refused, routed, to};
 use crate::common::*;
@@ -31,7 +31,7 @@ fn id() -> RequestId {
     3.into()
 }
 
-fn polled(view: &View<'_>) -> String {
+fn polled(view: &TaskView<'_>) -> String {
     TASKS.task(&to(&id(), &ServerInfo::hidden()), view)
 }
 
@@ -94,7 +94,7 @@ fn a_call_that_is_none_is_refused() {
 #[test]
 fn a_created_task_is_shown_flat() {
     let task = running();
-    let view = View { poll_interval_ms: 5_000, ..View::of(&task, CREATED) };
+    let view = TaskView { poll_interval_ms: 5_000, ..TaskView::of(&task, CREATED) };
     assert_eq!(
         TASKS.created(&to(&2.into(), &ServerInfo::hidden()), &view, None),
         concat!(
@@ -108,7 +108,7 @@ fn a_created_task_is_shown_flat() {
 #[test]
 fn a_waiting_task_shows_its_questions() {
     let task = waiting(QuestionKind::Elicitation, FORM);
-    let result = value(&polled(&View::of(&task, CREATED)))["result"].clone();
+    let result = value(&polled(&TaskView::of(&task, CREATED)))["result"].clone();
     assert_eq!(result["resultType"], "complete");
     assert_eq!(result["status"], "input_required");
     let asked = format!(r#"{{"name-1":{{"method":"elicitation/create","params":{FORM}}}}}"#);
@@ -119,7 +119,7 @@ fn a_waiting_task_shows_its_questions() {
 fn a_completed_task_shows_its_result_as_it_was_stored_and_complete() {
     let body = r#"{"content":[{"type":"text","text":"Hello, Luca!"}],"isError":false, "structuredContent":1.50}"#;
     let task = completed(body, false);
-    let message = polled(&View::of(&task, CREATED));
+    let message = polled(&TaskView::of(&task, CREATED));
     assert!(message.contains(r#""status":"completed","createdAt""#));
     let inlined = format!(r#""result":{{"resultType":"complete",{}"#, &body[1..]);
     assert!(message.contains(&inlined), "{message}");
@@ -128,10 +128,10 @@ fn a_completed_task_shows_its_result_as_it_was_stored_and_complete() {
 #[test]
 fn a_tool_error_completes_and_a_protocol_error_fails() {
     let body = r#"{"content":[],"isError":true}"#;
-    let result = value(&polled(&View::of(&completed(body, true), CREATED)))["result"].clone();
+    let result = value(&polled(&TaskView::of(&completed(body, true), CREATED)))["result"].clone();
     assert_eq!((&result["status"], &result["result"]["isError"]), (&"completed".into(), &true.into()));
 
-    let result = value(&polled(&View::of(&failed(), CREATED)))["result"].clone();
+    let result = value(&polled(&TaskView::of(&failed(), CREATED)))["result"].clone();
     assert_eq!(result["status"], "failed");
     assert_eq!(result["statusMessage"], "API rate limit exceeded");
     assert_eq!(result["error"], value(r#"{"code":-32603,"message":"API rate limit exceeded","data":{"retry":true}}"#));
@@ -140,7 +140,7 @@ fn a_tool_error_completes_and_a_protocol_error_fails() {
 
 #[test]
 fn a_cancelled_task_shows_nothing_more() {
-    let result = value(&polled(&View::of(&cancelled(), CREATED)))["result"].clone();
+    let result = value(&polled(&TaskView::of(&cancelled(), CREATED)))["result"].clone();
     assert_eq!(result["status"], "cancelled");
     assert!(["result", "error", "inputRequests"].iter().all(|name| result.get(name).is_none()));
 }
@@ -149,13 +149,13 @@ fn a_cancelled_task_shows_nothing_more() {
 fn a_retention_is_positive_or_null_and_never_absent() {
     let mut task = queued();
     task.retention = Retention::Unlimited;
-    let result = value(&polled(&View::of(&task, CREATED)))["result"].clone();
+    let result = value(&polled(&TaskView::of(&task, CREATED)))["result"].clone();
     assert!(result.as_object().unwrap()["ttlMs"].is_null());
     task.retention = Retention::FromCreation(0);
-    let result = value(&polled(&View::of(&task, CREATED)))["result"].clone();
+    let result = value(&polled(&TaskView::of(&task, CREATED)))["result"].clone();
     assert_eq!(result["ttlMs"], 1, "a retention is positive or null");
     task.retention = Retention::FromEnd(u64::MAX);
-    let result = value(&polled(&View::of(&task, CREATED)))["result"].clone();
+    let result = value(&polled(&TaskView::of(&task, CREATED)))["result"].clone();
     assert_eq!(result["ttlMs"], (1_u64 << 53) - 1, "no reader loses a digit");
 }
 
@@ -163,7 +163,7 @@ fn a_retention_is_positive_or_null_and_never_absent() {
 fn progress_speaks_for_a_task_that_works_and_never_for_one_that_has_ended() {
     let said = |at| Progress { done: 1.0, total: None, message: Some(Arc::from("page 9")), at };
     let shown = |task: &longhaul_task::Task, progress: &Progress| {
-        let view = View { progress: Some(progress), ..View::of(task, CREATED) };
+        let view = TaskView { progress: Some(progress), ..TaskView::of(task, CREATED) };
         let result = value(&polled(&view))["result"].clone();
         (result["statusMessage"].as_str().map(str::to_owned), result["lastUpdatedAt"].clone())
     };
@@ -188,15 +188,16 @@ fn relatives_are_shown_on_both_sides() {
         policy: Policy::default(),
         retention: Retention::Unlimited,
         claimed_by: None,
-        fences_from: 0,
+        first_fence: 0,
     };
     let spawn = Event::Spawn(Box::new(Spawn { fence: parent.fence, child, input: json("{}") }));
     let change = transition::apply(&parent, &spawn, &Surroundings::default(), CREATED).unwrap();
     let (child, _) = change.child.unwrap();
-    let result = value(&polled(&View::of(&child, CREATED)))["result"].clone();
+    let result = value(&polled(&TaskView::of(&child, CREATED)))["result"].clone();
     assert_eq!(result["parentTaskId"], parent.key.id.as_str());
     let children = [child.key.id.clone()];
-    let result = value(&polled(&View { children: &children, ..View::of(&change.task, CREATED) }))["result"].clone();
+    let result =
+        value(&polled(&TaskView { children: &children, ..TaskView::of(&change.task, CREATED) }))["result"].clone();
     assert_eq!(result["childTaskIds"], value(r#"["child"]"#));
 }
 
@@ -268,7 +269,7 @@ fn a_call_may_ask_before_it_goes_on() {
 #[test]
 fn a_message_with_pretty_printed_payload_is_still_one_line() {
     let task = completed("{\n  \"content\": [\r\n]\n}", false);
-    let message = polled(&View::of(&task, CREATED));
+    let message = polled(&TaskView::of(&task, CREATED));
     let event = longhaul_wire::sse::event(&message);
     assert_eq!(event.matches('\n').count(), 2);
     assert!(!event.contains('\r'));

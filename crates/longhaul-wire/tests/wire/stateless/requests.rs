@@ -3,7 +3,7 @@
 use longhaul_task::{QuestionKind, TaskId};
 use longhaul_wire::jsonrpc::{self, RequestId};
 use longhaul_wire::subscription::{self, SubscriptionFilter, TASK_IDS_MAX};
-use longhaul_wire::{Cancelled, Capability, LogLevel, Operation, Revision, ServerInfo};
+use longhaul_wire::{CancelledRequest, Capability, LogLevel, Operation, Revision, ServerInfo};
 
 use super::{accepted, refused, routed, to};
 use crate::common::*;
@@ -154,9 +154,9 @@ fn every_message_of_a_subscription_carries_its_name() {
 
 #[test]
 fn a_client_may_give_up_a_request() {
-    let told = |params: &str| Cancelled::parse(Some(&raw(params)));
+    let told = |params: &str| CancelledRequest::parse(Some(&raw(params)));
     assert_eq!(told(r#"{"requestId":"a","reason":"bored"}"#).unwrap().request_id, RequestId::from_text("a"));
     assert_eq!(told(r#"{"requestId":null}"#), None);
     assert_eq!(told("{}"), None);
-    assert_eq!(Cancelled::parse(None), None);
+    assert_eq!(CancelledRequest::parse(None), None);
 }

@@ -7,7 +7,7 @@ use longhaul_wire::subscription::{self, SubscriptionFilter};
 use longhaul_wire::tool::{Annotations, ToolDeclaration};
 use longhaul_wire::tools_call::{self, InputRequest};
 use longhaul_wire::{
-    Cache, Capability, LogLevel, LogMessage, Revision, View, acknowledge, discover, logging, progress, tools_list,
+    Cache, Capability, LogLevel, LogMessage, Revision, TaskView, acknowledge, discover, logging, progress, tools_list,
 };
 
 use super::{TASKS, to};
@@ -24,7 +24,7 @@ const CACHE: Cache = Cache { ttl_ms: 300_000, is_public: true };
 
 #[test]
 fn discovery_fits() {
-    let discovered = discover::Discovered {
+    let discovered = discover::Discovery {
         versions: &[Revision::V2026_07_28.as_str()],
         tells_tool_changes: true,
         instructions: Some("Say \"please\"."),
@@ -51,7 +51,7 @@ fn the_list_of_tools_fits() {
         .unwrap();
     let bare = ToolDeclaration::draft("bare").declare().unwrap();
     let tools = [&full, &bare];
-    let mut page = tools_list::Page { tools: &tools, next_cursor: Some("2"), cache: CACHE, may_get_tickets: false };
+    let mut page = tools_list::ToolPage { tools: &tools, next_cursor: Some("2"), cache: CACHE, may_get_tickets: false };
     let message = tools_list::answer(&to(&id(), &server()), &page);
     must_fit(CORE, "ListToolsResultResponse", &message, "");
     assert!(!message.contains('\n'));
@@ -95,7 +95,7 @@ fn the_answers_to_a_call_fit() {
     }
 
     for task in [queued(), running(), waiting(QuestionKind::Elicitation, FORM), completed("{}", false), failed()] {
-        let message = TASKS.created(&to(&id(), &server()), &View::of(&task, CREATED), None);
+        let message = TASKS.created(&to(&id(), &server()), &TaskView::of(&task, CREATED), None);
         must_fit(EXTENSION, "CreateTaskResult", &message, "/result");
         let result = &value(&message)["result"];
         for payload in ["result", "error", "inputRequests"] {
@@ -119,8 +119,13 @@ fn a_task_fits_in_every_phase_polled_and_pushed() {
         ("CancelledTask", cancelled()),
     ];
     for (definition, task) in &phases {
-        let view =
-            View { task, progress: Some(&said), children: &children, now: CREATED.plus_ms(1), poll_interval_ms: 5_000 };
+        let view = TaskView {
+            task,
+            progress: Some(&said),
+            children: &children,
+            now: CREATED.plus_ms(1),
+            poll_interval_ms: 5_000,
+        };
         let polled = TASKS.task(&to(&id(), &server()), &view);
         must_fit(EXTENSION, "GetTaskResult", &polled, "/result");
         must_fit(EXTENSION, definition, &polled, "/result");

@@ -28,7 +28,7 @@ type Live = HashMap<TaskKey, Snapshot, SeedableRandomState>;
 /// Committed tasks in memory. Live ones stay, because they are asked for and written to; settled ones are final, so
 /// they can be dropped and loaded again, and share a budget of bytes.
 #[derive(Debug)]
-pub(super) struct Published {
+pub(super) struct TaskCache {
     hasher: SeedableRandomState,
     live: [RwLock<Live>; SHARDS],
     settled: Cache<ByKey, Snapshot, Weight, SeedableRandomState>,
@@ -39,7 +39,7 @@ pub(super) struct Published {
     deletions: AtomicU64,
 }
 
-impl Published {
+impl TaskCache {
     /// An empty cache with that budget for settled tasks.
     pub(super) fn new(settled_bytes_max: u64, hashing: Hashing) -> Self {
         let tasks_expected = usize::try_from(settled_bytes_max / 1_024).unwrap_or(usize::MAX).max(16);
@@ -117,8 +117,8 @@ impl Published {
     fn was_loaded_before(&self, key: &TaskKey) -> bool {
         let hash = self.hasher.hash_one(key);
         let mark = u32::try_from(hash >> 32).unwrap_or_default() | 1;
-        let place = usize::try_from(hash % self.loaded.len() as u64).unwrap_or_default();
-        self.loaded[place].swap(mark, Ordering::Relaxed) == mark
+        let index = usize::try_from(hash % self.loaded.len() as u64).unwrap_or_default();
+        self.loaded[index].swap(mark, Ordering::Relaxed) == mark
     }
 
     /// Keeps what a reader loaded for the second time, if it is final and nothing was deleted since `deletions` was read.
@@ -164,8 +164,8 @@ struct Weight;
 impl quick_cache::Weighter<ByKey, Snapshot> for Weight {
     fn weight(&self, ByKey(task): &ByKey, snapshot: &Snapshot) -> u64 {
         let outcome = match task.phase.outcome() {
-            Some(Outcome::Answer { body, .. }) => body.bytes(),
-            Some(Outcome::Refusal(fault)) => {
+            Some(Outcome::Result { body, .. }) => body.bytes(),
+            Some(Outcome::Error(fault)) => {
                 fault.message.len() + fault.data.as_ref().map_or(0, longhaul_task::Json::bytes)
             }
             Some(Outcome::Cancelled) | None => 0,

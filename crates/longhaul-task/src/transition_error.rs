@@ -4,7 +4,7 @@ use crate::{CHILDREN_MAX, DEPTH_MAX, LABEL_BYTES_MAX, PhaseName, QUESTIONS_OPEN_
 
 /// Why an event was refused. A refused event changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum TransitionError {
     #[error("the task has already ended")]
     Settled,
     /// The fence is outdated: another attempt has the right to write, or none has.
@@ -30,7 +30,7 @@ pub enum Refused {
     #[error(
         "the handler has changed: its journal has {0:?} at this position; register the changed tool under a new version"
     )]
-    Changed(std::sync::Arc<str>),
+    HandlerChanged(std::sync::Arc<str>),
     #[error("{0} children of the task have not ended; wait for them or cancel them first")]
     ChildrenOpen(u32),
     #[error("the task has {CHILDREN_MAX} children, which is the limit")]
@@ -45,12 +45,12 @@ pub enum Refused {
     NotResumable,
     /// A child has ended or an answer has come since the attempt decided to wait.
     #[error("the task cannot be parked: what it was to wait for has already happened")]
-    CameMeanwhile,
+    AlreadyHappened,
     /// Nothing would ever wake the task.
     #[error("the task cannot be parked: it waits for no time, no child and no answer")]
     NothingToWaitFor,
     #[error("the task has used all attempts that its tool allows")]
     AttemptsSpent,
     #[error("a task with this ID exists already; choose another ID")]
-    Duplicate,
+    DuplicateId,
 }

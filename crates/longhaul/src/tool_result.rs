@@ -11,13 +11,13 @@ use crate::schema;
 /// Something that a handler can answer with: a text, a [`Structured`] value, a [`ToolResult`], or a type of your own.
 ///
 /// ```
-/// use longhaul::{Answer, Content, Failure, Json, ToolResult};
+/// use longhaul::{IntoToolResult, Content, Failure, Json, ToolResult};
 ///
 /// struct Chart {
 ///     png: Vec<u8>,
 /// }
 ///
-/// impl Answer for Chart {
+/// impl IntoToolResult for Chart {
 ///     fn output_schema() -> Option<Json> {
 ///         Some(Json::from_text(r#"{"type":"object","properties":{"bytes":{"type":"integer"}}}"#))
 ///     }
@@ -28,7 +28,7 @@ use crate::schema;
 ///     }
 /// }
 /// ```
-pub trait Answer {
+pub trait IntoToolResult {
     /// The schema of the structured content, if there is one. Clients see it before they call.
     fn output_schema() -> Option<Json> {
         None
@@ -38,19 +38,19 @@ pub trait Answer {
     fn into_result(self) -> Result<ToolResult, Failure>;
 }
 
-impl Answer for ToolResult {
+impl IntoToolResult for ToolResult {
     fn into_result(self) -> Result<ToolResult, Failure> {
         Ok(self)
     }
 }
 
-impl Answer for String {
+impl IntoToolResult for String {
     fn into_result(self) -> Result<ToolResult, Failure> {
         Ok(ToolResult::text(&self))
     }
 }
 
-impl Answer for &str {
+impl IntoToolResult for &str {
     fn into_result(self) -> Result<ToolResult, Failure> {
         Ok(ToolResult::text(self))
     }
@@ -86,7 +86,7 @@ impl<T> Structured<T> {
     }
 }
 
-impl<T: Serialize + JsonSchema> Answer for Structured<T> {
+impl<T: Serialize + JsonSchema> IntoToolResult for Structured<T> {
     fn output_schema() -> Option<Json> {
         Some(schema::of::<T>())
     }

@@ -12,7 +12,7 @@ const LOOK_MS_MIN: u64 = 50;
 
 /// What follows from a look at the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct QueueDecision {
     /// Something may be claimed now: offer it to every tool.
     pub offer: bool,
     /// How long not to look again, whatever happens.
@@ -22,10 +22,10 @@ pub struct Look {
 }
 
 /// Decides on what a look at the queue found: when the earliest queued task may be claimed.
-pub fn look_at_queue(now: Timestamp, next_queued: Option<Timestamp>) -> Look {
+pub fn decide_queue(now: Timestamp, next_queued: Option<Timestamp>) -> QueueDecision {
     match next_queued {
-        Some(at) if at <= now => Look { offer: true, pause_ms: LOOK_MS_MIN, sleep_ms: LOOK_MS_MAX },
-        Some(at) => Look { offer: false, pause_ms: 0, sleep_ms: at.ms_since(now).min(LOOK_MS_MAX) },
-        None => Look { offer: false, pause_ms: 0, sleep_ms: LOOK_MS_MAX },
+        Some(at) if at <= now => QueueDecision { offer: true, pause_ms: LOOK_MS_MIN, sleep_ms: LOOK_MS_MAX },
+        Some(at) => QueueDecision { offer: false, pause_ms: 0, sleep_ms: at.ms_since(now).min(LOOK_MS_MAX) },
+        None => QueueDecision { offer: false, pause_ms: 0, sleep_ms: LOOK_MS_MAX },
     }
 }

@@ -3,26 +3,26 @@
 use longhaul_engine::EngineError;
 use longhaul_store::Snapshot;
 use longhaul_task::{TaskId, TaskKey, Timestamp};
-use longhaul_wire::View;
+use longhaul_wire::TaskView;
 
-use crate::receiver::Shared;
+use crate::receiver::ReceiverInner;
 
 /// A task, its children and the time of the reading: everything that a generation projects.
-pub(crate) struct TaskView {
+pub(crate) struct LoadedTask {
     pub(crate) snapshot: Snapshot,
     children: Vec<TaskId>,
     now: Timestamp,
     poll_interval_ms: u64,
 }
 
-impl TaskView {
-    pub(crate) async fn read(shared: &Shared, key: &TaskKey) -> Result<Self, EngineError> {
+impl LoadedTask {
+    pub(crate) async fn read(shared: &ReceiverInner, key: &TaskKey) -> Result<Self, EngineError> {
         let snapshot = shared.engine.read(key).await?;
         let now = shared.engine.now().await?;
         Self::of(shared, snapshot, now).await
     }
 
-    pub(crate) async fn of(shared: &Shared, snapshot: Snapshot, now: Timestamp) -> Result<Self, EngineError> {
+    pub(crate) async fn of(shared: &ReceiverInner, snapshot: Snapshot, now: Timestamp) -> Result<Self, EngineError> {
         let children = match snapshot.task.family.children {
             0 => Vec::new(),
             _ => shared.engine.store().children(&snapshot.task.key).await?,
@@ -30,8 +30,8 @@ impl TaskView {
         Ok(Self { snapshot, children, now, poll_interval_ms: shared.options.poll_interval_ms })
     }
 
-    pub(crate) fn view(&self) -> View<'_> {
-        View {
+    pub(crate) fn view(&self) -> TaskView<'_> {
+        TaskView {
             task: &self.snapshot.task,
             progress: self.snapshot.progress.as_deref(),
             children: &self.children,
