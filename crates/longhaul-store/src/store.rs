@@ -23,7 +23,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// The time by this store's clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// Creates a task. Refused with [`TransitionError::DuplicateId`](longhaul_task::Refused::Duplicate) if the owner has a task
+    /// Creates a task. Refused with [`TransitionError::DuplicateId`](longhaul_task::TransitionError::DuplicateId) if the owner has a task
     /// with this ID.
     async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError>;
 
