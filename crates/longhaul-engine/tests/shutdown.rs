@@ -48,9 +48,9 @@ async fn an_idle_engine_is_down_at_once_and_twice_is_as_good_as_once() {
     assert_eq!(lab.engine.now().await.unwrap(), before);
 }
 
-struct Nobody;
+struct NoRequestor;
 
-impl Requestor for Nobody {
+impl Requestor for NoRequestor {
     fn can_answer(&self, _kind: QuestionKind, _params: &Json) -> bool {
         false
     }
@@ -61,7 +61,7 @@ impl Requestor for Nobody {
 }
 
 fn call() -> CallOptions {
-    CallOptions { answers: std::collections::HashMap::new(), requestor: Arc::new(Nobody), progress: None }
+    CallOptions { answers: std::collections::HashMap::new(), requestor: Arc::new(NoRequestor), progress: None }
 }
 
 #[tokio::test(start_paused = true)]
