@@ -20,7 +20,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-/// Longhaul's allocator, so that the allocator makes no difference.
+/// The same allocator as Longhaul's, so that the benchmark does not compare allocators.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,6 +1,6 @@
-//! The peer: a server on `rmcp`, the official Rust SDK, with its in-memory `TaskManager`.
+//! A server that Longhaul is compared with: `rmcp`, the official Rust SDK, with its in-memory `TaskManager`.
 //!
-//! It has the fastest configuration: no sessions, JSON responses instead of streams, no tool router.
+//! It uses the fastest configuration of `rmcp`: no sessions, JSON responses instead of streams, no tool router.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -25,7 +25,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-/// Longhaul's allocator, so that the allocator makes no difference.
+/// The same allocator as Longhaul's, so that the benchmark does not compare allocators.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -35,7 +35,8 @@ struct Cli {
     /// Address to listen on; port 0 selects a free port.
     #[arg(long, default_value = "127.0.0.1:8381")]
     listen: SocketAddr,
-    /// Time for which tasks are kept. Its manager scans all retained tasks in each call, so this determines its rate.
+    /// Milliseconds for which tasks are kept. rmcp's `TaskManager` scans all kept tasks in each call, so a longer time
+    /// makes it slower.
     #[arg(long, default_value_t = DEFAULT_TASK_TTL_MS)]
     ttl_ms: u64,
 }

@@ -193,7 +193,7 @@ async fn a_task_that_is_cancelled_while_it_is_being_claimed_does_not_run_on_unaw
     claim.carried_out().await;
     // The claim is committed, and the engine has not heard of it.
     lab.cancel(&second).await;
-    claim.let_go();
+    claim.answer_one();
     lab.counts("work", (0, 0)).await;
     assert_eq!(lab.end(&second).await, Outcome::Cancelled);
 }
@@ -210,7 +210,7 @@ async fn a_task_that_is_cancelled_while_it_is_being_created_does_not_run_on_unaw
     creation.carried_out().await;
     let key = TaskKey { owner: common::ada(), id };
     lab.cancel(&key).await;
-    creation.let_go();
+    creation.answer_one();
     must_come("the creation's answer", created).await.unwrap().unwrap();
     lab.counts("work", (0, 0)).await;
     assert_eq!(lab.end(&key).await, Outcome::Cancelled);

@@ -122,7 +122,7 @@ async fn a_question_that_cannot_be_asked_ends_the_attempt_with_the_reason() {
                 lab.answer(&key, &question, "1").await;
             }
             lab.store.fail(of, 1, unavailable());
-            asked.let_go();
+            asked.answer_one();
         }
         // Not through the engine, whose next read is the one that fails.
         let (store, mut watch) = (lab.store.inner(), lab.engine.watch(&key));

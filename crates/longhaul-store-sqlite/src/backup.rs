@@ -11,8 +11,8 @@ use crate::migration::{self, MIGRATIONS};
 use crate::open::connect_read_only;
 use crate::{check, file};
 
-/// Copies a store to a new file: all that is committed when it begins, and nothing that comes later. A server may write
-/// meanwhile. The copy gets its name when it is complete, synced and checked.
+/// Copies a store to a new file. The copy holds what was committed when the copying began, and nothing later, even if a
+/// server writes to the store meanwhile. The file `to` appears when the copy is complete, checked and synced.
 ///
 /// This blocks. [`ReadOnlyStore::backup`](longhaul_store::ReadOnlyStore::backup) does not.
 pub fn backup(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Backup, BackupError> {
@@ -23,25 +23,26 @@ pub fn backup(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Backup, Ba
     let partial = partial_path(to);
     let copied = copy(from, &partial).and_then(|tasks| finish(&partial, to, tasks).map_err(BackupError::To));
     if copied.is_err() {
-        // The error that is reported is the one of the copy, not of this.
+        // The caller gets the error of the copy; an error of this removal is ignored.
         let _ = std::fs::remove_file(&partial);
     }
     copied
 }
 
-/// Copies and checks the copy. Returns the number of tasks in it.
+/// Copies the store to `partial` and checks the copy. Returns the number of tasks in it.
 fn copy(from: &Path, partial: &Path) -> Result<u64, BackupError> {
     let (source, _) = connect_read_only(from).map_err(BackupError::From)?;
     let write_failed = |error: rusqlite::Error| BackupError::To(sqlite_error(partial, &error));
     file::create(partial).map_err(|error| BackupError::To(io_error(partial, &error)))?;
     let mut target = Connection::open_with_flags(partial, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(write_failed)?;
-    // One step is one read transaction, so the copy shows one moment. Without a log, the copy is one file.
+    // One step is one read transaction, so the copy shows the store at one moment.
     let all_at_once = -1;
     let step = backup::Backup::new(&source, &mut target).and_then(|backup| backup.step(all_at_once));
     if step.map_err(write_failed)? != StepResult::Done {
         let cause = "another program kept the store locked".to_owned();
         return Err(BackupError::From(OpenError::Failed { store: display_path(from), cause }));
     }
+    // Outside of WAL mode the copy is a single file.
     target.pragma_update(None, "journal_mode", "delete").map_err(write_failed)?;
     check::read_through(&target, partial).map_err(BackupError::To)?;
     migration::version(&target, partial, MIGRATIONS.len()).map_err(BackupError::To)?;
@@ -49,7 +50,7 @@ fn copy(from: &Path, partial: &Path) -> Result<u64, BackupError> {
     Ok(tasks.unsigned_abs())
 }
 
-/// Gives a complete copy its name.
+/// Syncs a complete copy and renames it to `to`.
 fn finish(partial: &Path, to: &Path, tasks: u64) -> Result<Backup, OpenError> {
     let io = |error: std::io::Error| io_error(to, &error);
     let file = std::fs::File::open(partial).map_err(io)?;

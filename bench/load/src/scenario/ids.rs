@@ -4,43 +4,46 @@ use std::{fs, ops::Range, path::Path};
 
 use anyhow::{Context, bail};
 
-/// IDs in one allocation, because a million strings would take too much memory and time.
+/// Task IDs, all in one string: a million strings would take too much memory and time.
 #[derive(Default)]
 pub struct Ids {
+    /// One ID per line.
     text: String,
-    ends: Vec<usize>,
+    /// Where the line after each ID begins.
+    next_lines: Vec<usize>,
 }
 
 impl Ids {
     pub fn push(&mut self, id: &str) {
         self.text.push_str(id);
         self.text.push('\n');
-        self.ends.push(self.text.len());
+        self.next_lines.push(self.text.len());
     }
 
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.next_lines.len()
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.next_lines.is_empty()
     }
 
-    /// The one at `index`, which must be below [`len`](Self::len).
+    /// The ID at `index`, which must be below [`len`](Self::len).
     #[must_use]
     pub fn get(&self, index: usize) -> &str {
-        &self.text[self.line(index)]
+        &self.text[self.range(index)]
     }
 
-    fn line(&self, index: usize) -> Range<usize> {
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        start..self.ends[index] - 1
+    fn range(&self, index: usize) -> Range<usize> {
+        let start = index.checked_sub(1).map_or(0, |previous| self.next_lines[previous]);
+        let newline = self.next_lines[index] - 1;
+        start..newline
     }
 
     /// # Errors
-    /// When it cannot be read or is empty.
+    /// The file cannot be read, or holds no IDs.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read the IDs in {}", path.display()))?;
         let mut ids = Self::default();
@@ -52,7 +55,7 @@ impl Ids {
     }
 
     /// # Errors
-    /// When it cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         fs::write(path, &self.text).with_context(|| format!("cannot write the IDs to {}", path.display()))
     }

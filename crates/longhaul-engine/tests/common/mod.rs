@@ -1,4 +1,4 @@
-//! What the claims are made with: a store that can be disturbed, handlers that wait for the test, an engine on both.
+//! Tools for the tests: a store whose calls can be made to fail, handlers that wait for the test, and an engine with both.
 //!
 //! Most tests run on paused time: it jumps to the next timer as soon as nobody has anything to do. The store's writer
 //! is a thread of its own, of which the runtime knows nothing, so every request to it goes through `spawn_blocking`,
@@ -31,7 +31,7 @@ const HANG: Duration = Duration::from_secs(600);
 /// When every store begins.
 pub const START: Timestamp = Timestamp::from_ms(1_700_000_000_000);
 
-/// An engine on a store that can be disturbed.
+/// An engine on a store whose calls can be made to fail.
 pub struct Lab {
     pub engine: Engine,
     pub store: Arc<TestStore>,

@@ -1,4 +1,4 @@
-//! The memory store, with a hand on it: calls can be counted, made to fail, and answered late.
+//! A store in memory whose calls the tests can count, fail and delay.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Calls go by the name of the method, or of the event that is applied.
+/// The functions below name a call by its method of [`Store`], and a call of `apply` by the name of its event.
 #[derive(Debug)]
 pub struct TestStore {
     inner: Embedded,
@@ -28,16 +28,16 @@ pub struct TestStore {
 #[derive(Debug, Default)]
 struct State {
     calls: HashMap<&'static str, usize>,
-    /// What the next calls are answered with, instead of being carried out, and how often.
+    /// The error that the next calls return without being carried out, and the number of these calls.
     faults: HashMap<&'static str, (StoreError, usize)>,
     holds: HashMap<&'static str, Hold>,
-    /// How many of the next calls are carried out and answered as if nobody knew.
+    /// How many of the next calls are carried out and then return [`StoreError::InDoubt`].
     doubts: HashMap<&'static str, usize>,
-    /// By how much the clock goes back just before the next call.
+    /// Milliseconds by which the clock is set back just before the next call.
     set_backs: HashMap<&'static str, u64>,
 }
 
-/// Calls that are carried out, and whose answers are kept back.
+/// Delays the answers of calls that have been carried out.
 #[derive(Debug, Clone)]
 pub struct Hold {
     carried_out: Arc<Semaphore>,
@@ -51,7 +51,7 @@ impl Hold {
     }
 
     /// Lets one call be answered.
-    pub fn let_go(&self) {
+    pub fn answer_one(&self) {
         self.answered.add_permits(1);
     }
 }
@@ -61,11 +61,15 @@ impl TestStore {
         Self::open(&MemoryDisk::default(), super::START)
     }
 
-    /// The store of a process that begins then, on what is there.
+    /// The store of a process that starts at `now` with the tables of `disk`.
     pub fn open(disk: &MemoryDisk, now: Timestamp) -> Arc<Self> {
         let behind_ms = Arc::new(AtomicU64::new(0));
-        let behind = Arc::clone(&behind_ms);
-        let clock = TokioClock { runtime: Handle::current(), begin: Instant::now(), origin: now, behind };
+        let clock = TokioClock {
+            runtime: Handle::current(),
+            started: Instant::now(),
+            started_at: now,
+            behind_ms: Arc::clone(&behind_ms),
+        };
         let inner = Embedded::start(disk.same_tables(), disk.reader(), clock, &Limits::default()).unwrap();
         Arc::new(Self { inner, behind_ms, state: Mutex::default() })
     }
@@ -74,50 +78,47 @@ impl TestStore {
         self.inner.clone()
     }
 
-    /// How often that was called.
-    pub fn calls(&self, of: &str) -> usize {
-        self.state.lock().calls.get(of).copied().unwrap_or(0)
+    /// How often `call` was made.
+    pub fn calls(&self, call: &str) -> usize {
+        self.state.lock().calls.get(call).copied().unwrap_or(0)
     }
 
-    /// So many calls of that kind fail.
-    pub fn fail(&self, of: &'static str, times: usize, error: StoreError) {
-        self.state.lock().faults.insert(of, (error, times));
+    /// The next `times` calls fail and are not carried out.
+    pub fn fail(&self, call: &'static str, times: usize, error: StoreError) {
+        self.state.lock().faults.insert(call, (error, times));
     }
 
-    /// So many calls of that kind are carried out, and nobody can say so.
-    pub fn doubt(&self, of: &'static str, times: usize) {
-        self.state.lock().doubts.insert(of, times);
+    /// The next `times` calls are carried out and return [`StoreError::InDoubt`].
+    pub fn doubt(&self, call: &'static str, times: usize) {
+        self.state.lock().doubts.insert(call, times);
     }
 
-    /// The clock goes back when the next call of that kind comes.
-    pub fn set_back(&self, of: &'static str, ms: u64) {
-        self.state.lock().set_backs.insert(of, ms);
+    /// Sets the clock back just before the next call is carried out.
+    pub fn set_back(&self, call: &'static str, ms: u64) {
+        self.state.lock().set_backs.insert(call, ms);
     }
 
-    fn is_doubted(&self, of: &'static str) -> bool {
+    /// Whether this call returns [`StoreError::InDoubt`]. Counts it if so.
+    fn take_doubt(&self, call: &'static str) -> bool {
         let mut state = self.state.lock();
-        let doubts = state.doubts.entry(of).or_default();
-        let doubted = *doubts > 0;
+        let doubts = state.doubts.entry(call).or_default();
+        let is_doubted = *doubts > 0;
         *doubts = doubts.saturating_sub(1);
-        doubted
+        is_doubted
     }
 
-    /// From now on calls of that kind are answered only when they are let go.
-    pub fn hold(&self, of: &'static str) -> Hold {
+    /// From now on each of these calls waits for [`Hold::answer_one`] after it was carried out.
+    pub fn hold(&self, call: &'static str) -> Hold {
         let hold = Hold { carried_out: Arc::new(Semaphore::new(0)), answered: Arc::new(Semaphore::new(0)) };
-        self.state.lock().holds.insert(of, hold.clone());
+        self.state.lock().holds.insert(call, hold.clone());
         hold
     }
 
-    /// Answers at once again.
-    pub fn hold_no_more(&self, of: &'static str) {
-        self.state.lock().holds.remove(of);
-    }
-
-    fn disturbed(&self, of: &'static str) -> Result<(), StoreError> {
+    /// Counts a call. Returns the error that it was told to fail with, if any.
+    fn count_or_fail(&self, call: &'static str) -> Result<(), StoreError> {
         let mut state = self.state.lock();
-        *state.calls.entry(of).or_default() += 1;
-        match state.faults.get_mut(of) {
+        *state.calls.entry(call).or_default() += 1;
+        match state.faults.get_mut(call) {
             Some((error, times)) if *times > 0 => {
                 *times -= 1;
                 Err(error.clone())
@@ -128,31 +129,31 @@ impl TestStore {
 
     async fn carry_out<T: Send + 'static>(
         &self,
-        of: &'static str,
+        call: &'static str,
         work: impl AsyncFnOnce(Embedded) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.disturbed(of)?;
-        if let Some(ms) = self.state.lock().set_backs.remove(of) {
+        self.count_or_fail(call)?;
+        if let Some(ms) = self.state.lock().set_backs.remove(call) {
             self.behind_ms.fetch_add(ms, Ordering::SeqCst);
         }
         let inner = self.inner.clone();
         // Paused time does not move while a blocking task runs.
-        let carried_out = tokio::task::spawn_blocking(move || Handle::current().block_on(work(inner)));
-        let answer = carried_out.await.unwrap_or_else(|_| Err(StoreError::Stopped("the process ends".into())));
-        let hold = self.state.lock().holds.get(of).cloned();
+        let work = tokio::task::spawn_blocking(move || Handle::current().block_on(work(inner)));
+        let answer = work.await.unwrap_or_else(|_| Err(StoreError::Stopped("the process ends".into())));
+        let hold = self.state.lock().holds.get(call).cloned();
         if let Some(hold) = hold {
             hold.carried_out.add_permits(1);
             hold.answered.acquire().await.unwrap().forget();
         }
-        if self.is_doubted(of) { Err(StoreError::InDoubt("the line was cut".into())) } else { answer }
+        if self.take_doubt(call) { Err(StoreError::InDoubt("the line was cut".into())) } else { answer }
     }
 }
 
 #[async_trait]
 impl Store for TestStore {
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.disturbed("now")?;
-        // As from a server: not at once.
+        self.count_or_fail("now")?;
+        // A store on another machine would not answer at once either.
         tokio::task::yield_now().await;
         self.inner.now().await
     }
@@ -162,7 +163,7 @@ impl Store for TestStore {
     }
 
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
-        self.disturbed("read")?;
+        self.count_or_fail("read")?;
         self.inner.read(key).await
     }
 
@@ -175,8 +176,8 @@ impl Store for TestStore {
         self.carry_out("claim", async move |inner| inner.claim(claim).await).await
     }
 
-    async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError> {
-        self.inner.list(of).await
+    async fn list(&self, query: &ListQuery) -> Result<TaskPage, StoreError> {
+        self.inner.list(query).await
     }
 
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError> {
@@ -184,17 +185,17 @@ impl Store for TestStore {
     }
 
     async fn due(&self, limit: usize) -> Result<DueTasks, StoreError> {
-        self.disturbed("due")?;
+        self.count_or_fail("due")?;
         self.inner.due(limit).await
     }
 
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError> {
-        self.disturbed("next_queued")?;
+        self.count_or_fail("next_queued")?;
         self.inner.next_queued(tools).await
     }
 
     async fn count_open_tasks(&self) -> Result<Vec<TaskCount>, StoreError> {
-        self.disturbed("count_open_tasks")?;
+        self.count_or_fail("count_open_tasks")?;
         self.inner.count_open_tasks().await
     }
 
@@ -207,17 +208,17 @@ impl Store for TestStore {
     }
 
     async fn unserved(&self) -> Result<Vec<ToolRef>, StoreError> {
-        self.disturbed("unserved")?;
+        self.count_or_fail("unserved")?;
         self.inner.unserved().await
     }
 
     async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
-        self.disturbed("held")?;
+        self.count_or_fail("held")?;
         self.inner.held(node, after, limit).await
     }
 
     async fn orphans(&self, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
-        self.disturbed("orphans")?;
+        self.count_or_fail("orphans")?;
         self.inner.orphans(limit).await
     }
 
@@ -227,12 +228,12 @@ impl Store for TestStore {
     }
 
     async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
-        self.disturbed("records")?;
+        self.count_or_fail("records")?;
         self.inner.records(key, epoch).await
     }
 
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {
-        self.disturbed("progress")?;
+        self.count_or_fail("progress")?;
         self.inner.progress(key, fence, progress).await
     }
 
@@ -254,20 +255,20 @@ impl Store for TestStore {
     }
 }
 
-/// The runtime's clock, paused or not, as the store's own.
+/// The store's clock. It follows the runtime's time, which a test can pause, and can be set back.
 #[derive(Debug)]
 struct TokioClock {
     runtime: Handle,
-    begin: Instant,
-    origin: Timestamp,
-    behind: Arc<AtomicU64>,
+    started: Instant,
+    started_at: Timestamp,
+    behind_ms: Arc<AtomicU64>,
 }
 
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
-        // The writer's thread does not belong to the runtime, whose time it is.
-        let _inside = self.runtime.enter();
-        let ahead = self.origin.plus_ms(u64::try_from(self.begin.elapsed().as_millis()).unwrap());
-        Timestamp::from_ms(ahead.as_ms() - self.behind.load(Ordering::SeqCst))
+        // The store's writer runs on a thread outside of the runtime, where `Instant` ignores the paused time.
+        let _in_runtime = self.runtime.enter();
+        let now = self.started_at.plus_ms(u64::try_from(self.started.elapsed().as_millis()).unwrap());
+        Timestamp::from_ms(now.as_ms() - self.behind_ms.load(Ordering::SeqCst))
     }
 }
