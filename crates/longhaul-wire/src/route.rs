@@ -5,7 +5,7 @@
 //! | its version header or its `_meta` names a stateless revision | [`Generation::Ext2026`]; every older marker in it is ignored |
 //! | every other request, in a session | [`Generation::Core2025`] |
 //!
-//! `tools/call` in a session asks for a task with `params.task`, in the revision that has it.
+//! In a session, `tools/call` asks for a task with `params.task` if the session's revision has tasks.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ use crate::subscription::SubscriptionFilter;
 use crate::{Capability, Generation, LogLevel, Peer, Revision, refusal, text};
 
 /// Whether a message belongs to the stateless era: its version header names a stateless revision, or it is a request
-/// whose `_meta` names a version, of whatever revision. Every other message is part of a session or opens one.
+/// whose `_meta` names any protocol version. Every other message is part of a session or opens one.
 ///
 /// ```
 /// use longhaul_wire::{Headers, is_stateless};
@@ -42,12 +42,12 @@ pub fn is_stateless(body: &[u8], headers: Option<&dyn Headers>) -> bool {
         #[serde(rename = "_meta", borrow, default)]
         meta: Option<&'a RawValue>,
     }
-    let is_named =
+    let names_stateless_revision =
         |header| Revision::STATELESS.iter().any(|revision| header == HeaderValue::Once(revision.as_str().as_bytes()));
-    if headers.is_some_and(|headers| is_named(headers.value(headers::VERSION))) {
+    if headers.is_some_and(|headers| names_stateless_revision(headers.value(headers::VERSION))) {
         return true;
     }
-    // A search is many times faster than a walk, and messages of sessions do not have the key.
+    // Searching the text is many times faster than parsing it, and messages of sessions do not contain the key.
     if !std::str::from_utf8(body).is_ok_and(|text| text.contains(VERSION_KEY)) {
         return false;
     }
@@ -81,7 +81,7 @@ pub fn route<'a>(request: &jsonrpc::Request<'a>, context: &Context<'_>) -> Resul
 fn route_stateless<'a>(request: &jsonrpc::Request<'a>, headers: Option<&dyn Headers>) -> Result<Request<'a>, RpcError> {
     let params = Params::of_stateless(request.params)?;
     let meta = StatelessMeta::parse(params.meta).map_err(|error| match &*request.method {
-        // The handshake of a session. Its clients show the error to people, so it says which version would work.
+        // A client that opens a session shows this error to people, so the error lists the supported versions.
         "initialize" => unsupported_version(&handshake_version(request)),
         _ => error,
     })?;
@@ -153,7 +153,7 @@ fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<Re
     })
 }
 
-/// The generation of a request that shows no marker of another one; also of a message that could not be read.
+/// The generation of a request that has no marker of another one, and of a message that cannot be parsed.
 pub fn generation_of(revision: Revision) -> Generation {
     if revision.is_stateless() { Generation::Ext2026 } else { Generation::Core2025 }
 }

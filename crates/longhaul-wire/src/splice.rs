@@ -1,4 +1,4 @@
-//! Adds members to a stored result without reading it into a tree: the stored bytes are sent as they are.
+//! Adds members to a stored result without parsing it into a tree. The stored bytes are sent unchanged around them.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,8 +7,8 @@ use crate::text;
 
 const RESULT_TYPE: &str = "\"resultType\":\"complete\"";
 
-/// Appends a result body, an object, with `"resultType":"complete"` unless it has a result type of its own, and with
-/// `meta_member` in its `_meta` unless that is empty.
+/// Appends a result body. Adds `"resultType":"complete"` if the body has no result type, and adds `meta_member`, if it
+/// is not empty, to the body's `_meta`.
 pub(crate) fn write_complete(out: &mut String, body: &str, meta_member: &str) {
     let body = body.trim();
     let Some(inside) = body.strip_prefix('{') else {
@@ -20,7 +20,7 @@ pub(crate) fn write_complete(out: &mut String, body: &str, meta_member: &str) {
         out.push('}');
         return;
     };
-    let top = Top::of(body, meta_member);
+    let top = TopMembers::of(body, meta_member);
     out.push('{');
     if !top.has_result_type {
         out.push_str(RESULT_TYPE);
@@ -45,15 +45,15 @@ pub(crate) fn write_complete(out: &mut String, body: &str, meta_member: &str) {
     }
 }
 
-/// A comma, unless the object ends here.
+/// Appends a comma, unless `rest` is the end of the object.
 fn push_comma_before(out: &mut String, rest: &str) {
     if !rest.trim_start().starts_with('}') {
         out.push(',');
     }
 }
 
-/// The members at the top of a body, as far as they matter here.
-struct Top {
+/// What has to be known about the top-level members of a body.
+struct TopMembers {
     has_result_type: bool,
     meta: MetaPlace,
 }
@@ -63,13 +63,13 @@ struct Top {
 enum MetaPlace {
     /// Into a new `_meta`.
     New,
-    /// Into the existing `_meta`, at this byte.
+    /// Into the existing `_meta`, at this byte of the body.
     Inside(usize),
     /// There is no member to insert, or the body's `_meta` cannot take it.
     Nowhere,
 }
 
-impl Top {
+impl TopMembers {
     fn of(body: &str, meta_member: &str) -> Self {
         #[derive(Deserialize)]
         struct Members<'a> {
@@ -78,17 +78,17 @@ impl Top {
             #[serde(rename = "_meta", borrow, default, deserialize_with = "text::present")]
             meta: Option<&'a RawValue>,
         }
-        let wanted = if meta_member.is_empty() { MetaPlace::Nowhere } else { MetaPlace::New };
-        // A search for the words is many times faster than a walk through a large body, and mostly finds neither.
-        let may_have_meta = wanted == MetaPlace::New && body.contains("\"_meta\"");
+        let place_if_absent = if meta_member.is_empty() { MetaPlace::Nowhere } else { MetaPlace::New };
+        // Searching for the names is many times faster than parsing a large body, and most bodies contain neither.
+        let may_have_meta = place_if_absent == MetaPlace::New && body.contains("\"_meta\"");
         if !may_have_meta && !body.contains("\"resultType\"") {
-            return Self { has_result_type: false, meta: wanted };
+            return Self { has_result_type: false, meta: place_if_absent };
         }
         let Ok(members) = serde_json::from_str::<Members<'_>>(body) else {
             return Self { has_result_type: false, meta: MetaPlace::Nowhere };
         };
         let meta = match members.meta {
-            _ if wanted == MetaPlace::Nowhere => MetaPlace::Nowhere,
+            _ if place_if_absent == MetaPlace::Nowhere => MetaPlace::Nowhere,
             None => MetaPlace::New,
             // The answer of an upstream server may name that server already.
             Some(meta) if !text::is_object(meta) || meta.get().contains(crate::server_info::SERVER_INFO) => {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_type_is_put_in_once() {
+    fn a_result_type_is_added_once() {
         assert_eq!(complete("{}", ""), r#"{"resultType":"complete"}"#);
         assert_eq!(complete(r#" { "a":1} "#, ""), r#"{"resultType":"complete", "a":1}"#);
         assert_eq!(complete(r#"{"a":1,"resultType":"complete"}"#, ""), r#"{"a":1,"resultType":"complete"}"#);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meta_member_joins_what_is_there() {
+    fn a_meta_member_is_added_to_the_existing_members() {
         let info = r#""io.modelcontextprotocol/serverInfo":1"#;
         assert_eq!(complete("{ }", info), format!(r#"{{"resultType":"complete","_meta":{{{info}}} }}"#));
         assert_eq!(complete(r#"{"a":1}"#, info), format!(r#"{{"resultType":"complete","_meta":{{{info}}},"a":1}}"#));
@@ -133,8 +133,8 @@ mod tests {
             complete(r#"{"a":1, "_meta": { }}"#, info),
             format!(r#"{{"resultType":"complete","a":1, "_meta": {{{info} }}}}"#)
         );
-        let said = r#"{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":0}}"#;
-        assert_eq!(complete(said, info), said);
+        let names_a_server = r#"{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":0}}"#;
+        assert_eq!(complete(names_a_server, info), names_a_server);
         let nested = r#"{"content":[{"_meta":{}}]}"#;
         assert_eq!(
             complete(nested, info),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_wrapped() {
+    fn a_body_that_is_not_an_object_becomes_structured_content() {
         assert_eq!(complete("5", ""), r#"{"resultType":"complete","content":[],"structuredContent":5}"#);
     }
 }
