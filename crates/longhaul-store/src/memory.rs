@@ -25,11 +25,11 @@ pub fn open(clock: impl Clock) -> std::io::Result<Embedded> {
     Embedded::start(disk, reader, clock, &Limits::default())
 }
 
-/// The tables, behind one lock: the writer holds it from `begin` to the end of its transaction.
+/// The tables of a store in memory. The writer holds their lock from `begin` to the end of its transaction.
 #[derive(Default)]
 pub struct MemoryDisk {
     tables: Arc<RwLock<Tables>>,
-    open: Option<ArcRwLockWriteGuard<RawRwLock, Tables>>,
+    transaction: Option<ArcRwLockWriteGuard<RawRwLock, Tables>>,
     /// How to revert the writes of the open transaction, the newest last.
     undo: Vec<Undo>,
 }
@@ -41,11 +41,12 @@ pub struct MemoryReader(Arc<RwLock<Tables>>);
 #[derive(Default)]
 struct Tables {
     rows: BTreeMap<TaskKey, Row>,
-    /// (tool, not before, created, key)
+    /// By tool, earliest time of a claim, time of creation.
     queue: BTreeSet<(ToolRef, Timestamp, Timestamp, TaskKey)>,
     due: BTreeSet<(Timestamp, TaskKey)>,
+    /// The node and the fence of the attempt that holds each task.
     held: BTreeMap<TaskKey, (NodeId, u64)>,
-    /// (parent, ordinal) to child
+    /// By parent and position among its children.
     children: BTreeMap<(TaskKey, u32), TaskId>,
     secrets: HashMap<String, [u8; 32]>,
 }
@@ -84,8 +85,8 @@ impl Tables {
         if let Some(due_at) = task.due_at() {
             self.due.insert((due_at, task.key.clone()));
         }
-        if let Some(run) = task.phase.active_attempt() {
-            self.held.insert(task.key.clone(), (run.node, task.fence));
+        if let Some(attempt) = task.phase.active_attempt() {
+            self.held.insert(task.key.clone(), (attempt.node, task.fence));
         }
         if let Some(parent) = parent_key(task) {
             self.children.insert((parent, task.family.ordinal), task.key.id.clone());
@@ -129,7 +130,7 @@ fn parent_key(task: &Task) -> Option<TaskKey> {
 impl MemoryDisk {
     /// A disk on the same tables, for a store that is started after this one has crashed or been closed.
     pub fn same_tables(&self) -> Self {
-        Self { tables: Arc::clone(&self.tables), open: None, undo: Vec::new() }
+        Self { tables: Arc::clone(&self.tables), transaction: None, undo: Vec::new() }
     }
 
     pub fn reader(&self) -> MemoryReader {
@@ -137,7 +138,7 @@ impl MemoryDisk {
     }
 
     fn tables(&mut self) -> Result<&mut Tables, DiskError> {
-        self.open.as_deref_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into()))
+        self.transaction.as_deref_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into()))
     }
 
     fn put(&mut self, key: &TaskKey, row: Option<Row>) -> Result<(), DiskError> {
@@ -154,7 +155,7 @@ impl MemoryDisk {
     }
 }
 
-/// An open transaction is rolled back.
+/// Rolls an open transaction back.
 impl Drop for MemoryDisk {
     fn drop(&mut self) {
         self.rollback();
@@ -163,18 +164,18 @@ impl Drop for MemoryDisk {
 
 impl Disk for MemoryDisk {
     fn begin(&mut self) -> Result<(), DiskError> {
-        self.open = Some(self.tables.write_arc());
+        self.transaction = Some(self.tables.write_arc());
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), DiskError> {
         self.undo.clear();
-        self.open = None;
+        self.transaction = None;
         Ok(())
     }
 
     fn rollback(&mut self) {
-        if let Some(mut tables) = self.open.take() {
+        if let Some(mut tables) = self.transaction.take() {
             for undo in self.undo.drain(..).rev() {
                 match undo {
                     Undo::Row(key, before) => {
@@ -215,8 +216,8 @@ impl Disk for MemoryDisk {
 
     fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
         let tables = self.tables()?;
-        let of_tool = tables.queue.iter().filter(|(queued, not_before, ..)| queued == tool && *not_before <= now);
-        Ok(of_tool.take(limit).map(|(.., key)| key.clone()).collect())
+        let claimable = tables.queue.iter().filter(|(queued, not_before, ..)| queued == tool && *not_before <= now);
+        Ok(claimable.take(limit).map(|(.., key)| key.clone()).collect())
     }
 
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
@@ -271,9 +272,9 @@ impl Disk for MemoryDisk {
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
         self.change(key, |row| {
-            let asked = row.records.values_mut().find(|recorded| recorded.question.as_ref() == Some(question));
-            if let Some(recorded) = asked {
-                recorded.record.output = Some(output.clone());
+            let entry = row.records.values_mut().find(|entry| entry.question.as_ref() == Some(question));
+            if let Some(entry) = entry {
+                entry.record.output = Some(output.clone());
             }
         })
     }
@@ -297,19 +298,19 @@ impl Reader for MemoryReader {
         Ok(self.0.read().rows.get(key).map(Tables::snapshot))
     }
 
-    fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError> {
+    fn list(&self, query: &ListQuery) -> Result<TaskPage, DiskError> {
         let tables = self.0.read();
         let mut tasks: Vec<Snapshot> = tables
             .rows
             .iter()
             .rev()
-            .filter(|(key, _)| of.owner.as_ref().is_none_or(|owner| key.owner == *owner))
-            .skip_while(|(key, _)| of.after.as_ref().is_some_and(|after| *key >= after))
-            .take(of.limit.saturating_add(1))
+            .filter(|(key, _)| query.owner.as_ref().is_none_or(|owner| key.owner == *owner))
+            .skip_while(|(key, _)| query.after.as_ref().is_some_and(|after| *key >= after))
+            .take(query.limit.saturating_add(1))
             .map(|(_, row)| Tables::snapshot(row))
             .collect();
-        let has_more = tasks.len() > of.limit;
-        tasks.truncate(of.limit);
+        let has_more = tasks.len() > query.limit;
+        tasks.truncate(query.limit);
         Ok(TaskPage { tasks, has_more })
     }
 
@@ -336,13 +337,14 @@ impl Reader for MemoryReader {
 
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
         let tables = self.0.read();
-        let mut first: Vec<(ToolRef, Timestamp)> = Vec::new();
+        // The queue is sorted by tool and time, so the first entry of each tool is its earliest.
+        let mut earliest: Vec<(ToolRef, Timestamp)> = Vec::new();
         for (tool, not_before, ..) in &tables.queue {
-            if first.last().is_none_or(|(last, _)| last != tool) {
-                first.push((tool.clone(), *not_before));
+            if earliest.last().is_none_or(|(last, _)| last != tool) {
+                earliest.push((tool.clone(), *not_before));
             }
         }
-        Ok(first)
+        Ok(earliest)
     }
 
     fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, DiskError> {

@@ -1,4 +1,4 @@
-//! What readers see: the committed state of recent tasks, in memory.
+//! The cache that readers see: the committed state of recent tasks.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -14,33 +14,32 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use super::Hashing;
 use crate::Snapshot;
 
-/// Shards of the live map: enough that readers on a small machine seldom meet.
+/// Number of maps that the live tasks are divided among: enough that readers seldom wait for the same lock.
 const SHARDS: usize = 16;
 
-/// The most marks of tasks that were loaded: a quarter of a megabyte.
+/// Maximum length of `TaskCache::load_marks`: 256 KiB.
 const MARKS_MAX: usize = 1 << 16;
 
-/// What a cached task costs beside its texts: the struct, its handles, its place in the map.
+/// Estimated size of a cached task without its texts: the struct, its reference counts, its entry in the map.
 const ENTRY_BYTES: usize = 640;
 
-type Live = HashMap<TaskKey, Snapshot, SeedableRandomState>;
+type LiveTasks = HashMap<TaskKey, Snapshot, SeedableRandomState>;
 
-/// Committed tasks in memory. Live ones stay, because they are asked for and written to; settled ones are final, so
-/// they can be dropped and loaded again, and share a budget of bytes.
+/// Committed tasks in memory. All live tasks are kept, because they are read and changed often. Settled tasks never
+/// change, so they can be dropped and loaded again; they share a budget of bytes.
 #[derive(Debug)]
 pub(super) struct TaskCache {
     hasher: SeedableRandomState,
-    live: [RwLock<Live>; SHARDS],
-    settled: Cache<ByKey, Snapshot, Weight, SeedableRandomState>,
-    /// Marks of settled tasks that were loaded. Only one that is asked for again gets a place in the cache: among a
-    /// million that are read at random, those that are read once would push each other out, at a price.
-    loaded: Box<[AtomicU32]>,
-    /// Counts deletions, so that a reader who loaded a task before it was deleted does not bring it back.
+    live: [RwLock<LiveTasks>; SHARDS],
+    settled: Cache<TaskByKey, Snapshot, TaskWeight, SeedableRandomState>,
+    /// Marks of settled tasks that were loaded from the disk. Only a task that is loaded a second time enters the
+    /// cache: tasks that are read once would evict each other, and each insertion costs time.
+    load_marks: Box<[AtomicU32]>,
+    /// Counts deletions, so that a reader that loaded a task before its deletion does not put it back into the cache.
     deletions: AtomicU64,
 }
 
 impl TaskCache {
-    /// An empty cache with that budget for settled tasks.
     pub(super) fn new(settled_bytes_max: u64, hashing: Hashing) -> Self {
         let tasks_expected = usize::try_from(settled_bytes_max / 1_024).unwrap_or(usize::MAX).max(16);
         let hasher = match hashing {
@@ -50,19 +49,19 @@ impl TaskCache {
         let lifecycle = DefaultLifecycle::default();
         Self {
             hasher: hasher.clone(),
-            live: std::array::from_fn(|_| RwLock::new(Live::with_hasher(hasher.clone()))),
-            settled: Cache::with(tasks_expected, settled_bytes_max, Weight, hasher, lifecycle),
-            loaded: std::iter::repeat_with(AtomicU32::default).take(tasks_expected.min(MARKS_MAX)).collect(),
+            live: std::array::from_fn(|_| RwLock::new(LiveTasks::with_hasher(hasher.clone()))),
+            settled: Cache::with(tasks_expected, settled_bytes_max, TaskWeight, hasher, lifecycle),
+            load_marks: std::iter::repeat_with(AtomicU32::default).take(tasks_expected.min(MARKS_MAX)).collect(),
             deletions: AtomicU64::new(0),
         }
     }
 
-    fn shard(&self, key: &TaskKey) -> &RwLock<Live> {
+    fn shard(&self, key: &TaskKey) -> &RwLock<LiveTasks> {
         let hash = self.hasher.hash_one(&key.id);
         &self.live[usize::try_from(hash % SHARDS as u64).unwrap_or_default()]
     }
 
-    /// The committed task, if it is here.
+    /// The committed task, if it is in the cache.
     pub(super) fn get(&self, key: &TaskKey) -> Option<Snapshot> {
         if let Some(live) = self.shard(key).read().get(key) {
             return Some(live.clone());
@@ -74,12 +73,12 @@ impl TaskCache {
     pub(super) fn show(&self, task: &Arc<Task>) {
         let mut live = self.shard(&task.key).write();
         if task.is_settled() {
-            // Settled first, then no longer live: a reader in between finds it in at least one of the two.
+            // The insertion comes before the removal, so that a reader always finds the task in one of the maps.
             let progress = live.get(&task.key).and_then(|snapshot| snapshot.progress.clone());
-            self.settled.insert(ByKey(Arc::clone(task)), Snapshot { task: Arc::clone(task), progress });
+            self.settled.insert(TaskByKey(Arc::clone(task)), Snapshot { task: Arc::clone(task), progress });
             live.remove(&task.key);
         } else if let Some(snapshot) = live.get_mut(&task.key) {
-            // A new attempt starts from nothing, and so does its progress.
+            // A new attempt has made no progress yet.
             if snapshot.task.attempt != task.attempt {
                 snapshot.progress = None;
             }
@@ -89,7 +88,7 @@ impl TaskCache {
         }
     }
 
-    /// Puts progress beside a live task, if the attempt that says so still has it; says which attempt it is.
+    /// Sets the progress of a live task, if `fence` is still current. Returns the number of the task's attempt.
     pub(super) fn show_progress(&self, key: &TaskKey, fence: u64, progress: Arc<Progress>) -> Option<u32> {
         match self.shard(key).write().get_mut(key) {
             Some(snapshot) if snapshot.task.fence == fence => {
@@ -108,61 +107,62 @@ impl TaskCache {
         }
     }
 
-    /// What [`remember`](Self::remember) needs to have seen before the load.
+    /// A reader calls this before it loads a task, and passes the value to [`remember`](Self::remember).
     pub(super) fn deletions(&self) -> u64 {
         self.deletions.load(Ordering::SeqCst)
     }
 
-    /// Whether a task was loaded before, as far as its mark still stands.
-    fn was_loaded_before(&self, key: &TaskKey) -> bool {
+    /// Marks a task as loaded. Returns whether it was marked before. Tasks share places for marks, so a mark may have
+    /// been overwritten.
+    fn mark_loaded(&self, key: &TaskKey) -> bool {
         let hash = self.hasher.hash_one(key);
         let mark = u32::try_from(hash >> 32).unwrap_or_default() | 1;
-        let index = usize::try_from(hash % self.loaded.len() as u64).unwrap_or_default();
-        self.loaded[index].swap(mark, Ordering::Relaxed) == mark
+        let index = usize::try_from(hash % self.load_marks.len() as u64).unwrap_or_default();
+        self.load_marks[index].swap(mark, Ordering::Relaxed) == mark
     }
 
-    /// Keeps what a reader loaded for the second time, if it is final and nothing was deleted since `deletions` was read.
+    /// Keeps a settled task that was loaded for the second time, if nothing was deleted since `deletions` was read.
     pub(super) fn remember(&self, snapshot: &Snapshot, deletions: u64) {
         let key = &snapshot.task.key;
-        if !snapshot.task.is_settled() || !self.was_loaded_before(key) {
+        if !snapshot.task.is_settled() || !self.mark_loaded(key) {
             return;
         }
-        self.settled.insert(ByKey(Arc::clone(&snapshot.task)), snapshot.clone());
+        self.settled.insert(TaskByKey(Arc::clone(&snapshot.task)), snapshot.clone());
         if self.deletions() != deletions {
             self.settled.remove(key);
         }
     }
 }
 
-/// A task that is found by its key, without a second copy of that.
+/// A task as its own key in the map, so that the [`TaskKey`] is not stored twice.
 #[derive(Debug)]
-struct ByKey(Arc<Task>);
+struct TaskByKey(Arc<Task>);
 
-impl Hash for ByKey {
+impl Hash for TaskByKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.key.hash(state);
     }
 }
 
-impl PartialEq for ByKey {
+impl PartialEq for TaskByKey {
     fn eq(&self, other: &Self) -> bool {
         self.0.key == other.0.key
     }
 }
 
-impl Eq for ByKey {}
+impl Eq for TaskByKey {}
 
-impl Equivalent<ByKey> for TaskKey {
-    fn equivalent(&self, ByKey(task): &ByKey) -> bool {
+impl Equivalent<TaskByKey> for TaskKey {
+    fn equivalent(&self, TaskByKey(task): &TaskByKey) -> bool {
         *self == task.key
     }
 }
 
 #[derive(Debug, Clone)]
-struct Weight;
+struct TaskWeight;
 
-impl quick_cache::Weighter<ByKey, Snapshot> for Weight {
-    fn weight(&self, ByKey(task): &ByKey, snapshot: &Snapshot) -> u64 {
+impl quick_cache::Weighter<TaskByKey, Snapshot> for TaskWeight {
+    fn weight(&self, TaskByKey(task): &TaskByKey, snapshot: &Snapshot) -> u64 {
         let outcome = match task.phase.outcome() {
             Some(Outcome::Result { body, .. }) => body.bytes(),
             Some(Outcome::Error(fault)) => {
