@@ -1,5 +1,5 @@
-//! Seals what clients keep for the server (the state of a call between two rounds, session tokens, cursors): it cannot be
-//! read, changed, or used for another purpose.
+//! Encrypts what clients keep for the server: the state of a call between two rounds, session tokens, cursors. A client
+//! cannot read it, change it, or use it for another purpose.
 
 use std::collections::HashMap;
 
@@ -16,12 +16,13 @@ pub(crate) const STATE_MS_MAX: u64 = 60 * 60 * 1_000;
 
 const NONCE_BYTES: usize = 24;
 
-/// Seals and opens with a key that the store keeps, so that every node, and the next process, can.
+/// Seals and opens texts. The key is kept in the store, so every node and the next process can open what this one
+/// sealed.
 pub(crate) struct Seal {
     cipher: XChaCha20Poly1305,
 }
 
-/// The call that a sealed state is bound to. It cannot be opened for another one.
+/// The call that a sealed state is bound to. The state cannot be opened for another call.
 pub(crate) struct CallBinding<'a> {
     pub(crate) owner: &'a Owner,
     pub(crate) tool: &'a str,
@@ -49,23 +50,23 @@ impl Seal {
         Self { cipher: XChaCha20Poly1305::new(key.into()) }
     }
 
-    /// Seals a text. It opens only with the same `bound`.
-    pub(crate) fn close(&self, bound: &[u8], plain: &[u8], chance: &dyn RandomSource) -> Option<String> {
+    /// Encrypts a text. Only [`open`](Self::open) with the same `binding` can read it.
+    pub(crate) fn close(&self, binding: &[u8], plain: &[u8], chance: &dyn RandomSource) -> Option<String> {
         let mut nonce = [0; NONCE_BYTES];
         nonce[..16].copy_from_slice(&chance.bits());
         nonce[16..].copy_from_slice(&chance.bits()[..8]);
-        let sealed = self.cipher.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: bound }).ok()?;
+        let sealed = self.cipher.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: binding }).ok()?;
         let mut bytes = nonce.to_vec();
         bytes.extend(sealed);
         Some(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// What was sealed; `None` for anything that we did not seal for this very position.
-    pub(crate) fn open(&self, bound: &[u8], text: impl AsRef<[u8]>) -> Option<Vec<u8>> {
+    /// Decrypts a sealed text. `None` if it was not sealed with this key and this `binding`.
+    pub(crate) fn open(&self, binding: &[u8], text: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES)?;
         let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
-        self.cipher.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: bound }).ok()
+        self.cipher.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: binding }).ok()
     }
 
     pub(crate) fn close_state(
@@ -77,7 +78,7 @@ impl Seal {
         self.close(&call.bytes(), &serde_json::to_vec(state).ok()?, chance)
     }
 
-    /// Opens the state of a call. `None` if it was not sealed for this call, or too long ago.
+    /// Opens the state of a call. `None` if it was not sealed for this call, or has expired.
     pub(crate) fn open_state(&self, call: &CallBinding<'_>, text: &str, now: Timestamp) -> Option<CallState> {
         let state: CallState = serde_json::from_slice(&self.open(&call.bytes(), text)?).ok()?;
         (now < state.expires_at).then_some(state)
@@ -86,12 +87,13 @@ impl Seal {
 
 impl CallBinding<'_> {
     fn bytes(&self) -> Vec<u8> {
-        bound(&[self.owner.as_str(), self.tool, self.arguments])
+        binding_of(&[self.owner.as_str(), self.tool, self.arguments])
     }
 }
 
-/// Joins parts unambiguously: each is preceded by its length.
-pub(crate) fn bound(parts: &[&str]) -> Vec<u8> {
+/// What a text is sealed for, as bytes. Each part is preceded by its length, so that different parts never give the
+/// same bytes.
+pub(crate) fn binding_of(parts: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64);
     for part in parts {
         bytes.extend((part.len() as u64).to_be_bytes());

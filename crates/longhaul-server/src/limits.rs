@@ -1,10 +1,8 @@
-//! Limits of the endpoint.
-
 use std::time::Duration;
 
 use longhaul_receiver::SessionLimits;
 
-/// The endpoint's limits.
+/// Limits of the endpoint.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Limits {
@@ -12,22 +10,22 @@ pub struct Limits {
     pub message_bytes_max: usize,
     /// Open connections; further ones wait to be accepted.
     pub connections_max: usize,
-    /// How long a connection may be silent before a request and within its head. Longer than the usual interval between two
-    /// polls, so that clients can keep their connection.
+    /// Time for a client to send the head of a request, and idle time of a connection between two requests. Longer than
+    /// the usual interval between two polls, so that clients can keep their connection.
     pub head_time_max: Duration,
-    /// How long the body of a request may take.
+    /// Time for a client to send the body of a request.
     pub body_time_max: Duration,
-    /// How long a client may read nothing of a response.
+    /// Time for which a client may read nothing of a response before its connection is closed.
     pub write_time_max: Duration,
-    /// Bytes of responses that wait to be read, for all clients together (small ones are not counted); more are refused.
+    /// Bytes of responses that wait to be read, for all clients together. Small responses are not counted. A request
+    /// whose response would exceed the limit is refused.
     pub unread_bytes_max: u32,
-    /// The interval of comments that keep a silent stream open.
+    /// Interval of the SSE comments that keep a silent stream open.
     pub keep_alive: Duration,
-    /// Messages that wait for a slow stdio client before its streams wait.
+    /// Messages that are queued for a slow stdio client. When the queue is full, the client's streams wait.
     pub stream_messages_max: usize,
     /// Open requests of one stdio client; more are refused.
     pub in_flight_max: usize,
-    /// What sessions may use.
     pub session: SessionLimits,
     /// How long connections and requests on stdio may take to finish at a shutdown.
     pub close_time_max: Duration,

@@ -9,7 +9,7 @@ use longhaul_wire::{TaskView, refusal as words};
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
 use crate::refusal;
-use crate::seal::bound;
+use crate::seal::binding_of;
 
 /// Tasks on one page.
 const PAGE_TASKS_MAX: usize = 50;
@@ -19,7 +19,7 @@ pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result
         return Err(words::no_such_method(exchange.method));
     }
     let shared = &exchange.shared;
-    let binding = bound(&["cursor", exchange.owner.as_str()]);
+    let binding = binding_of(&["cursor", exchange.owner.as_str()]);
     let after = match cursor {
         None => None,
         Some(cursor) => {

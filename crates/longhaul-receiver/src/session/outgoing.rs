@@ -31,17 +31,17 @@ pub(super) struct Receipt(#[expect(dead_code, reason = "dropping it is the signa
 /// Where the response to a request is delivered.
 pub(super) struct ResponseSlot {
     sender: oneshot::Sender<ClientResponse>,
-    is_stored: bool,
+    must_be_stored: bool,
 }
 
 /// A request before it is sent.
 pub(super) struct OutgoingRequest {
     pub(super) id: RequestId,
-    /// Whether `notifications/cancelled` takes the request back. A request that the client may run as a task is
-    /// cancelled as a task.
+    /// Whether `notifications/cancelled` cancels the request. A request that the client may run as a task is cancelled
+    /// as a task.
     pub(super) is_cancelled_by_notification: bool,
-    /// Whether the response is stored before it is acknowledged to the client.
-    pub(super) is_stored: bool,
+    /// Whether the response has to be stored before it is acknowledged to the client.
+    pub(super) must_be_stored: bool,
 }
 
 /// Why a request has no usable response.
@@ -49,9 +49,9 @@ pub(super) struct OutgoingRequest {
 pub(super) enum NoAnswer {
     /// The client responded with an error.
     Refused(RpcError, Receipt),
-    /// The client's answers do not fit the question.
+    /// None of the client's responses is a valid answer to the question.
     Unfit(String),
-    /// The client has too many requests to respond to.
+    /// The session has as many requests without a response as it may have.
     TooManyQuestions,
     /// The session or the stream has ended.
     SessionOver,
@@ -68,7 +68,7 @@ impl From<NoAnswer> for CtxError {
     }
 }
 
-/// A request that was sent and has no response yet. Dropping it takes the request back.
+/// A request that was sent and has no response yet. Dropping it cancels the request at the client.
 pub(super) struct PendingRequest {
     session: Arc<Session>,
     stream: Arc<MessageStream>,
@@ -84,14 +84,14 @@ impl Session {
         request: OutgoingRequest,
         write: impl FnOnce(&RequestId) -> String,
     ) -> Result<PendingRequest, NoAnswer> {
-        let OutgoingRequest { id, is_cancelled_by_notification, is_stored } = request;
+        let OutgoingRequest { id, is_cancelled_by_notification, must_be_stored } = request;
         let (sender, response) = oneshot::channel();
         {
             let mut questions = self.questions.lock();
             if questions.len() >= self.limits.questions_max {
                 return Err(NoAnswer::TooManyQuestions);
             }
-            questions.insert(id.clone(), ResponseSlot { sender, is_stored });
+            questions.insert(id.clone(), ResponseSlot { sender, must_be_stored });
         }
         let text = write(&id);
         let pending = PendingRequest {
@@ -107,7 +107,8 @@ impl Session {
         Ok(pending)
     }
 
-    /// Takes a response of the client. Returns when it is stored, if it is one that is stored.
+    /// Hands a response of the client to the request that waits for it. If the response has to be stored, returns after
+    /// it was stored.
     pub(super) async fn take_response(self: &Arc<Self>, response: &Response<'_>) {
         let Some(id) = &response.id else { return };
         let result = match &response.outcome {
@@ -121,7 +122,7 @@ impl Session {
             Some(slot) => {
                 // The request may have been dropped just now; then the response is not needed.
                 let _ = slot.sender.send(response);
-                if slot.is_stored {
+                if slot.must_be_stored {
                     let _ = acknowledged.await;
                 }
             }
@@ -129,7 +130,7 @@ impl Session {
         }
     }
 
-    /// Forgets a request whose response is no longer needed. Returns whether it had none yet.
+    /// Forgets a request whose response is no longer needed. Returns whether the response was still missing.
     pub(super) fn forget_request(&self, id: &RequestId) -> bool {
         self.questions.lock().remove(id).is_some()
     }

@@ -122,7 +122,7 @@ impl OutgoingQuestion {
             let outgoing = OutgoingRequest {
                 id: self.request_id(session),
                 is_cancelled_by_notification: as_task_ms.is_none(),
-                is_stored: self.stream.is_of_task(),
+                must_be_stored: self.stream.is_of_task(),
             };
             let write = |id: &RequestId| ask::request(id, &asking, session.peer);
             let mut response = session.send_request(&stream, outgoing, write).await?.response().await?;

@@ -66,20 +66,20 @@ fn wait_ms(poll_interval_ms: Option<u64>) -> u64 {
     poll_interval_ms.unwrap_or(POLL_MS_USUAL).clamp(POLL_MS_MIN, POLL_MS_MAX)
 }
 
-fn outgoing(session: &Session, is_stored: bool) -> OutgoingRequest {
-    OutgoingRequest { id: session.next_request_id(), is_cancelled_by_notification: true, is_stored }
+fn outgoing(session: &Session, must_be_stored: bool) -> OutgoingRequest {
+    OutgoingRequest { id: session.next_request_id(), is_cancelled_by_notification: true, must_be_stored }
 }
 
 /// Sends a request until it has a response: it is sent again if its stream is lost.
 async fn request(
     session: &Arc<Session>,
     stream: &QuestionStream,
-    is_stored: bool,
+    must_be_stored: bool,
     write: impl Fn(&RequestId) -> String,
 ) -> Result<ClientResponse, NoAnswer> {
     loop {
         let current = stream.current(session).await?;
-        match session.send_request(&current, outgoing(session, is_stored), &write).await {
+        match session.send_request(&current, outgoing(session, must_be_stored), &write).await {
             Ok(pending) => {
                 tokio::select! {
                     response = pending.response() => return response,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Session;
 use crate::operation::{OperationResult, task_result};
-use crate::seal::bound;
+use crate::seal::binding_of;
 use crate::stream::{Resumption, StreamKind, StreamReader};
 
 /// What a stream answers.
@@ -97,7 +97,7 @@ impl Session {
 
     /// Binds a seal to this session; `None` for a session that ends with its connection.
     fn binding(&self, purpose: &str) -> Option<Vec<u8>> {
-        let mut binding = bound(&[purpose, self.owner.as_str()]);
+        let mut binding = binding_of(&[purpose, self.owner.as_str()]);
         binding.extend(self.id?);
         Some(binding)
     }

@@ -5,7 +5,7 @@ use longhaul_engine::RandomSource;
 use longhaul_task::{Owner, Timestamp};
 use longhaul_wire::{Capabilities, Peer, Revision};
 
-use crate::seal::{Seal, bound};
+use crate::seal::{Seal, binding_of};
 
 /// How long a session lasts from its handshake: one week.
 pub(crate) const SESSION_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
@@ -52,7 +52,7 @@ impl SessionClaims {
 }
 
 fn binding(owner: &Owner) -> Vec<u8> {
-    bound(&["session", owner.as_str()])
+    binding_of(&["session", owner.as_str()])
 }
 
 #[cfg(test)]
