@@ -4,27 +4,25 @@ use longhaul_task::{Json, QuestionKind};
 
 use crate::CtxError;
 
-/// A question with a typed answer. The facade has the ones that the protocol knows.
+/// A question with a typed answer. The crate `longhaul` implements it for the questions of the protocol.
 pub trait Ask: Send {
-    /// What the handler gets back.
     type Answer;
 
-    /// What kind of thing is asked for.
     fn kind(&self) -> QuestionKind;
 
-    /// The request's parameters.
+    /// The parameters of the request to the client.
     fn params(&self) -> Json;
 
-    /// Reads an answer. It was checked against the question before it was taken.
+    /// Converts an answer that has already been checked against the question.
     fn read(&self, answer: &Json) -> Result<Self::Answer, CtxError>;
 }
 
-/// A digest of a question, the same on every machine and in every version.
+/// A digest of a question. It is stored, so it must be the same on every machine and in every version.
 pub(crate) fn digest(kind: QuestionKind, params: &Json) -> u64 {
-    let kind = match kind {
+    let seed = match kind {
         QuestionKind::Elicitation => 1,
         QuestionKind::Sampling => 2,
         QuestionKind::Roots => 3,
     };
-    xxhash_rust::xxh3::xxh3_64_with_seed(params.as_str().as_bytes(), kind)
+    xxhash_rust::xxh3::xxh3_64_with_seed(params.as_str().as_bytes(), seed)
 }

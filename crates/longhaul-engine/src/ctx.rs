@@ -1,4 +1,4 @@
-//! What a handler gets: the way to its task, its requestor and the rest of the engine.
+//! The context of a handler: its access to its task, to the requestor and to the engine.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::log::{LogLine, Severity};
 use crate::task_link::TaskLink;
 use crate::unanswered;
 
-/// A handler's context. Its operations take `&mut self`, so their order is the record's order; for work side by side
-/// there is [`fork`](Ctx::fork).
+/// A handler's context. Operations that the journal records take `&mut self`, so that they have one order.
+/// [`fork`](Ctx::fork) makes a context for concurrent work.
 #[derive(Debug)]
 pub struct Ctx {
     branch: ForkGuard,
-    /// The forks that lead here, joined by `/`.
+    /// The keys of the forks from the root to this branch, joined by `/`.
     path: Arc<str>,
-    /// How many recorded operations this branch has done.
+    /// Position of the next recorded operation within this branch, counted from 0.
     seq: u32,
     link: Link,
 }
@@ -32,7 +32,7 @@ enum Link {
     Call(Arc<CallLink>),
 }
 
-/// A question as it goes out.
+/// A question on its way to the requestor.
 #[derive(Debug, Clone)]
 pub(crate) struct OutgoingQuestion {
     pub(crate) label: Arc<str>,
@@ -54,17 +54,18 @@ impl Ctx {
     /// Asks the requestor something and waits for the answer, however long that takes. While every branch of the
     /// handler waits, its worker serves other tasks.
     ///
-    /// In an ordinary call (a client that did not ask for a task), a client that cannot be asked while it waits is asked
-    /// to call again with the answer; the handler then runs from the start, and this returns at once.
+    /// In an ordinary call, where the client did not ask for a task, not every client can be asked while it waits. A
+    /// client that cannot gets the question as the result of its call, and calls again with the answer. The handler
+    /// then runs from the start, and this function returns the answer at once.
     pub async fn ask<Q: Ask>(&mut self, label: &str, question: Q) -> Result<Q::Answer, CtxError> {
         let kind = question.kind();
         let params = question.params();
         let position = JournalPosition { fork: Arc::clone(&self.path), seq: self.seq };
         self.seq += 1;
-        let asked = OutgoingQuestion { label: label.into(), kind, digest: digest(kind, &params), params, position };
+        let outgoing = OutgoingQuestion { label: label.into(), kind, digest: digest(kind, &params), params, position };
         let answer = match &self.link {
-            Link::Task(link) => link.ask(asked, &self.branch).await?,
-            Link::Call(link) => link.ask(asked, &self.branch).await?,
+            Link::Task(link) => link.ask(outgoing, &self.branch).await?,
+            Link::Call(link) => link.ask(outgoing, &self.branch).await?,
         };
         match unanswered::why(&answer) {
             Some(why) => Err(CtxError::NotAnswered(why)),
@@ -72,8 +73,8 @@ impl Ctx {
         }
     }
 
-    /// Whether the client of an ordinary call said that it can answer such a question. A task can ask anything: one of
-    /// its followers may be able to answer.
+    /// Whether the client of an ordinary call has declared that it can answer such a question. A task can ask anything:
+    /// one of the clients that follow it may be able to answer.
     pub fn can_ask<Q: Ask>(&self, question: &Q) -> bool {
         match &self.link {
             Link::Task(_) => true,
@@ -81,8 +82,8 @@ impl Ctx {
         }
     }
 
-    /// Reports how far the work is, for clients that follow it. It is cheap and not durable; the last report counts. The
-    /// numbers can be of any type; the total is `None` where it is not known:
+    /// Reports how far the work is, for clients that follow it. This is cheap; a crash may lose the newest report. The
+    /// numbers can be of any type, and the total is `None` if it is not known:
     ///
     /// ```no_run
     /// # use longhaul_engine::{Ctx, CtxError};
@@ -109,7 +110,8 @@ impl Ctx {
         }
     }
 
-    /// Says durably what the work is at: the task's status message, until the next one.
+    /// Sets the status message of the task, durably. It is shown until the next call. In an ordinary call this does
+    /// nothing.
     pub async fn report(&mut self, message: &str) -> Result<(), CtxError> {
         match &self.link {
             Link::Task(link) => link.report(message).await,
@@ -117,28 +119,28 @@ impl Ctx {
         }
     }
 
-    /// Sends a line to the clients that follow the work now and want lines of this severity. Nothing is kept, the handler
-    /// does not wait, and a client that is slow misses some: for what must not be lost there is
-    /// [`report`](Ctx::report).
+    /// Sends a line to the clients that follow the work now and want lines of this severity. Lines are not stored, the
+    /// handler does not wait, and a slow client misses some. Use [`report`](Ctx::report) for what must not be lost.
     pub fn log(&self, severity: Severity, data: impl Into<Value>) {
-        self.say(severity, None, &data.into());
+        self.send_log(severity, None, &data.into());
     }
 
-    /// The same, in the name of one part of the work.
+    /// Like [`log`](Ctx::log), with the name of the part of the work that logs.
     pub fn log_as(&self, logger: &str, severity: Severity, data: impl Into<Value>) {
-        self.say(severity, Some(logger), &data.into());
+        self.send_log(severity, Some(logger), &data.into());
     }
 
-    fn say(&self, severity: Severity, logger: Option<&str>, data: &Value) {
-        let said = LogLine::new(severity, logger, Json::from_text(data.to_string()));
+    fn send_log(&self, severity: Severity, logger: Option<&str>, data: &Value) {
+        let line = LogLine::new(severity, logger, Json::from_text(data.to_string()));
         match &self.link {
-            Link::Task(link) => link.log(&said),
-            Link::Call(link) => link.log(&said),
+            Link::Task(link) => link.log(&line),
+            Link::Call(link) => link.log(&line),
         }
     }
 
-    /// A branch for work side by side, under a key that is this branch's own: run several with `tokio::join!` or the
-    /// like. The branch owns its context, so when its future ends it is known to wait for nothing more.
+    /// Makes a branch for concurrent work. `key` must be unique among the forks of this context. Run several branches
+    /// with `tokio::join!` or a similar macro. A branch owns its context, so the engine sees the end of the branch when
+    /// its future ends.
     ///
     /// ```no_run
     /// # use longhaul_engine::{Ask, Ctx, CtxError};
@@ -168,7 +170,7 @@ impl Ctx {
         }
     }
 
-    /// Which attempt this is, from one.
+    /// Number of this attempt, counted from 1.
     pub fn attempt(&self) -> u32 {
         match &self.link {
             Link::Task(link) => link.attempt(),
@@ -184,7 +186,7 @@ impl Ctx {
         }
     }
 
-    /// Random bits from the engine's one source.
+    /// Random bits from the engine's source of randomness.
     pub fn random(&mut self) -> [u8; 16] {
         match &self.link {
             Link::Task(link) => link.chance().bits(),

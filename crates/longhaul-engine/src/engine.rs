@@ -8,7 +8,7 @@ use longhaul_task::transition::{Answer, Cancel, Create};
 use longhaul_task::{Event, Json, Owner, QuestionKey, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::call::{self, CallEnd, CallLink, CallOptions};
-use crate::core::{Admission, Input, within};
+use crate::core::{Admission, Input, limit_result};
 use crate::service;
 use crate::shell::{EngineInner, RegisteredTool, run_to_end};
 use crate::{EngineError, EngineLimits, LogTail, RandomSource, Tool};
@@ -102,7 +102,7 @@ impl Engine {
         };
         let end = call::drive(Arc::clone(&registered.tool.handler), &link, "", input).await;
         Ok(match end {
-            CallEnd::Done(outcome) => CallEnd::Done(within(outcome, registered.tool.limits.result_bytes_max)),
+            CallEnd::Done(outcome) => CallEnd::Done(limit_result(outcome, registered.tool.limits.result_bytes_max)),
             end => end,
         })
     }

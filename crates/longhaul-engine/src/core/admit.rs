@@ -72,7 +72,7 @@ impl Core {
         commit: CommitId,
     ) -> Vec<Action> {
         self.commits.end(commit);
-        self.closed(owner);
+        self.subtract_open(owner);
         if let Some(state) = self.tool(tool) {
             if claimed {
                 state.free += 1;

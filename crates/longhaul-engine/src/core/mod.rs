@@ -36,7 +36,7 @@ pub struct Core {
     node: NodeId,
     limits: EngineLimits,
     tools: BTreeMap<Arc<str>, ToolState>,
-    /// Tools that no node serves, while their queued tasks are claimed to be failed.
+    /// Tools that no node serves. Their queued tasks are claimed in order to settle them as failed.
     failing: BTreeSet<ToolRef>,
     open_by_owner: HashMap<Owner, usize>,
     attempts: HashMap<TaskKey, Attempt>,
@@ -46,41 +46,42 @@ pub struct Core {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// What dead processes left behind is being dealt with. Nothing is claimed, and nothing is counted yet.
+    /// The attempts of dead processes are being given up. Nothing is claimed or counted yet.
     Recovering,
     Serving,
-    /// Nothing new is taken.
+    /// The process is going down. Nothing is created or claimed.
     Draining,
 }
 
 /// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// The creation that was admitted is committed.
+    /// An admitted creation was committed.
     Created {
         key: TaskKey,
         tool: ToolRef,
-        /// The fence it was claimed under, if it was.
+        /// The fence of the attempt, if the creation claimed the task.
         claimed: Option<u64>,
         commit: CommitId,
     },
-    /// The creation that was admitted came to nothing.
+    /// An admitted creation was not committed.
     NotCreated {
         owner: Owner,
         tool: ToolRef,
-        /// Whether it had been given a worker.
+        /// Whether a worker was reserved for the task.
         claimed: bool,
         commit: CommitId,
     },
-    /// A claim came back.
+    /// The answer to [`Action::Claim`].
     Claimed {
         tool: ToolRef,
+        /// How many tasks were asked for.
         asked: usize,
-        /// What was got, each under its fence.
+        /// The claimed tasks, each with its fence.
         tasks: Vec<(TaskKey, u64)>,
         commit: CommitId,
     },
-    /// Queued tasks of a tool may be there to be claimed.
+    /// There may be queued tasks of a tool that can be claimed.
     MaybeQueued { tool: ToolRef },
     /// No node has served a tool for a while.
     ToolGone { tool: ToolRef },
@@ -92,35 +93,35 @@ pub enum Input {
     Ended { key: TaskKey, fence: u64, outcome: Outcome },
     /// The handler was dropped.
     Dropped { key: TaskKey, fence: u64 },
-    /// The end of an attempt was written, or refused for good.
+    /// The end of an attempt was written, or the store refused it for good.
     Written { key: TaskKey, fence: u64 },
     /// An event was committed.
     Applied { effects: Vec<Effect> },
-    /// The process is going down: take nothing new.
+    /// The process is going down.
     Drain,
 }
 
-/// Something to be done.
+/// Something that the shell has to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Run the handler.
     Start { key: TaskKey, fence: u64 },
-    /// Let go of an attempt that was stopped before it was started.
+    /// Drop what is kept for an attempt that was stopped before it was started.
     Forget { key: TaskKey, fence: u64 },
-    /// Claim queued tasks; workers for them are set aside.
+    /// Claim queued tasks. Workers for them are reserved.
     Claim {
         tool: ToolRef,
         limit: usize,
-        /// To be handed back with the answer.
+        /// Has to be returned in [`Input::Claimed`].
         commit: CommitId,
     },
-    /// Look when the next queued task of any tool may be claimed.
+    /// Find out when the next queued task of any tool may be claimed.
     LookAtQueue,
     /// Write the end of an attempt, and try again until it is written or refused.
     Write { key: TaskKey, fence: u64, event: Event },
     /// Let an attempt that waited for a worker go on.
     Resume { key: TaskKey, fence: u64 },
-    /// Tell a handler to stop, and drop it if it has not within that time.
+    /// Tell a handler to stop, and drop it if it is still running after `grace_ms`.
     Stop { key: TaskKey, fence: u64, grace_ms: u64 },
 }
 
@@ -139,18 +140,17 @@ impl Core {
         }
     }
 
-    /// This process, as the store knows it.
+    /// The ID by which the store knows this process.
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Adds a tool.
     pub fn register(&mut self, tool: ToolRef, limits: ToolLimits) {
         self.tools.insert(tool.name.clone(), ToolState::new(tool, limits));
     }
 
-    /// Takes over what the store counted: after recovery, and after a doubt once no commit is under way. The first count
-    /// ends the recovery.
+    /// Replaces the counts by those of the store: after recovery, and after a commit in doubt, when no commit is under
+    /// way. The first call ends the recovery.
     pub fn recount(&mut self, counts: Vec<TaskCount>) {
         self.open_by_owner.clear();
         self.tools.values_mut().for_each(ToolState::empty_queue);
@@ -165,7 +165,7 @@ impl Core {
         }
     }
 
-    /// Whether this node serves that tool in that version.
+    /// Whether this node serves a tool in this version.
     pub fn serves(&self, tool: &ToolRef) -> bool {
         self.tools.get(&tool.name).is_some_and(|state| state.tool == *tool)
     }
@@ -175,18 +175,18 @@ impl Core {
         self.attempts.len()
     }
 
-    /// A commit begins. Its answer may give attempts to this node or move its counts.
+    /// Notes that a commit begins. Its answer may give attempts to this node or change the counts.
     pub fn begin_commit(&mut self) -> CommitId {
         self.commits.begin()
     }
 
-    /// A commit has ended, and what followed from it is known.
+    /// Notes that a commit has ended, and that the core knows its result.
     pub fn end_commit(&mut self, commit: CommitId) {
         self.commits.end(commit);
     }
 
     /// The last commit that was begun, if every commit has ended.
-    pub fn all_ended(&self) -> Option<CommitId> {
+    pub fn last_commit_if_all_ended(&self) -> Option<CommitId> {
         let last = self.commits.last();
         self.commits.have_ended_up_to(last).then_some(last)
     }
@@ -196,12 +196,12 @@ impl Core {
         self.commits.last()
     }
 
-    /// Whether that commit and all before it have come back, so that every attempt they gave to this node is known.
+    /// Whether a commit and all before it have ended, so that the core knows every attempt that they gave to this node.
     pub fn knows_up_to(&self, commit: CommitId) -> bool {
         self.commits.have_ended_up_to(commit)
     }
 
-    /// How many stops are remembered that may have overtaken the commit of their attempt.
+    /// Number of stops that are kept because the claim of their attempt may not have come back yet.
     pub fn early_stops(&self) -> usize {
         self.commits.stops()
     }
@@ -211,12 +211,12 @@ impl Core {
         self.open_by_owner.get(owner).copied().unwrap_or(0)
     }
 
-    /// How many tasks of a tool run, and how many are queued, as far as this node knows.
+    /// Each tool with its number of running and of queued tasks, as far as this node knows.
     pub fn load(&self) -> impl Iterator<Item = (&ToolRef, usize, usize)> {
         self.tools.values().map(|state| (&state.tool, state.running(), state.queued()))
     }
 
-    /// What follows from what happened.
+    /// Applies an input and returns the actions that follow from it.
     pub fn step(&mut self, input: Input) -> Vec<Action> {
         match input {
             Input::Created { key, tool, claimed, commit } => self.created(key, &tool, claimed, commit),
@@ -240,7 +240,7 @@ impl Core {
         self.tools.get_mut(&tool.name).filter(|state| state.tool == *tool)
     }
 
-    /// A committed event has consequences for the counts and the attempts of this node.
+    /// Updates the counts and the attempts of this node after a committed event.
     fn applied(&mut self, effects: Vec<Effect>) -> Vec<Action> {
         let mut actions = Vec::new();
         for effect in effects {
@@ -253,7 +253,7 @@ impl Core {
                     actions.push(Action::LookAtQueue);
                 }
                 Effect::Settled { key, tool, was_queued } => {
-                    self.closed(&key.owner);
+                    self.subtract_open(&key.owner);
                     if was_queued && let Some(state) = self.tool(&tool) {
                         state.unqueue(1);
                     }
@@ -265,7 +265,8 @@ impl Core {
         actions
     }
 
-    fn closed(&mut self, owner: &Owner) {
+    /// Subtracts one from the number of open tasks of an owner.
+    fn subtract_open(&mut self, owner: &Owner) {
         if let Some(open) = self.open_by_owner.get_mut(owner) {
             *open = open.saturating_sub(1);
             if *open == 0 {
@@ -282,17 +283,17 @@ impl Core {
             return self.over(&key, fence);
         }
         let result_bytes_max = self.tools.get(&attempt.tool.name).map(|state| state.limits.result_bytes_max);
-        let outcome = within(outcome, result_bytes_max.unwrap_or(usize::MAX));
+        let outcome = limit_result(outcome, result_bytes_max.unwrap_or(usize::MAX));
         vec![Action::Write { key, fence, event: Event::Settle(Settle { fence, outcome }) }]
     }
 }
 
-/// The outcome if it is within its limit, or the refusal that says it is not.
-pub(crate) fn within(outcome: Outcome, bytes_max: usize) -> Outcome {
+/// Replaces a result of more than `bytes_max` bytes by an error.
+pub(crate) fn limit_result(outcome: Outcome, bytes_max: usize) -> Outcome {
     match outcome {
         Outcome::Result { body, .. } if body.bytes() > bytes_max => {
             Outcome::Error(TaskError::result_too_large(body.bytes(), bytes_max))
         }
-        fits => fits,
+        other => other,
     }
 }

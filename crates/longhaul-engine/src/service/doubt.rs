@@ -84,11 +84,11 @@ pub(crate) async fn recount(shared: Arc<EngineInner>) {
 }
 
 async fn try_recount(shared: &Arc<EngineInner>) -> bool {
-    let Some(last) = shared.core.lock().all_ended() else { return false };
+    let Some(last) = shared.core.lock().last_commit_if_all_ended() else { return false };
     let Ok(counts) = shared.store.count_open_tasks().await else { return false };
     {
         let mut core = shared.core.lock();
-        if core.all_ended() != Some(last) {
+        if core.last_commit_if_all_ended() != Some(last) {
             return false;
         }
         core.recount(counts);
