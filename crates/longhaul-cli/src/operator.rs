@@ -1,5 +1,5 @@
-//! How an operator's command reaches a running server: by a socket beside the store's file, which only the user who
-//! runs the server can open.
+//! The socket by which an operator's command reaches a running server. It is beside the store's file, and only the user
+//! who runs the server can open it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,33 +33,34 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 /// The longest order in bytes.
 const LINE_BYTES_MAX: u64 = 4_096;
 
-fn socket(store: &Path) -> PathBuf {
-    // Beside the file itself, also if the path is a link to it.
-    let own_name = store.canonicalize().unwrap_or_else(|_| store.to_owned());
-    let mut name = own_name.into_os_string();
+fn socket_path(store: &Path) -> PathBuf {
+    // If `store` is a link, the socket is beside the file that it points to.
+    let file = store.canonicalize().unwrap_or_else(|_| store.to_owned());
+    let mut name = file.into_os_string();
     name.push(".sock");
     name.into()
 }
 
-/// A socket that accepts orders. Dropping it removes the socket, so drop it while the store's lock is held: later, another
-/// server may have created its own there.
+/// A socket that accepts orders. Dropping it removes the socket, so drop it while the store's lock is held: later,
+/// another server may have created a socket at the same path.
 #[derive(Debug)]
 pub(crate) struct Socket {
     path: PathBuf,
-    listening: JoinHandle<()>,
+    accept_loop: JoinHandle<()>,
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.listening.abort();
+        self.accept_loop.abort();
         // If it cannot be removed, the next server replaces it.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Accepts orders. The caller holds the store's lock, so a socket that is already there belongs to a dead process.
+/// Opens the socket and accepts orders. The caller holds the store's lock, so a socket that is already there was left
+/// by a dead process. `None` if the socket cannot be opened.
 pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
-    let path = socket(store);
+    let path = socket_path(store);
     let _ = std::fs::remove_file(&path);
     let listener = match UnixListener::bind(&path) {
         Ok(listener) => listener,
@@ -68,7 +69,7 @@ pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
             return None;
         }
     };
-    let listening = tokio::spawn(async move {
+    let accept_loop = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let engine = engine.clone();
             tokio::spawn(async move {
@@ -78,39 +79,39 @@ pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
             });
         }
     });
-    Some(Socket { path, listening })
+    Some(Socket { path, accept_loop })
 }
 
 async fn serve(stream: UnixStream, engine: &Engine) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     BufReader::new(tokio::io::AsyncReadExt::take(read, LINE_BYTES_MAX)).read_line(&mut line).await?;
-    let answer = match carry_out(&line, engine).await {
+    let reply = match carry_out(&line, engine).await {
         Ok(()) => Reply { error: None, code: None },
         Err((error, code)) => Reply { error: Some(error), code: Some(code.to_owned()) },
     };
-    let mut text = serde_json::to_string(&answer)?;
+    let mut text = serde_json::to_string(&reply)?;
     text.push('\n');
     write.write_all(text.as_bytes()).await
 }
 
 async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static str)> {
-    let bad = |error: String| (error, "BAD_ORDER");
-    let Order::Cancel { owner, id } = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
-    let owner = Owner::parse(&owner).map_err(|error| bad(error.to_string()))?;
-    let id = TaskId::parse(&id).map_err(|error| bad(error.to_string()))?;
-    let said = |error: EngineError| (error.to_string(), error.code());
-    engine.cancel(&TaskKey { owner, id }, Some("cancelled by the operator".into())).await.map_err(said)?;
+    let bad_order = |error: String| (error, "BAD_ORDER");
+    let Order::Cancel { owner, id } = serde_json::from_str(line).map_err(|error| bad_order(error.to_string()))?;
+    let owner = Owner::parse(&owner).map_err(|error| bad_order(error.to_string()))?;
+    let id = TaskId::parse(&id).map_err(|error| bad_order(error.to_string()))?;
+    let refused = |error: EngineError| (error.to_string(), error.code());
+    engine.cancel(&TaskKey { owner, id }, Some("cancelled by the operator".into())).await.map_err(refused)?;
     Ok(())
 }
 
-/// Lets the running server cancel a task. `None` if no server runs.
+/// Asks the running server to cancel a task. `None` if no server is running.
 pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), CommandError>> {
-    let stream = UnixStream::connect(socket(store)).await.ok()?;
+    let stream = UnixStream::connect(socket_path(store)).await.ok()?;
     let order = Order::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
     // A suspended server accepts connections and does not reply.
-    let given = tokio::time::timeout(ANSWER_TIME_MAX, give(stream, &order)).await;
-    Some(match given.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
+    let reply = tokio::time::timeout(ANSWER_TIME_MAX, send(stream, &order)).await;
+    Some(match reply.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
         Ok(Reply { error: None, .. }) => Ok(()),
         Ok(Reply { error: Some(message), code }) => {
             Err(CommandError::Operator { message, code: code.unwrap_or_default() })
@@ -119,7 +120,7 @@ pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), Com
     })
 }
 
-async fn give(stream: UnixStream, order: &Order) -> std::io::Result<Reply> {
+async fn send(stream: UnixStream, order: &Order) -> std::io::Result<Reply> {
     let (read, mut write) = stream.into_split();
     let mut text = serde_json::to_string(order)?;
     text.push('\n');

@@ -1,4 +1,4 @@
-//! Clients: they know what they were told, and ask for anything.
+//! Simulated clients. They perform random operations and record in the ledger what they were answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct Client {
 }
 
 #[derive(Clone, Copy)]
-enum Act {
+enum ClientAction {
     Create,
     Read,
     List,
@@ -34,67 +34,68 @@ enum Act {
     Burst,
 }
 
-const ACTS: [(u32, Act); 9] = [
-    (12, Act::Create),
-    (7, Act::Read),
-    (1, Act::List),
-    (3, Act::Cancel),
-    (10, Act::Answer),
-    (2, Act::Delete),
-    (1, Act::Foreign),
-    (2, Act::Late),
-    (3, Act::Burst),
+/// Each action with its weight.
+const ACTIONS: [(u32, ClientAction); 9] = [
+    (12, ClientAction::Create),
+    (7, ClientAction::Read),
+    (1, ClientAction::List),
+    (3, ClientAction::Cancel),
+    (10, ClientAction::Answer),
+    (2, ClientAction::Delete),
+    (1, ClientAction::Foreign),
+    (2, ClientAction::Late),
+    (3, ClientAction::Burst),
 ];
 
 impl Client {
-    /// Does something by chance, and sometimes goes away before it is done.
+    /// Performs a random action, and sometimes goes away before it is answered.
     pub(crate) async fn act(self) {
-        let (act, patience_ms) = self.world.chance(|chance| {
-            let act = chance.weighted(&ACTS).unwrap_or(Act::Create);
-            (act, chance.permille(60).then(|| chance.between(0, 10)))
+        let (action, patience_ms) = self.world.chance(|chance| {
+            let action = chance.weighted(&ACTIONS).unwrap_or(ClientAction::Create);
+            (action, chance.permille(60).then(|| chance.between(0, 10)))
         });
         match patience_ms {
-            None => self.do_it(act).await,
+            None => self.perform(action).await,
             Some(ms) => {
-                let done = tokio::time::timeout(Duration::from_millis(ms), self.do_it(act)).await;
-                if done.is_err() {
+                let answered = tokio::time::timeout(Duration::from_millis(ms), self.perform(action)).await;
+                if answered.is_err() {
                     self.world.met(Fault::ClientGone);
                 }
             }
         }
     }
 
-    async fn do_it(&self, act: Act) {
-        match act {
-            Act::Create => return self.create().await,
-            Act::Late => return self.late().await,
-            Act::Burst => return self.burst().await,
+    async fn perform(&self, action: ClientAction) {
+        match action {
+            ClientAction::Create => return self.create().await,
+            ClientAction::Late => return self.write_late().await,
+            ClientAction::Burst => return self.burst().await,
             _ => {}
         }
         let Some(key) = self.world.state().pick_known() else { return };
-        match act {
-            Act::Create | Act::Late | Act::Burst => {}
-            Act::Read => drop(self.read(&key).await),
-            Act::List => self.list(&key.owner).await,
-            Act::Cancel => self.cancel(&key).await,
-            Act::Answer => self.answer_something(&key).await,
-            Act::Delete => {
+        match action {
+            ClientAction::Create | ClientAction::Late | ClientAction::Burst => {}
+            ClientAction::Read => drop(self.read(&key).await),
+            ClientAction::List => self.list(&key.owner).await,
+            ClientAction::Cancel => self.cancel(&key).await,
+            ClientAction::Answer => self.answer_something(&key).await,
+            ClientAction::Delete => {
                 let began = self.world.line();
                 let deleted = self.engine.store().apply(&key, Event::Delete(Delete)).await;
-                self.told("delete", began, &key, Ack::Deleted, deleted.map(|applied| applied.task));
+                self.note_answer("delete", began, &key, Ack::Deleted, deleted.map(|applied| applied.task));
             }
-            Act::Foreign => self.foreign(key.id).await,
+            ClientAction::Foreign => self.use_foreign_id(key.id).await,
         }
     }
 
     async fn create(&self) {
-        let (tool, owner, is_own) = self.world.chance(|chance| {
+        let (tool, owner, chooses_id) = self.world.chance(|chance| {
             let setup = self.world.setup();
             let index = chance.below(setup.tools.len());
             let owner = setup.owners[chance.below(setup.owners.len())].clone();
             (Arc::clone(&setup.tools[index].tool.name), owner, chance.below(4) == 0)
         });
-        let id = if is_own { self.own_id(&owner).await } else { None };
+        let id = if chooses_id { self.choose_id(&owner).await } else { None };
         let number = {
             let mut state = self.world.state();
             let mut chance = state.chance.split();
@@ -124,11 +125,11 @@ impl Client {
         }
     }
 
-    /// An ID of the client's own choice: a new one, one that is taken, perhaps by another owner, or one whose task is
-    /// gone, while an attempt of that one may still be about.
-    async fn own_id(&self, owner: &Owner) -> Option<TaskId> {
-        let theirs = self.world.state().pick_known()?;
-        let key = TaskKey { owner: owner.clone(), id: theirs.id };
+    /// An ID for a task of this owner: a new one, one that a task has (of this or another owner), or one whose task was
+    /// deleted. An attempt of a deleted task may still be running.
+    async fn choose_id(&self, owner: &Owner) -> Option<TaskId> {
+        let known = self.world.state().pick_known()?;
+        let key = TaskKey { owner: owner.clone(), id: known.id };
         let found = self.engine.read(&key).await.ok();
         let is_settled = found.as_ref().is_some_and(|found| found.task.is_settled());
         let mut state = self.world.state();
@@ -142,7 +143,7 @@ impl Client {
         TaskId::parse(&format!("own-{}", state.own_ids)).ok()
     }
 
-    /// Reads a task; `None` when there is none.
+    /// Reads a task. `None` if it does not exist.
     pub(crate) async fn read(&self, key: &TaskKey) -> Result<Option<Arc<Task>>, EngineError> {
         let began = self.world.line();
         let found = match self.engine.read(key).await {
@@ -167,7 +168,7 @@ impl Client {
     pub(crate) async fn cancel(&self, key: &TaskKey) {
         let began = self.world.line();
         let cancelled = self.engine.cancel(key, None).await;
-        self.told("cancel", began, key, Ack::Cancelled, of_the_store(cancelled));
+        self.note_answer("cancel", began, key, Ack::Cancelled, with_store_error(cancelled));
     }
 
     async fn answer_something(&self, key: &TaskKey) {
@@ -177,7 +178,7 @@ impl Client {
             let state = &mut *self.world.state();
             let open = open.map(|question| (key.clone(), question));
             state.asked.extend(open.clone());
-            // Otherwise a client is late, or answers twice.
+            // If no question is open, the client answers an earlier one: too late, or twice.
             open.or_else(|| state.chance.pick(&state.asked).cloned())
         };
         if let Some((key, question)) = asked {
@@ -189,10 +190,10 @@ impl Client {
         let began = self.world.line();
         let body = Json::from_text(format!("\"{question} at {began}\""));
         let answered = self.engine.answer(key, question.clone(), body.clone()).await;
-        self.told("answer", began, key, Ack::Answered { question, body }, of_the_store(answered));
+        self.note_answer("answer", began, key, Ack::Answered { question, body }, with_store_error(answered));
     }
 
-    /// Several things at once: what asks is answered, what is queued is cancelled.
+    /// Acts on up to three tasks at once: answers a task that asks, and cancels one that is queued.
     async fn burst(&self) {
         let keys: Vec<_> = (0..3).filter_map(|_| self.world.state().pick_known()).collect();
         join_all(keys.iter().map(async |key| {
@@ -207,27 +208,28 @@ impl Client {
         .await;
     }
 
-    async fn foreign(&self, id: TaskId) {
-        let (owner, act) = self.world.chance(|chance| {
+    /// Uses the ID of a known task as an owner that it may not belong to.
+    async fn use_foreign_id(&self, id: TaskId) {
+        let (owner, operation) = self.world.chance(|chance| {
             let owners = self.world.setup().counted_owners();
             (owners[chance.below(owners.len())].clone(), chance.below(3))
         });
         let key = TaskKey { owner, id };
-        match act {
+        match operation {
             0 => drop(self.read(&key).await),
             1 => self.cancel(&key).await,
             _ => self.answer(&key, QuestionKey::from_text("q-1")).await,
         }
     }
 
-    /// An attempt that has lost its task does not know it yet, and writes.
-    async fn late(&self) {
-        let (key, fence, act) = {
+    /// Writes as an attempt that has lost its task and does not know it yet.
+    async fn write_late(&self) {
+        let (key, fence, kind) = {
             let state = &mut *self.world.state();
             let Some((key, fence)) = state.chance.pick(&state.void).cloned() else { return };
             (key, fence, state.chance.below(3))
         };
-        let event = match act {
+        let event = match kind {
             0 => Event::Report(Report { fence, message: "too late".into() }),
             1 => Event::Release(Release { fence, wait_ms: 0 }),
             _ => Event::Settle(Settle { fence, outcome: Outcome::Cancelled }),
@@ -239,9 +241,9 @@ impl Client {
         }
     }
 
-    /// Follows a task for as long as the process lives: `seen` has the revision that was seen last.
+    /// Follows a task for as long as the process lives. `seen` is called with each revision that is read.
     pub(crate) async fn follow(self, key: TaskKey, seen: impl Fn(Option<u64>) + Send) {
-        // Subscribe, then read.
+        // The watch begins before the first read, so that no change is missed.
         let mut watch = self.engine.watch(&key);
         loop {
             if let Ok(task) = self.read(&key).await {
@@ -253,8 +255,15 @@ impl Client {
         }
     }
 
-    fn told(&self, what: &'static str, began: usize, key: &TaskKey, ack: Ack, told: Result<Arc<Task>, StoreError>) {
-        match told {
+    fn note_answer(
+        &self,
+        what: &'static str,
+        began: usize,
+        key: &TaskKey,
+        ack: Ack,
+        answer: Result<Arc<Task>, StoreError>,
+    ) {
+        match answer {
             Ok(task) => self.acknowledge(ack, &task),
             Err(error) => self.deny(what, began, key, error),
         }
@@ -269,8 +278,8 @@ impl Client {
     }
 }
 
-fn of_the_store(told: Result<Arc<Task>, EngineError>) -> Result<Arc<Task>, StoreError> {
-    told.map_err(|error| match error {
+fn with_store_error(answer: Result<Arc<Task>, EngineError>) -> Result<Arc<Task>, StoreError> {
+    answer.map_err(|error| match error {
         EngineError::Store(error) => error,
         other => StoreError::Unavailable(other.to_string()),
     })

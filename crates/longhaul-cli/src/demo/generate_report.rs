@@ -5,16 +5,16 @@ use longhaul::{Ctx, Failure, JsonSchema, OnCrash, Structured, Tool};
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize, JsonSchema)]
-struct Order {
+struct ReportRequest {
     /// What the report is about.
     topic: String,
     /// How many seconds to take, at most 3600.
-    #[serde(default = "seconds")]
+    #[serde(default = "default_seconds")]
     #[schemars(range(min = 0, max = 3600))]
     seconds: u32,
 }
 
-fn seconds() -> u32 {
+fn default_seconds() -> u32 {
     5
 }
 
@@ -34,16 +34,19 @@ struct Section {
 
 const PHASES: [&str; 5] = ["Gathering sources", "Reading", "Outlining", "Writing", "Proofreading"];
 
-/// Phases with progress over some seconds, then a text for people and a structure for programs.
+/// Reports progress through five phases, then returns a text for people and structured content for programs.
 pub(super) fn tool() -> Tool {
-    Tool::new("generate_report", write)
+    Tool::new("generate_report", generate)
         .title("Generate a report")
         .description("Writes a short report on a topic, slowly enough to watch. Started again if the server crashes.")
         .on_crash(OnCrash::Retry)
         .attempts(10, Duration::from_millis(200))
 }
 
-async fn write(mut ctx: Ctx, Order { topic, seconds }: Order) -> Result<Structured<Report>, Failure> {
+async fn generate(
+    mut ctx: Ctx,
+    ReportRequest { topic, seconds }: ReportRequest,
+) -> Result<Structured<Report>, Failure> {
     let phases = u32::try_from(PHASES.len()).unwrap_or(1);
     for (done, phase) in (0..phases).zip(PHASES) {
         let message = format!("{phase} ({}/{phases})", done + 1);

@@ -1,4 +1,4 @@
-//! The calls that are made, and what each may end with.
+//! The calls that the test makes, and the results that each may have.
 
 use std::path::{Path, PathBuf};
 
@@ -15,13 +15,13 @@ pub(crate) enum Job {
     Slow { millis: u64, label: String },
     /// Ends when it is cancelled, or when its process dies.
     Endless,
-    /// Asks, and fails if its process dies.
+    /// Asks a question, and fails if its process dies.
     Confirm { filename: String },
     /// Ends soon, and is started again if its process dies.
     Retry { millis: u64, trace: PathBuf },
     /// Ends when it is cancelled, and is started again if its process dies.
     EndlessRetry { trace: PathBuf },
-    /// Asks, and asks anew if its process dies.
+    /// Asks a question, and asks it again if its process dies.
     RetryConfirm,
 }
 
@@ -29,8 +29,8 @@ pub(crate) enum Job {
 const ENDLESS_SECONDS: u64 = 900_000;
 
 impl Job {
-    /// Any of them. The number is the only one of its kind.
-    pub(crate) fn any(chance: &mut StdRng, number: u64, directory: &Path) -> Self {
+    /// A random job. `number` is unique in the test.
+    pub(crate) fn random(chance: &mut StdRng, number: u64, directory: &Path) -> Self {
         let trace = || directory.join(format!("trace-{number}"));
         match chance.random_range(0..100) {
             0..30 => Self::Echo { text: format!("echo {number}") },
@@ -65,7 +65,7 @@ impl Job {
         }
     }
 
-    /// Whether a crash starts it again instead of failing it.
+    /// Whether the job is started again after a crash. Otherwise it fails.
     pub(crate) fn is_retried(&self) -> bool {
         matches!(self, Self::Retry { .. } | Self::EndlessRetry { .. } | Self::RetryConfirm)
     }
@@ -78,7 +78,7 @@ impl Job {
         matches!(self, Self::Confirm { .. } | Self::RetryConfirm)
     }
 
-    /// Where its attempts leave a line each.
+    /// The file to which each attempt of the job appends a line.
     pub(crate) fn trace(&self) -> Option<&Path> {
         match self {
             Self::Retry { trace, .. } | Self::EndlessRetry { trace } => Some(trace),
@@ -86,10 +86,10 @@ impl Job {
         }
     }
 
-    /// Whether this is the result that the call asked for.
+    /// Whether `text` is the result of this job.
     pub(crate) fn is_result(&self, text: &str) -> bool {
         match self {
-            Self::Echo { text: said } => text == said,
+            Self::Echo { text: expected } => text == expected,
             Self::Slow { millis, label } => text == format!("{label}: done after {} s", seconds(*millis)),
             Self::Confirm { filename } => text == format!("{filename} is deleted."),
             Self::Retry { .. } | Self::RetryConfirm => attempt(text).is_some(),
@@ -98,7 +98,7 @@ impl Job {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "some thousandths")]
+#[allow(clippy::cast_precision_loss, reason = "small numbers, which `f64` holds exactly")]
 fn seconds(millis: u64) -> f64 {
     millis as f64 / 1_000.0
 }

@@ -164,7 +164,7 @@ impl Ledger {
     }
 
     pub(crate) fn new_job(&self, chance: &mut StdRng) -> Job {
-        Job::any(chance, self.calls.fetch_add(1, Ordering::Relaxed), &self.directory)
+        Job::random(chance, self.calls.fetch_add(1, Ordering::Relaxed), &self.directory)
     }
 
     pub(crate) fn created(&self, id: &str, job: Job) {
