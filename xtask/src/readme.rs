@@ -9,7 +9,7 @@ use xshell::Shell;
 /// The pages in reading order. Each uses the server and the shell functions of the first.
 const PAGES: &[&str] = &["README.md", "docs/tour.md", "docs/clients.md", "docs/operating.md", "docs/callers.md"];
 
-/// Commands that are skipped: this program itself, and what was done before it was started.
+/// Commands that are not run: those that fetch the repository, and `cargo xtask`, which is this program.
 const SKIPPED: &[&str] = &["git clone", "cd longhaul", "cargo xtask"];
 
 /// Waits for the server, and fails if it has ended.
@@ -20,11 +20,11 @@ pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
     let pages = PAGES.iter().map(|page| shell.read_file(page)).collect::<Result<Vec<_>, _>>()?.concat();
     let home = tempfile::tempdir()?;
     let mut script = String::from("set -u\ntrap 'kill -9 $(jobs -p) 2>/dev/null; wait' EXIT\n");
-    for block in blocks(&pages) {
+    for block in shell_blocks(&pages) {
         for line in block.lines().filter(|line| !SKIPPED.iter().any(|skipped| line.trim().starts_with(skipped))) {
             writeln!(script, "{line}")?;
             if line.trim_end().ends_with('&') {
-                // A command in the background is the server.
+                // The server is the only command that the pages run in the background.
                 writeln!(script, "{WAIT_FOR_SERVER}")?;
             }
         }
@@ -49,7 +49,7 @@ pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn blocks(pages: &str) -> impl Iterator<Item = &str> {
+fn shell_blocks(pages: &str) -> impl Iterator<Item = &str> {
     pages.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next())
 }
 

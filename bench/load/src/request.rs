@@ -17,8 +17,9 @@ const META: &str = concat!(
 /// Renders requests for one server.
 #[derive(Clone)]
 pub struct Requests {
-    create_head: String,
+    call_head: String,
     get_head: String,
+    /// Reused, so that a request allocates nothing.
     body: Vec<u8>,
 }
 
@@ -33,41 +34,42 @@ impl Requests {
                  MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\nMcp-Name: "
             )
         };
-        Self { create_head: head("tools/call"), get_head: head("tasks/get"), body: Vec::with_capacity(1024) }
+        Self { call_head: head("tools/call"), get_head: head("tasks/get"), body: Vec::with_capacity(1024) }
     }
 
     /// Renders `tools/call` into `out`.
     pub fn call(&mut self, id: u64, tool: &str, arguments: &str, out: &mut Vec<u8>) {
         self.body.clear();
-        put(
+        append(
             &mut self.body,
             format_args!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments},{META}}}}}"#
             ),
         );
-        assemble(out, &self.create_head, tool, &self.body);
+        write_request(out, &self.call_head, tool, &self.body);
     }
 
     /// Renders `tasks/get` into `out`.
     pub fn get(&mut self, id: u64, task_id: &str, out: &mut Vec<u8>) {
         self.body.clear();
-        put(
+        append(
             &mut self.body,
             format_args!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"tasks/get","params":{{"taskId":"{task_id}",{META}}}}}"#
             ),
         );
-        assemble(out, &self.get_head, task_id, &self.body);
+        write_request(out, &self.get_head, task_id, &self.body);
     }
 }
 
-fn assemble(out: &mut Vec<u8>, head: &str, name: &str, body: &[u8]) {
+/// Replaces the content of `out` by a request. `head` ends before the value of `Mcp-Name`.
+fn write_request(out: &mut Vec<u8>, head: &str, name: &str, body: &[u8]) {
     out.clear();
-    put(out, format_args!("{head}{name}\r\nContent-Length: {}\r\n\r\n", body.len()));
+    append(out, format_args!("{head}{name}\r\nContent-Length: {}\r\n\r\n", body.len()));
     out.extend_from_slice(body);
 }
 
-fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+fn append(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a Vec cannot fail");
 }
 
@@ -96,7 +98,7 @@ mod tests {
             "Mcp-Name: abc",
             &format!("Content-Length: {}", body.len()),
         ] {
-            assert!(head.lines().any(|have| have == line), "no line {line:?}");
+            assert!(head.lines().any(|sent| sent == line), "the head has no line {line:?}");
         }
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         assert_eq!(body["params"]["taskId"], "abc");

@@ -1,4 +1,4 @@
-//! The end of an attempt, on its way into the store.
+//! Writing the end of an attempt to the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,30 +9,30 @@ use longhaul_task::{Event, TaskKey, TransitionError};
 use crate::core::Input;
 use crate::shell::EngineInner;
 
-/// The first wait before the end of an attempt is written again.
+/// The wait before the first retry of writing the end of an attempt. It doubles with each retry.
 const WRITE_RETRY_MS_MIN: u64 = 50;
 
 /// The longest such wait.
 const WRITE_RETRY_MS_MAX: u64 = 5_000;
 
 impl EngineInner {
-    /// Writes the end of an attempt. It was earned, so a store that cannot take it now is asked again.
+    /// Writes the end of an attempt, and retries while the store cannot write: the outcome exists only in memory until then.
     pub(crate) async fn write(self: &Arc<Self>, key: TaskKey, fence: u64, event: Event) {
         let mut wait_ms = WRITE_RETRY_MS_MIN;
         loop {
             match self.apply(&key, event.clone()).await {
                 Ok(_) => break,
-                // In doubt it may have been written: then it is refused the next time, which comes to the same.
+                // A write in doubt may have been committed. Then the retry is refused, and the attempt is over either way.
                 Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {
                     tracing::warn!(task = %key.id, wait_ms, %error, "could not write the end of a task; trying again");
                     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
                     wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
                 }
-                // A parent ends after its children. The handler has returned, so its worker can serve them meanwhile.
+                // A parent settles after its children. Its handler has returned, so its worker is free for them meanwhile.
                 Err(StoreError::Refused(TransitionError::ChildrenOpen(open))) => {
                     tracing::debug!(task = %key.id, open, "a handler returned before its children; waiting for them");
                     self.step(Input::Idle { key: key.clone(), fence });
-                    if self.children_end(&key).await.is_err() {
+                    if self.wait_for_children(&key).await.is_err() {
                         tokio::time::sleep(Duration::from_millis(WRITE_RETRY_MS_MIN)).await;
                     }
                 }
@@ -46,8 +46,8 @@ impl EngineInner {
         self.forget(&key, fence);
     }
 
-    /// Waits until every child has ended. Those of a task that is cancelled end with it.
-    async fn children_end(&self, key: &TaskKey) -> Result<(), StoreError> {
+    /// Waits until every child has ended. If the task is cancelled meanwhile, its children are too, so the wait ends.
+    async fn wait_for_children(&self, key: &TaskKey) -> Result<(), StoreError> {
         for id in self.store.children(key).await? {
             let child = TaskKey { owner: key.owner.clone(), id };
             let mut watch = self.store.watch(&child);

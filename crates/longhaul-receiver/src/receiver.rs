@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_engine::{Engine, EngineError, secret};
-use longhaul_task::{Retention, TaskKey};
+use longhaul_task::TaskKey;
 use longhaul_wire::{Cache, Generation, ServerInfo};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -155,11 +155,6 @@ impl Receiver {
 }
 
 impl ReceiverInner {
-    /// The retention of a task, shortened for a caller that could be anyone.
-    pub(crate) fn retention(&self, wanted: Retention, is_known: bool) -> Retention {
-        if is_known { wanted } else { wanted.at_most(self.options.anonymous_kept_ms_max) }
-    }
-
     pub(crate) fn origin(&self, generation: Generation) -> Arc<str> {
         let known = self.origins.iter().find(|(known, _)| *known == generation);
         known.map_or_else(|| generation.label().into(), |(_, label)| Arc::clone(label))

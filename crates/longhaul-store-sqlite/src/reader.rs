@@ -136,7 +136,7 @@ impl Reader for SqliteReader {
 
     fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
         let params = params![key.owner.as_str(), key.id.as_str(), epoch];
-        self.rows(RECORDS, params, |mut columns| columns.record())
+        self.rows(RECORDS, params, |mut columns| columns.journal_entry())
     }
 
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {

@@ -15,9 +15,9 @@ use rusqlite::types::{FromSql, Type};
 
 use crate::texts::Texts;
 
-/// Selects the columns that [`Columns::snapshot`] reads, in its order.
+/// A SELECT of the columns that [`Columns::snapshot`] reads, in its order, with the clauses that choose the rows.
 macro_rules! select_task {
-    ($wake_condition:literal) => {
+    ($clauses:literal) => {
         concat!(
             "SELECT task.owner, task.id, root, parent, family_since, depth, children, ordinal, tool, version, origin, ",
             "on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max, ",
@@ -28,14 +28,14 @@ macro_rules! select_task {
             "progress.done, progress.total, progress.message, progress.at ",
             "FROM task LEFT JOIN outcome ON outcome.owner = task.owner AND outcome.id = task.id ",
             "LEFT JOIN progress ON progress.owner = task.owner AND progress.id = task.id ",
-            $wake_condition
+            $clauses
         )
     };
 }
 pub(crate) use select_task;
 
-/// A number as a column stores it. SQLite's integers are signed, so larger numbers (a limit that means "none") become the
-/// largest.
+/// Converts a number for a column. SQLite's integers are signed: numbers past `i64::MAX` are stored as `i64::MAX`, which is
+/// read as `u64::MAX`. Only limits are so large, and `u64::MAX` means that there is none.
 pub(crate) fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -82,29 +82,28 @@ impl<'r, 't> Columns<'r, 't> {
     fn text(&mut self) -> rusqlite::Result<Option<&'r str>> {
         let index = self.next;
         self.next += 1;
-        self.row.get_ref(index)?.as_str_or_null().map_err(|error| bad(index, error))
+        self.row.get_ref(index)?.as_str_or_null().map_err(|error| invalid_column(index, error))
     }
 
-    /// A text that must not be NULL.
-    fn some_text(&mut self) -> rusqlite::Result<&'r str> {
+    fn required_text(&mut self) -> rusqlite::Result<&'r str> {
         let index = self.next;
-        self.text()?.ok_or_else(|| bad(index, "NULL where a text must be"))
+        self.text()?.ok_or_else(|| invalid_column(index, "the column is NULL and must be a text"))
     }
 
+    /// A text that many rows share. It is in memory once for all of them.
     fn common_text(&mut self) -> rusqlite::Result<Arc<str>> {
-        let text = self.some_text()?;
+        let text = self.required_text()?;
         Ok(self.texts.text(text))
     }
 
-    /// The value that the text of this column stands for.
     fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> rusqlite::Result<T> {
         let index = self.next;
-        let text = self.some_text()?;
-        parse(text).ok_or_else(|| bad(index, format!("{text:?} is not a value of this column")))
+        let text = self.required_text()?;
+        parse(text).ok_or_else(|| invalid_column(index, format!("{text:?} is not a value of this column")))
     }
 
     fn number(&mut self) -> rusqlite::Result<u64> {
-        self.maybe_number()?.ok_or_else(|| bad(self.next - 1, "NULL where a number must be"))
+        self.maybe_number()?.ok_or_else(|| invalid_column(self.next - 1, "the column is NULL and must be a number"))
     }
 
     fn maybe_number(&mut self) -> rusqlite::Result<Option<u64>> {
@@ -112,7 +111,7 @@ impl<'r, 't> Columns<'r, 't> {
         match self.value::<Option<i64>>()? {
             None => Ok(None),
             Some(i64::MAX) => Ok(Some(u64::MAX)),
-            Some(number) => u64::try_from(number).map(Some).map_err(|error| bad(index, error)),
+            Some(number) => u64::try_from(number).map(Some).map_err(|error| invalid_column(index, error)),
         }
     }
 
@@ -130,8 +129,8 @@ impl<'r, 't> Columns<'r, 't> {
 
     pub(crate) fn owner(&mut self) -> rusqlite::Result<Owner> {
         let index = self.next;
-        let owner = self.some_text()?;
-        self.texts.owner(owner).map_err(|error| bad(index, error))
+        let owner = self.required_text()?;
+        self.texts.owner(owner).map_err(|error| invalid_column(index, error))
     }
 
     pub(crate) fn key(&mut self) -> rusqlite::Result<TaskKey> {
@@ -151,7 +150,7 @@ impl<'r, 't> Columns<'r, 't> {
     }
 
     pub(crate) fn json(&mut self) -> rusqlite::Result<Json> {
-        self.some_text().map(Json::from_text)
+        self.required_text().map(Json::from_text)
     }
 
     pub(crate) fn secret(&mut self) -> rusqlite::Result<[u8; 32]> {
@@ -166,14 +165,14 @@ impl<'r, 't> Columns<'r, 't> {
         self.number()
     }
 
-    /// The task and its progress. `known` is the key that was searched for, which then need not be read.
+    /// The task and its progress. If the caller selected the row by its key, it passes the key, and the key's columns are
+    /// skipped.
     pub(crate) fn snapshot(mut self, known: Option<&TaskKey>) -> rusqlite::Result<Snapshot> {
         let task = self.task(known)?;
         let progress = self.progress()?.map(Arc::new);
         Ok(Snapshot { task: Arc::new(task), progress })
     }
 
-    /// The task alone.
     pub(crate) fn task(&mut self, known: Option<&TaskKey>) -> rusqlite::Result<Task> {
         let key = match known {
             Some(key) => {
@@ -182,8 +181,8 @@ impl<'r, 't> Columns<'r, 't> {
             }
             None => self.key()?,
         };
-        let root = self.text()?.map(TaskId::parse).transpose().map_err(|error| bad(2, error))?;
-        let parent = self.text()?.map(TaskId::parse).transpose().map_err(|error| bad(3, error))?;
+        let root = self.text()?.map(TaskId::parse).transpose().map_err(|error| invalid_column(2, error))?;
+        let parent = self.text()?.map(TaskId::parse).transpose().map_err(|error| invalid_column(3, error))?;
         let family_since = self.maybe_time()?;
         let (depth, children, ordinal) = (self.value()?, self.value()?, self.value()?);
         let tool = self.tool()?;
@@ -232,20 +231,22 @@ impl<'r, 't> Columns<'r, 't> {
         let index = self.next;
         let name = self.phase_name()?;
         let not_before = self.maybe_time()?;
-        let node = self.text()?.map(|text| NodeId::parse(text).ok_or_else(|| bad(index + 2, text))).transpose()?;
+        let node =
+            self.text()?.map(|text| NodeId::parse(text).ok_or_else(|| invalid_column(index + 2, text))).transpose()?;
         let run_since = self.maybe_time()?;
         let run = node.zip(run_since).map(|(node, since)| ActiveAttempt { node, since });
         let questions = self.text()?;
         let wake_condition =
             WakeCondition { wake_at: self.maybe_time()?, for_children: self.value::<Option<bool>>()?.unwrap_or(false) };
-        let ending = self.text()?;
+        let outcome_word = self.text()?;
         let settled_at = self.maybe_time()?;
         let (body, code, message) = (self.text()?, self.value::<Option<i64>>()?, self.text()?);
         let phase = match name {
             PhaseName::Queued => not_before.map(|not_before| Phase::Queued { not_before }),
             PhaseName::Running => run.map(|run| Phase::Running { run }),
             PhaseName::Waiting => {
-                let open = serde_json::from_str(questions.unwrap_or("[]")).map_err(|error| bad(index + 4, error))?;
+                let open = serde_json::from_str(questions.unwrap_or("[]"))
+                    .map_err(|error| invalid_column(index + 4, error))?;
                 let state = match (run, not_before) {
                     (Some(run), _) => WaitingState::Held(run),
                     (None, Some(not_before)) => WaitingState::Queued { not_before },
@@ -254,27 +255,30 @@ impl<'r, 't> Columns<'r, 't> {
                 Questions::new(open).map(|questions| Phase::Waiting { state, questions })
             }
             PhaseName::Parked => Some(Phase::Parked { wake_condition }),
-            PhaseName::Settled => {
-                outcome(ending, body, code, message).zip(settled_at).map(|(outcome, at)| Phase::Settled { outcome, at })
-            }
+            PhaseName::Settled => outcome(outcome_word, body, code, message)
+                .zip(settled_at)
+                .map(|(outcome, at)| Phase::Settled { outcome, at }),
         };
-        phase.ok_or_else(|| bad(index, format!("a task that is {} lacks a column", name.as_str())))
+        phase.ok_or_else(|| {
+            invalid_column(index, format!("a column that a {} task needs is NULL or not valid", name.as_str()))
+        })
     }
 
     fn progress(&mut self) -> rusqlite::Result<Option<Progress>> {
         let (done, total) = (self.value::<Option<f64>>()?, self.value()?);
         let message = self.text()?.map(Arc::from);
         let at = self.maybe_time()?;
+        // NULL stands for NaN, which SQLite cannot store.
         Ok(at.map(|at| Progress { done: done.unwrap_or(f64::NAN), total, message, at }))
     }
 
-    /// `fork, seq, key, digest, output, question`
+    /// Reads `fork, seq, key, digest, output, question`.
     pub(crate) fn stored_entry(&mut self) -> rusqlite::Result<StoredEntry> {
-        Ok(StoredEntry { record: self.record()?, question: self.text()?.map(QuestionKey::from_text) })
+        Ok(StoredEntry { record: self.journal_entry()?, question: self.text()?.map(QuestionKey::from_text) })
     }
 
-    /// `fork, seq, key, digest, output`
-    pub(crate) fn record(&mut self) -> rusqlite::Result<JournalEntry> {
+    /// Reads `fork, seq, key, digest, output`.
+    pub(crate) fn journal_entry(&mut self) -> rusqlite::Result<JournalEntry> {
         Ok(JournalEntry {
             position: JournalPosition { fork: self.common_text()?, seq: self.value()? },
             key: self.common_text()?,
@@ -299,7 +303,7 @@ fn outcome(word: Option<&str>, body: Option<&str>, code: Option<i64>, message: O
     }
 }
 
-/// The error for a row that this program did not write.
-fn bad(column: usize, why: impl Into<Box<dyn Error + Send + Sync>>) -> rusqlite::Error {
+/// The error for a column with a value that this program does not write.
+fn invalid_column(column: usize, why: impl Into<Box<dyn Error + Send + Sync>>) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into())
 }

@@ -13,7 +13,7 @@ pub enum TransitionError {
     /// The event is not possible in this phase.
     #[error("this is not possible while the task is {}", .0.as_str())]
     WrongPhase(PhaseName),
-    /// The claim, timer, deadline or expiry that the event is for has not been reached.
+    /// The task may not yet be claimed, woken, ended as overdue or expired.
     #[error("the time for this has not been reached")]
     TooEarly,
     #[error("the task has no open question with this key")]
@@ -22,11 +22,10 @@ pub enum TransitionError {
     BadLabel,
     #[error("the task has {QUESTIONS_OPEN_MAX} open questions, which is the limit; wait for an answer first")]
     TooManyQuestions,
-    /// The question was asked by an earlier attempt, which this one resumes. Wait for the answer to this key, or read
-    /// it from the journal.
+    /// An earlier attempt has asked the question. Wait for the answer under this key, or read it from the journal.
     #[error("an earlier attempt has asked this question already, with the key {0}")]
     AskedAlready(QuestionKey),
-    /// A resumed handler makes another operation than the one in its journal at this position.
+    /// A resumed handler performs another operation than the one that its journal has at this position.
     #[error(
         "the handler has changed: its journal has {0:?} at this position; register the changed tool under a new version"
     )]
@@ -37,14 +36,14 @@ pub enum TransitionError {
     TooManyChildren,
     #[error("the task is {DEPTH_MAX} levels below its root, which is the limit; it cannot have children")]
     TooDeep,
-    /// The event is for a whole family, so it must be sent to its root.
-    #[error("this is possible for the root of a family only, and the task has a parent")]
+    /// The event is for a whole family, so it must be applied to the root.
+    #[error("only the root of a family can be deleted, and this task has a parent")]
     NotRoot,
     /// The handler of a tool without `on_crash = resume` cannot be dropped while it waits.
     #[error("the task cannot be parked: its tool does not have `on_crash = resume`")]
     NotResumable,
-    /// A child has ended or an answer has come since the attempt decided to wait.
-    #[error("the task cannot be parked: what it was to wait for has already happened")]
+    /// A child has ended or an answer has arrived after the attempt decided to wait for it.
+    #[error("the task cannot be parked: a child has ended or an answer has arrived meanwhile")]
     AlreadyHappened,
     /// Nothing would ever wake the task.
     #[error("the task cannot be parked: it waits for no time, no child and no answer")]

@@ -1,4 +1,4 @@
-//! What the tests of the crates share: a server in this process, clients that speak to it, tools that a test can steer.
+//! What the tests of the crates share: a server in the same process, its clients, and tools that a test controls.
 //!
 //! ```ignore
 //! let server = TestServer::start(conformance()).await;          // no socket
@@ -7,11 +7,11 @@
 //! let id = client.create("echo", json!({ "text": "hello" })).await?;
 //! ```
 //!
-//! - [`Endpoint`]: where a client sends its requests: a receiver in this process, or an address.
-//! - [`StatelessClient`], [`SessionClient`]: the two eras. Every message from the server is checked against the official
+//! - [`Endpoint`]: the server that a client sends its requests to: a receiver in the same process, or an address.
+//! - [`StatelessClient`], [`SessionClient`]: one client per era. Every message from the server is checked against the official
 //!   schema of its revision.
-//! - [`raw`]: requests that no client would send.
-//! - [`tools`]: tools that wait until a test lets them go on.
+//! - [`raw`]: requests as data, for those that no correct client sends.
+//! - [`tools`]: tools whose handlers wait until a test lets them go on.
 
 mod conformance;
 mod endpoint;
@@ -39,16 +39,16 @@ pub use stateless::{
     FailureReport, StatelessClient, TaskView, VERSION, WholeReply, stateless_message, tasks_and_forms,
 };
 
-/// When a test gives up waiting for an event that must happen. No test measures anything by it.
+/// How long a test waits for an event that must happen before it fails. No test that passes depends on it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits for an event that must happen. Panics with its description if it does not.
+/// Waits for an event that must happen. Panics with its description, `what`, if it does not.
 pub async fn in_time<T>(what: &str, event: impl Future<Output = T>) -> T {
-    let came = tokio::time::timeout(PATIENCE, event).await;
-    came.unwrap_or_else(|_| panic!("waited for {PATIENCE:?}, and it did not come: {what}"))
+    let result = tokio::time::timeout(PATIENCE, event).await;
+    result.unwrap_or_else(|_| panic!("this did not happen within {PATIENCE:?}: {what}"))
 }
 
-/// Looks again and again until this is true.
+/// Evaluates a condition again and again until it is true. Panics with its description if it does not become true.
 pub async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
     in_time(what, async {
         while !is_true().await {
@@ -58,7 +58,7 @@ pub async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
     .await;
 }
 
-/// The names in a directory, in order.
+/// The names of the files in a directory, sorted.
 pub fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).expect("a directory");
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

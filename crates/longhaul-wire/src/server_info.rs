@@ -3,10 +3,10 @@ use std::sync::Arc;
 use crate::jsonrpc::RequestId;
 use crate::{Revision, text};
 
-/// The server's name and version, rendered once and put into every result of a stateless request.
+/// The server's name and version. They are rendered once and are part of every result of a stateless request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerInfo {
-    /// `"io.modelcontextprotocol/serverInfo":{…}`, or nothing.
+    /// `"io.modelcontextprotocol/serverInfo":{…}`; empty for a hidden server.
     member: Arc<str>,
 }
 
@@ -22,7 +22,7 @@ impl ServerInfo {
         Self { member: member.into() }
     }
 
-    /// A server that does not name itself.
+    /// For a server whose results do not tell its name and version.
     pub fn hidden() -> Self {
         Self { member: "".into() }
     }
@@ -32,12 +32,12 @@ impl ServerInfo {
         &self.member
     }
 
-    /// Bytes of the member and of what surrounds it in a result, roughly.
+    /// How many bytes to reserve for the member and the text around it in a response.
     pub(crate) fn room(&self) -> usize {
         self.member.len() + 64
     }
 
-    /// Appends `,"_meta":{…}`.
+    /// Appends `,"_meta":{…}`; nothing for a hidden server.
     pub(crate) fn write_meta(&self, out: &mut String) {
         if !self.member.is_empty() {
             out.push_str(",\"_meta\":{");
@@ -47,7 +47,7 @@ impl ServerInfo {
     }
 }
 
-/// What every answer needs to know about the request it answers.
+/// What every response contains of its request and its server.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyTo<'a> {
     pub id: &'a RequestId,

@@ -4,7 +4,6 @@ use longhaul_task::{TaskKey, ToolRef};
 
 use super::{Action, Core};
 
-/// One attempt of this node.
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) tool: ToolRef,
@@ -20,18 +19,18 @@ enum AttemptState {
     Idle,
     /// Has its answer and waits for a worker.
     Resuming,
-    /// Was told to stop; still holds a worker, or not.
+    /// Was told to stop. It keeps its worker, if it had one, until its handler is gone.
     Stopped { holds_worker: bool },
 }
 
 impl Attempt {
-    /// Takes a worker if it wants one.
+    /// Gives a worker to the attempt. Returns false, and gives it none, if it does not wait for one.
     pub(super) fn resume(&mut self) -> bool {
-        let wants = self.state == AttemptState::Resuming;
-        if wants {
+        let is_resuming = self.state == AttemptState::Resuming;
+        if is_resuming {
             self.state = AttemptState::Working;
         }
-        wants
+        is_resuming
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -44,96 +43,97 @@ impl Core {
         self.attempts.get_mut(key).filter(|attempt| attempt.fence == fence)
     }
 
-    /// An attempt has been given a worker. News of commits overtake each other: the attempt before it may not be known
-    /// to be over, and this one may have been stopped already.
+    /// Starts an attempt that has a worker. Reports of commits can arrive out of order: the end of the task's previous attempt
+    /// may not have been reported yet, and the stop of this one may have been.
     pub(super) fn begin(&mut self, key: TaskKey, tool: &ToolRef, fence: u64) -> Vec<Action> {
         let attempt = Attempt { tool: tool.clone(), fence, state: AttemptState::Working };
-        if let Some(before) = self.attempts.insert(key.clone(), attempt) {
-            self.let_go(&before);
+        if let Some(previous) = self.attempts.insert(key.clone(), attempt) {
+            self.free_slot_of(&previous);
         }
         if self.commits.take_stopped(&key, fence) {
-            let mut actions = self.over(&key, fence);
+            let mut actions = self.remove_attempt(&key, fence);
             actions.push(Action::Forget { key, fence });
             return actions;
         }
         vec![Action::Start { key, fence }]
     }
 
-    /// Whether an attempt of this node does nothing but wait.
+    /// Whether an attempt of this node waits for an answer and has given its worker back.
     pub(crate) fn is_idle(&self, key: &TaskKey, fence: u64) -> bool {
         self.attempts.get(key).is_some_and(|attempt| attempt.fence == fence && attempt.state == AttemptState::Idle)
     }
 
+    /// Every branch of the attempt waits: takes its worker back, unless the tool has too many idle attempts.
     pub(super) fn idle(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
         let Some(attempt) = self.attempts.get_mut(key).filter(|attempt| attempt.fence == fence) else {
             return Vec::new();
         };
-        let Some(state) = self.tools.get_mut(&attempt.tool.name) else { return Vec::new() };
-        if attempt.state != AttemptState::Working || state.idle >= state.limits.idle_max {
+        let Some(tool_state) = self.tools.get_mut(&attempt.tool.name) else { return Vec::new() };
+        if attempt.state != AttemptState::Working || tool_state.idle >= tool_state.limits.idle_max {
             return Vec::new();
         }
         attempt.state = AttemptState::Idle;
-        state.idle += 1;
-        state.free += 1;
-        let tool = state.tool.clone();
+        tool_state.idle += 1;
+        tool_state.free += 1;
+        let tool = tool_state.tool.clone();
         self.feed(&tool)
     }
 
-    /// An attempt that never gave its worker back goes on at once.
+    /// A branch of the attempt has its answer: the attempt continues at once if it still has its worker, else it waits for one.
     pub(super) fn busy(&mut self, key: TaskKey, fence: u64) -> Vec<Action> {
         let Some(attempt) = self.attempt(&key, fence) else { return Vec::new() };
         match attempt.state {
             AttemptState::Idle => {
                 attempt.state = AttemptState::Resuming;
                 let tool = attempt.tool.clone();
-                if let Some(state) = self.tool(&tool) {
-                    state.idle = state.idle.saturating_sub(1);
-                    state.resuming.push_back((key, fence));
+                if let Some(tool_state) = self.tool(&tool) {
+                    tool_state.idle = tool_state.idle.saturating_sub(1);
+                    tool_state.resuming.push_back((key, fence));
                 }
                 self.feed(&tool)
             }
-            // The first branch that has its answer asks for the worker; the others come along with it.
+            // Another branch has asked for the worker, and one worker is enough for all branches of an attempt.
             AttemptState::Resuming => Vec::new(),
             AttemptState::Working | AttemptState::Stopped { .. } => vec![Action::Resume { key, fence }],
         }
     }
 
-    /// The right to write has moved on: tell the handler, if it is ours.
+    /// The attempt has lost its right to write: tells its handler to stop, if this node runs it.
     pub(super) fn stop(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
         let Some(attempt) = self.attempt(key, fence) else {
             self.commits.stopped(key, fence);
             return Vec::new();
         };
-        let was = attempt.state;
+        let state_before = attempt.state;
         if attempt.is_stopped() {
             return Vec::new();
         }
         let tool = attempt.tool.clone();
-        attempt.state = AttemptState::Stopped { holds_worker: was == AttemptState::Working };
-        let Some(state) = self.tool(&tool) else { return Vec::new() };
-        if was == AttemptState::Idle {
-            state.idle = state.idle.saturating_sub(1);
+        attempt.state = AttemptState::Stopped { holds_worker: state_before == AttemptState::Working };
+        let Some(tool_state) = self.tool(&tool) else { return Vec::new() };
+        if state_before == AttemptState::Idle {
+            tool_state.idle = tool_state.idle.saturating_sub(1);
         }
-        let grace_ms = state.limits.grace_ms;
+        let grace_ms = tool_state.limits.grace_ms;
         vec![Action::Stop { key: key.clone(), fence, grace_ms }]
     }
 
-    /// Nothing of the attempt is left: its worker is free.
-    pub(super) fn over(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
+    /// Removes an attempt whose handler is gone, and offers its worker to the next one.
+    pub(super) fn remove_attempt(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
         if self.attempt(key, fence).is_none() {
             return Vec::new();
         }
         let Some(attempt) = self.attempts.remove(key) else { return Vec::new() };
-        self.let_go(&attempt);
+        self.free_slot_of(&attempt);
         self.feed(&attempt.tool)
     }
 
-    /// Takes back what an attempt held.
-    fn let_go(&mut self, attempt: &Attempt) {
-        if let Some(state) = self.tool(&attempt.tool) {
+    /// Frees the worker, or the place among the idle attempts, that an attempt has.
+    fn free_slot_of(&mut self, attempt: &Attempt) {
+        if let Some(tool_state) = self.tool(&attempt.tool) {
             match attempt.state {
-                AttemptState::Working | AttemptState::Stopped { holds_worker: true } => state.free += 1,
-                AttemptState::Idle => state.idle = state.idle.saturating_sub(1),
+                AttemptState::Working | AttemptState::Stopped { holds_worker: true } => tool_state.free += 1,
+                AttemptState::Idle => tool_state.idle = tool_state.idle.saturating_sub(1),
                 AttemptState::Resuming | AttemptState::Stopped { holds_worker: false } => {}
             }
         }

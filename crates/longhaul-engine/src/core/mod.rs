@@ -227,7 +227,7 @@ impl Core {
             Input::Idle { key, fence } => self.idle(&key, fence),
             Input::Busy { key, fence } => self.busy(key, fence),
             Input::Ended { key, fence, outcome } => self.ended(key, fence, outcome),
-            Input::Dropped { key, fence } | Input::Written { key, fence } => self.over(&key, fence),
+            Input::Dropped { key, fence } | Input::Written { key, fence } => self.remove_attempt(&key, fence),
             Input::Applied { effects } => self.applied(effects),
             Input::Drain => {
                 self.stage = Stage::Draining;
@@ -280,7 +280,7 @@ impl Core {
             return Vec::new();
         };
         if attempt.is_stopped() {
-            return self.over(&key, fence);
+            return self.remove_attempt(&key, fence);
         }
         let result_bytes_max = self.tools.get(&attempt.tool.name).map(|state| state.limits.result_bytes_max);
         let outcome = limit_result(outcome, result_bytes_max.unwrap_or(usize::MAX));

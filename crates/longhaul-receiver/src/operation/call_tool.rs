@@ -137,7 +137,7 @@ impl ToolCall {
             input,
             origin: shared.origin(exchange.generation),
             id: chosen_id.or_else(|| self.task_id.clone()),
-            retention: Some(shared.retention(self.retention(usual), exchange.is_known)),
+            retention: Some(self.retention(usual)),
         };
         let (task, log) = if exchange.session.is_some() {
             let (task, log) = shared.engine.create_and_listen(new).await.map_err(failed)?;
@@ -163,14 +163,21 @@ impl ToolCall {
         Ok(WorkResult { response, created })
     }
 
-    /// The retention that the requestor asks for, within the limits of the tool and the server.
+    /// The retention that the requestor asks for, within the limits of the tool and the server. It is shorter for a task of
+    /// an anonymous caller.
     fn retention(&self, usual: Retention) -> Retention {
-        let Some(TaskRequest { ttl: Ttl::Ms(ttl_ms), .. }) = self.task_request else { return usual };
-        let longest = match usual {
-            Retention::FromCreation(ms) => ms,
-            Retention::FromEnd(_) | Retention::Unlimited => self.exchange.shared.options.ttl_ms_max,
+        let options = &self.exchange.shared.options;
+        let retention = match self.task_request {
+            Some(TaskRequest { ttl: Ttl::Ms(ttl_ms), .. }) => {
+                let longest = match usual {
+                    Retention::FromCreation(ms) => ms,
+                    Retention::FromEnd(_) | Retention::Unlimited => options.ttl_ms_max,
+                };
+                Retention::FromCreation(ttl_ms.max(TTL_MS_MIN).min(longest))
+            }
+            _ => usual,
         };
-        Retention::FromCreation(ttl_ms.max(TTL_MS_MIN).min(longest))
+        if self.exchange.is_known { retention } else { retention.at_most(options.anonymous_kept_ms_max) }
     }
 
     /// Runs the tool while the client waits.

@@ -1,5 +1,5 @@
-//! Tasks that the client runs: a client may answer a question by way of a task of its own, which the server polls until
-//! it has ended.
+//! Tasks of the client: a client may respond to a question with a task of its own. The server polls this task until it has
+//! ended, and requests its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,36 +29,37 @@ const POLL_MS_USUAL: u64 = 1_000;
 /// How long the client may take to respond before the request is sent again: it may have been lost with its stream.
 const RESPONSE_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// The result of a client's task, when it has ended. Dropping the future cancels the task, if the client supports that.
-/// `notices` counts the client's notifications about its tasks since before this task was created.
+/// Waits for the end of a client's task and requests its result. Dropping the future cancels the task, if the client supports
+/// that. `notices` changes with every notification of the client about its tasks; its owner subscribed before the client
+/// could create this one.
 pub(super) async fn result(
     session: &Arc<Session>,
     stream: &QuestionStream,
     mut task: RemoteTask,
     notices: &watch::Receiver<u64>,
 ) -> Result<ClientResponse, NoAnswer> {
-    let mut following = FollowedRemoteTask::new(session, &task.id);
-    // A notification may have arrived together with the task, before the follower was registered.
+    let mut followed = FollowedRemoteTask::new(session, &task.id);
+    // A notification may have arrived before `followed` was registered.
     let mut is_notified = notices.has_changed().unwrap_or(false);
     while !task.status.is_terminal() {
         let wait_ms = wait_ms(task.poll_interval_ms);
         if !std::mem::take(&mut is_notified) {
             // A notification ends the wait early.
-            let _ = timeout(Duration::from_millis(wait_ms), following.changed.notified()).await;
+            let _ = timeout(Duration::from_millis(wait_ms), followed.changed.notified()).await;
         }
         let response = request(session, stream, false, |id| wire::get(id, &task.id)).await?;
         match response.result() {
             Err(_) => return Ok(response),
-            Ok(shown) => match RemoteTask::parse(shown) {
-                Ok(shown) if shown.id == task.id => task = shown,
+            Ok(result) => match RemoteTask::parse(result) {
+                Ok(polled) if polled.id == task.id => task = polled,
                 Ok(_) => {
-                    return Err(NoAnswer::Unfit("it showed another task than the one it was asked about".into()));
+                    return Err(NoAnswer::Unfit("the client's response to `tasks/get` is about another task".into()));
                 }
-                Err(not_a_task) => return Err(NoAnswer::Unfit(not_a_task.to_string())),
+                Err(error) => return Err(NoAnswer::Unfit(error.to_string())),
             },
         }
     }
-    following.has_ended = true;
+    followed.has_ended = true;
     request(session, stream, stream.is_of_task(), |id| wire::result(id, &task.id)).await
 }
 
@@ -70,7 +71,7 @@ fn outgoing(session: &Session, must_be_stored: bool) -> OutgoingRequest {
     OutgoingRequest { id: session.next_request_id(), is_cancelled_by_notification: true, must_be_stored }
 }
 
-/// Sends a request until it has a response: it is sent again if its stream is lost.
+/// Sends a request, and sends it again if its stream is lost or the response takes too long.
 async fn request(
     session: &Arc<Session>,
     stream: &QuestionStream,
@@ -83,11 +84,11 @@ async fn request(
             Ok(pending) => {
                 tokio::select! {
                     response = pending.response() => return response,
-                    () = lost(session, stream, &current) => {}
+                    () = reader_lost(session, stream, &current) => {}
                     () = tokio::time::sleep(RESPONSE_TIME_MAX) => {}
                 }
             }
-            // The stream ended after it was chosen. A call has no other stream.
+            // The stream ended after it was chosen. For a task there may be another one, for a call there is none.
             Err(NoAnswer::SessionOver) if stream.is_of_task() && !session.ended.is_cancelled() => {
                 tokio::task::yield_now().await;
             }
@@ -96,15 +97,17 @@ async fn request(
     }
 }
 
-/// Resolves when a stream has lost its reader and another one will be used. The stream of a call is kept for its client.
-async fn lost(session: &Session, stream: &QuestionStream, current: &MessageStream) {
+/// Resolves when the stream of a task's question has lost its reader. Never resolves for the stream of a call: the client
+/// receives the request when it resumes that stream.
+async fn reader_lost(session: &Session, stream: &QuestionStream, current: &MessageStream) {
     let mut changes = session.reader_changes.subscribe();
     while !stream.is_of_task() || current.has_reader() {
-        // The sender lives as long as the session.
+        // This does not fail: the session holds the sender.
         let _ = changes.changed().await;
     }
 }
 
+/// Registers a client's task for notifications. Dropping it cancels the task, unless it has ended.
 struct FollowedRemoteTask {
     session: Arc<Session>,
     id: Box<str>,
@@ -131,7 +134,7 @@ impl Drop for FollowedRemoteTask {
     }
 }
 
-/// Cancels a client's task, if the client supports that. Its response changes nothing.
+/// Cancels a client's task, if the client supports that. The content of the response is ignored.
 async fn cancel(session: &Arc<Session>, id: &str) {
     let Some(stream) = session.any_stream() else { return };
     if session.ended.is_cancelled() || !session.peer.capabilities.has(Capability::CancelTasks) {
@@ -150,7 +153,7 @@ pub(super) fn cancel_when_created(
     response: oneshot::Receiver<ClientResponse>,
 ) {
     #[derive(Deserialize)]
-    struct Created<'a> {
+    struct CreateTaskResult<'a> {
         #[serde(borrow)]
         task: &'a RawValue,
     }
@@ -161,10 +164,10 @@ pub(super) fn cancel_when_created(
         session.forget_request(&request);
         let Some(Ok(Ok(response))) = response else { return };
         let task = response.result().ok().and_then(|result| {
-            let created = serde_json::from_str::<Created<'_>>(result.get()).ok()?;
+            let created = serde_json::from_str::<CreateTaskResult<'_>>(result.get()).ok()?;
             RemoteTask::parse(created.task).ok()
         });
-        // Acknowledged before the cancellation, to which the client has to respond in turn.
+        // Dropping the response acknowledges it. Until then the client may not be able to respond to the cancellation.
         drop(response);
         if let Some(task) = task {
             cancel(&session, &task.id).await;
@@ -178,14 +181,14 @@ mod tests {
 
     #[test]
     fn a_client_chooses_the_poll_interval_within_limits() {
-        for (wanted, waited) in [
+        for (requested, expected) in [
             (None, POLL_MS_USUAL),
             (Some(0), POLL_MS_MIN),
             (Some(POLL_MS_MIN + 1), POLL_MS_MIN + 1),
             (Some(POLL_MS_MAX - 1), POLL_MS_MAX - 1),
             (Some(u64::MAX), POLL_MS_MAX),
         ] {
-            assert_eq!(wait_ms(wanted), waited, "{wanted:?}");
+            assert_eq!(wait_ms(requested), expected, "{requested:?}");
         }
     }
 }

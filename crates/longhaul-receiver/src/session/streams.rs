@@ -10,9 +10,9 @@ use crate::stream::{MessageStream, StreamKind, StreamReader};
 
 #[derive(Default)]
 pub(super) struct Streams {
-    /// Every stream that can be resumed.
+    /// Every stream that can be resumed, by its ID.
     all: HashMap<u64, Arc<MessageStream>>,
-    /// Streams that have ended, the newest last.
+    /// IDs of the streams in `all` that have ended, the newest last.
     ended: VecDeque<u64>,
     /// Streams that the client listens on, the newest last.
     listening: Vec<Arc<MessageStream>>,
@@ -37,7 +37,7 @@ impl Session {
         };
         let stream = MessageStream::new(self.shared.random_number(), StreamKind::Listening, &self.limits);
         let stream = Arc::new(stream.on_reader_change(on_change));
-        let excess: Vec<_> = {
+        let closed: Vec<_> = {
             let mut streams = self.streams.lock();
             streams.all.insert(stream.id(), Arc::clone(&stream));
             streams.listening.push(Arc::clone(&stream));
@@ -48,7 +48,7 @@ impl Session {
             }
             oldest
         };
-        for stream in excess {
+        for stream in closed {
             stream.close();
         }
         let reader = stream.read_after(0);
@@ -65,10 +65,10 @@ impl Session {
         stream.read_after(after)
     }
 
-    /// A stream for responses.
+    /// Adds a stream for the response to a request, or to a batch of them.
     pub(super) fn add_stream(self: &Arc<Self>, kind: StreamKind) -> Arc<MessageStream> {
         let session = Arc::downgrade(self);
-        // What was sent on it about a task must be sent on another stream when this one breaks.
+        // If the stream breaks, the messages about a task that were sent on it must be sent on another one.
         let on_change = move |task: Option<&TaskId>| {
             if let (Some(task), Some(session)) = (task, session.upgrade()) {
                 session.reader_changed(Some(task));
@@ -84,7 +84,7 @@ impl Session {
         self.streams.lock().all.remove(&stream.id());
     }
 
-    /// Keeps a stream that has ended, and drops the oldest of those.
+    /// Keeps a stream that has ended, so that its client can resume it. Past the limit the oldest of these is dropped.
     fn keep_ended_stream(&self, stream: &MessageStream) {
         let mut streams = self.streams.lock();
         streams.ended.push_back(stream.id());
@@ -109,7 +109,7 @@ impl Session {
         });
     }
 
-    /// Marks a stream as waiting for a task's result, as long as the guard lives.
+    /// Marks a stream as waiting for a task's result until the returned guard is dropped.
     pub(crate) fn wait_for_result(self: &Arc<Self>, id: &TaskId, stream: &Arc<MessageStream>) -> ResultWait {
         self.streams.lock().waiting_for_result.entry(id.clone()).or_default().push(Arc::clone(stream));
         self.reader_changed(Some(id));
@@ -118,7 +118,7 @@ impl Session {
 
     /// The stream for a message about a task: one that waits for its result, else the newest one that the client
     /// listens on. One published client reads only the former and one only the latter; a message on both would be taken
-    /// for two.
+    /// for two messages.
     pub(super) fn stream_for(&self, id: &TaskId) -> Option<Arc<MessageStream>> {
         let streams = self.streams.lock();
         let waiting = streams.waiting_for_result.get(id).into_iter().flatten();
@@ -133,7 +133,7 @@ impl Session {
         streams.listening.iter().rev().find(has_reader).or_else(|| streams.all.values().find(has_reader)).cloned()
     }
 
-    /// Tells the followers of a task, or of all tasks, that messages may have to go onto another stream.
+    /// Tells the followers of a task (`None`: of all tasks) that their messages may have to go onto another stream.
     fn reader_changed(&self, task: Option<&TaskId>) {
         let followed = self.followed.lock();
         match task {
@@ -185,7 +185,7 @@ impl Session {
     }
 }
 
-/// Keeps a stream marked as waiting for a task's result.
+/// Marks a stream as waiting for a task's result until it is dropped.
 pub(crate) struct ResultWait {
     session: Arc<Session>,
     id: TaskId,

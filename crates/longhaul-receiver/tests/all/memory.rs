@@ -1,4 +1,4 @@
-//! The client in this process: both eras on one connection.
+//! Tests of [`MemoryClient`], a client in the same process that uses both eras on one connection.
 
 use longhaul_receiver::{Caller, MemoryClient};
 use longhaul_testkit::tools::{forms, named, start};
@@ -11,26 +11,26 @@ async fn next(client: &mut MemoryClient) -> Value {
 }
 
 #[tokio::test]
-async fn a_client_in_memory_calls_is_asked_and_answers_in_both_eras() {
+async fn a_memory_client_answers_in_a_session_and_sends_stateless_calls() {
     let (server, _) = start().await;
     let caller = Caller::known(longhaul::Owner::parse("ada").unwrap());
     let mut client = server.receiver().connect_in_memory(caller);
-    let info = json!({ "name": "test", "version": "1" });
-    let hello = json!({ "protocolVersion": LATEST, "capabilities": forms(), "clientInfo": info });
+    let client_info = json!({ "name": "test", "version": "1" });
+    let initialize = json!({ "protocolVersion": LATEST, "capabilities": forms(), "clientInfo": client_info });
     let request = |id: &str, method: &str, params: &Value| {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     };
-    client.send(request("hello", "initialize", &hello)).await;
+    client.send(request("initialize", "initialize", &initialize)).await;
     assert_eq!(next(&mut client).await["result"]["protocolVersion"], LATEST);
     client.send(request("call", "tools/call", &json!({ "name": "greet", "arguments": {} }))).await;
     let question = next(&mut client).await;
     assert_eq!(question["method"], "elicitation/create", "{question}");
     client.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") }).to_string()).await;
-    let done = next(&mut client).await;
-    assert_eq!((&done["id"], &done["result"]["content"][0]["text"]), (&json!("call"), &json!("Hello, Ada!")));
+    let response = next(&mut client).await;
+    assert_eq!((&response["id"], &response["result"]["content"][0]["text"]), (&json!("call"), &json!("Hello, Ada!")));
 
     let echo = json!({ "name": "echo", "arguments": { "text": "hi" } });
     client.send(stateless_message(&json!("task"), "tools/call", echo, &tasks_and_forms()).to_string()).await;
-    let made = next(&mut client).await;
-    assert_eq!((&made["id"], &made["result"]["resultType"]), (&json!("task"), &json!("task")), "{made}");
+    let created = next(&mut client).await;
+    assert_eq!((&created["id"], &created["result"]["resultType"]), (&json!("task"), &json!("task")), "{created}");
 }

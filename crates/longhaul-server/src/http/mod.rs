@@ -25,24 +25,18 @@ pub use listen::serve;
 use crate::unread::UnreadBudget;
 use crate::{Identify, Limits, Metrics};
 
-/// Everything that a request meets on its way.
+/// The state that all requests of the HTTP server share.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// Who answers.
     pub receiver: Receiver,
-    /// Who is calling.
     pub identity: Arc<dyn Identify>,
-    /// From where it may be called.
     pub guard: Guard,
-    /// What a client may use.
     pub limits: Limits,
-    /// What is counted.
     pub metrics: Metrics,
     unread: UnreadBudget,
 }
 
 impl Endpoint {
-    /// An endpoint that has counted nothing.
     pub fn new(receiver: Receiver, identity: Arc<dyn Identify>, guard: Guard, limits: Limits) -> Self {
         let unread = UnreadBudget::new(limits.unread_bytes_max);
         Self { receiver, identity, guard, limits, metrics: Metrics::default(), unread }
@@ -53,15 +47,15 @@ impl Endpoint {
 pub fn router(endpoint: Arc<Endpoint>) -> Router {
     Router::new()
         .route("/mcp", any(endpoint::receive))
-        .route("/healthz", get(healthy))
+        .route("/healthz", get(health))
         .route("/metrics", get(metrics))
         .with_state(endpoint)
 }
 
-async fn healthy(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
+async fn health(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
     match endpoint.receiver.engine().store().check().await {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
-        // The cause may name files and disks: it is in the log, for the operator.
+        // The cause is left out, because it may name files and disks. The store has logged it for the operator.
         Err(error) => {
             let sentence = format!("The store does not take writes, so nothing new is accepted. [{}]\n", error.code());
             (StatusCode::SERVICE_UNAVAILABLE, sentence)

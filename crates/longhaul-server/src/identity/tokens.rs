@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::{ANONYMOUS, Credentials, Identify, LOCAL, NotIdentified};
 
-/// Bearer tokens, stored as hashes, so that reading the file does not reveal them. An owner may have several.
+/// The bearer tokens of a server, as hashes, so that the token file does not reveal them. An owner may have several.
 #[derive(Debug, Default)]
 pub struct Tokens {
     by_hash: HashMap<[u8; 32], Arc<Caller>>,
@@ -21,17 +21,13 @@ pub struct Tokens {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// A line is not `OWNER SHA256`.
     #[error("line {0} must be an owner's name, a space, and the SHA-256 of a token in hex")]
     Line(usize),
-    /// A line is not text.
     #[error("line {0} is not UTF-8")]
     NotText(usize),
-    /// The owner's name is not valid.
     #[error("line {0}: {1}")]
     Owner(usize, NameError),
-    /// The owner's name is reserved.
-    #[error("line {0}: {1:?} is the server's own name for callers without a token; give this owner another")]
+    #[error("line {0}: {1:?} is reserved for callers without a token; give this owner another name")]
     Reserved(usize, Owner),
     /// Two lines have the same token for different owners.
     #[error("line {0}: this token belongs to {1} already")]
@@ -52,11 +48,11 @@ impl Tokens {
                 return Err(TokenError::Reserved(number, owner));
             }
             match tokens.by_hash.entry(from_hex(hash).ok_or(TokenError::Line(number))?) {
-                Entry::Vacant(free) => {
-                    free.insert(Arc::new(Caller::known(owner)));
+                Entry::Vacant(entry) => {
+                    entry.insert(Arc::new(Caller::known(owner)));
                 }
-                Entry::Occupied(taken) if taken.get().owner == owner => {}
-                Entry::Occupied(taken) => return Err(TokenError::Twice(number, taken.get().owner.clone())),
+                Entry::Occupied(entry) if entry.get().owner == owner => {}
+                Entry::Occupied(entry) => return Err(TokenError::Twice(number, entry.get().owner.clone())),
             }
         }
         Ok(tokens)
@@ -64,8 +60,8 @@ impl Tokens {
 
     pub(super) fn parse_bytes(bytes: &[u8]) -> Result<Self, TokenError> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
-            let before = &bytes[..error.valid_up_to()];
-            TokenError::NotText(before.split(|byte| *byte == b'\n').count())
+            let valid = &bytes[..error.valid_up_to()];
+            TokenError::NotText(valid.split(|byte| *byte == b'\n').count())
         })?;
         Self::parse(text)
     }
@@ -85,31 +81,29 @@ impl Tokens {
         [LOCAL, ANONYMOUS].contains(&owner.as_str())
     }
 
-    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.by_hash.is_empty()
     }
 
-    /// The number of tokens.
     pub fn len(&self) -> usize {
         self.by_hash.len()
     }
 
-    /// Replaces the tokens. A token that keeps its owner keeps its caller. Returns the number of new tokens, and the callers
-    /// whose right to call has ended.
-    pub(super) fn replace(&mut self, mut others: Self) -> (usize, Vec<Arc<Caller>>) {
-        let mut new = 0;
-        for (hash, caller) in &mut others.by_hash {
+    /// Replaces the tokens. A token that keeps its owner keeps its `Caller`, so its connections go on. Returns how many tokens
+    /// are new or have another owner, and the callers whose right to call has ended.
+    pub(super) fn replace(&mut self, mut replacement: Self) -> (usize, Vec<Arc<Caller>>) {
+        let mut changed = 0;
+        for (hash, caller) in &mut replacement.by_hash {
             match self.by_hash.get(hash) {
                 Some(before) if before.owner == caller.owner => *caller = Arc::clone(before),
-                _ => new += 1,
+                _ => changed += 1,
             }
         }
-        let before = std::mem::replace(self, others);
-        let stays =
+        let before = std::mem::replace(self, replacement);
+        let is_kept =
             |hash: &[u8; 32], caller: &Arc<Caller>| self.by_hash.get(hash).is_some_and(|now| Arc::ptr_eq(now, caller));
-        let ended = before.by_hash.iter().filter(|(hash, caller)| !stays(hash, caller));
-        (new, ended.map(|(_, caller)| Arc::clone(caller)).collect())
+        let ended = before.by_hash.iter().filter(|(hash, caller)| !is_kept(hash, caller));
+        (changed, ended.map(|(_, caller)| Arc::clone(caller)).collect())
     }
 
     pub(super) fn find(&self, hash: &[u8; 32]) -> Result<Arc<Caller>, NotIdentified> {
@@ -175,27 +169,27 @@ mod tests {
 
     #[test]
     fn an_invalid_line_is_named_in_the_error() {
-        let unfit = |text: &str| Tokens::parse(text).unwrap_err();
-        assert_eq!(unfit("ada"), TokenError::Line(1));
-        assert_eq!(unfit("\nada 12"), TokenError::Line(2));
-        assert_eq!(unfit(&format!("ada {}", "é".repeat(32))), TokenError::Line(1));
-        assert_eq!(unfit(&format!("ada {}", "+f".repeat(32))), TokenError::Line(1));
+        let error_for = |text: &str| Tokens::parse(text).unwrap_err();
+        assert_eq!(error_for("ada"), TokenError::Line(1));
+        assert_eq!(error_for("\nada 12"), TokenError::Line(2));
+        assert_eq!(error_for(&format!("ada {}", "é".repeat(32))), TokenError::Line(1));
+        assert_eq!(error_for(&format!("ada {}", "+f".repeat(32))), TokenError::Line(1));
         assert_eq!(Tokens::parse_bytes(b"# 1\n# 2\nada \xff\n").unwrap_err(), TokenError::NotText(3));
         for name in ["local", "anonymous"] {
-            assert_eq!(unfit(&format!("#\n{}", line(name, "x"))), TokenError::Reserved(2, owner(name)));
+            assert_eq!(error_for(&format!("#\n{}", line(name, "x"))), TokenError::Reserved(2, owner(name)));
         }
         let two = format!("{}\n{}\n{}", line("ada", "x"), line("ada", "x"), line("bob", "x"));
-        assert_eq!(unfit(&two), TokenError::Twice(3, owner("ada")));
+        assert_eq!(error_for(&two), TokenError::Twice(3, owner("ada")));
     }
 
     #[test]
-    fn a_token_that_is_removed_or_changes_its_owner_loses_its_right() {
+    fn a_token_that_is_removed_or_changes_its_owner_ends_its_caller() {
         let mut tokens = Tokens::parse(&[line("ada", "a"), line("bob", "b"), line("eve", "e")].join("\n")).unwrap();
         let [ada, bob, eve] = ["a", "b", "e"].map(|token| tokens.find(&hash(token.as_bytes())).unwrap());
-        let others = Tokens::parse(&[line("ada", "a"), line("ada", "b"), line("dan", "d")].join("\n")).unwrap();
-        let (new, mut ended) = tokens.replace(others);
+        let replacement = Tokens::parse(&[line("ada", "a"), line("ada", "b"), line("dan", "d")].join("\n")).unwrap();
+        let (changed, mut ended) = tokens.replace(replacement);
         ended.sort_by(|one, other| one.owner.cmp(&other.owner));
-        assert_eq!(new, 2);
+        assert_eq!(changed, 2);
         assert!(Arc::ptr_eq(&tokens.find(&hash(b"a")).unwrap(), &ada));
         assert!(ended.len() == 2 && Arc::ptr_eq(&ended[0], &bob) && Arc::ptr_eq(&ended[1], &eve));
         assert_eq!(tokens.find(&hash(b"b")).unwrap().owner, owner("ada"));

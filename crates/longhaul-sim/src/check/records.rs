@@ -1,16 +1,17 @@
 use foldhash::HashMap;
-use longhaul_task::{JournalPosition, Json, TaskKey};
+use longhaul_task::{JournalPosition, Json, QuestionKey, TaskKey};
 
 use super::Law;
 use super::truth::DurableStates;
 use crate::ledger::{Ack, Fact, short};
 
-/// What is recorded is recorded once, and every later attempt gets it.
+/// The output of a step and the answer to a question are recorded once, and every later attempt gets them.
 #[derive(Default)]
 pub(super) struct Records {
-    /// By task, life, shelf and place.
+    /// By task, number of its life, epoch and position.
     outputs: HashMap<(TaskKey, usize, u32, JournalPosition), Json>,
-    answers: HashMap<(TaskKey, usize, longhaul_task::QuestionKey), Json>,
+    /// By task, number of its life and question.
+    answers: HashMap<(TaskKey, usize, QuestionKey), Json>,
 }
 
 impl Law for Records {
@@ -19,7 +20,7 @@ impl Law for Records {
     }
 
     fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
-        let life = |key: &TaskKey| truth.lives(key).count();
+        let newest_life = |key: &TaskKey| truth.lives(key).count();
         match fact {
             Fact::Committed(commit) => {
                 for recorded in &commit.recorded {
@@ -30,24 +31,29 @@ impl Law for Records {
                     }
                     let position = (key.clone(), recorded.life, recorded.epoch, recorded.position.clone());
                     if let Some(before) = self.outputs.insert(position, output.clone()) {
-                        return Err(format!("{} {:?}: {before:?} became {output:?}", short(key), recorded.position));
+                        return Err(format!(
+                            "{} {:?}: the recorded output {before:?} was replaced by {output:?}",
+                            short(key),
+                            recorded.position
+                        ));
                     }
                 }
                 Ok(())
             }
             Fact::Got { key, epoch, position, output } => {
-                match self.outputs.get(&(key.clone(), life(key), *epoch, position.clone())) {
+                match self.outputs.get(&(key.clone(), newest_life(key), *epoch, position.clone())) {
                     Some(kept) if kept == output => Ok(()),
-                    kept => Err(format!("{} {position:?}: got {output:?}, on record is {kept:?}", short(key))),
+                    kept => Err(format!("{} {position:?}: a handler got {output:?}, recorded is {kept:?}", short(key))),
                 }
             }
             Fact::Acknowledged { what: Ack::Answered { question, body }, key, .. } => {
-                let of = |life| self.answers.get(&(key.clone(), life, question.clone()));
-                let kept: Vec<&Json> = (0..=life(key)).filter_map(of).collect();
+                // The life that the answer was for may have ended before the acknowledgement.
+                let answer_in = |life| self.answers.get(&(key.clone(), life, question.clone()));
+                let kept: Vec<&Json> = (0..=newest_life(key)).filter_map(answer_in).collect();
                 if kept.is_empty() || kept.contains(&body) {
                     return Ok(());
                 }
-                Err(format!("{} {question}: answered {body:?}, on record is {kept:?}", short(key)))
+                Err(format!("{} {question}: acknowledged the answer {body:?}, recorded is {kept:?}", short(key)))
             }
             _ => Ok(()),
         }

@@ -158,8 +158,8 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "worker-leaked-on-cancel",
         file: ATTEMPT,
-        find: "AttemptState::Working | AttemptState::Stopped { holds_worker: true } => state.free += 1,",
-        replace: "AttemptState::Working => state.free += 1,\n                AttemptState::Stopped { holds_worker: true } => {}",
+        find: "AttemptState::Working | AttemptState::Stopped { holds_worker: true } => tool_state.free += 1,",
+        replace: "AttemptState::Working => tool_state.free += 1,\n                AttemptState::Stopped { holds_worker: true } => {}",
     },
     Mutation {
         name: "stop-that-came-early-forgotten",

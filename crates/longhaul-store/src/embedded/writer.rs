@@ -1,6 +1,6 @@
-//! The one writer: evaluates requests against its working state and commits whatever is waiting in one transaction.
+//! The writer of an embedded store: evaluates a batch of requests in order and commits it in one transaction.
 //!
-//! It has no thread, no channel and no clock: a [`WriterLoop`](super::WriterLoop) feeds it.
+//! It has no thread, no channel and no clock: a [`WriterLoop`](super::WriterLoop) hands it batches and the time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::disk::{Disk, DiskError};
 use super::task_cache::TaskCache;
 use crate::{ClaimRequest, ClaimedTask, CommitResult, NewTask, StoreError, Watchers};
 
-/// Something for the writer to do.
+/// A request to the writer. Each variant is a call of the method that it links to.
 #[derive(Debug, Clone)]
 pub enum Request {
     /// [`Store::create`](crate::Store::create)
@@ -34,7 +34,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// What it is called in a log.
+    /// The name of the request in the log.
     pub(super) fn operation(&self) -> &'static str {
         match self {
             Self::Create(_) => "create",
@@ -47,7 +47,7 @@ impl Request {
     }
 }
 
-/// The writer's answer to a request of the same kind.
+/// The writer's response to a request of the same kind; `Applied` also responds to `Create`.
 #[derive(Debug, Clone)]
 pub(super) enum Response {
     Applied(CommitResult),
@@ -57,20 +57,21 @@ pub(super) enum Response {
     Checked,
 }
 
-/// Progress that readers see and the disk does not have yet, with the number of the attempt that said so.
+/// Progress that is published and not yet on the disk, with the number of the attempt that reported it.
 pub(super) type UnsavedProgress = BTreeMap<TaskKey, (u32, Arc<Progress>)>;
 
-/// The writer and what it publishes to.
 pub(super) struct Writer<D> {
     disk: D,
     published: Arc<TaskCache>,
     watchers: Arc<Watchers>,
     /// Tasks that the open batch has changed. Readers must not see them before the commit.
     working: HashMap<TaskKey, Arc<Task>>,
-    /// The changes of the open batch, in order, to be publication after the commit.
+    /// The changes of the open batch, in order, to be published after the commit.
     publications: Vec<Publication>,
+    /// Why the writer has stopped for good.
     stopped: Option<String>,
-    failed: Option<StoreError>,
+    /// Why the last batch was not written.
+    last_failure: Option<StoreError>,
 }
 
 enum Publication {
@@ -79,7 +80,6 @@ enum Publication {
 }
 
 impl<D: Disk> Writer<D> {
-    /// A writer that has written nothing.
     pub(super) fn new(disk: D, published: Arc<TaskCache>, watchers: Arc<Watchers>) -> Self {
         Self {
             disk,
@@ -88,31 +88,31 @@ impl<D: Disk> Writer<D> {
             working: HashMap::default(),
             publications: Vec::new(),
             stopped: None,
-            failed: None,
+            last_failure: None,
         }
     }
 
-    /// Why nothing can be promised any more, if so.
+    /// Why the writer has stopped for good; `None` while it accepts batches.
     pub(super) fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
-    /// Why nothing of the last batch was written, if so.
-    pub(super) fn failed(&self) -> Option<&StoreError> {
-        self.failed.as_ref()
+    /// Why the last batch was not written; `None` if it was.
+    pub(super) fn last_failure(&self) -> Option<&StoreError> {
+        self.last_failure.as_ref()
     }
 
-    /// Lets go of the disk.
+    /// Closes the disk. A writer that has stopped leaves it as it is: what is durable is unknown until the next process
+    /// reads it.
     pub(super) fn close(mut self) {
-        // What may or may not be on the disk is left as it is: the next process reads what is there.
         if self.stopped.is_none() {
             self.disk.close();
         }
     }
 
-    /// Carries out a batch: one transaction, one commit. The answers are in the order of the requests, and may be
-    /// sent, because what they say is durable and visible. A refusal fails only its own request; a failed commit fails all.
-    /// Progress, each with the number of the attempt that said so, is saved with them.
+    /// Carries out a batch in one transaction with one commit. The responses are in the order of the requests. They may be
+    /// sent when this returns, because the changes are durable and published. A refused event fails only its own request; a
+    /// disk error fails all requests. `progress` is saved in the same transaction.
     pub(super) fn batch(
         &mut self,
         requests: Vec<Request>,
@@ -126,7 +126,7 @@ impl<D: Disk> Writer<D> {
         match self.try_batch(requests, progress, now) {
             Ok(responses) => {
                 self.publish();
-                self.failed = None;
+                self.last_failure = None;
                 responses
             }
             Err(error) => {
@@ -137,7 +137,7 @@ impl<D: Disk> Writer<D> {
                     self.stopped = Some(reason.clone());
                 }
                 let error = StoreError::from(error);
-                self.failed = Some(error.clone());
+                self.last_failure = Some(error.clone());
                 vec![Err(error); count]
             }
         }
@@ -154,12 +154,12 @@ impl<D: Disk> Writer<D> {
         for request in requests {
             match self.evaluate(request, now) {
                 Ok(response) => responses.push(Ok(response)),
-                Err(RequestFailure::Answer(refusal)) => responses.push(Err(refusal)),
+                Err(RequestFailure::Refused(refusal)) => responses.push(Err(refusal)),
                 Err(RequestFailure::Disk(error)) => return Err(error),
             }
         }
         for (key, (attempt, progress)) in progress {
-            // The task may be gone, or another attempt's, since it said so.
+            // Since the report, the task may have been deleted or claimed by another attempt.
             if self.load(key)?.is_some_and(|task| task.attempt == *attempt) {
                 self.disk.write_progress(key, progress)?;
             }
@@ -211,8 +211,8 @@ impl<D: Disk> Writer<D> {
     }
 
     fn insert(&mut self, task: Task, input: &Json) -> Result<Arc<Task>, RequestFailure> {
-        // The disk looks whether there is one already: a look of our own before each creation would cost a tenth of it.
-        if self.disk.insert(&task, input)? { Ok(self.keep(task)) } else { Err(TransitionError::DuplicateId.into()) }
+        // The disk detects a duplicate ID. A separate query before each creation would make it a tenth slower.
+        if self.disk.insert(&task, input)? { Ok(self.stage(task)) } else { Err(TransitionError::DuplicateId.into()) }
     }
 
     fn apply(&mut self, key: &TaskKey, event: &Event, now: Timestamp) -> Result<CommitResult, RequestFailure> {
@@ -251,10 +251,10 @@ impl<D: Disk> Writer<D> {
             return Ok(CommitResult { task: Arc::new(change.task), effects: change.effects });
         }
         match &change.journal_write {
-            // Before anything else is written: a question that was asked before is refused.
+            // The entry is inserted before anything else is written: if its position is taken, the event is refused.
             Some(JournalWrite::Asked { key, record }) => {
-                if let Some(stands) = self.disk.insert_record(&before.key, before.epoch(), record, Some(key))? {
-                    return Err(entry_conflict(&stands.record, stands.question.as_ref(), record).into());
+                if let Some(existing) = self.disk.insert_record(&before.key, before.epoch(), record, Some(key))? {
+                    return Err(entry_conflict(&existing.record, existing.question.as_ref(), record).into());
                 }
             }
             Some(JournalWrite::Answered { key, body }) => self.disk.answer_record(&before.key, key, body)?,
@@ -268,10 +268,10 @@ impl<D: Disk> Writer<D> {
             let mut loaded = around.open_descendants.iter().chain(&around.parent);
             if let Some(before) = loaded.find(|task| task.key == relative.key) {
                 self.disk.update(before, &relative)?;
-                self.keep(relative);
+                self.stage(relative);
             }
         }
-        Ok(CommitResult { task: self.keep(change.task), effects: change.effects })
+        Ok(CommitResult { task: self.stage(change.task), effects: change.effects })
     }
 
     fn claim(&mut self, claim: &ClaimRequest, now: Timestamp) -> Result<Vec<ClaimedTask>, RequestFailure> {
@@ -284,8 +284,8 @@ impl<D: Disk> Writer<D> {
                         let input = self.disk.input(&key)?.ok_or(StoreError::NotFound)?;
                         claimed.push(ClaimedTask { task, input });
                     }
-                    // The clock went back since the task was queued: it is not this one's turn yet.
-                    Err(RequestFailure::Answer(_)) => {}
+                    // The disk returned only tasks that may be claimed now. One that is refused all the same is left out.
+                    Err(RequestFailure::Refused(_)) => {}
                     Err(failed) => return Err(failed),
                 }
             }
@@ -296,16 +296,16 @@ impl<D: Disk> Writer<D> {
     fn record(&mut self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, RequestFailure> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
         task.check_fence(fence)?;
-        let stands = self.disk.insert_record(key, task.epoch(), &record, None)?;
-        Ok(stands.map_or(record, |stands| stands.record))
+        let existing = self.disk.insert_record(key, task.epoch(), &record, None)?;
+        Ok(existing.map_or(record, |existing| existing.record))
     }
 
-    /// The task as this batch sees it.
+    /// The task with the changes of the open batch.
     fn load(&mut self, key: &TaskKey) -> Result<Option<Arc<Task>>, DiskError> {
         if let Some(task) = self.working.get(key) {
             return Ok(Some(Arc::clone(task)));
         }
-        if self.gone_in_this_batch(key) {
+        if self.is_deleted_in_batch(key) {
             return Ok(None);
         }
         if let Some(snapshot) = self.published.get(key) {
@@ -314,13 +314,14 @@ impl<D: Disk> Writer<D> {
         Ok(self.disk.task(key)?.map(Arc::new))
     }
 
-    fn gone_in_this_batch(&self, key: &TaskKey) -> bool {
+    fn is_deleted_in_batch(&self, key: &TaskKey) -> bool {
         self.publications
             .iter()
             .any(|publication| matches!(publication, Publication::Deleted(keys) if keys.contains(key)))
     }
 
-    fn keep(&mut self, task: Task) -> Arc<Task> {
+    /// Makes a changed task visible to the rest of the batch, and to readers after the commit.
+    fn stage(&mut self, task: Task) -> Arc<Task> {
         let task = Arc::new(task);
         self.working.insert(task.key.clone(), Arc::clone(&task));
         self.publications.push(Publication::Task(Arc::clone(&task)));
@@ -328,9 +329,10 @@ impl<D: Disk> Writer<D> {
     }
 }
 
-/// A request ends with an answer to its caller, or the disk ends the whole batch.
 enum RequestFailure {
-    Answer(StoreError),
+    /// Fails this request only.
+    Refused(StoreError),
+    /// Fails the whole batch.
     Disk(DiskError),
 }
 
@@ -342,12 +344,12 @@ impl From<DiskError> for RequestFailure {
 
 impl From<StoreError> for RequestFailure {
     fn from(error: StoreError) -> Self {
-        Self::Answer(error)
+        Self::Refused(error)
     }
 }
 
 impl From<TransitionError> for RequestFailure {
     fn from(refused: TransitionError) -> Self {
-        Self::Answer(refused.into())
+        Self::Refused(refused.into())
     }
 }

@@ -17,20 +17,23 @@ pub(super) fn apply(task: &Task, event: &Answer, now: Timestamp) -> Result<Chang
         return Err(TransitionError::NoSuchQuestion);
     }
     let mut next = task.next_revision(now);
-    let since = next.updated_at;
-    let (open, mut queued) = (questions.without(&event.key), None);
+    let answered_at = next.updated_at;
+    let open = questions.without(&event.key);
+    let mut queued_effect = None;
     next.phase = match *state {
-        WaitingState::Held(run) if open.is_none() => Phase::Running { run: ActiveAttempt { since, ..run } },
+        WaitingState::Held(run) if open.is_none() => {
+            Phase::Running { run: ActiveAttempt { since: answered_at, ..run } }
+        }
         WaitingState::Held(run) => Phase::held(run, open),
         // The fork that asked can continue, even if the other forks still wait.
         WaitingState::Parked(_) => {
-            queued = Some(Effect::queued(task, since));
-            Phase::queued(since, open)
+            queued_effect = Some(Effect::queued(task, answered_at));
+            Phase::queued(answered_at, open)
         }
         WaitingState::Queued { not_before } => Phase::queued(not_before, open),
     };
     let mut change = Change::new(next);
     change.journal_write = Some(JournalWrite::Answered { key: event.key.clone(), body: event.body.clone() });
-    change.effects.extend(queued);
+    change.effects.extend(queued_effect);
     Ok(change)
 }

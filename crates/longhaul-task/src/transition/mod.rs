@@ -67,7 +67,8 @@ fn end(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
     Change::new(next).with_effect(settled)
 }
 
-/// Ends a task from outside its attempt: cancels its open descendants and takes the right to write from every attempt.
+/// Ends a task and its open descendants by an event that no attempt of theirs has sent: the descendants are cancelled, and
+/// every attempt loses its right to write.
 fn end_family(task: &Task, outcome: Outcome, around: &Surroundings, now: Timestamp) -> Change {
     let mut change = end_and_raise_fence(task, outcome, now);
     end_descendants(&mut change, around, now);
@@ -86,7 +87,7 @@ fn end_descendants(change: &mut Change, around: &Surroundings, now: Timestamp) {
 /// Wakes a parent that waits for its children. This must happen in the commit that ends the child: after a crash
 /// between two commits nothing would wake the parent.
 fn wake_parent(change: &mut Change, around: &Surroundings, now: Timestamp) {
-    let waits = |parent: &&Task| parent.phase.wake_condition().is_some_and(|rest| rest.for_children);
+    let waits = |parent: &&Task| parent.phase.wake_condition().is_some_and(|condition| condition.for_children);
     if let Some(parent) = around.parent.as_ref().filter(waits) {
         let woken = wake::wake(parent, now);
         change.relatives.push(woken.task);
@@ -103,7 +104,8 @@ fn end_and_raise_fence(task: &Task, outcome: Outcome, now: Timestamp) -> Change 
     }
 }
 
+/// Tells the node that holds the task to stop the attempt.
 fn stop_effect(task: &Task) -> Option<Effect> {
-    let run = task.phase.active_attempt()?;
-    Some(Effect::Stop { key: task.key.clone(), node: run.node, fence: task.fence })
+    let attempt = task.phase.active_attempt()?;
+    Some(Effect::Stop { key: task.key.clone(), node: attempt.node, fence: task.fence })
 }

@@ -1,4 +1,4 @@
-//! A task as the stateful era shows it, and how it ends there.
+//! How sessions show a task, its result and its cancellation.
 
 use std::sync::Arc;
 
@@ -14,15 +14,17 @@ use crate::common::*;
 
 const TOOL_ERROR: &str = r#"{"content":[{"type":"text","text":"No such city."},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"Try another."}],"isError":true}"#;
 
-fn got(task: &Task) -> Value {
+/// The result of `tasks/get`.
+fn shown(task: &Task) -> Value {
     value(&TASKS.task(&to(&id(), LATEST), &TaskView::of(task, CREATED)))["result"].clone()
 }
 
+/// The response to `tasks/result`.
 fn result(task: &Task) -> Value {
     value(&TASKS.result(&to(&id(), LATEST), &TaskView::of(task, CREATED)).unwrap())
 }
 
-/// A child of a running task, and the parent after it.
+/// A running parent and its child.
 fn family() -> (Task, Task) {
     let parent = running();
     let child = Create {
@@ -52,7 +54,7 @@ fn every_phase_has_its_status() {
         (cancelled(), "cancelled"),
     ];
     for (task, status) in &table {
-        let shown = got(task);
+        let shown = shown(task);
         assert_eq!(shown["status"], *status);
         assert!(
             ["result", "error", "inputRequests", "_meta", "resultType"].iter().all(|name| shown.get(name).is_none())
@@ -64,41 +66,45 @@ fn every_phase_has_its_status() {
 }
 
 #[test]
-fn a_task_begins_as_working_whatever_has_become_of_it() {
+fn the_creation_shows_working_even_if_the_task_has_ended() {
     for task in [queued(), running(), completed(TOOL_ERROR, true), failed(), cancelled()] {
         let task = &value(&TASKS.created(&to(&id(), LATEST), &TaskView::of(&task, CREATED), None))["result"]["task"];
         assert_eq!(task["status"], "working");
-        assert!(task.get("statusMessage").is_none(), "nothing of the end is told yet");
+        assert!(task.get("statusMessage").is_none(), "the outcome is not shown yet");
     }
 }
 
 #[test]
-fn a_failed_task_says_what_its_tool_said() {
+fn the_status_message_of_a_failed_task_is_its_tools_error_text() {
     let mut task = completed(TOOL_ERROR, true);
     task.message = Some("asking".into());
-    assert_eq!(got(&task)["statusMessage"], "No such city.\nTry another.");
+    assert_eq!(shown(&task)["statusMessage"], "No such city.\nTry another.");
 
     let long =
         format!(r#"{{"content":[{{"type":"text","text":"{}"}}],"isError":true}}"#, "ä".repeat(MESSAGE_BYTES_MAX));
-    let shown = got(&completed(&long, true));
-    let message = shown["statusMessage"].as_str().unwrap();
+    let task = shown(&completed(&long, true));
+    let message = task["statusMessage"].as_str().unwrap();
     assert!(message.len() <= MESSAGE_BYTES_MAX && message.ends_with('…'));
 
-    for wordless in [r#"{"content":[],"isError":true}"#, r#"{"isError":true}"#, "5"] {
-        let mut task = completed(wordless, true);
+    for without_text in [r#"{"content":[],"isError":true}"#, r#"{"isError":true}"#, "5"] {
+        let mut task = completed(without_text, true);
         task.message = Some("asking".into());
-        assert_eq!(got(&task)["statusMessage"], "asking", "its own last word, when the tool had none");
+        assert_eq!(
+            shown(&task)["statusMessage"],
+            "asking",
+            "the last status message of the task, because the tool returned no text"
+        );
     }
-    assert_eq!(got(&failed())["statusMessage"], "API rate limit exceeded");
+    assert_eq!(shown(&failed())["statusMessage"], "API rate limit exceeded");
 }
 
 #[test]
-fn a_retention_is_there_even_when_it_has_no_end() {
+fn the_ttl_is_null_for_unlimited_retention() {
     let mut task = queued();
     task.retention = Retention::Unlimited;
-    assert_eq!(got(&task).as_object().unwrap()["ttl"], Value::Null);
+    assert_eq!(shown(&task).as_object().unwrap()["ttl"], Value::Null);
     task.retention = Retention::FromCreation(60_000);
-    assert_eq!(got(&task)["ttl"], 60_000);
+    assert_eq!(shown(&task)["ttl"], 60_000);
 }
 
 #[test]
@@ -119,14 +125,14 @@ fn a_result_is_what_the_call_would_have_returned() {
 }
 
 #[test]
-fn a_result_waits_for_the_end() {
+fn a_task_has_no_result_before_it_has_ended() {
     for task in [queued(), running(), waiting(QuestionKind::Elicitation, FORM)] {
         assert_eq!(TASKS.result(&to(&id(), LATEST), &TaskView::of(&task, CREATED)), None);
     }
 }
 
 #[test]
-fn only_a_task_that_runs_can_be_cancelled() {
+fn a_task_that_has_ended_cannot_be_cancelled() {
     for (task, status) in [
         (completed("{}", false), "completed"),
         (completed(TOOL_ERROR, true), "failed"),
@@ -140,27 +146,27 @@ fn only_a_task_that_runs_can_be_cancelled() {
 }
 
 #[test]
-fn relatives_are_shown_on_both_sides_and_beside_the_related_task() {
+fn a_parent_names_its_children_and_a_child_its_parent() {
     let (parent, child) = family();
-    assert_eq!(got(&child)["parentTaskId"], parent.key.id.as_str());
+    assert_eq!(shown(&child)["parentTaskId"], parent.key.id.as_str());
     let children = [child.key.id.clone()];
-    let shown =
+    let response =
         value(&TASKS.task(&to(&id(), LATEST), &TaskView { children: &children, ..TaskView::of(&parent, CREATED) }));
-    assert_eq!(shown["result"]["childTaskIds"], json!(["child"]));
-    let said = Progress { done: 1.0, total: None, message: None, at: CREATED };
-    let message = value(&progress::notification(&id(), &said, Some(RelatedTask::to(TASKS, &child))));
+    assert_eq!(response["result"]["childTaskIds"], json!(["child"]));
+    let report = Progress { done: 1.0, total: None, message: None, at: CREATED };
+    let message = value(&progress::notification(&id(), &report, Some(RelatedTask::to(TASKS, &child))));
     let expected = json!({ RELATED_TASK: { "taskId": "child", "parentTaskId": parent.key.id.as_str() } });
     assert_eq!(message["params"]["_meta"], expected);
 }
 
 #[test]
-fn progress_is_told_under_the_token_of_the_call() {
-    let said = Progress { done: 0.5, total: Some(1.0), message: Some(Arc::from("half")), at: CREATED };
-    let ordinary = value(&progress::notification(&id(), &said, None));
+fn progress_has_the_token_of_the_call() {
+    let report = Progress { done: 0.5, total: Some(1.0), message: Some(Arc::from("half")), at: CREATED };
+    let ordinary = value(&progress::notification(&id(), &report, None));
     let expected = json!({ "progressToken": "a-1", "progress": 0.5, "total": 1, "message": "half" });
     assert_eq!(ordinary["params"].as_object().unwrap().len(), 4);
     assert_eq!(ordinary["params"]["progressToken"], expected["progressToken"]);
     assert_eq!(ordinary["params"]["message"], expected["message"]);
-    let of_task = value(&progress::notification(&id(), &said, Some(RelatedTask::to(TASKS, &running()))));
+    let of_task = value(&progress::notification(&id(), &report, Some(RelatedTask::to(TASKS, &running()))));
     assert_eq!(of_task["params"]["_meta"][RELATED_TASK]["taskId"], running().key.id.as_str());
 }
