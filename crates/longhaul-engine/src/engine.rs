@@ -107,6 +107,11 @@ impl Engine {
         })
     }
 
+    /// Whether a tool asks its requestor [before a task](Self::before_task) is created.
+    pub fn asks_before_task(&self, tool: &Arc<str>) -> bool {
+        self.shared.registered(tool).is_ok_and(|registered| registered.tool.prelude.is_some())
+    }
+
     /// Asks what a tool wants to know before there is a task. The answer becomes the task's arguments.
     pub async fn before_task(
         &self,

@@ -15,7 +15,9 @@ use crate::row::{on_crash_word, outcome_word, select_task, time_to_sql, to_sql};
 use crate::session::Session;
 
 pub(crate) const SELECT: &str = select_task!("WHERE task.owner = ?1 AND task.id = ?2");
-const INPUT: &str = "SELECT body FROM input WHERE owner = ?1 AND id = ?2";
+const INPUT: &str = "SELECT coalesce(small_input, body) FROM task
+  LEFT JOIN input ON input.owner = task.owner AND input.id = iif(small_input IS NULL, task.id, NULL)
+  WHERE task.owner = ?1 AND task.id = ?2";
 const OPEN_CHILDREN: &str = "SELECT count(*) FROM task WHERE owner = ?1 AND parent = ?2 AND settled_at IS NULL";
 // All descendants of a settled task are settled, so the search follows open tasks only.
 const OPEN_DESCENDANTS: &str = select_task!(
@@ -38,9 +40,9 @@ const INSERT: &str = "INSERT INTO task (owner, id, root, parent, family_since, d
     origin, on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max,
     retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt, spent,
     questions_asked, message, phase, not_before, node, run_since, questions, wake_at, for_children, outcome, settled_at,
-    due_at)
+    due_at, small_input, small_outcome)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
-    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39)
   ON CONFLICT DO NOTHING";
 const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
 
@@ -60,7 +62,7 @@ macro_rules! update_task {
 const UPDATE_IN_PLACE: &str = update_task!("");
 const UPDATE_DUE: &str = update_task!(", due_at = ?18");
 const UPDATE_QUEUE: &str = update_task!(", due_at = ?18, not_before = ?19");
-const UPDATE_SETTLED: &str = update_task!(", due_at = ?18, not_before = ?19, outcome = ?20, settled_at = ?21");
+const UPDATE_SETTLED: &str = update_task!(", due_at = ?18, not_before = ?19, outcome = ?20, settled_at = ?21, small_outcome = ?22");
 
 const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, body, code, message) VALUES (?1, ?2, ?3, ?4, ?5)";
 const INSERT_RECORD: &str = "INSERT INTO record (owner, id, epoch, fork, seq, key, digest, output, question)
@@ -83,6 +85,9 @@ const DELETE: [&str; 5] = [
 const INSERT_SECRET: &str = "INSERT INTO secret (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
 const INSERT_CHECK: &str = "INSERT OR REPLACE INTO secret (name, value) VALUES ('check', zeroblob(?1))";
 const DELETE_CHECK: &str = "DELETE FROM secret WHERE name = 'check'";
+/// The largest input and result that are stored in the row of their task. Most tasks then need one tree instead of three,
+/// and a row with both still fits into a quarter of a page, the most that SQLite keeps in one piece.
+const SMALL_BYTES_MAX: usize = 320;
 /// More than can be left free at the end of a page, so that the check needs a new one.
 const CHECK_BYTES: i64 = 64 << 10;
 const SECRET: &str = "SELECT value FROM secret WHERE name = ?1";
@@ -101,8 +106,10 @@ impl SqliteDisk {
         Self { session: Session::new(connection), path: path.to_owned(), _lock: lock }
     }
 
+    /// Writes what does not fit into the row of the task.
     fn write_outcome(&self, key: &TaskKey, outcome: &Outcome) -> Result<(), DiskError> {
         let (body, code, message) = match outcome {
+            _ if small_outcome(outcome).is_some() => return Ok(()),
             Outcome::Result { body, .. } => (Some(body), None, None),
             Outcome::Error(fault) => (fault.data.as_ref(), fault.code, Some(&*fault.message)),
             Outcome::Cancelled => return Ok(()),
@@ -159,6 +166,19 @@ impl PhaseColumns {
                 Self { outcome: Some(outcome_word(outcome)), settled_at: Some(time_to_sql(*at)), ..Self::default() }
             }
         })
+    }
+}
+
+/// A text that is stored in the row of its task.
+fn small(json: &Json) -> Option<&str> {
+    (json.bytes() <= SMALL_BYTES_MAX).then(|| json.as_str())
+}
+
+/// The body of a result that is stored in the row of its task.
+fn small_outcome(outcome: &Outcome) -> Option<&str> {
+    match outcome {
+        Outcome::Result { body, .. } => small(body),
+        Outcome::Error(_) | Outcome::Cancelled => None,
     }
 }
 
@@ -257,12 +277,16 @@ impl Disk for SqliteDisk {
                 phase.outcome,
                 phase.settled_at,
                 task.due_at().map(time_to_sql),
+                small(input),
+                task.phase.outcome().and_then(small_outcome),
             ],
         )?;
         if rows == 0 {
             return Ok(false);
         }
-        self.session.execute(INSERT_INPUT, [owner, id, input.as_str()])?;
+        if small(input).is_none() {
+            self.session.execute(INSERT_INPUT, [owner, id, input.as_str()])?;
+        }
         if let Some(outcome) = task.phase.outcome() {
             self.write_outcome(&task.key, outcome)?;
         }
@@ -287,7 +311,7 @@ impl Disk for SqliteDisk {
         }
         let rows = if let Some(outcome) = after.phase.outcome() {
             self.write_outcome(&after.key, outcome)?;
-            update!(UPDATE_SETTLED, due_at, phase.not_before, phase.outcome, phase.settled_at)
+            update!(UPDATE_SETTLED, due_at, phase.not_before, phase.outcome, phase.settled_at, small_outcome(outcome))
         } else if before.phase.not_before() != after.phase.not_before() {
             update!(UPDATE_QUEUE, due_at, phase.not_before)
         } else if before.due_at() != after.due_at() {

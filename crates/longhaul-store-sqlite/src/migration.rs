@@ -11,7 +11,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{display_path, sqlite_error};
 
 /// The steps in order: the first makes version 1.
-pub(crate) const MIGRATIONS: &[&str] = &[include_str!("schema/0001_tasks.sql")];
+pub(crate) const MIGRATIONS: &[&str] = 
+    &[include_str!("schema/0001_tasks.sql"), include_str!("schema/0002_small_texts.sql")];
 
 /// `LHst` in the header of the file, so that the database of another program is not taken for a store.
 const APPLICATION_ID: i32 = 0x4c48_7374;
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn a_step_that_fails_leaves_the_file_as_it_was() {
         let mut connection = version_one();
-        let steps = [MIGRATIONS[0], "DELETE FROM secret", "THIS IS NO SQL"];
+        let steps = [MIGRATIONS[0], "DELETE FROM secret", "NOT SQL"];
         assert!(migrate(&mut connection, Path::new(NOWHERE), &steps).is_err());
         assert_eq!(text(&connection, SECRETS), "kept");
         assert_eq!(version(&connection, Path::new(NOWHERE), 1).unwrap(), 1);

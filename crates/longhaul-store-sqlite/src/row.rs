@@ -24,9 +24,11 @@ macro_rules! select_task {
             "retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt, ",
             "spent, questions_asked, task.message, phase, not_before, node, run_since, questions, wake_at, ",
             "for_children, task.outcome, settled_at, ",
-            "outcome.body, outcome.code, outcome.message, ",
+            "coalesce(small_outcome, outcome.body), outcome.code, outcome.message, ",
             "progress.done, progress.total, progress.message, progress.at ",
-            "FROM task LEFT JOIN outcome ON outcome.owner = task.owner AND outcome.id = task.id ",
+            "FROM task LEFT JOIN outcome ON outcome.owner = task.owner ",
+            // With NULL, SQLite does not search the table at all.
+            "AND outcome.id = iif(small_outcome IS NULL AND settled_at IS NOT NULL, task.id, NULL) ",
             "LEFT JOIN progress ON progress.owner = task.owner AND progress.id = task.id ",
             $clauses
         )

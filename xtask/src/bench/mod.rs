@@ -82,7 +82,10 @@ mod tests {
 
     #[test]
     fn the_ceiling_has_the_tables_and_indexes_of_the_product() {
-        let product = include_str!("../../../crates/longhaul-store-sqlite/src/schema/0001_tasks.sql");
+        let product = concat!(
+            include_str!("../../../crates/longhaul-store-sqlite/src/schema/0001_tasks.sql"),
+            include_str!("../../../crates/longhaul-store-sqlite/src/schema/0002_small_texts.sql"),
+        );
         let ceiling = include_str!("../../../bench/ceiling/src/sqlite/schema.sql");
         let mut product = statements(product);
         // The ceiling has no secrets.

@@ -12,9 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::OWNER;
 use crate::answer::Task;
 
-const SELECT: &str = "SELECT task.created_at, task.updated_at, outcome.body
-  FROM task LEFT JOIN outcome ON outcome.owner = task.owner AND outcome.id = task.id
-  WHERE task.owner = ?1 AND task.id = ?2";
+const SELECT: &str = "SELECT created_at, updated_at, small_outcome FROM task WHERE owner = ?1 AND id = ?2";
 
 thread_local! {
     static CONNECTION: RefCell<Option<Connection>> = const { RefCell::new(None) };

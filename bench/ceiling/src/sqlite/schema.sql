@@ -98,3 +98,6 @@ CREATE TABLE IF NOT EXISTS record (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX IF NOT EXISTS record_question ON record (owner, id, question) WHERE question IS NOT NULL;
+
+ALTER TABLE task ADD COLUMN small_input TEXT;
+ALTER TABLE task ADD COLUMN small_outcome TEXT;

@@ -24,14 +24,12 @@ const NODE: &str = "00112233445566778899aabbccddeeff";
 
 const INSERT_TASK: &str = "INSERT INTO task (owner, id, depth, children, ordinal, tool, version, origin, on_crash,
     attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max, retention_from_creation_ms, created_at,
-    updated_at, revision, fence, attempt, spent, questions_asked, phase, node, run_since, due_at)
+    updated_at, revision, fence, attempt, spent, questions_asked, phase, node, run_since, due_at, small_input)
   VALUES (?1, ?2, 0, 0, 0, 'echo', '1', 'ext2026', 'fail', 5, 1000, 60000, ?3, ?4, ?5, ?6, ?6, 1, 1, 1, 0, 0, 'running',
-    ?7, ?6, ?8)";
-const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
+    ?7, ?6, ?8, ?9)";
 const SETTLE_TASK: &str = "UPDATE task SET phase = 'settled', outcome = 'answer', revision = revision + 1, node = NULL,
-    run_since = NULL, updated_at = ?3, settled_at = ?3, due_at = ?4
+    run_since = NULL, updated_at = ?3, settled_at = ?3, due_at = ?4, small_outcome = ?5
   WHERE owner = ?1 AND id = ?2 AND revision = 1";
-const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, body) VALUES (?1, ?2, ?3)";
 
 /// A task to create, claimed in the same write.
 pub struct NewTask {
@@ -121,17 +119,14 @@ fn apply(transaction: &Transaction<'_>, write: &Write) -> rusqlite::Result<()> {
                 TTL_MS,
                 created,
                 NODE,
-                limit
+                limit,
+                task.arguments
             ])?;
-            transaction.prepare_cached(INSERT_INPUT)?.execute(params![OWNER, id, task.arguments])?;
         }
         Write::Settle(settlement) => {
             let (id, settled) = (&*settlement.id, settlement.settled_ms);
-            let changed =
-                transaction.prepare_cached(SETTLE_TASK)?.execute(params![OWNER, id, settled, settled + TTL_MS])?;
-            if changed == 1 {
-                transaction.prepare_cached(INSERT_OUTCOME)?.execute(params![OWNER, id, settlement.result])?;
-            }
+            let params = params![OWNER, id, settled, settled + TTL_MS, settlement.result];
+            transaction.prepare_cached(SETTLE_TASK)?.execute(params)?;
         }
     }
     Ok(())

@@ -119,13 +119,17 @@ impl ToolCall {
 
     /// Creates the task, after the tool has asked what it wants to know before.
     async fn create_task(mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
-        let call = self.engine_call(stream, None);
-        let (exchange, failed) = (&self.exchange, |error: EngineError| refusal::of_engine(&error));
+        let failed = |error: EngineError| refusal::of_engine(&error);
+        let mut input = self.input.clone();
+        if self.exchange.shared.engine.asks_before_task(&self.tool) {
+            let call = self.engine_call(stream, None);
+            input = match self.exchange.shared.engine.before_task(&self.tool, input, call).await.map_err(failed)? {
+                Ok(input) => input,
+                Err(end) => return self.response_to(end).await,
+            };
+        }
+        let exchange = &self.exchange;
         let shared = &exchange.shared;
-        let input = match shared.engine.before_task(&self.tool, self.input.clone(), call).await.map_err(failed)? {
-            Ok(input) => input,
-            Err(end) => return self.response_to(end).await,
-        };
         let usual = shared.engine.retention(&self.tool).map_err(failed)?;
         if let Some(session) = &exchange.session {
             session.make_uncancellable(&exchange.id);

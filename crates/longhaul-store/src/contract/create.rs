@@ -7,7 +7,7 @@ use longhaul_task::{Event, Phase, Policy, QuestionKey, Retention, Timestamp, Tra
 
 use super::Subject;
 use super::kit::*;
-use crate::StoreError;
+use crate::{NewTask, StoreError};
 
 pub async fn a_created_task_reads_back_the_same<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
@@ -38,6 +38,25 @@ pub async fn an_acknowledged_write_survives_a_restart<S: Subject>() {
     }
     let claimed = store.claim(claim_request(node(2), tool(), 1)).await.unwrap();
     assert_eq!(claimed[0].input, queued(key(0)).input);
+}
+
+/// A backend may store small texts in another way than large ones.
+pub async fn arguments_and_results_of_every_size_read_back_the_same<S: Subject>() {
+    const SIZES: [usize; 8] = [2, 100, 319, 320, 321, 1_000, 5_000, 100_000];
+    let (subject, store) = empty::<S>().await;
+    let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
+    for (n, bytes) in (0..).zip(SIZES) {
+        create(&*store, NewTask { input: json(&text(bytes)), ..queued(key(n)) }).await;
+    }
+    let (subject, store) = reopened(subject, store).await;
+    for claimed in store.claim(claim_request(node(2), tool(), SIZES.len())).await.unwrap() {
+        let (key, fence) = (&claimed.task.key, claimed.task.fence);
+        apply(&*store, key, settle(fence, claimed.input.as_str())).await;
+    }
+    let (_subject, store) = reopened(subject, store).await;
+    for (n, bytes) in (0..).zip(SIZES) {
+        assert_eq!(read(&*store, &key(n)).await.phase.outcome(), Some(&answer(&text(bytes))), "{bytes} bytes");
+    }
 }
 
 pub async fn an_owner_cannot_use_an_id_twice<S: Subject>() {

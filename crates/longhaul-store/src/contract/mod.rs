@@ -104,6 +104,7 @@ macro_rules! contract_suite {
                 a_created_task_reads_back_the_same,
                 a_task_created_for_a_node_runs_there_under_its_first_fence,
                 an_acknowledged_write_survives_a_restart,
+                arguments_and_results_of_every_size_read_back_the_same,
                 an_owner_cannot_use_an_id_twice,
                 of_many_concurrent_creations_of_one_id_one_succeeds,
                 two_owners_can_use_the_same_id,
