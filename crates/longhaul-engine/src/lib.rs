@@ -20,6 +20,7 @@ mod amount;
 mod ask;
 mod attempt;
 pub mod audit;
+mod budget;
 mod call;
 mod chance;
 pub mod core;
@@ -38,6 +39,7 @@ mod unanswered;
 
 pub use amount::{Amount, Total};
 pub use ask::Ask;
+pub use budget::{Budget, BudgetUse, Share};
 pub use call::{CallEnd, CallOptions, OpenQuestion, Requestor};
 pub use chance::{RandomSource, SystemRandom, secret};
 pub use ctx::Ctx;
