@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 /// Calls go by the name of the method, or of the event that is applied.
 #[derive(Debug)]
-pub struct TestStore {
+pub(crate) struct TestStore {
     inner: Embedded,
     behind_ms: Arc<AtomicU64>,
     state: Mutex<State>,
@@ -39,30 +39,30 @@ struct State {
 
 /// Calls that are carried out, and whose answers are kept back.
 #[derive(Debug, Clone)]
-pub struct Hold {
+pub(crate) struct Hold {
     carried_out: Arc<Semaphore>,
     answered: Arc<Semaphore>,
 }
 
 impl Hold {
     /// Waits until one more call was carried out.
-    pub async fn carried_out(&self) {
+    pub(crate) async fn carried_out(&self) {
         super::must_come("a call to hold back", self.carried_out.acquire()).await.unwrap().forget();
     }
 
     /// Lets one call be answered.
-    pub fn let_go(&self) {
+    pub(crate) fn let_go(&self) {
         self.answered.add_permits(1);
     }
 }
 
 impl TestStore {
-    pub fn empty() -> Arc<Self> {
+    pub(crate) fn empty() -> Arc<Self> {
         Self::open(&MemoryDisk::default(), super::START)
     }
 
     /// The store of a process that begins then, on what is there.
-    pub fn open(disk: &MemoryDisk, now: Timestamp) -> Arc<Self> {
+    pub(crate) fn open(disk: &MemoryDisk, now: Timestamp) -> Arc<Self> {
         let behind_ms = Arc::new(AtomicU64::new(0));
         let behind = Arc::clone(&behind_ms);
         let clock = TokioClock { runtime: Handle::current(), begin: Instant::now(), origin: now, behind };
@@ -70,27 +70,27 @@ impl TestStore {
         Arc::new(Self { inner, behind_ms, state: Mutex::default() })
     }
 
-    pub fn inner(&self) -> Embedded {
+    pub(crate) fn inner(&self) -> Embedded {
         self.inner.clone()
     }
 
     /// How often that was called.
-    pub fn calls(&self, of: &str) -> usize {
+    pub(crate) fn calls(&self, of: &str) -> usize {
         self.state.lock().calls.get(of).copied().unwrap_or(0)
     }
 
     /// So many calls of that kind fail.
-    pub fn fail(&self, of: &'static str, times: usize, error: StoreError) {
+    pub(crate) fn fail(&self, of: &'static str, times: usize, error: StoreError) {
         self.state.lock().faults.insert(of, (error, times));
     }
 
     /// So many calls of that kind are carried out, and nobody can say so.
-    pub fn doubt(&self, of: &'static str, times: usize) {
+    pub(crate) fn doubt(&self, of: &'static str, times: usize) {
         self.state.lock().doubts.insert(of, times);
     }
 
     /// The clock goes back when the next call of that kind comes.
-    pub fn set_back(&self, of: &'static str, ms: u64) {
+    pub(crate) fn set_back(&self, of: &'static str, ms: u64) {
         self.state.lock().set_backs.insert(of, ms);
     }
 
@@ -103,15 +103,10 @@ impl TestStore {
     }
 
     /// From now on calls of that kind are answered only when they are let go.
-    pub fn hold(&self, of: &'static str) -> Hold {
+    pub(crate) fn hold(&self, of: &'static str) -> Hold {
         let hold = Hold { carried_out: Arc::new(Semaphore::new(0)), answered: Arc::new(Semaphore::new(0)) };
         self.state.lock().holds.insert(of, hold.clone());
         hold
-    }
-
-    /// Answers at once again.
-    pub fn hold_no_more(&self, of: &'static str) {
-        self.state.lock().holds.remove(of);
     }
 
     fn disturbed(&self, of: &'static str) -> Result<(), StoreError> {
