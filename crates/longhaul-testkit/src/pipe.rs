@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::schema::Asked;
 use crate::stateless::tasks_and_forms;
-use crate::{TestServer, in_time, stateless_message};
+use crate::{TestServer, in_time, initialize_params, stateless_message};
 
 /// Bytes that wait between the two ends of a pipe in this process.
 const PIPE_BYTES: usize = 1 << 20;
@@ -58,8 +58,7 @@ impl PipeClient {
 
     /// Opens a session.
     pub async fn initialize(mut self, revision: &str, capabilities: Value) -> Self {
-        let info = json!({ "name": "test", "version": "1" });
-        let params = json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": info });
+        let params = initialize_params(revision, capabilities);
         assert_eq!(self.session_result("initialize", params).await["protocolVersion"], revision);
         self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
         self

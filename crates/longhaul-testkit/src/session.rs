@@ -12,6 +12,13 @@ use crate::{Endpoint, Exchange, until};
 
 pub const LATEST: &str = "2025-11-25";
 
+/// The parameters of a handshake.
+#[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
+pub fn initialize_params(revision: &str, capabilities: Value) -> Value {
+    let info = json!({ "name": "test", "version": "1" });
+    json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": info })
+}
+
 /// A client in a session. Clones are the same client.
 #[derive(Clone)]
 pub struct SessionClient {
@@ -59,11 +66,8 @@ impl SessionClient {
 
     /// Opens a session.
     pub async fn initialize(mut self, revision: &str, capabilities: Value) -> Self {
-        let params = json!({
-            "protocolVersion": revision, "capabilities": capabilities, "clientInfo": { "name": "test", "version": "1" },
-        });
         self.session = None;
-        let mut reply = self.send("initialize", params).await;
+        let mut reply = self.send("initialize", initialize_params(revision, capabilities)).await;
         assert_eq!(reply.status, 200);
         let session = reply.headers.get("mcp-session-id").expect("a session").to_str().unwrap().to_owned();
         assert!(session.bytes().all(|byte| byte.is_ascii_graphic()));
@@ -171,6 +175,26 @@ impl SessionClient {
 
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// Calls a tool that asks for a form; gives back the stream of the call and the question.
+    pub async fn call_until_form(&self, tool: &str) -> (Exchange, Value) {
+        let mut call = self.send("tools/call", json!({ "name": tool, "arguments": {} })).await;
+        let question = call.next_of("elicitation/create").await;
+        (call, question)
+    }
+
+    /// Makes a task that asks for a form; gives back the stream on which it asks, its ID and the question.
+    pub async fn create_until_form(&self, tool: &str) -> (Exchange, String, Value) {
+        let mut listening = self.listening().await;
+        let id = self.create(tool, json!({})).await;
+        let question = listening.next_of("elicitation/create").await;
+        (listening, id, question)
+    }
+
+    /// Waits for the result of a task, and gives back its text.
+    pub async fn result_text(&self, id: &str) -> Value {
+        self.result("tasks/result", json!({ "taskId": id })).await["content"][0]["text"].take()
     }
 
     /// Makes a task, and gives back its ID.

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use hyper::HeaderMap;
 use hyper::body::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::endpoint::Connection;
 use crate::schema::Asked;
-use crate::{Endpoint, Exchange, Reply, in_time, until};
+use crate::{Endpoint, Exchange, Reply, WholeReply, in_time, until};
 
 pub const VERSION: &str = "2026-07-28";
 
@@ -25,25 +24,6 @@ pub enum FailureReport {
 impl FailureReport {
     pub(crate) fn lost(error: impl std::error::Error) -> Self {
         Self::Lost(format!("{error:?}"))
-    }
-}
-
-/// A whole response.
-#[derive(Debug)]
-pub struct WholeReply {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Bytes,
-}
-
-impl WholeReply {
-    /// The body, which must be JSON.
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.body))
-    }
-
-    pub fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).expect("UTF-8")
     }
 }
 
@@ -145,10 +125,7 @@ impl StatelessClient {
         headers: &[(String, String)],
     ) -> Result<WholeReply, FailureReport> {
         let sent = body.into();
-        let mut reply = self.post(sent.clone(), headers).await?;
-        let body = reply.bytes().await?;
-        Asked::of(&sent).hears_body(None, reply.content_type(), &body);
-        Ok(WholeReply { status: reply.status, headers: reply.headers, body })
+        self.post(sent.clone(), headers).await?.checked(&Asked::of(&sent)).await
     }
 
     /// Posts exactly this, which must be answered with a stream.
@@ -256,9 +233,8 @@ impl StatelessClient {
 
     /// One of the pages beside the endpoint.
     pub async fn page(&mut self, path: &str) -> WholeReply {
-        let mut reply = self.connection.send("GET", path, &[], Bytes::new()).await.expect("a page");
-        let body = reply.bytes().await.expect("a whole page");
-        WholeReply { status: reply.status, headers: reply.headers, body }
+        let reply = self.connection.send("GET", path, &[], Bytes::new()).await.expect("a page");
+        reply.read_whole().await.expect("a whole page")
     }
 
     /// The sum of a metric over its labels.

@@ -2,7 +2,7 @@
 
 use longhaul_receiver::{Caller, MemoryClient};
 use longhaul_testkit::tools::{forms, named, start};
-use longhaul_testkit::{LATEST, in_time, stateless_message, tasks_and_forms};
+use longhaul_testkit::{LATEST, in_time, initialize_params, stateless_message, tasks_and_forms};
 use serde_json::{Value, json};
 
 async fn next(client: &mut MemoryClient) -> Value {
@@ -15,8 +15,7 @@ async fn a_client_in_memory_calls_is_asked_and_answers_in_both_eras() {
     let (server, _) = start().await;
     let caller = Caller::known(longhaul::Owner::parse("ada").unwrap());
     let mut client = server.receiver().connect_in_memory(caller);
-    let info = json!({ "name": "test", "version": "1" });
-    let hello = json!({ "protocolVersion": LATEST, "capabilities": forms(), "clientInfo": info });
+    let hello = initialize_params(LATEST, forms());
     let request = |id: &str, method: &str, params: &Value| {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     };

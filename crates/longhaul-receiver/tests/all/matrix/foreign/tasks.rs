@@ -126,18 +126,12 @@ async fn nothing_is_ever_heard_of_a_foreign_task() {
     }
     session.get(&own).await;
     stage.open_door(1);
-    loop {
-        let told = subscription.next().await.unwrap();
-        assert_eq!(told["params"]["taskId"], json!(own), "{told}");
-        if told["params"]["status"] == "completed" {
-            break;
-        }
-    }
-    loop {
-        let told = hears.must_next().await;
-        assert_eq!(told["params"]["taskId"], json!(own), "{told}");
-        if told["params"]["status"] == "completed" {
-            break;
+    for stream in [&mut subscription, &mut hears] {
+        let mut status = Value::Null;
+        while status != "completed" {
+            let told = stream.must_next().await;
+            assert_eq!(told["params"]["taskId"], json!(own), "{told}");
+            status = told["params"]["status"].clone();
         }
     }
     session.end().await;
