@@ -57,7 +57,6 @@ pub async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
     .await;
 }
 
-/// The names in a directory, in order.
 pub fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).expect("a directory");
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -16,7 +16,6 @@ const PIPE_BYTES: usize = 1 << 20;
 
 type Output = Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>;
 
-/// A client at the other end of a pipe.
 pub struct PipeClient {
     input: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     output: Output,
@@ -56,7 +55,6 @@ impl PipeClient {
         client
     }
 
-    /// Opens a session.
     pub async fn initialize(mut self, revision: &str, capabilities: Value) -> Self {
         let params = initialize_params(revision, capabilities);
         assert_eq!(self.session_result("initialize", params).await["protocolVersion"], revision);
@@ -100,7 +98,6 @@ impl PipeClient {
         }
     }
 
-    /// Sends a request of the stateless era.
     pub async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         self.send(&stateless_message(&id.into(), method, params, &tasks_and_forms())).await;
     }
@@ -136,7 +133,6 @@ impl PipeClient {
         .await
     }
 
-    /// Sends a request in the session.
     #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
     pub async fn session_ask(&mut self, id: &str, method: &str, params: Value) {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
@@ -159,12 +155,10 @@ impl PipeClient {
         response["result"].take()
     }
 
-    /// Closes the input.
     pub fn close(&mut self) {
         self.input = None;
     }
 
-    /// Tells a server in this process to stop.
     pub fn tell_to_stop(&self) {
         self.stop.cancel();
     }

@@ -42,7 +42,6 @@ impl Request {
         }
     }
 
-    /// A GET of a page.
     pub fn get(path: &'static str) -> Self {
         let request = Self { method: "GET", path, headers: Vec::new(), body: Vec::new() };
         request.with("Host", "localhost")
@@ -58,7 +57,6 @@ impl Request {
         self
     }
 
-    /// Takes a header away.
     pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
@@ -82,7 +80,6 @@ impl Request {
         bytes
     }
 
-    /// All of it.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.head(self.body.len());
         bytes.extend(&self.body);
@@ -114,10 +111,8 @@ impl Request {
     }
 }
 
-/// One connection.
 pub struct Connection {
     socket: BufReader<TcpStream>,
-    /// Everything that was sent.
     sent: Vec<u8>,
 }
 

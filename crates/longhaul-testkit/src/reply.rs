@@ -25,7 +25,6 @@ enum ReplyBody {
     Stream { reader: StreamReader, is_opened: bool },
 }
 
-/// A whole response.
 #[derive(Debug)]
 pub struct WholeReply {
     pub status: u16,
@@ -47,7 +46,6 @@ impl WholeReply {
     }
 }
 
-/// One event of a stream.
 #[derive(Debug)]
 pub struct Event {
     pub id: Option<String>,
@@ -76,7 +74,6 @@ impl Reply {
         self.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream")
     }
 
-    /// The whole body.
     pub async fn bytes(&mut self) -> Result<Bytes, FailureReport> {
         match &mut self.body {
             ReplyBody::Http { body, .. } => {
@@ -120,7 +117,6 @@ impl Reply {
         }
     }
 
-    /// The next event of a stream.
     pub async fn event(&mut self) -> Option<Event> {
         match &mut self.body {
             ReplyBody::Whole(_) => None,
@@ -164,7 +160,6 @@ impl Event {
 pub struct Exchange {
     pub status: u16,
     pub headers: HeaderMap,
-    /// The ID of the last event.
     pub last_event: Option<String>,
     reply: Reply,
     ready: VecDeque<Value>,
@@ -253,7 +248,6 @@ impl Exchange {
         self.last_event.clone().expect("an ID")
     }
 
-    /// All messages to the end.
     pub async fn rest(&mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(message) = self.next().await {

@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::VERSION;
 use crate::official::must_fit;
 
-/// The schema of the tasks extension.
 const TASKS: &str = "ext-tasks-2026-07-28";
 
 /// What a client has asked for: only so can be said what an answer must look like. Clones are the same one.
@@ -25,7 +24,6 @@ struct Request {
 }
 
 impl Asked {
-    /// Just this.
     pub fn of(body: &[u8]) -> Self {
         let asked = Self::default();
         asked.sends(body);

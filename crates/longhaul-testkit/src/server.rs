@@ -60,7 +60,6 @@ impl TestServer {
         &self.receiver
     }
 
-    /// The address of a server that listens.
     pub fn address(&self) -> SocketAddr {
         self.address.expect("a server that listens")
     }
@@ -74,7 +73,6 @@ impl TestServer {
         self.stop.cancel();
     }
 
-    /// Stops it, and waits until it has.
     pub async fn stop(self) {
         self.stop.cancel();
         in_time("the end of a server", self.serving).await.expect("no panic");

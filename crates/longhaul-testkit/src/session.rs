@@ -12,7 +12,6 @@ use crate::{Endpoint, Exchange, until};
 
 pub const LATEST: &str = "2025-11-25";
 
-/// The parameters of a handshake.
 #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
 pub fn initialize_params(revision: &str, capabilities: Value) -> Value {
     let info = json!({ "name": "test", "version": "1" });
@@ -23,9 +22,7 @@ pub fn initialize_params(revision: &str, capabilities: Value) -> Value {
 #[derive(Clone)]
 pub struct SessionClient {
     endpoint: Endpoint,
-    /// The bearer token that it shows.
     pub token: Option<String>,
-    /// The token of its session.
     pub session: Option<String>,
     pub revision: String,
     /// The server's side of the handshake.
@@ -35,7 +32,6 @@ pub struct SessionClient {
 }
 
 impl SessionClient {
-    /// A client that is in no session yet.
     pub fn new(endpoint: impl Into<Endpoint>) -> Self {
         Self {
             endpoint: endpoint.into(),
@@ -64,7 +60,6 @@ impl SessionClient {
         Self::new(endpoint).initialize(LATEST, capabilities).await
     }
 
-    /// Opens a session.
     pub async fn initialize(mut self, revision: &str, capabilities: Value) -> Self {
         self.session = None;
         let mut reply = self.send("initialize", initialize_params(revision, capabilities)).await;
@@ -87,7 +82,6 @@ impl SessionClient {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
     }
 
-    /// Sends a request.
     pub async fn send(&self, method: &str, params: Value) -> Exchange {
         self.post(self.message(method, params).to_string()).await
     }
@@ -112,7 +106,6 @@ impl SessionClient {
         stream
     }
 
-    /// Ends the session.
     pub async fn end(&self) {
         assert_eq!(self.http("DELETE", &[], "").await.status, 204);
     }
@@ -142,13 +135,11 @@ impl SessionClient {
         self.post(json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()).await.status
     }
 
-    /// Answers a request of the server.
     pub async fn respond(&self, request: &Value, result: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
         assert_eq!(self.post(message.to_string()).await.status, 202);
     }
 
-    /// Refuses a request of the server.
     pub async fn refuse(&self, request: &Value, code: i64, why: &str) {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": code, "message": why } });
         assert_eq!(self.post(message.to_string()).await.status, 202);
@@ -159,14 +150,12 @@ impl SessionClient {
         self.send(method, params).await.last().await
     }
 
-    /// A request and its result.
     pub async fn result(&self, method: &str, params: Value) -> Value {
         let mut response = self.response(method, params).await;
         assert!(response.get("result").is_some(), "{method}: {response}");
         response["result"].take()
     }
 
-    /// A request that must be refused.
     pub async fn error(&self, method: &str, params: Value) -> Value {
         let mut response = self.response(method, params).await;
         assert!(response.get("error").is_some(), "{method}: {response}");
@@ -197,7 +186,6 @@ impl SessionClient {
         self.result("tasks/result", json!({ "taskId": id })).await["content"][0]["text"].take()
     }
 
-    /// Makes a task, and gives back its ID.
     pub async fn create(&self, tool: &str, arguments: Value) -> String {
         let made = self.result("tools/call", json!({ "name": tool, "arguments": arguments, "task": {} })).await;
         made["task"]["taskId"].as_str().expect("a task").to_owned()

@@ -22,7 +22,6 @@ impl Door {
         Self(Arc::new(Semaphore::new(0)))
     }
 
-    /// Lets so many pass.
     pub fn open(&self, times: usize) {
         self.0.add_permits(times);
     }
@@ -31,7 +30,6 @@ impl Door {
         self.0.acquire().await.expect("an open semaphore").forget();
     }
 
-    /// A tool whose handler gets this door.
     pub fn tool<A, R, F, Fut>(&self, name: &str, run: F) -> Tool
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -145,7 +143,6 @@ pub async fn open_session_within(limits: SessionLimits) -> (TestServer, Door, Se
     (server, door, client)
 }
 
-/// A session of a client that fills in forms.
 pub async fn open(server: &TestServer) -> SessionClient {
     SessionClient::open(server, forms()).await
 }
@@ -162,12 +159,10 @@ pub async fn open_session_with(capabilities: Value) -> (TestServer, Door, Sessio
     (server, door, client)
 }
 
-/// What a client declares that fills in forms.
 pub fn forms() -> Value {
     json!({ "elicitation": {} })
 }
 
-/// The answer that fills in a name.
 pub fn named(name: &str) -> Value {
     json!({ "action": "accept", "content": { "name": name } })
 }

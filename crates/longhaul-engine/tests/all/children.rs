@@ -5,7 +5,6 @@ use longhaul_store::Store;
 use longhaul_task::transition::{Create, Settle, Spawn};
 use longhaul_task::{Event, Json, NodeId, Outcome, PhaseName, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef};
 
-/// A child that runs on another node.
 async fn child(lab: &Lab, parent: &TaskKey, n: u8) -> TaskKey {
     let key = TaskKey { owner: parent.owner.clone(), id: TaskId::mint(Timestamp::from_ms(1), [n; 16]) };
     let child = Create {

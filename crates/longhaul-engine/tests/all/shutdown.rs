@@ -13,7 +13,6 @@ fn retries(tool: Tool) -> Tool {
     Tool { policy: Policy { on_crash: OnCrash::Retry, ..tool.policy.clone() }, ..tool }
 }
 
-/// A shutdown on its way.
 fn shutting_down(lab: &Lab) -> tokio::task::JoinHandle<()> {
     let engine = lab.engine.clone();
     tokio::spawn(async move { engine.shut_down().await })

@@ -7,7 +7,6 @@ use longhaul_testkit::raw::Request;
 use longhaul_testkit::{LATEST, SessionClient, TestServer, conformance};
 use serde_json::{Value, json};
 
-/// The IDs of this owner's tasks.
 async fn tasks(server: &TestServer, owner: &str) -> Vec<Value> {
     let session = SessionClient::new(server).with_token(owner).initialize(LATEST, json!({})).await;
     let page = session.result("tasks/list", json!({})).await;

@@ -13,7 +13,6 @@ fn as_task(tool: &str) -> Value {
     json!({ "name": tool, "arguments": {}, "task": {} })
 }
 
-/// What a line says, and how bad it is.
 fn said(line: &Value) -> (&Value, &Value) {
     assert_eq!(line["method"], "notifications/message", "{line}");
     (&line["params"]["level"], &line["params"]["data"])

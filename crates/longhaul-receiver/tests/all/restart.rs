@@ -10,7 +10,6 @@ use longhaul_testkit::tools::{Door, greet, named, open, server};
 use longhaul_testkit::{Exchange, SessionClient, TestServer};
 use serde_json::{Value, json};
 
-/// A file of tasks, and a directory around it.
 struct Disk(tempfile::TempDir);
 
 impl Disk {

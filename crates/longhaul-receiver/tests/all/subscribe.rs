@@ -22,7 +22,6 @@ async fn acknowledged(events: &mut Exchange) -> Vec<Value> {
     honoured["taskIds"].as_array().expect("IDs").clone()
 }
 
-/// The next task that is pushed.
 async fn pushed(events: &mut Exchange) -> Value {
     let mut message = events.next().await.expect("a push");
     assert_eq!(message["jsonrpc"], "2.0");

@@ -37,7 +37,6 @@ fn tools() -> [Tool; 4] {
     ]
 }
 
-/// What was written to the log.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -52,7 +51,6 @@ impl std::io::Write for Written {
     }
 }
 
-/// Lines of the log.
 fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"))).collect()
 }

@@ -10,7 +10,6 @@ use longhaul_testkit::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A token file, and a directory around it.
 struct File {
     _directory: TempDir,
     path: PathBuf,
@@ -41,13 +40,11 @@ impl File {
     }
 }
 
-/// The status that a request with this token gets.
 async fn status(server: &TestServer, token: &str) -> u16 {
     let discover = stateless_message(&json!(1), "server/discover", json!({}), &json!({}));
     Request::rpc(&discover).with("Authorization", format!("Bearer {token}")).send(server).await.status
 }
 
-/// Waits until a token gets that status.
 async fn until_status(server: &TestServer, token: &str, wanted: u16) {
     until(&format!("{wanted} for {token}"), async || status(server, token).await == wanted).await;
 }

@@ -17,7 +17,6 @@ use longhaul_task::{
 use plan::{Act, At, Held, New, Step, Tick, Which};
 pub(crate) use plan::{Plan, plans};
 
-/// All tasks that exist at one time.
 pub(crate) type World = BTreeMap<TaskId, Task>;
 
 /// One event, its result, and all tasks before and after it.
@@ -43,7 +42,6 @@ impl Moment {
     }
 }
 
-/// The result of running a plan.
 pub(crate) struct History {
     pub(crate) moments: Vec<Moment>,
     /// All tasks after the last event.
@@ -91,7 +89,6 @@ impl History {
         self.moments.push(Moment { now, id, event, before, result, after: self.world.clone() });
     }
 
-    /// The accepted events with their changes.
     pub(crate) fn changes(&self) -> impl Iterator<Item = (&Moment, &Change)> {
         self.moments.iter().filter_map(|moment| Some((moment, moment.result.as_ref().ok()?)))
     }
@@ -118,7 +115,6 @@ pub(crate) fn apply(world: &World, task: &Task, event: &Event, now: Timestamp) -
     transition::apply(task, event, &around, now)
 }
 
-/// Writes a change.
 pub(crate) fn commit(world: &World, change: &Change) -> World {
     let mut next = world.clone();
     if change.deletes_family() {

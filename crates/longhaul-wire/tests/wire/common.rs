@@ -109,7 +109,6 @@ pub(crate) fn cancelled() -> Task {
     after(&queued(), &Event::Cancel(Cancel::default()))
 }
 
-/// A running task, and its child.
 pub(crate) fn family() -> (Task, Task) {
     let parent = running();
     let key = TaskKey { owner: parent.key.owner.clone(), id: TaskId::parse("child").unwrap() };
@@ -159,7 +158,6 @@ pub(crate) fn any_json(names: &[&'static str], texts: &[&'static str]) -> impl S
     })
 }
 
-/// A message with some of its bytes replaced.
 pub(crate) fn damaged(message: String) -> impl Strategy<Value = Vec<u8>> {
     let bytes = prop::collection::vec(any::<u8>(), 0..4);
     (any::<prop::sample::Index>(), bytes, 0_usize..4).prop_map(move |(at, bytes, cut)| {

@@ -39,7 +39,6 @@ impl Machine {
         end
     }
 
-    /// Runs a process with an engine in it.
     pub(crate) fn run_engine<T>(&mut self, tools: Vec<Tool>, life: impl AsyncFnOnce(Lab) -> T) -> T {
         self.run_engine_with(tools, EngineLimits::default(), life)
     }

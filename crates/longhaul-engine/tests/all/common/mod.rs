@@ -60,12 +60,10 @@ impl Lab {
         Self { engine, store: Arc::clone(store) }
     }
 
-    /// Makes a task of Ada's.
     pub(crate) async fn create(&self, tool: &str) -> TaskKey {
         self.create_on(tool, "{}").await
     }
 
-    /// Makes a task of Ada's with these arguments.
     pub(crate) async fn create_on(&self, tool: &str, input: &str) -> TaskKey {
         self.try_create(tool, input).await.unwrap().key.clone()
     }
@@ -104,7 +102,6 @@ impl Lab {
         .await
     }
 
-    /// Waits for the task's end.
     pub(crate) async fn end(&self, key: &TaskKey) -> Outcome {
         let task = self.until(key, "the end of the task", Task::is_settled).await;
         task.phase.outcome().unwrap().clone()
@@ -117,7 +114,6 @@ impl Lab {
         task.phase.questions().into_iter().flatten().map(|question| question.key.clone()).collect()
     }
 
-    /// Waits until the task has exactly one open question.
     pub(crate) async fn question(&self, key: &TaskKey) -> QuestionKey {
         self.asks(key, 1).await.remove(0)
     }
@@ -199,7 +195,6 @@ where
     handler(move |ctx, input| run(shared.clone(), ctx, input))
 }
 
-/// A handler that returns its arguments.
 pub(crate) fn echo() -> Arc<dyn Handler> {
     handler(|_ctx, input| async { Ok(Outcome::Result { body: input, is_error: false }) })
 }
@@ -250,7 +245,6 @@ pub(crate) fn text_of(text: &str) -> Outcome {
     Outcome::Result { body: Json::from_text(format!("{text:?}")), is_error: false }
 }
 
-/// The stable code of a refusal.
 #[track_caller]
 pub(crate) fn code(outcome: &Outcome) -> &str {
     match outcome {
@@ -285,7 +279,6 @@ impl Requestor for Client {
     }
 }
 
-/// An ordinary call with these answers.
 pub(crate) fn call_options(answers: &[(&str, &str)]) -> CallOptions {
     let answers: HashMap<String, Json> =
         answers.iter().map(|(key, text)| ((*key).to_owned(), Json::from_text(*text))).collect();
@@ -314,7 +307,6 @@ impl Ask for Approve {
     }
 }
 
-/// Waits for something that must come.
 pub(crate) async fn must_come<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(HANG, future).await.unwrap_or_else(|_| panic!("this never came: {what}"))
 }
@@ -341,7 +333,6 @@ impl Door {
     }
 }
 
-/// What handlers said, in order.
 #[derive(Clone)]
 pub(crate) struct Log(Arc<watch::Sender<Vec<String>>>);
 
@@ -358,7 +349,6 @@ impl Log {
         self.0.borrow().clone()
     }
 
-    /// Waits until the word was said so many times.
     pub(crate) async fn hears_times(&self, word: &str, times: usize) {
         let mut said = self.0.subscribe();
         let heard = said.wait_for(|said| said.iter().filter(|said| *said == word).count() >= times);

@@ -74,12 +74,10 @@ impl TestStore {
         self.inner.clone()
     }
 
-    /// How often that was called.
     pub(crate) fn calls(&self, of: &str) -> usize {
         self.state.lock().calls.get(of).copied().unwrap_or(0)
     }
 
-    /// So many calls of that kind fail.
     pub(crate) fn fail(&self, of: &'static str, times: usize, error: StoreError) {
         self.state.lock().faults.insert(of, (error, times));
     }

@@ -4,12 +4,10 @@ use longhaul_testkit::raw::Request;
 use longhaul_testkit::{Row, VERSION, stateless_message, tasks_and_forms};
 use serde_json::{Value, json};
 
-/// The `_meta` of a client that takes tasks and fills in forms.
 fn meta() -> Value {
     message(&json!(1), "tools/list", json!({}))["params"]["_meta"].take()
 }
 
-/// A message in good order.
 pub(crate) fn message(id: &Value, method: &str, params: Value) -> Value {
     stateless_message(id, method, params, &tasks_and_forms())
 }
@@ -249,7 +247,6 @@ fn tasks() -> Vec<Row> {
     rows
 }
 
-/// Lists and subscriptions.
 fn others() -> Vec<Row> {
     let mut rows = Vec::new();
     for cursor in [json!("made up"), json!(""), json!(5), json!({}), json!(null)] {

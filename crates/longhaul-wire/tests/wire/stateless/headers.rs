@@ -7,7 +7,6 @@ use longhaul_wire::{Context, route};
 
 use crate::common::*;
 
-/// Names and values.
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
 fn checked(message: &str, headers: Fields<'_>) -> Result<(), RpcError> {

@@ -47,7 +47,6 @@ fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, Request, &'static str)> {
     ]
 }
 
-/// Ada's tasks: of every generation, in every state.
 async fn tasks_of_ada(stage: &Stage) -> Vec<Task> {
     let mut tasks = Vec::new();
     let answer = json!({ "end": "answer" });

@@ -9,7 +9,6 @@ use crate::matrix::kit::Stage;
 
 pub(super) struct Speaker {
     session: SessionClient,
-    /// Where it is asked.
     listens: Option<Exchange>,
 }
 
