@@ -15,10 +15,8 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use axum::{Router, serve::ListenerExt};
 use clap::{Parser, Subcommand};
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Longhaul's allocator, so that the allocator makes no difference.
 #[global_allocator]

@@ -6,10 +6,10 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName};
 use longhaul_wire::headers::encode_value;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::schema::Asked;
-use crate::{Endpoint, PATIENCE, Reply, VERSION, WholeReply, endpoint};
+use crate::{Endpoint, PATIENCE, Reply, VERSION, WholeReply, endpoint, stateless_message};
 
 /// A request, as it is written.
 #[derive(Debug, Clone)]
@@ -40,6 +40,11 @@ impl Request {
             Some(name) => request.with("Mcp-Name", encode_value(name).as_bytes()),
             None => request,
         }
+    }
+
+    /// A request in good order, for tests that spoil it.
+    pub fn discover() -> Self {
+        Self::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
     }
 
     pub fn get(path: &'static str) -> Self {

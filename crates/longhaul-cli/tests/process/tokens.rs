@@ -4,16 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use longhaul::{Owner, Tokens};
+use longhaul_testkit::StatelessClient;
 use longhaul_testkit::raw::Request;
-use longhaul_testkit::{StatelessClient, stateless_message};
 use serde_json::json;
 
 use crate::kit::{Launch, longhaul, place};
 use crate::operator::{Said, run};
-
-fn discover() -> Request {
-    Request::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
-}
 
 /// What `longhaul token new` says, and nothing else.
 async fn new_token(owner: &str, file: &Path) -> String {
@@ -88,7 +84,7 @@ async fn a_token_file_is_made_for_its_user_alone_and_shows_its_token_once() {
     assert!(!kept.contains(&token), "only the hash is kept");
     assert_eq!(kept.lines().filter(|line| !line.starts_with('#')).count(), 1, "{kept}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let call = |token: &str| discover().with("Authorization", format!("Bearer {token}"));
+    let call = |token: &str| Request::discover().with("Authorization", format!("Bearer {token}"));
     assert_eq!(call(&token).send(server.address()).await.status, 200);
     assert_eq!(
         call(&kept[kept.len() - 65..kept.len() - 1]).send(server.address()).await.status,
@@ -154,7 +150,7 @@ async fn a_broken_token_file_changes_nothing_and_the_log_says_why() {
     write(&adas);
     let server = with_tokens(&file).start().await;
     let status = async |token: &str| {
-        discover().with("Authorization", format!("Bearer {token}")).send(server.address()).await.status
+        Request::discover().with("Authorization", format!("Bearer {token}")).send(server.address()).await.status
     };
     let client = StatelessClient::connect(server.address()).await.unwrap().with_token("adas");
     let mut stays = client.listen(&[]).await;

@@ -30,15 +30,24 @@ impl Generation {
 pub(crate) trait Client: Send {
     async fn create(&mut self, tool: &str, arguments: Value) -> String;
 
-    async fn get(&mut self, id: &str) -> Value;
+    /// The response to a request that names this task.
+    async fn about(&mut self, method: &str, id: &str) -> Value;
 
-    /// The response to the question for its result; waits if this generation waits.
-    async fn result(&mut self, id: &str) -> Value;
+    async fn get(&mut self, id: &str) -> Value {
+        self.about("tasks/get", id).await
+    }
+
+    /// Waits for the result if this generation waits.
+    async fn result(&mut self, id: &str) -> Value {
+        self.about("tasks/result", id).await
+    }
+
+    async fn cancel(&mut self, id: &str) -> Value {
+        self.about("tasks/cancel", id).await
+    }
 
     /// Where it is listed: the response, with nothing in `tasks` but this one.
     async fn list(&mut self, id: &str) -> Value;
-
-    async fn cancel(&mut self, id: &str) -> Value;
 
     /// Begins to listen, in this generation's own way.
     async fn follow(&mut self, id: &str) -> Box<dyn Pushes>;
