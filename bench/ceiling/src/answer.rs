@@ -1,9 +1,7 @@
 //! Responses: a task of the tasks extension, or a JSON-RPC error.
 
-use axum::{
-    http::{StatusCode, header::CONTENT_TYPE},
-    response::{IntoResponse, Response},
-};
+use axum::http::{StatusCode, header::CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 

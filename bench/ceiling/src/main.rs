@@ -15,10 +15,8 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use axum::{Router, serve::ListenerExt};
 use clap::{Parser, Subcommand};
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The same allocator as Longhaul's, so that the benchmark does not compare allocators.
 #[global_allocator]

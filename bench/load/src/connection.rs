@@ -6,10 +6,8 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, bail};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// The maximum number of headers in a response.
 const HEADERS_MAX: usize = 32;

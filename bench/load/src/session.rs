@@ -2,11 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::{
-    answer::{self, Status},
-    connection::Connection,
-    request::{ECHO_ARGUMENTS, Requests},
-};
+use crate::answer::{self, Status};
+use crate::connection::Connection;
+use crate::request::{ECHO_ARGUMENTS, Requests};
 
 /// The flags for the server under test.
 #[derive(clap::Args, Clone)]

@@ -6,24 +6,20 @@ use std::{net::SocketAddr, sync::Arc};
 
 use axum::{Router, serve::ListenerExt};
 use clap::Parser;
-use rmcp::{
-    ErrorData, ServerHandler,
-    model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, GetTaskParams,
-        GetTaskResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
-    },
-    schemars::{self, JsonSchema},
-    service::{RequestContext, RoleServer},
-    task_manager::{DEFAULT_TASK_TTL_MS, TaskManager, TaskOptions},
-    transport::streamable_http_server::{
-        StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
-    },
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, GetTaskParams,
+    GetTaskResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
+use rmcp::schemars::{self, JsonSchema};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::task_manager::{DEFAULT_TASK_TTL_MS, TaskManager, TaskOptions};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+};
+use rmcp::{ErrorData, ServerHandler};
 use serde::Deserialize;
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The same allocator as Longhaul's, so that the benchmark does not compare allocators.
 #[global_allocator]

@@ -36,7 +36,6 @@ const HOSTS: usize = 8;
 /// How long all of it may take: it is given up then. Nothing is measured by it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// One connection.
 struct Line {
     send: SendRequest<Full<Bytes>>,
     address: SocketAddr,

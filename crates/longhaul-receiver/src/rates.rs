@@ -244,28 +244,6 @@ mod tests {
         Owner::parse(name).unwrap()
     }
 
-    fn limits(per_second: u32, burst: u32) -> RateLimits {
-        RateLimits { creates_per_second: per_second, creates_burst: burst, ..RateLimits::all(1) }
-    }
-
-    #[test]
-    fn each_owner_has_its_own_burst_of_each_kind() {
-        let rates = Rates::new(&limits(1, 3));
-        let (ada, bob) = (owner("ada"), owner("bob"));
-        for owner in [&ada, &bob] {
-            for _ in 0..3 {
-                rates.admit(owner, RequestKind::Create).unwrap();
-            }
-            let refused = rates.admit(owner, RequestKind::Create).unwrap_err();
-            assert!(refused.retry_after_ms().is_some_and(|ms| ms > 0), "{refused:?}");
-            assert_eq!(refused.http_status(), 429);
-            for kind in [RequestKind::Read, RequestKind::Change, RequestKind::Other] {
-                rates.admit(owner, kind).unwrap();
-                assert!(rates.admit(owner, kind).is_err());
-            }
-        }
-    }
-
     #[test]
     fn without_a_limit_nothing_is_counted() {
         let rates = Rates::new(&RateLimits::off());

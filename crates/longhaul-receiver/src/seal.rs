@@ -118,16 +118,6 @@ mod tests {
     }
 
     #[test]
-    fn a_state_opens_for_its_own_call_until_it_expires() {
-        let (seal, ada) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap());
-        let text = sealed(&seal, &ada);
-        let call = CallBinding { owner: &ada, tool: "greet", arguments: "{}" };
-        let state = seal.open_state(&call, &text, NOW.plus_ms(STATE_MS_MAX - 1)).unwrap();
-        assert_eq!((state.answers["name"].as_str(), state.task_id), ("\"Ada\"", TaskId::mint(NOW, [7; 16])));
-        assert!(seal.open_state(&call, &text, NOW.plus_ms(STATE_MS_MAX)).is_none());
-    }
-
-    #[test]
     fn a_state_opens_for_no_other_owner_tool_or_arguments() {
         let (seal, ada, bob) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
         let text = sealed(&seal, &ada);

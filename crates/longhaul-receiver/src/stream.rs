@@ -508,23 +508,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn past_the_limit_of_messages_the_oldest_is_dropped() {
-        let limits = SessionLimits { kept_messages_max: 2, ..SessionLimits::default() };
-        let stream = send_all(&limits, &["a", "b"]).await;
-        assert_eq!(read(&mut stream.read_after(0).unwrap(), 2).await, ["a", "b"]);
-        let stream = send_all(&limits, &["a", "b", "c"]).await;
-        assert!(stream.read_after(0).is_none(), "the next message is not kept");
-        assert_eq!(read(&mut stream.read_after(1).unwrap(), 2).await, ["b", "c"]);
-    }
-
-    #[tokio::test]
-    async fn past_the_limit_of_bytes_the_oldest_are_dropped() {
-        let limits = SessionLimits { kept_bytes_max: 10, ..SessionLimits::default() };
-        let stream = send_all(&limits, &["aaaaa", "bbbbb"]).await;
-        assert_eq!(read(&mut stream.read_after(0).unwrap(), 2).await, ["aaaaa", "bbbbb"]);
-        let stream = send_all(&limits, &["aaaaa", "bbbbb", "c"]).await;
-        assert!(stream.read_after(0).is_none(), "the next message is not kept");
-        assert_eq!(read(&mut stream.read_after(1).unwrap(), 2).await, ["bbbbb", "c"]);
+    async fn past_a_limit_of_messages_or_bytes_the_oldest_is_dropped() {
+        for limits in [
+            SessionLimits { kept_messages_max: 2, ..SessionLimits::default() },
+            SessionLimits { kept_bytes_max: 10, ..SessionLimits::default() },
+        ] {
+            let stream = send_all(&limits, &["aaaaa", "bbbbb"]).await;
+            assert_eq!(read(&mut stream.read_after(0).unwrap(), 2).await, ["aaaaa", "bbbbb"]);
+            let stream = send_all(&limits, &["aaaaa", "bbbbb", "c"]).await;
+            assert!(stream.read_after(0).is_none(), "the next message is not kept");
+            assert_eq!(read(&mut stream.read_after(1).unwrap(), 2).await, ["bbbbb", "c"]);
+        }
     }
 
     #[tokio::test]

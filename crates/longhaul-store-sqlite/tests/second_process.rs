@@ -6,10 +6,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{create, key, opened, settle};
+use common::{create, key, opened, place, settle};
 use longhaul_store::{Store, SystemClock};
 use longhaul_store_sqlite::{Options, open};
-use tempfile::TempDir;
 
 /// Set for the other process: the store that it is to open.
 const STORE: &str = "LONGHAUL_TEST_STORE";
@@ -78,8 +77,7 @@ impl Drop for Other {
 }
 
 fn a_store_that_another_process_has_is_refused(_: &tokio::runtime::Runtime) {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("tasks.db");
+    let (_directory, path) = place();
     let mut other = Other::start(&path);
     let mut opened_there = String::new();
     BufReader::new(other.0.stdout.as_mut().unwrap()).read_line(&mut opened_there).unwrap();
@@ -89,9 +87,7 @@ fn a_store_that_another_process_has_is_refused(_: &tokio::runtime::Runtime) {
     let there = other.0.id();
     assert_eq!(error.code(), "STORE_LOCKED");
     assert!(error.to_string().contains(&format!("process {there},")), "{error}");
-    assert!(error.to_string().contains(&format!("process {there}")), "{error}");
     assert!(error.to_string().contains("tasks.db.lock"), "{error}");
-    assert_eq!(error.code(), "STORE_LOCKED");
 
     other.kill();
     opened(&path);
@@ -99,8 +95,7 @@ fn a_store_that_another_process_has_is_refused(_: &tokio::runtime::Runtime) {
 
 fn a_killed_process_loses_nothing_that_it_acknowledged(runtime: &tokio::runtime::Runtime) {
     for count in [2, 3, 10, 57, 200] {
-        let directory = TempDir::new().unwrap();
-        let path = directory.path().join("tasks.db");
+        let (_directory, path) = place();
         let words = Other::start(&path).words(count);
         assert!(words.len() >= count);
         runtime.block_on(async {

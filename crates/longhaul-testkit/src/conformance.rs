@@ -15,7 +15,6 @@ mod jobs;
 #[path = "../../../examples/conformance/protocol.rs"]
 mod protocol;
 
-/// The server that the example starts.
 pub fn conformance() -> Server {
     Server::new("longhaul-conformance")
         .tools(protocol::greeting())

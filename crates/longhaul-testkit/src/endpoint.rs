@@ -19,7 +19,6 @@ use crate::{FailureReport, Reply, in_time};
 /// A server as its clients know it.
 #[derive(Debug, Clone)]
 pub enum Endpoint {
-    /// A server that listens on this address.
     Http(SocketAddr),
     /// A receiver in this process. A bearer token is taken for the name of its owner.
     Memory(Receiver),
@@ -37,7 +36,6 @@ impl From<&Endpoint> for Endpoint {
     }
 }
 
-/// A connection that carries one request after the other.
 pub(crate) struct Connection {
     endpoint: Endpoint,
     http: Option<SendRequest<Full<Bytes>>>,

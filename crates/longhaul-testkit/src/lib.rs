@@ -15,6 +15,7 @@
 
 mod conformance;
 mod endpoint;
+mod official;
 mod pipe;
 pub mod raw;
 mod reply;
@@ -31,13 +32,11 @@ use std::time::Duration;
 pub use conformance::conformance;
 pub use endpoint::Endpoint;
 pub use pipe::PipeClient;
-pub use reply::{Event, Exchange, Reply};
+pub use reply::{Event, Exchange, Reply, WholeReply};
 pub use row::Row;
 pub use server::TestServer;
-pub use session::{LATEST, SessionClient};
-pub use stateless::{
-    FailureReport, StatelessClient, TaskView, VERSION, WholeReply, stateless_message, tasks_and_forms,
-};
+pub use session::{LATEST, SessionClient, initialize_params};
+pub use stateless::{FailureReport, StatelessClient, TaskView, VERSION, stateless_message, tasks_and_forms};
 
 /// How long a test waits for an event that must happen before it fails. No test that passes depends on it.
 pub const PATIENCE: Duration = Duration::from_secs(120);

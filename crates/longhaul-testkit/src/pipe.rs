@@ -9,14 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::schema::Asked;
 use crate::stateless::tasks_and_forms;
-use crate::{TestServer, in_time, stateless_message};
+use crate::{TestServer, in_time, initialize_params, stateless_message};
 
 /// Bytes that wait between the two ends of a pipe in this process.
 const PIPE_BYTES: usize = 1 << 20;
 
 type Output = Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>;
 
-/// A client at the other end of a pipe.
 pub struct PipeClient {
     input: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     output: Output,
@@ -56,10 +55,8 @@ impl PipeClient {
         client
     }
 
-    /// Opens a session.
     pub async fn initialize(mut self, revision: &str, capabilities: Value) -> Self {
-        let info = json!({ "name": "test", "version": "1" });
-        let params = json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": info });
+        let params = initialize_params(revision, capabilities);
         assert_eq!(self.session_result("initialize", params).await["protocolVersion"], revision);
         self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
         self
@@ -101,7 +98,6 @@ impl PipeClient {
         }
     }
 
-    /// Sends a request of the stateless era.
     pub async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         self.send(&stateless_message(&id.into(), method, params, &tasks_and_forms())).await;
     }
@@ -137,7 +133,6 @@ impl PipeClient {
         .await
     }
 
-    /// Sends a request in the session.
     #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
     pub async fn session_ask(&mut self, id: &str, method: &str, params: Value) {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
@@ -160,12 +155,10 @@ impl PipeClient {
         response["result"].take()
     }
 
-    /// Closes the input.
     pub fn close(&mut self) {
         self.input = None;
     }
 
-    /// Tells a server in this process to stop.
     pub fn tell_to_stop(&self) {
         self.stop.cancel();
     }

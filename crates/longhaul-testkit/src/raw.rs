@@ -3,12 +3,13 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::body::Bytes;
+use hyper::header::{HeaderMap, HeaderName};
 use longhaul_wire::headers::encode_value;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::schema::Asked;
-use crate::{Endpoint, PATIENCE, Reply, VERSION, endpoint};
+use crate::{Endpoint, PATIENCE, Reply, VERSION, WholeReply, endpoint, stateless_message};
 
 /// A request, as it is written.
 #[derive(Debug, Clone)]
@@ -41,7 +42,11 @@ impl Request {
         }
     }
 
-    /// A GET of a page.
+    /// A request in good order, for tests that spoil it.
+    pub fn discover() -> Self {
+        Self::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
+    }
+
     pub fn get(path: &'static str) -> Self {
         let request = Self { method: "GET", path, headers: Vec::new(), body: Vec::new() };
         request.with("Host", "localhost")
@@ -57,7 +62,6 @@ impl Request {
         self
     }
 
-    /// Takes a header away.
     pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
@@ -81,7 +85,6 @@ impl Request {
         bytes
     }
 
-    /// All of it.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.head(self.body.len());
         bytes.extend(&self.body);
@@ -89,7 +92,7 @@ impl Request {
     }
 
     /// Sends it on a connection of its own. The response must not be a stream.
-    pub async fn send(&self, endpoint: impl Into<Endpoint>) -> RawReply {
+    pub async fn send(&self, endpoint: impl Into<Endpoint>) -> WholeReply {
         match endpoint.into() {
             Endpoint::Http(address) => {
                 let bytes = self.bytes();
@@ -101,14 +104,7 @@ impl Request {
                 tokio::task::spawn_blocking(exchange).await.expect("no panic")
             }
             endpoint @ Endpoint::Memory(_) => {
-                let mut reply = self.begin(&endpoint).await;
-                let header = |name: &HeaderName, value: &HeaderValue| {
-                    (name.to_string(), value.to_str().expect("text").to_owned())
-                };
-                let headers = reply.headers.iter().map(|(name, value)| header(name, value)).collect();
-                let body = reply.bytes().await.expect("a whole body").to_vec();
-                Asked::of(&self.body).hears_body(None, reply.content_type(), &body);
-                RawReply { status: reply.status, headers, body }
+                self.begin(&endpoint).await.checked(&Asked::of(&self.body)).await.expect("a whole body")
             }
         }
     }
@@ -120,36 +116,8 @@ impl Request {
     }
 }
 
-/// A whole response.
-#[derive(Debug, Clone)]
-pub struct RawReply {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
-}
-
-impl RawReply {
-    pub fn header(&self, name: &str) -> Option<&str> {
-        find(&self.headers, name)
-    }
-
-    pub fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).expect("UTF-8")
-    }
-
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
-
-fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
-}
-
-/// One connection.
 pub struct Connection {
     socket: BufReader<TcpStream>,
-    /// Everything that was sent.
     sent: Vec<u8>,
 }
 
@@ -173,12 +141,13 @@ impl Connection {
     }
 
     /// The next response, which is checked; none if the server closed the connection.
-    pub fn answer(&mut self) -> Option<RawReply> {
+    pub fn answer(&mut self) -> Option<WholeReply> {
         let (status, headers) = self.head()?;
-        let mut body = Vec::new();
-        if let Some(length) = find(&headers, "content-length") {
-            body = vec![0; length.parse().expect("a length")];
+        let mut reply = WholeReply { status, headers, body: Bytes::new() };
+        if let Some(length) = reply.header("content-length") {
+            let mut body = vec![0; length.parse().expect("a length")];
             self.socket.read_exact(&mut body).expect("the whole body");
+            reply.body = body.into();
         }
         // A body begins after an empty line, and another request may follow it.
         let asked = Asked::default();
@@ -188,21 +157,24 @@ impl Connection {
                 asked.sends(message.to_string().as_bytes());
             }
         }
-        asked.hears_body(None, find(&headers, "content-type"), &body);
-        Some(RawReply { status, headers, body })
+        asked.hears_body(None, reply.header("content-type"), &reply.body);
+        Some(reply)
     }
 
-    fn head(&mut self) -> Option<(u16, Vec<(String, String)>)> {
+    fn head(&mut self) -> Option<(u16, HeaderMap)> {
         let status = self.line()?;
         let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status line");
-        let mut headers = Vec::new();
+        let mut headers = HeaderMap::new();
         loop {
             let line = self.line().expect("a whole head");
             if line.is_empty() {
                 return Some((status, headers));
             }
             let (name, value) = line.split_once(':').expect("a header");
-            headers.push((name.to_owned(), value.trim().to_owned()));
+            headers.append(
+                HeaderName::try_from(name).expect("a header name"),
+                value.trim().parse().expect("a header value"),
+            );
         }
     }
 

@@ -25,7 +25,27 @@ enum ReplyBody {
     Stream { reader: StreamReader, is_opened: bool },
 }
 
-/// One event of a stream.
+#[derive(Debug)]
+pub struct WholeReply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl WholeReply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().expect("text"))
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("UTF-8")
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.body))
+    }
+}
+
 #[derive(Debug)]
 pub struct Event {
     pub id: Option<String>,
@@ -50,16 +70,10 @@ impl Reply {
         Self { status, headers, body: ReplyBody::Stream { reader, is_opened: false } }
     }
 
-    pub(crate) fn content_type(&self) -> Option<&str> {
-        self.headers.get("content-type").and_then(|kind| kind.to_str().ok())
-    }
-
-    /// Whether it is a stream of events.
     pub fn is_stream(&self) -> bool {
-        self.content_type() == Some("text/event-stream")
+        self.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream")
     }
 
-    /// The whole body.
     pub async fn bytes(&mut self) -> Result<Bytes, FailureReport> {
         match &mut self.body {
             ReplyBody::Http { body, .. } => {
@@ -78,6 +92,18 @@ impl Reply {
         }
     }
 
+    pub(crate) async fn read_whole(mut self) -> Result<WholeReply, FailureReport> {
+        let body = self.bytes().await?;
+        Ok(WholeReply { status: self.status, headers: self.headers, body })
+    }
+
+    /// The whole response to what was asked, which is checked.
+    pub(crate) async fn checked(self, asked: &Asked) -> Result<WholeReply, FailureReport> {
+        let reply = self.read_whole().await?;
+        asked.hears_body(None, reply.header("content-type"), &reply.body);
+        Ok(reply)
+    }
+
     /// The body as text; of a stream, the first message.
     pub async fn first(mut self) -> String {
         if !self.is_stream() {
@@ -91,7 +117,6 @@ impl Reply {
         }
     }
 
-    /// The next event of a stream.
     pub async fn event(&mut self) -> Option<Event> {
         match &mut self.body {
             ReplyBody::Whole(_) => None,
@@ -135,7 +160,6 @@ impl Event {
 pub struct Exchange {
     pub status: u16,
     pub headers: HeaderMap,
-    /// The ID of the last event.
     pub last_event: Option<String>,
     reply: Reply,
     ready: VecDeque<Value>,
@@ -151,7 +175,6 @@ impl Exchange {
         Self { status, headers, last_event: None, reply, ready: VecDeque::new(), is_read: false, asked, revision }
     }
 
-    /// Whether it is a stream of events.
     pub fn is_stream(&self) -> bool {
         self.reply.is_stream()
     }
@@ -205,6 +228,16 @@ impl Exchange {
         self.ready.pop_front()
     }
 
+    /// The next notification that a task has this status; other messages are passed over.
+    pub async fn next_status(&mut self, status: &str) -> Value {
+        loop {
+            let told = self.next_of("notifications/tasks/status").await;
+            if told["params"]["status"] == status {
+                return told;
+            }
+        }
+    }
+
     /// Waits until the stream has begun: its first event has an ID and no message.
     pub async fn begun(&mut self) -> String {
         while self.last_event.is_none() {
@@ -215,7 +248,6 @@ impl Exchange {
         self.last_event.clone().expect("an ID")
     }
 
-    /// All messages to the end.
     pub async fn rest(&mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(message) = self.next().await {

@@ -12,7 +12,6 @@ pub struct Row {
     pub code: Option<i64>,
     /// The ID that comes back, as the very text that was sent; none when there must not be one.
     pub id: Option<String>,
-    /// A header that must be there.
     pub header: Option<(&'static str, &'static str)>,
 }
 
@@ -22,12 +21,10 @@ impl Row {
         Self { what: what.into(), request, status, code: Some(code), id, header: None }
     }
 
-    /// A request that must succeed.
     pub fn fine(what: impl Into<String>, request: Request) -> Self {
         Self { code: None, ..Self::new(what, request, 200, 0, Some("1")) }
     }
 
-    /// Sends the request and checks the response.
     pub async fn check(&self, endpoint: impl Into<Endpoint>) {
         let reply = self.request.send(endpoint).await;
         let shown = format!("{}: {} {}", self.what, reply.status, reply.text());

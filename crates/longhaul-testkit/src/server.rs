@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use longhaul::{Server, StoreUrl};
 use longhaul_receiver::Receiver;
-use longhaul_store::Store;
+use longhaul_store::{ManualClock, Store};
+use longhaul_task::Timestamp;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +24,13 @@ impl TestServer {
     /// A server without a socket, on a store in memory.
     pub async fn start(server: Server) -> Self {
         Self::start_on(server, memory().await).await
+    }
+
+    /// A server without a socket, on a store in memory that goes by this clock.
+    pub async fn start_with_clock(server: Server) -> (Self, ManualClock) {
+        let clock = ManualClock::at(Timestamp::from_ms(1_000_000));
+        let store = longhaul_store::memory::open(clock.clone()).expect("a store in memory");
+        (Self::start_on(server, Arc::new(store)).await, clock)
     }
 
     /// A server without a socket, on this store.
@@ -52,7 +60,6 @@ impl TestServer {
         &self.receiver
     }
 
-    /// The address of a server that listens.
     pub fn address(&self) -> SocketAddr {
         self.address.expect("a server that listens")
     }
@@ -66,7 +73,6 @@ impl TestServer {
         self.stop.cancel();
     }
 
-    /// Stops it, and waits until it has.
     pub async fn stop(self) {
         self.stop.cancel();
         in_time("the end of a server", self.serving).await.expect("no panic");

@@ -12,13 +12,17 @@ use crate::{Endpoint, Exchange, until};
 
 pub const LATEST: &str = "2025-11-25";
 
+#[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
+pub fn initialize_params(revision: &str, capabilities: Value) -> Value {
+    let info = json!({ "name": "test", "version": "1" });
+    json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": info })
+}
+
 /// A client in a session. Clones are the same client.
 #[derive(Clone)]
 pub struct SessionClient {
     endpoint: Endpoint,
-    /// The bearer token that it shows.
     pub token: Option<String>,
-    /// The token of its session.
     pub session: Option<String>,
     pub revision: String,
     /// The server's side of the handshake.
@@ -28,7 +32,6 @@ pub struct SessionClient {
 }
 
 impl SessionClient {
-    /// A client that is in no session yet.
     pub fn new(endpoint: impl Into<Endpoint>) -> Self {
         Self {
             endpoint: endpoint.into(),
@@ -57,13 +60,9 @@ impl SessionClient {
         Self::new(endpoint).initialize(LATEST, capabilities).await
     }
 
-    /// Opens a session.
     pub async fn initialize(mut self, revision: &str, capabilities: Value) -> Self {
-        let params = json!({
-            "protocolVersion": revision, "capabilities": capabilities, "clientInfo": { "name": "test", "version": "1" },
-        });
         self.session = None;
-        let mut reply = self.send("initialize", params).await;
+        let mut reply = self.send("initialize", initialize_params(revision, capabilities)).await;
         assert_eq!(reply.status, 200);
         let session = reply.headers.get("mcp-session-id").expect("a session").to_str().unwrap().to_owned();
         assert!(session.bytes().all(|byte| byte.is_ascii_graphic()));
@@ -83,7 +82,6 @@ impl SessionClient {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
     }
 
-    /// Sends a request.
     pub async fn send(&self, method: &str, params: Value) -> Exchange {
         self.post(self.message(method, params).to_string()).await
     }
@@ -108,7 +106,6 @@ impl SessionClient {
         stream
     }
 
-    /// Ends the session.
     pub async fn end(&self) {
         assert_eq!(self.http("DELETE", &[], "").await.status, 204);
     }
@@ -138,13 +135,11 @@ impl SessionClient {
         self.post(json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()).await.status
     }
 
-    /// Answers a request of the server.
     pub async fn respond(&self, request: &Value, result: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
         assert_eq!(self.post(message.to_string()).await.status, 202);
     }
 
-    /// Refuses a request of the server.
     pub async fn refuse(&self, request: &Value, code: i64, why: &str) {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": code, "message": why } });
         assert_eq!(self.post(message.to_string()).await.status, 202);
@@ -155,14 +150,12 @@ impl SessionClient {
         self.send(method, params).await.last().await
     }
 
-    /// A request and its result.
     pub async fn result(&self, method: &str, params: Value) -> Value {
         let mut response = self.response(method, params).await;
         assert!(response.get("result").is_some(), "{method}: {response}");
         response["result"].take()
     }
 
-    /// A request that must be refused.
     pub async fn error(&self, method: &str, params: Value) -> Value {
         let mut response = self.response(method, params).await;
         assert!(response.get("error").is_some(), "{method}: {response}");
@@ -173,7 +166,26 @@ impl SessionClient {
         self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Makes a task, and gives back its ID.
+    /// Calls a tool that asks for a form; gives back the stream of the call and the question.
+    pub async fn call_until_form(&self, tool: &str) -> (Exchange, Value) {
+        let mut call = self.send("tools/call", json!({ "name": tool, "arguments": {} })).await;
+        let question = call.next_of("elicitation/create").await;
+        (call, question)
+    }
+
+    /// Makes a task that asks for a form; gives back the stream on which it asks, its ID and the question.
+    pub async fn create_until_form(&self, tool: &str) -> (Exchange, String, Value) {
+        let mut listening = self.listening().await;
+        let id = self.create(tool, json!({})).await;
+        let question = listening.next_of("elicitation/create").await;
+        (listening, id, question)
+    }
+
+    /// Waits for the result of a task, and gives back its text.
+    pub async fn result_text(&self, id: &str) -> Value {
+        self.result("tasks/result", json!({ "taskId": id })).await["content"][0]["text"].take()
+    }
+
     pub async fn create(&self, tool: &str, arguments: Value) -> String {
         let made = self.result("tools/call", json!({ "name": tool, "arguments": arguments, "task": {} })).await;
         made["task"]["taskId"].as_str().expect("a task").to_owned()

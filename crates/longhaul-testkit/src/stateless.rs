@@ -2,18 +2,16 @@
 
 use std::collections::HashMap;
 
-use hyper::HeaderMap;
 use hyper::body::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::endpoint::Connection;
 use crate::schema::Asked;
-use crate::{Endpoint, Exchange, Reply, in_time, until};
+use crate::{Endpoint, Exchange, Reply, WholeReply, in_time, until};
 
 pub const VERSION: &str = "2026-07-28";
 
-/// Why there is no result.
 #[derive(Debug)]
 pub enum FailureReport {
     /// The connection broke. Whether the request was carried out is not known.
@@ -28,25 +26,6 @@ impl FailureReport {
     }
 }
 
-/// A whole response.
-#[derive(Debug)]
-pub struct WholeReply {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Bytes,
-}
-
-impl WholeReply {
-    /// The body, which must be JSON.
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.body))
-    }
-
-    pub fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).expect("UTF-8")
-    }
-}
-
 /// A message of this era, with what the client says of itself in each.
 pub fn stateless_message(id: &Value, method: &str, mut params: Value, capabilities: &Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(VERSION);
@@ -54,12 +33,10 @@ pub fn stateless_message(id: &Value, method: &str, mut params: Value, capabiliti
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// What a client declares that takes tasks and fills in forms.
 pub fn tasks_and_forms() -> Value {
     json!({ "elicitation": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } })
 }
 
-/// A task as `tasks/get` showed it.
 #[derive(Debug, Clone)]
 pub struct TaskView {
     /// The whole result, byte for byte.
@@ -77,24 +54,20 @@ impl TaskView {
         matches!(self.status(), "completed" | "failed" | "cancelled")
     }
 
-    /// The keys of its open questions.
     pub fn questions(&self) -> Vec<String> {
         self.value["inputRequests"].as_object().map(|open| open.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// The text of its result.
     pub fn result_text(&self) -> &str {
         self.value["result"]["content"][0]["text"].as_str().unwrap_or_default()
     }
 }
 
-/// A client of the stateless era.
 pub struct StatelessClient {
     connection: Connection,
     requests: u64,
     /// What it says it can do. Tasks and forms, unless a test changes it.
     pub capabilities: Value,
-    /// The bearer token that it shows.
     pub token: Option<String>,
 }
 
@@ -145,10 +118,7 @@ impl StatelessClient {
         headers: &[(String, String)],
     ) -> Result<WholeReply, FailureReport> {
         let sent = body.into();
-        let mut reply = self.post(sent.clone(), headers).await?;
-        let body = reply.bytes().await?;
-        Asked::of(&sent).hears_body(None, reply.content_type(), &body);
-        Ok(WholeReply { status: reply.status, headers: reply.headers, body })
+        self.post(sent.clone(), headers).await?.checked(&Asked::of(&sent)).await
     }
 
     /// Posts exactly this, which must be answered with a stream.
@@ -169,7 +139,6 @@ impl StatelessClient {
         client.post_stream(message.to_string(), &headers).await
     }
 
-    /// Follows these tasks.
     pub async fn listen(&self, ids: &[&str]) -> Exchange {
         self.stream("subscriptions/listen", json!({ "notifications": { "taskIds": ids } })).await
     }
@@ -190,7 +159,6 @@ impl StatelessClient {
         members.remove("result").filter(|_| reply.status == 200 && is_ours).ok_or_else(refused)
     }
 
-    /// The error of a request that must be refused.
     pub async fn error(&mut self, method: &str, params: Value) -> Value {
         let response = self.send(method, params.clone()).await.json();
         assert!(response.get("error").is_some(), "{method} {params} was not refused: {response}");
@@ -203,7 +171,6 @@ impl StatelessClient {
         Ok(parsed(&result))
     }
 
-    /// The error of a call that must be refused.
     pub async fn call_error(&mut self, tool: &str, arguments: Value) -> Value {
         self.error("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
@@ -244,7 +211,6 @@ impl StatelessClient {
         .await
     }
 
-    /// The end of a task.
     pub async fn settled(&mut self, id: &str) -> TaskView {
         self.get_until(id, TaskView::is_settled).await.expect("a response")
     }
@@ -256,12 +222,10 @@ impl StatelessClient {
 
     /// One of the pages beside the endpoint.
     pub async fn page(&mut self, path: &str) -> WholeReply {
-        let mut reply = self.connection.send("GET", path, &[], Bytes::new()).await.expect("a page");
-        let body = reply.bytes().await.expect("a whole page");
-        WholeReply { status: reply.status, headers: reply.headers, body }
+        let reply = self.connection.send("GET", path, &[], Bytes::new()).await.expect("a page");
+        reply.read_whole().await.expect("a whole page")
     }
 
-    /// The sum of a metric over its labels.
     pub async fn metric(&mut self, name: &str) -> f64 {
         let page = self.page("/metrics").await;
         let values = page.text().lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
@@ -271,7 +235,6 @@ impl StatelessClient {
         values.sum()
     }
 
-    /// Looks until a metric has this value.
     #[allow(clippy::float_cmp, reason = "they are whole numbers")]
     pub async fn until_metric(&mut self, name: &str, expected: f64) {
         until(&format!("{name} at {expected}"), async || self.metric(name).await == expected).await;

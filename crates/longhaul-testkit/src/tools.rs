@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use longhaul::{
-    Content, Ctx, Failure, Form, FormAnswer, JsonSchema, Limits, NoArgs, Owner, Sampling, Server, SessionLimits,
-    Severity, TaskSupport, Tokens, Tool, ToolResult,
+    Content, Ctx, Failure, Form, FormAnswer, IntoToolResult, JsonSchema, Limits, NoArgs, Owner, Sampling, Server,
+    SessionLimits, Severity, TaskSupport, Tokens, Tool, ToolResult,
 };
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -21,13 +22,23 @@ impl Door {
         Self(Arc::new(Semaphore::new(0)))
     }
 
-    /// Lets so many pass.
     pub fn open(&self, times: usize) {
         self.0.add_permits(times);
     }
 
     pub async fn pass(&self) {
         self.0.acquire().await.expect("an open semaphore").forget();
+    }
+
+    pub fn tool<A, R, F, Fut>(&self, name: &str, run: F) -> Tool
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: IntoToolResult + 'static,
+        F: Fn(Self, Ctx, A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        let door = self.clone();
+        Tool::new(name, move |ctx, arguments| run(door.clone(), ctx, arguments))
     }
 }
 
@@ -67,52 +78,39 @@ pub const CHATTER: usize = 3_000;
 
 /// The tools, and the door at which `wait`, `steps` and `talk` wait.
 pub fn tools(door: &Door) -> Vec<Tool> {
-    let (at_wait, at_steps, at_talk, at_chatter) = (door.clone(), door.clone(), door.clone(), door.clone());
     vec![
         Tool::new("echo", |_: Ctx, Text { text }| async move { Ok(text) }).immediate_response("It is being echoed."),
         Tool::new("fail", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::tool(text)) }),
         Tool::new("break", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::protocol(-32_001, &text)) }),
-        Tool::new("wait", move |ctx: Ctx, _: NoArgs| {
-            let door = at_wait.clone();
-            async move {
-                tokio::select! {
-                    () = door.pass() => Ok("waited"),
-                    () = ctx.cancelled() => Err(Failure::tool("stopped")),
-                }
+        door.tool("wait", |door, ctx: Ctx, _: NoArgs| async move {
+            tokio::select! {
+                () = door.pass() => Ok("waited"),
+                () = ctx.cancelled() => Err(Failure::tool("stopped")),
             }
         }),
         // Says how far it is before each pass through the door.
-        Tool::new("steps", move |mut ctx: Ctx, _: NoArgs| {
-            let door = at_steps.clone();
-            async move {
-                for step in 1..=3_u32 {
-                    ctx.progress(step, 3, &format!("step {step}")).await?;
-                    door.pass().await;
-                }
-                Ok("three steps")
+        door.tool("steps", |door, mut ctx: Ctx, _: NoArgs| async move {
+            for step in 1..=3_u32 {
+                ctx.progress(step, 3, &format!("step {step}")).await?;
+                door.pass().await;
             }
+            Ok("three steps")
         }),
         // Logs its first lines, and the last one behind the door.
-        Tool::new("talk", move |ctx: Ctx, _: NoArgs| {
-            let door = at_talk.clone();
-            async move {
-                ctx.log(Severity::Debug, "tiny");
-                ctx.log(Severity::Info, "first");
-                door.pass().await;
-                ctx.log_as("database", Severity::Error, json!({ "error": 7 }));
-                Ok("talked")
-            }
+        door.tool("talk", |door, ctx: Ctx, _: NoArgs| async move {
+            ctx.log(Severity::Debug, "tiny");
+            ctx.log(Severity::Info, "first");
+            door.pass().await;
+            ctx.log_as("database", Severity::Error, json!({ "error": 7 }));
+            Ok("talked")
         }),
         // Logs, and then opens the door.
-        Tool::new("chatter", move |ctx: Ctx, _: NoArgs| {
-            let door = at_chatter.clone();
-            async move {
-                for _ in 0..CHATTER {
-                    ctx.log(Severity::Info, "x".repeat(10_000));
-                }
-                door.open(1);
-                Ok("chattered")
+        door.tool("chatter", |door, ctx: Ctx, _: NoArgs| async move {
+            for _ in 0..CHATTER {
+                ctx.log(Severity::Info, "x".repeat(10_000));
             }
+            door.open(1);
+            Ok("chattered")
         }),
         Tool::new("greet", greet),
         Tool::new("ask_model", ask_model),
@@ -137,30 +135,34 @@ pub async fn start() -> (TestServer, Door) {
     (TestServer::start(server(&door)).await, door)
 }
 
-/// That server with these limits for its sessions.
-pub async fn start_with(session: SessionLimits) -> (TestServer, Door) {
+/// That server with these limits for its sessions, the door, and a session of a client that fills in forms.
+pub async fn open_session_within(limits: SessionLimits) -> (TestServer, Door, SessionClient) {
     let door = Door::closed();
-    (TestServer::start(server(&door).limits(Limits::default().session(session))).await, door)
+    let server = TestServer::start(server(&door).limits(Limits::default().session(limits))).await;
+    let client = open(&server).await;
+    (server, door, client)
 }
 
-/// A session of a client that fills in forms.
 pub async fn open(server: &TestServer) -> SessionClient {
     SessionClient::open(server, forms()).await
 }
 
 /// That server, the door, and a session of a client that fills in forms.
 pub async fn open_session() -> (TestServer, Door, SessionClient) {
+    open_session_with(forms()).await
+}
+
+/// That server, the door, and a session of a client that declares these capabilities.
+pub async fn open_session_with(capabilities: Value) -> (TestServer, Door, SessionClient) {
     let (server, door) = start().await;
-    let client = open(&server).await;
+    let client = SessionClient::open(&server, capabilities).await;
     (server, door, client)
 }
 
-/// What a client declares that fills in forms.
 pub fn forms() -> Value {
     json!({ "elicitation": {} })
 }
 
-/// The answer that fills in a name.
 pub fn named(name: &str) -> Value {
     json!({ "action": "accept", "content": { "name": name } })
 }

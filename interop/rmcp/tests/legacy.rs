@@ -135,7 +135,6 @@ async fn a_failed_task_by_custom_requests_has_the_tools_text_and_error() -> anyh
     Ok(())
 }
 
-/// The error of a request that must fail.
 fn refusal(answer: anyhow::Result<Value>) -> rmcp::ErrorData {
     match answer.expect_err("a refusal").downcast() {
         Ok(ServiceError::McpError(error)) => error,
@@ -168,7 +167,6 @@ async fn custom_request(client: &Client, method: &str, params: Value) -> anyhow:
     })
 }
 
-/// Waits until the condition holds.
 async fn until(condition: impl Fn() -> bool) {
     let patience = tokio::time::timeout(std::time::Duration::from_secs(60), async {
         while !condition() {

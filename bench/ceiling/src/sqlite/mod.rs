@@ -8,23 +8,19 @@ mod writer;
 
 use std::{path::Path, sync::Arc, thread::JoinHandle};
 
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::{
-    Router,
-    body::Bytes,
-    extract::State,
-    response::{IntoResponse, Response},
-    routing::post,
-};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
 use jiff::Timestamp;
 use quick_cache::sync::Cache;
 use rusqlite::{Connection, config::DbConfig};
 use serde_json::value::RawValue;
 
-use crate::{
-    answer::{self, Task},
-    envelope::{Echo, Envelope},
-};
+use crate::answer::{self, Task};
+use crate::envelope::{Echo, Envelope};
 use reader::Readers;
 use writer::{NewTask, Settlement, Writer};
 

@@ -2,10 +2,8 @@
 //!
 //! Reading a row takes less time than a switch to another thread, so it runs on the thread of the request.
 
-use std::{
-    cell::RefCell,
-    path::{Path, PathBuf},
-};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Row};
 

@@ -1,12 +1,10 @@
 //! The only writer. It commits all queued writes in one transaction, publishes them, and then acknowledges them.
 
-use std::{
-    sync::{
-        Arc,
-        mpsc::{self, Receiver, Sender},
-    },
-    thread::{self, JoinHandle},
+use std::sync::{
+    Arc,
+    mpsc::{self, Receiver, Sender},
 };
+use std::thread::{self, JoinHandle};
 
 use anyhow::Context;
 use bytes::Bytes;

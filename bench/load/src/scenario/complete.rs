@@ -4,11 +4,9 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::{
-    answer::Status,
-    session::{Server, Session},
-    window::{self, SharedWindow, Timing},
-};
+use crate::answer::Status;
+use crate::session::{Server, Session};
+use crate::window::{self, SharedWindow, Timing};
 
 /// Flags of `load complete`.
 #[derive(clap::Args)]

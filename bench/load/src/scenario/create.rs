@@ -4,11 +4,9 @@ use std::{cell::RefCell, path::PathBuf, rc::Rc, time::Instant};
 
 use serde_json::Value;
 
-use crate::{
-    scenario::ids::Ids,
-    session::{Server, Session},
-    window::{self, SharedWindow, Timing},
-};
+use crate::scenario::ids::Ids;
+use crate::session::{Server, Session};
+use crate::window::{self, SharedWindow, Timing};
 
 /// Flags of `load create`.
 #[derive(clap::Args)]

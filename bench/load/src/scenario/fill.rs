@@ -1,22 +1,18 @@
 //! Creates a given number of tasks, for runs with a server that retains many.
 
-use std::{
-    cell::{Cell, RefCell},
-    path::PathBuf,
-    rc::Rc,
-    time::Instant,
-};
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Instant;
 
 use anyhow::Context;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::{
-    answer::Status,
-    scenario::ids::Ids,
-    session::{Server, Session},
-    window::{on_one_thread, round},
-};
+use crate::answer::Status;
+use crate::scenario::ids::Ids;
+use crate::session::{Server, Session};
+use crate::window::{on_one_thread, round};
 
 /// Flags of `load fill`.
 #[derive(clap::Args)]

@@ -3,12 +3,10 @@
 //! It measures two kinds, because SQLite's write-ahead log does both and file systems treat them differently: while the
 //! log grows, each write changes the size of the file; after a checkpoint, the log is overwritten in place.
 
-use std::{
-    fs::File,
-    io::{Seek, SeekFrom, Write},
-    path::PathBuf,
-    time::Instant,
-};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::Context;
 use hdrhistogram::Histogram;

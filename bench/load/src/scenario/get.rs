@@ -4,12 +4,10 @@ use std::{cell::Cell, path::PathBuf, rc::Rc, time::Instant};
 
 use serde_json::Value;
 
-use crate::{
-    answer::Status,
-    scenario::ids::Ids,
-    session::{Server, Session},
-    window::{self, SharedWindow, Timing},
-};
+use crate::answer::Status;
+use crate::scenario::ids::Ids;
+use crate::session::{Server, Session};
+use crate::window::{self, SharedWindow, Timing};
 
 /// Flags of `load get`.
 #[derive(clap::Args)]

@@ -4,12 +4,10 @@ use std::{path::PathBuf, rc::Rc, time::Instant};
 
 use serde_json::Value;
 
-use crate::{
-    scenario::ids::Ids,
-    session::Server,
-    stateful::Stateful,
-    window::{self, SharedWindow, Timing},
-};
+use crate::scenario::ids::Ids;
+use crate::session::Server;
+use crate::stateful::Stateful;
+use crate::window::{self, SharedWindow, Timing};
 
 /// Flags of `load list`.
 #[derive(clap::Args)]

@@ -5,12 +5,10 @@ use std::{path::PathBuf, time::Instant};
 use anyhow::ensure;
 use serde_json::{Value, json};
 
-use crate::{
-    scenario::ids::Ids,
-    session::Server,
-    stateful::{PAGE_TASKS, Stateful},
-    window::{on_one_thread, round},
-};
+use crate::scenario::ids::Ids;
+use crate::session::Server;
+use crate::stateful::{PAGE_TASKS, Stateful};
+use crate::window::{on_one_thread, round};
 
 /// Flags of `load walk`.
 #[derive(clap::Args)]

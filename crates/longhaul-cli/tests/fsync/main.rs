@@ -18,7 +18,6 @@ use serde_json::json;
 use crate::kit::Launch;
 use crate::trace::Trace;
 
-/// How often each kind of request is made.
 const ROUNDS: usize = 10;
 
 #[tokio::test]

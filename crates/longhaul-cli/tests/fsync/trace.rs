@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A system call that matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Call {
     /// A request was read, for this method.
@@ -21,11 +20,9 @@ enum Call {
     Listen,
 }
 
-/// The calls of a server, in order.
 #[derive(Debug)]
 pub(crate) struct Trace(Vec<Call>);
 
-/// What was found.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     /// Acknowledgements of requests that change something.

@@ -6,7 +6,6 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
-/// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Job {
     /// Ends at once.

@@ -34,7 +34,6 @@ pub(crate) struct Known {
     pub(crate) end: Option<String>,
     /// What became of requests to cancel it.
     pub(crate) cancel: Cancel,
-    /// Questions whose answers were acknowledged.
     pub(crate) answered: BTreeSet<String>,
     /// How the last dead process left it.
     pub(crate) left: Option<Listed>,
@@ -57,7 +56,6 @@ impl Known {
         }
     }
 
-    /// Its cancellation was acknowledged.
     pub(crate) fn set_cancelled(&mut self) {
         let failed_before = self.crashed && !self.job.is_retried();
         let is_certain = self.job.is_endless() && !failed_before;
@@ -115,7 +113,6 @@ fn is_crash_recovery(view: &TaskView) -> Result<(), String> {
     }
 }
 
-/// All of it.
 pub(crate) struct Ledger {
     directory: PathBuf,
     tasks: Mutex<(HashMap<String, Known>, Vec<String>)>,

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::ledger::{Cancel, Known, Ledger};
 
-/// One client.
 pub(crate) struct Worker {
     ledger: Arc<Ledger>,
     chance: StdRng,

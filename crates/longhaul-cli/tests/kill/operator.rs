@@ -6,7 +6,6 @@ use std::process::Command;
 
 use crate::kit::longhaul;
 
-/// A task as the operator sees it.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Listed {

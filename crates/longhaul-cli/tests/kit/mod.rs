@@ -43,7 +43,6 @@ impl Launch {
         Self { wrapper: Vec::new(), program, command, store: "memory:".into(), arguments: Vec::new() }
     }
 
-    /// Keeps tasks in this SQLite file.
     pub(crate) fn store(mut self, file: &Path) -> Self {
         self.store = format!("sqlite:{}", file.display());
         self
@@ -82,18 +81,22 @@ impl Launch {
         Starting { process: Process { child, group }, log, greeting }
     }
 
-    /// Starts the process and waits until it listens.
     pub(crate) async fn start(self) -> Server {
         self.spawn().listening().await
     }
 }
 
-/// The `longhaul` program.
+/// A new directory, and the path of a file of this name in it.
+pub(crate) fn place(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join(name);
+    (directory, file)
+}
+
 pub(crate) fn longhaul() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_longhaul"))
 }
 
-/// The `conformance` example.
 pub(crate) fn conformance_program() -> PathBuf {
     let program = longhaul().with_file_name("examples").join("conformance");
     assert!(
@@ -145,7 +148,6 @@ async fn read_log(stderr: tokio::process::ChildStderr, log: Log, greeted: onesho
     }
 }
 
-/// A process and everything it has started.
 struct Process {
     child: Child,
     group: Pid,
@@ -167,7 +169,6 @@ impl Drop for Process {
     }
 }
 
-/// A process that may or may not listen yet.
 pub(crate) struct Starting {
     process: Process,
     log: Log,
@@ -190,7 +191,6 @@ impl Starting {
     }
 }
 
-/// A server that listens.
 pub(crate) struct Server {
     process: Process,
     log: Log,
@@ -198,7 +198,6 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -208,7 +207,6 @@ impl Server {
         self.process.group.as_raw_nonzero().get()
     }
 
-    /// What it has written to standard error.
     pub(crate) fn log(&self) -> String {
         self.log.text()
     }
@@ -223,7 +221,6 @@ impl Server {
         kill_process_group(self.process.group, signal).expect("the process is there");
     }
 
-    /// Waits for its end, and says its exit code.
     pub(crate) async fn exit_code(mut self) -> Option<i32> {
         let ended = in_time("the end of a server", self.process.child.wait()).await;
         ended.expect("a child can be waited for").code()

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use longhaul_testkit::{StatelessClient, in_time};
+use longhaul_testkit::StatelessClient;
 use serde_json::{Value, json};
 
-use crate::kit::{Launch, longhaul};
+use crate::kit::Launch;
+use crate::operator::run;
 
-/// Lines of the log.
 fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"))).collect()
 }
@@ -65,10 +65,7 @@ async fn a_disk_that_is_full_is_said_once_and_stops_nothing() {
 #[tokio::test]
 async fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
     let directory = tempfile::tempdir().unwrap();
-    let mut command = tokio::process::Command::new(longhaul());
-    command.args(["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--audit"]).arg(directory.path());
-    let output = in_time("the end of a program", command.output()).await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("[BAD_AUDIT_FILE]"), "{said}");
+    let audit = directory.path().to_str().unwrap();
+    let said = run(&["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--audit", audit]).await;
+    said.fails(1, "BAD_AUDIT_FILE");
 }

@@ -26,7 +26,6 @@ fn every_limit_is_on_the_page_with_its_value() {
     assert!(wrong.is_empty(), "docs/limits.md:\n{}", wrong.join("\n"));
 }
 
-/// The rows of the page: names and values.
 fn rows(page: &str) -> BTreeMap<String, String> {
     let cells = page.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
     let row = |cells: Vec<&str>| {

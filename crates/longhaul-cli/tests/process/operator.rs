@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use longhaul_testkit::{StatelessClient, in_time, names};
 use serde_json::{Value, json};
 
-use crate::kit::{Launch, Server, longhaul};
+use crate::kit::{Launch, Server, longhaul, place};
 
-/// What a command said, and its exit code.
-struct Said {
-    code: i32,
-    out: String,
-    err: String,
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
-async fn run(arguments: &[&str]) -> Said {
+pub(crate) async fn run(arguments: &[&str]) -> Said {
     let output = tokio::process::Command::new(longhaul()).args(arguments).output().await.unwrap();
     Said {
         code: output.status.code().unwrap(),
@@ -25,9 +24,15 @@ async fn run(arguments: &[&str]) -> Said {
 
 impl Said {
     /// Standard output, the command having succeeded.
-    fn ok(self) -> String {
-        assert_eq!((self.code, &*self.err), (0, ""), "{}", self.out);
+    pub(crate) fn succeeded(self) -> String {
+        assert_eq!(self.code, 0, "{}{}", self.out, self.err);
         self.out
+    }
+
+    /// Standard output, the command having succeeded without a word on standard error.
+    fn ok(self) -> String {
+        assert_eq!(self.err, "", "{}", self.out);
+        self.succeeded()
     }
 
     fn json(self) -> Value {
@@ -35,7 +40,7 @@ impl Said {
     }
 
     /// Fails with this exit code and this word, in one line on standard error.
-    fn fails(&self, code: i32, word: &str) {
+    pub(crate) fn fails(&self, code: i32, word: &str) {
         assert_eq!(self.code, code, "{}{}", self.out, self.err);
         assert_eq!(self.out, "");
         assert_eq!(self.err.lines().count(), 1, "{}", self.err);
@@ -55,16 +60,19 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("tasks.db");
-        let store = url(&file);
-        Self { directory, file, store }
+        let (directory, file) = place("tasks.db");
+        Self { store: url(&file), directory, file }
     }
 
     async fn server(&self) -> (Server, StatelessClient) {
         let server = Launch::conformance().store(&self.file).start().await;
         let client = StatelessClient::connect(server.address()).await.unwrap();
         (server, client)
+    }
+
+    /// Runs a command on the store.
+    async fn run(&self, arguments: &[&str]) -> Said {
+        run(&[arguments, &["--store", &self.store]].concat()).await
     }
 
     fn beside(&self, name: &str) -> PathBuf {
@@ -80,8 +88,8 @@ fn url(file: &Path) -> String {
 async fn tasks_are_listed_and_shown_with_a_server_and_without() {
     let world = World::new();
     let (server, mut client) = world.server().await;
-    assert_eq!(run(&["task", "list", "--store", &world.store]).await.ok(), "There are no tasks.\n");
-    assert_eq!(run(&["task", "list", "--json", "--store", &world.store]).await.ok(), "");
+    assert_eq!(world.run(&["task", "list"]).await.ok(), "There are no tasks.\n");
+    assert_eq!(world.run(&["task", "list", "--json"]).await.ok(), "");
     let done = client.create("echo", json!({ "text": "hello" })).await.unwrap();
     client.settled(&done).await;
     let failed = client.create("protocol_error_job", json!({})).await.unwrap();
@@ -89,33 +97,33 @@ async fn tasks_are_listed_and_shown_with_a_server_and_without() {
 
     let mut server = Some(server);
     loop {
-        let listed = run(&["task", "list", "--store", &world.store]).await.ok();
+        let listed = world.run(&["task", "list"]).await.ok();
         let rows: Vec<&str> = listed.lines().collect();
         assert!(rows[0].starts_with("TASK") && rows.len() == 3, "{listed}");
         assert!(rows[1].starts_with(&failed) && rows[1].contains("failed"), "newest first: {listed}");
         assert!(rows[2].starts_with(&done) && rows[2].contains("completed") && rows[2].contains("echo"), "{listed}");
-        let listed = run(&["task", "list", "--json", "--store", &world.store]).await.ok();
+        let listed = world.run(&["task", "list", "--json"]).await.ok();
         let objects: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(objects.iter().map(|task| &task["taskId"]).collect::<Vec<_>>(), [&json!(failed), &json!(done)]);
-        let first = run(&["task", "list", "--limit", "1", "--store", &world.store]).await.ok();
+        let first = world.run(&["task", "list", "--limit", "1"]).await.ok();
         assert!(first.contains("more"), "{first}");
-        let nobody = run(&["task", "list", "--owner", "nobody", "--json", "--store", &world.store]).await.ok();
+        let nobody = world.run(&["task", "list", "--owner", "nobody", "--json"]).await.ok();
         assert_eq!(nobody, "");
 
-        let shown = run(&["task", "get", &done, "--store", &world.store]).await.ok();
+        let shown = world.run(&["task", "get", &done]).await.ok();
         assert!(shown.contains("status    completed") && shown.contains("hello"), "{shown}");
-        let object = run(&["task", "get", &done, "--json", "--store", &world.store]).await.json();
+        let object = world.run(&["task", "get", &done, "--json"]).await.json();
         assert_eq!(
             (&object["status"], &object["tool"], &object["attempt"]),
             (&json!("completed"), &json!("echo"), &json!(1))
         );
         assert_eq!(object["result"]["content"][0]["text"], "hello");
-        let object = run(&["task", "get", &failed, "--json", "--store", &world.store]).await.json();
+        let object = world.run(&["task", "get", &failed, "--json"]).await.json();
         assert_eq!(object["error"]["code"], -32603, "{object}");
 
-        run(&["task", "get", "unknown", "--store", &world.store]).await.fails(3, "NOT_FOUND");
-        run(&["task", "get", &done, "--owner", "nobody", "--store", &world.store]).await.fails(3, "NOT_FOUND");
-        run(&["task", "get", "", "--store", &world.store]).await.fails(2, "USAGE");
+        world.run(&["task", "get", "unknown"]).await.fails(3, "NOT_FOUND");
+        world.run(&["task", "get", &done, "--owner", "nobody"]).await.fails(3, "NOT_FOUND");
+        world.run(&["task", "get", ""]).await.fails(2, "USAGE");
         match server.take() {
             Some(server) => assert!(server.stop().await),
             None => break,
@@ -134,17 +142,17 @@ async fn a_task_of_a_running_server_is_cancelled_by_that_server() {
     let mut events = client.listen(&[&text]).await;
     events.next().await.unwrap();
     assert_eq!(events.next().await.unwrap()["params"]["status"], "working");
-    let said = run(&["task", "cancel", &text, "--store", &world.store]).await.ok();
+    let said = world.run(&["task", "cancel", &text]).await.ok();
     assert_eq!(said, format!("{text} is cancelled.\n"));
     let pushed = events.next().await.unwrap();
     assert_eq!(pushed["params"]["status"], "cancelled", "whoever follows it is told: {pushed}");
     assert_eq!(pushed["params"]["statusMessage"], "cancelled by the operator");
-    let said = run(&["task", "cancel", &object, "--json", "--store", &world.store]).await.json();
+    let said = world.run(&["task", "cancel", &object, "--json"]).await.json();
     assert_eq!(said, json!({ "taskId": object, "status": "cancelled" }));
     client.until_metric("longhaul_tasks_running", 0.0).await;
 
-    run(&["task", "cancel", "unknown", "--store", &world.store]).await.fails(3, "NOT_FOUND");
-    let again = run(&["task", "cancel", &text, "--store", &world.store]).await;
+    world.run(&["task", "cancel", "unknown"]).await.fails(3, "NOT_FOUND");
+    let again = world.run(&["task", "cancel", &text]).await;
     assert_eq!(again.code, 1, "it has ended: {}", again.err);
     assert!(server.stop().await);
 }
@@ -155,11 +163,11 @@ async fn a_task_that_a_dead_server_left_can_be_cancelled_too() {
     let (server, mut client) = world.server().await;
     let id = client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();
     server.kill().await;
-    let said = run(&["task", "cancel", &id, "--store", &world.store]).await.ok();
+    let said = world.run(&["task", "cancel", &id]).await.ok();
     assert_eq!(said, format!("{id} is cancelled.\n"));
-    let object = run(&["task", "get", &id, "--json", "--store", &world.store]).await.json();
+    let object = world.run(&["task", "get", &id, "--json"]).await.json();
     assert_eq!((&object["status"], &object["message"]), (&json!("cancelled"), &json!("cancelled by the operator")));
-    run(&["task", "cancel", "unknown", "--store", &world.store]).await.fails(3, "NOT_FOUND");
+    world.run(&["task", "cancel", "unknown"]).await.fails(3, "NOT_FOUND");
     let (server, mut client) = world.server().await;
     assert_eq!(client.get(&id).await.unwrap().status(), "cancelled");
     assert!(server.stop().await);
@@ -172,11 +180,11 @@ async fn a_backup_is_a_store_of_its_own_with_a_server_and_without() {
     let done = client.create("echo", json!({ "text": "kept" })).await.unwrap();
     let before = client.settled(&done).await;
     let (with, without) = (world.beside("with.db"), world.beside("without.db"));
-    let said = run(&["store", "backup", with.to_str().unwrap(), "--store", &world.store]).await.ok();
+    let said = world.run(&["store", "backup", with.to_str().unwrap()]).await.ok();
     assert_eq!(said, format!("The store is copied to {}.\n", with.display()));
-    run(&["store", "backup", with.to_str().unwrap(), "--store", &world.store]).await.fails(1, "BACKUP_EXISTS");
+    world.run(&["store", "backup", with.to_str().unwrap()]).await.fails(1, "BACKUP_EXISTS");
     assert!(server.stop().await);
-    run(&["store", "backup", without.to_str().unwrap(), "--store", &world.store]).await.ok();
+    world.run(&["store", "backup", without.to_str().unwrap()]).await.ok();
 
     for copy in [with, without] {
         let object = run(&["task", "get", &done, "--json", "--store", &url(&copy)]).await.json();
@@ -195,8 +203,8 @@ async fn a_store_that_cannot_be_used_is_refused_with_its_own_code() {
     let id = client.create("echo", json!({ "text": "kept" })).await.unwrap();
     client.settled(&id).await;
     let copy = world.beside("copy.db");
-    run(&["store", "backup", copy.to_str().unwrap(), "--store", &world.store]).await.ok();
-    let second = run(&["serve", "--listen", "127.0.0.1:0", "--store", &world.store]).await;
+    world.run(&["store", "backup", copy.to_str().unwrap()]).await.ok();
+    let second = world.run(&["serve", "--listen", "127.0.0.1:0"]).await;
     second.fails(4, "STORE_LOCKED");
     assert!(second.err.contains("in use by process"), "{}", second.err);
 
@@ -303,16 +311,14 @@ async fn a_wrong_store_or_address_is_reported_with_a_remedy() {
     directory.fails(4, "STORE_IS_A_DIRECTORY");
     assert!(directory.err.contains("such as") && directory.err.contains("tasks.db"), "{}", directory.err);
     std::fs::write(&world.file, "").unwrap();
-    run(&["task", "list", "--store", &world.store]).await.fails(4, "STORE_EMPTY");
-    let wide_open = run(&["serve", "--listen", "0.0.0.0:0", "--store", &world.store]).await;
-    wide_open.fails(5, "TOKEN_NEEDED");
-    assert!(wide_open.err.contains("--token-file FILE"), "{}", wide_open.err);
+    world.run(&["task", "list"]).await.fails(4, "STORE_EMPTY");
+    world.run(&["serve", "--listen", "0.0.0.0:0"]).await.fails(5, "TOKEN_NEEDED");
     let no_port = run(&["serve", "--listen", "8377"]).await;
     assert!(no_port.err.contains("such as 127.0.0.1:8377"), "{}", no_port.err);
 
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    run(&["serve", "--listen", &address, "--store", &world.store]).await.fails(5, "CANNOT_LISTEN");
+    world.run(&["serve", "--listen", &address]).await.fails(5, "CANNOT_LISTEN");
     assert_eq!(std::fs::read(&world.file).unwrap(), b"", "the store was not touched");
     assert_eq!(names(world.directory.path()), ["tasks.db"]);
 }

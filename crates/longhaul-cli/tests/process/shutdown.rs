@@ -5,7 +5,7 @@ use longhaul_testkit::{StatelessClient, in_time, names};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::kit::{Launch, Server, longhaul};
+use crate::kit::{Launch, Server, longhaul, place};
 
 async fn start(file: &std::path::Path) -> (Server, StatelessClient) {
     let server = Launch::conformance().store(file).start().await;
@@ -56,8 +56,7 @@ async fn short_tasks_finish_long_ones_fail_or_go_to_the_next_process() {
 
 #[tokio::test]
 async fn a_server_that_is_stopping_takes_nothing_new_and_says_so() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tasks.db");
+    let (_directory, file) = place("tasks.db");
     let (server, mut client) = start(&file).await;
     let mut events = client.listen(&[]).await;
     events.next().await.unwrap();
@@ -81,8 +80,7 @@ async fn a_server_that_is_stopping_takes_nothing_new_and_says_so() {
 
 #[tokio::test]
 async fn a_second_signal_ends_it_at_once_and_nothing_is_lost() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tasks.db");
+    let (_directory, file) = place("tasks.db");
     let (server, mut client) = start(&file).await;
     let done = client.create("echo", json!({ "text": "kept" })).await.unwrap();
     let before = client.settled(&done).await;
@@ -115,8 +113,7 @@ async fn an_idle_server_ends_well_on_either_signal() {
 #[tokio::test]
 async fn after_a_clean_stop_one_file_is_the_whole_store() {
     for signal in [Signal::TERM, Signal::INT] {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("tasks.db");
+        let (directory, file) = place("tasks.db");
         let (server, mut client) = start(&file).await;
         let mut settled = Vec::new();
         for n in 0..50 {

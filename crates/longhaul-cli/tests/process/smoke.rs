@@ -4,12 +4,11 @@ use longhaul_testkit::SessionClient;
 use longhaul_testkit::tools::{forms, named};
 use serde_json::json;
 
-use crate::kit::Launch;
+use crate::kit::{Launch, place};
 
 #[tokio::test]
 async fn a_session_survives_a_kill_of_the_server() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tasks.db");
+    let (_directory, file) = place("tasks.db");
     let first = Launch::conformance().store(&file).start().await;
     let client = SessionClient::open(first.address(), forms()).await;
     let id = client.create("echo", json!({ "text": "still here" })).await;

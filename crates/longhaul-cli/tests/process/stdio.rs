@@ -11,7 +11,6 @@ use crate::kit::conformance_program;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// A server on its standard streams, and its client.
 pub(crate) fn start(store: &str) -> (Child, PipeClient) {
     let mut command = Command::new(conformance_program());
     command.args(["--stdio", "--store", store]).kill_on_drop(true);

@@ -4,35 +4,32 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use longhaul::{Owner, Tokens};
+use longhaul_testkit::StatelessClient;
 use longhaul_testkit::raw::Request;
-use longhaul_testkit::{StatelessClient, stateless_message};
 use serde_json::json;
 
-use crate::kit::{Launch, longhaul};
-
-fn discover() -> Request {
-    Request::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
-}
+use crate::kit::{Launch, longhaul, place};
+use crate::operator::{Said, run};
 
 /// What `longhaul token new` says, and nothing else.
 async fn new_token(owner: &str, file: &Path) -> String {
-    let mut command = tokio::process::Command::new(longhaul());
-    let output = command.args(["token", "new", owner, "--token-file"]).arg(file).output().await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    run(&["token", "new", owner, "--token-file", file.to_str().unwrap()]).await.succeeded().trim_end().to_owned()
+}
+
+fn with_tokens(file: &Path) -> Launch {
+    Launch::conformance().arg("--token-file").arg(file)
 }
 
 #[tokio::test]
 async fn each_owner_can_be_given_a_token() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tokens");
+    let (_directory, file) = place("tokens");
     let ada = new_token("ada", &file).await;
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     // As an editor may leave it.
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.trim_end()).unwrap();
     let bob = new_token("bob", &file).await;
-    let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
+    let server = with_tokens(&file).start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     client.token = Some(ada);
     let id = client.create("echo", json!({ "text": "hers" })).await.unwrap();
@@ -43,16 +40,14 @@ async fn each_owner_can_be_given_a_token() {
     assert!(server.stop().await);
 
     std::fs::write(&file, "dear diary").unwrap();
-    let mut command = tokio::process::Command::new(longhaul());
-    let refused = command.args(["token", "new", "eve", "--token-file"]).arg(&file).output().await.unwrap();
-    assert!(!refused.status.success() && refused.stdout.is_empty());
+    let refused = run(&["token", "new", "eve", "--token-file", file.to_str().unwrap()]).await;
+    assert!(refused.code != 0 && refused.out.is_empty());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "dear diary", "it was no token file");
 }
 
 #[tokio::test]
 async fn a_token_that_could_not_be_used_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tokens");
+    let (_directory, file) = place("tokens");
     let make = |owner: &str| {
         let mut command = tokio::process::Command::new(longhaul());
         command.args(["token", "new", "--token-file"]).arg(&file).args(["--", owner]);
@@ -69,19 +64,17 @@ async fn a_token_that_could_not_be_used_is_refused() {
 
 #[tokio::test]
 async fn a_token_file_that_others_can_read_is_used_with_a_warning() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tokens");
+    let (_directory, file) = place("tokens");
     new_token("ada", &file).await;
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
+    let server = with_tokens(&file).start().await;
     assert!(server.log().contains("chmod 600"), "{}", server.log());
     assert!(server.stop().await);
 }
 
 #[tokio::test]
 async fn a_token_file_is_made_for_its_user_alone_and_shows_its_token_once() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tokens");
+    let (_directory, file) = place("tokens");
     let server = Launch::longhaul().arg("--token-file").arg(&file).start().await;
     let log = server.log();
     assert!(log.contains("shown this once"), "{log}");
@@ -91,7 +84,7 @@ async fn a_token_file_is_made_for_its_user_alone_and_shows_its_token_once() {
     assert!(!kept.contains(&token), "only the hash is kept");
     assert_eq!(kept.lines().filter(|line| !line.starts_with('#')).count(), 1, "{kept}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let call = |token: &str| discover().with("Authorization", format!("Bearer {token}"));
+    let call = |token: &str| Request::discover().with("Authorization", format!("Bearer {token}"));
     assert_eq!(call(&token).send(server.address()).await.status, 200);
     assert_eq!(
         call(&kept[kept.len() - 65..kept.len() - 1]).send(server.address()).await.status,
@@ -106,16 +99,10 @@ async fn a_token_file_is_made_for_its_user_alone_and_shows_its_token_once() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), kept);
 }
 
-/// What the program says when it does not start, and its exit code.
-async fn refused(arguments: &[&str]) -> (i32, String) {
-    let output = tokio::process::Command::new(longhaul()).arg("serve").args(arguments).output().await.unwrap();
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
 #[tokio::test]
 async fn without_tokens_only_this_machine_is_served() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
-        let (code, said) = refused(&["--store", "memory:", "--listen", address]).await;
+        let Said { code, err: said, .. } = run(&["serve", "--store", "memory:", "--listen", address]).await;
         assert_eq!(code, 5, "{said}");
         assert!(said.contains("add --token-file FILE"), "{said}");
         assert!(said.contains(&address.replace(":0", "")) && said.contains("[TOKEN_NEEDED]"), "{said}");
@@ -127,47 +114,33 @@ async fn without_tokens_only_this_machine_is_served() {
 
 #[tokio::test]
 async fn a_bad_token_file_keeps_the_server_from_starting() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tokens");
+    let (_directory, file) = place("tokens");
     let path = file.to_str().unwrap();
     for (text, why) in [("", "no tokens"), ("# none\n", "no tokens"), ("ada\n", "line 1"), ("\nada 12\n", "line 2")] {
         std::fs::write(&file, text).unwrap();
-        let (code, said) = refused(&["--store", "memory:", "--listen", "127.0.0.1:0", "--token-file", path]).await;
+        let serve = ["serve", "--store", "memory:", "--listen", "127.0.0.1:0", "--token-file", path];
+        let Said { code, err: said, .. } = run(&serve).await;
         assert_eq!(code, 1, "{said}");
         assert!(said.contains(why) && said.contains("[BAD_TOKEN_FILE]"), "{said}");
     }
-    let (code, said) = refused(&["--stdio", "--token-file", path]).await;
+    let Said { code, err: said, .. } = run(&["serve", "--stdio", "--token-file", path]).await;
     assert_eq!(code, 2, "{said}");
 }
 
 #[tokio::test]
 async fn no_token_can_name_the_owners_local_and_anonymous() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tokens");
+    let (_directory, file) = place("tokens");
     for name in ["local", "anonymous"] {
-        let mut new = tokio::process::Command::new(longhaul());
-        let output = new.args(["token", "new", name, "--token-file"]).arg(&file).output().await.unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(&format!("{name:?} is the server's own name")), "{said}");
+        let said = run(&["token", "new", name, "--token-file", file.to_str().unwrap()]).await;
+        assert_eq!(said.code, 2, "{}", said.err);
+        assert!(said.err.contains(&format!("{name:?} is the server's own name")), "{}", said.err);
         assert!(!file.exists(), "nothing was made");
-
-        let line = Tokens::line(&Owner::parse(name).unwrap(), "secret");
-        let file = directory.path().join(name);
-        std::fs::write(&file, format!("# one\n{line}\n")).unwrap();
-        let mut serve = tokio::process::Command::new(longhaul());
-        serve.args(["serve", "--store", "memory:", "--listen", "127.0.0.1:0", "--token-file"]).arg(&file);
-        let output = serve.output().await.unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(&format!("line 2: {name:?} is the server's own name")), "{said}");
-        assert!(said.contains("[BAD_TOKEN_FILE]"), "{said}");
     }
 }
 
 #[tokio::test]
 async fn a_broken_token_file_changes_nothing_and_the_log_says_why() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tokens");
+    let (_directory, file) = place("tokens");
     // Replaced at once, so that the server never reads half of it.
     let write = |text: &str| {
         std::fs::write(file.with_extension("new"), text).unwrap();
@@ -175,9 +148,9 @@ async fn a_broken_token_file_changes_nothing_and_the_log_says_why() {
     };
     let adas = Tokens::line(&Owner::parse("ada").unwrap(), "adas");
     write(&adas);
-    let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
+    let server = with_tokens(&file).start().await;
     let status = async |token: &str| {
-        discover().with("Authorization", format!("Bearer {token}")).send(server.address()).await.status
+        Request::discover().with("Authorization", format!("Bearer {token}")).send(server.address()).await.status
     };
     let client = StatelessClient::connect(server.address()).await.unwrap().with_token("adas");
     let mut stays = client.listen(&[]).await;
@@ -210,10 +183,9 @@ async fn a_broken_token_file_changes_nothing_and_the_log_says_why() {
 
 #[tokio::test]
 async fn the_log_says_that_an_empty_token_file_lets_no_caller_in() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tokens");
+    let (_directory, file) = place("tokens");
     new_token("ada", &file).await;
-    let server = Launch::conformance().arg("--token-file").arg(&file).start().await;
+    let server = with_tokens(&file).start().await;
     std::fs::write(&file, "# no tokens for now\n").unwrap();
     server.says("no caller is accepted").await;
     assert!(server.stop().await);

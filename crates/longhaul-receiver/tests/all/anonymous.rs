@@ -1,13 +1,13 @@
 //! Callers who need not say who they are: the ID is the only key to a task, and it is not kept for long.
 
-use std::sync::Arc;
-
 use longhaul::{Ctx, NoArgs, Retention, Server, Tool};
-use longhaul_store::{ManualClock, memory};
-use longhaul_task::{COLLECT_MS_MIN, Timestamp};
+use longhaul_store::ManualClock;
+use longhaul_task::COLLECT_MS_MIN;
+use longhaul_testkit::tools::Door;
 use longhaul_testkit::{SessionClient, TestServer, in_time};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+
+use crate::limits::waiting;
 
 const HOUR: u64 = 60 * 60 * 1_000;
 
@@ -15,7 +15,7 @@ const HOUR: u64 = 60 * 60 * 1_000;
 struct Kit {
     server: TestServer,
     clock: ManualClock,
-    door: Arc<Semaphore>,
+    door: Door,
 }
 
 const TOOLS: [(&str, Retention); 4] = [
@@ -27,21 +27,9 @@ const TOOLS: [(&str, Retention); 4] = [
 
 impl Kit {
     async fn start(server: Server) -> Self {
-        let door = Arc::new(Semaphore::new(0));
-        let tool = |(name, retention)| {
-            let door = Arc::clone(&door);
-            let wait = move |_: Ctx, _: NoArgs| {
-                let door = Arc::clone(&door);
-                async move {
-                    door.acquire().await.expect("an open door").forget();
-                    Ok("done")
-                }
-            };
-            Tool::new(name, wait).retention(retention)
-        };
-        let clock = ManualClock::at(Timestamp::from_ms(1_000_000));
-        let store = Arc::new(memory::open(clock.clone()).unwrap());
-        let server = TestServer::start_on(server.tools(TOOLS.map(tool)), store).await;
+        let door = Door::closed();
+        let tool = |(name, retention)| waiting(name, &door).retention(retention);
+        let (server, clock) = TestServer::start_with_clock(server.tools(TOOLS.map(tool))).await;
         Self { server, clock, door }
     }
 
@@ -49,7 +37,7 @@ impl Kit {
     async fn kept_for(&self, client: &SessionClient, params: Value) -> u64 {
         let id = client.result("tools/call", params).await["task"]["taskId"].as_str().unwrap().to_owned();
         self.clock.advance_ms(5 * HOUR);
-        self.door.add_permits(1);
+        self.door.open(1);
         client.until(&id, "completed").await["ttl"].as_u64().expect("a time") - 5 * HOUR
     }
 }
@@ -93,7 +81,7 @@ async fn stateless_anonymous_tasks_are_kept_for_the_configured_time() {
     let mut client = kit.server.client().await;
     for (tool, retention) in TOOLS {
         let id = client.create(tool, json!({})).await.unwrap();
-        kit.door.add_permits(1);
+        kit.door.open(1);
         let ended = client.settled(&id).await;
         let kept = if retention == Retention::FromEnd(60_000) { 60_000 } else { 2 * HOUR };
         assert_eq!(ended.value["ttlMs"], kept, "{tool}");
@@ -106,7 +94,7 @@ async fn a_known_caller_has_its_tasks_kept_as_the_tool_says() {
     let mut client = kit.server.client().await.with_token("ada");
     for (tool, kept) in [("for_ever", Value::Null), ("for_days_from_creation", json!(48 * HOUR))] {
         let id = client.create(tool, json!({})).await.unwrap();
-        kit.door.add_permits(1);
+        kit.door.open(1);
         assert_eq!(client.settled(&id).await.value["ttlMs"], kept, "{tool}");
     }
 }

@@ -2,16 +2,11 @@
 
 mod table;
 
-use std::sync::Arc;
-
 use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Server, Tool};
-use longhaul_store::{ManualClock, memory};
-use longhaul_task::Timestamp;
 use longhaul_testkit::raw::Request;
 use longhaul_testkit::{LATEST, SessionClient, TestServer, conformance};
 use serde_json::{Value, json};
 
-/// The IDs of this owner's tasks.
 async fn tasks(server: &TestServer, owner: &str) -> Vec<Value> {
     let session = SessionClient::new(server).with_token(owner).initialize(LATEST, json!({})).await;
     let page = session.result("tasks/list", json!({})).await;
@@ -32,21 +27,6 @@ async fn every_bad_request_gets_its_error_makes_no_task_and_leaves_nothing() {
         client.until_metric(gauge, 0.0).await;
     }
     assert_eq!(tasks(&server, "ada").await, [] as [Value; 0]);
-}
-
-#[tokio::test]
-async fn an_unknown_version_is_answered_with_the_supported_ones() {
-    let server = TestServer::start(conformance()).await;
-    let mut later = table::message(&json!(1), "server/discover", json!({}));
-    later["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2027-01-01");
-    let requests = [(Request::rpc(&later).set("MCP-Protocol-Version", "2027-01-01"), "2027-01-01")];
-    for (request, requested) in requests {
-        let answer = request.send(&server).await;
-        let error = &answer.json()["error"];
-        assert_eq!((answer.status, &error["code"]), (400, &json!(-32022)), "{error}");
-        assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": requested }));
-        assert!(error["message"].as_str().unwrap().contains("2026-07-28"), "people read the message: {error}");
-    }
 }
 
 #[tokio::test]
@@ -224,9 +204,7 @@ async fn a_request_state_is_refused_when_its_hour_is_over() {
         }
     })
     .task_support(longhaul::TaskSupport::Forbidden);
-    let clock = ManualClock::at(Timestamp::from_ms(1_000_000));
-    let store = Arc::new(memory::open(clock.clone()).unwrap());
-    let server = TestServer::start_on(Server::new("test").tool(ask), store).await;
+    let (server, clock) = TestServer::start_with_clock(Server::new("test").tool(ask)).await;
     let mut client = server.client().await;
     let asked = client.call("ask", json!({})).await.unwrap();
     let yes = json!({ "confirm": { "action": "accept", "content": { "ok": true } } });

@@ -64,8 +64,7 @@ async fn a_tool_that_requires_a_task_runs_for_clients_that_cannot_know_it() {
     assert_eq!(client.call("only_task", json!({})).await["content"][0]["text"], "a task");
     let params = json!({ "name": "echo", "arguments": { "text": "x" }, "task": { "ttl": 5 } });
     assert_eq!(client.result("tools/call", params).await["content"][0]["text"], "x", "the parameter means nothing");
-    let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
-    let question = call.next_of("elicitation/create").await;
+    let (mut call, question) = client.call_until_form("greet").await;
     client.respond(&question, named("Ada")).await;
     assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
     let oldest = SessionClient::new(&server).initialize("2025-03-26", forms()).await;

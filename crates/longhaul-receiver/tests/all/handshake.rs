@@ -1,5 +1,5 @@
-use longhaul_testkit::SessionClient;
 use longhaul_testkit::tools::{forms, open, open_session, start};
+use longhaul_testkit::{LATEST, SessionClient, initialize_params};
 use serde_json::json;
 
 #[tokio::test]
@@ -52,8 +52,7 @@ async fn a_malformed_handshake_opens_no_session() {
         assert_eq!(answer.must_next().await["error"]["code"], -32602);
     }
     let client = open(&server).await;
-    let again =
-        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let again = initialize_params(LATEST, json!({}));
     let mut answer = client.send("initialize", again).await;
     assert_eq!((answer.status, answer.must_next().await["error"]["code"].clone()), (400, json!(-32600)));
 }

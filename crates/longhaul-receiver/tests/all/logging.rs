@@ -1,4 +1,4 @@
-use longhaul::{Ctx, JsonSchema, NoArgs, Sampling, Severity, Tool};
+use longhaul::{Ctx, JsonSchema, NoArgs, Sampling, Severity};
 use longhaul_testkit::tools::{CHATTER, Door, forms, open, open_session, start};
 use longhaul_testkit::{LATEST, SessionClient, TestServer, in_time};
 use serde_json::{Value, json};
@@ -13,7 +13,6 @@ fn as_task(tool: &str) -> Value {
     json!({ "name": tool, "arguments": {}, "task": {} })
 }
 
-/// What a line says, and how bad it is.
 fn said(line: &Value) -> (&Value, &Value) {
     assert_eq!(line["method"], "notifications/message", "{line}");
     (&line["params"]["level"], &line["params"]["data"])
@@ -120,22 +119,17 @@ struct Begin {}
 #[tokio::test]
 async fn lines_said_before_the_client_read_the_creation_are_not_lost_by_a_poll() {
     let door = Door::closed();
-    let waits = door.clone();
-    let talk = move |ctx: Ctx, _: Begin| {
-        let door = waits.clone();
-        async move {
-            ctx.log(Severity::Info, "first");
-            door.open(1);
-            ctx.cancelled().await;
-            Ok("stopped")
-        }
-    };
+    let talk = door.tool("ask_then_talk", |door, ctx: Ctx, _: Begin| async move {
+        ctx.log(Severity::Info, "first");
+        door.open(1);
+        ctx.cancelled().await;
+        Ok("stopped")
+    });
     let ask = |mut ctx: Ctx, _: NoArgs| async move {
         ctx.ask("model", Sampling::new("Begin?")).await?;
         Ok(Begin {})
     };
-    let tool = Tool::new("ask_then_talk", talk).ask_first(ask);
-    let server = TestServer::start(longhaul::Server::new("test").tool(tool)).await;
+    let server = TestServer::start(longhaul::Server::new("test").tool(talk.ask_first(ask))).await;
     let client = SessionClient::new(&server).with_token("ada").initialize(LATEST, json!({ "sampling": {} })).await;
     let mut listening = client.listening().await;
     let mut call = client.send("tools/call", as_task("ask_then_talk")).await;

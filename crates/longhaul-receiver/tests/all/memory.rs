@@ -2,7 +2,7 @@
 
 use longhaul_receiver::{Caller, MemoryClient};
 use longhaul_testkit::tools::{forms, named, start};
-use longhaul_testkit::{LATEST, in_time, stateless_message, tasks_and_forms};
+use longhaul_testkit::{LATEST, in_time, initialize_params, stateless_message, tasks_and_forms};
 use serde_json::{Value, json};
 
 async fn next(client: &mut MemoryClient) -> Value {
@@ -15,8 +15,7 @@ async fn a_memory_client_answers_in_a_session_and_sends_stateless_calls() {
     let (server, _) = start().await;
     let caller = Caller::known(longhaul::Owner::parse("ada").unwrap());
     let mut client = server.receiver().connect_in_memory(caller);
-    let client_info = json!({ "name": "test", "version": "1" });
-    let initialize = json!({ "protocolVersion": LATEST, "capabilities": forms(), "clientInfo": client_info });
+    let initialize = initialize_params(LATEST, forms());
     let request = |id: &str, method: &str, params: &Value| {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     };

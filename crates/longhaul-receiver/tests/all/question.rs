@@ -1,6 +1,5 @@
 use longhaul::SessionLimits;
-use longhaul_testkit::SessionClient;
-use longhaul_testkit::tools::{named, open, open_session, start, start_with};
+use longhaul_testkit::tools::{named, open, open_session, open_session_with, open_session_within, start};
 use serde_json::{Value, json};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -11,8 +10,7 @@ fn text(response: &Value) -> &str {
 
 #[tokio::test]
 async fn an_ordinary_call_asks_on_its_own_stream_and_goes_on_with_the_answer() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, json!({ "elicitation": {}, "sampling": {} })).await;
+    let (_server, _, client) = open_session_with(json!({ "elicitation": {}, "sampling": {} })).await;
     for (answer, greeting) in [
         (named("Ada"), "Hello, Ada!"),
         (json!({ "action": "decline" }), "Hello, nobody!"),
@@ -58,8 +56,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_three_times_in_all() {
 
 #[tokio::test]
 async fn a_client_that_refuses_to_answer_ends_the_call_with_its_reason() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, json!({ "sampling": {} })).await;
+    let (_server, _, client) = open_session_with(json!({ "sampling": {} })).await;
     let mut call = client.send("tools/call", json!({ "name": "ask_model", "arguments": {} })).await;
     let question = call.next_of("sampling/createMessage").await;
     client.refuse(&question, -1, "User rejected sampling request").await;
@@ -92,8 +89,7 @@ async fn questions_asked_first_come_before_there_is_a_task() {
     client.respond(&question, named("Ada")).await;
     let made = call.last().await;
     let id = made["result"]["task"]["taskId"].as_str().unwrap().to_owned();
-    let result = client.result("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(result["content"][0]["text"], "Hello, Ada, from a task!");
+    assert_eq!(client.result_text(&id).await, "Hello, Ada, from a task!");
 }
 
 #[tokio::test]
@@ -113,9 +109,7 @@ async fn a_task_asks_on_the_stream_that_waits_for_its_result() {
 #[tokio::test]
 async fn without_a_waiting_stream_a_task_asks_where_the_client_listens() {
     let (_server, _, client) = open_session().await;
-    let mut listening = client.listening().await;
-    let id = client.create("greet", json!({})).await;
-    let question = listening.next_of("elicitation/create").await;
+    let (_listening, id, question) = client.create_until_form("greet").await;
     assert_eq!(question["params"]["_meta"][RELATED]["taskId"], json!(id));
     // A wait that begins now does not get the same question.
     let waiting = tokio::spawn({
@@ -133,17 +127,14 @@ async fn without_a_waiting_stream_a_task_asks_where_the_client_listens() {
 async fn a_question_whose_stream_broke_is_asked_anew_and_either_answer_counts() {
     let (_server, _, client) = open_session().await;
     for answers_first in [true, false] {
-        let mut listening = client.listening().await;
-        let id = client.create("greet", json!({})).await;
-        let first = listening.next_of("elicitation/create").await;
+        let (listening, id, first) = client.create_until_form("greet").await;
         drop(listening);
         let mut again = client.listen(None).await;
         let second = again.next_of("elicitation/create").await;
         assert_ne!(first["id"], second["id"]);
         assert_eq!(first["params"], second["params"]);
         client.respond(if answers_first { &first } else { &second }, named("Ada")).await;
-        let result = client.result("tasks/result", json!({ "taskId": id })).await;
-        assert_eq!(result["content"][0]["text"], "Hello, Ada!");
+        assert_eq!(client.result_text(&id).await, "Hello, Ada!");
     }
 }
 
@@ -158,14 +149,12 @@ async fn the_session_that_looked_last_is_asked() {
     assert_eq!(other.get(&id).await["status"], "input_required");
     let question = listening.next_of("elicitation/create").await;
     other.respond(&question, named("Bob")).await;
-    let result = maker.result("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(result["content"][0]["text"], "Hello, Bob!");
+    assert_eq!(maker.result_text(&id).await, "Hello, Bob!");
 }
 
 #[tokio::test]
 async fn only_what_a_client_declared_is_asked_of_it() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, json!({ "sampling": {} })).await;
+    let (_server, _, client) = open_session_with(json!({ "sampling": {} })).await;
     let mut listening = client.listening().await;
     let id = client.create("greet", json!({})).await;
     let shown = loop {
@@ -186,8 +175,7 @@ async fn only_what_a_client_declared_is_asked_of_it() {
 
 #[tokio::test]
 async fn a_refusal_of_a_tasks_question_reaches_its_handler() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, json!({ "sampling": {} })).await;
+    let (_server, _, client) = open_session_with(json!({ "sampling": {} })).await;
     let mut listening = client.listening().await;
     let id = client.create("ask_model", json!({})).await;
     let question = listening.next_of("sampling/createMessage").await;
@@ -198,8 +186,7 @@ async fn a_refusal_of_a_tasks_question_reaches_its_handler() {
 
 #[tokio::test]
 async fn past_the_limit_no_more_is_asked() {
-    let (server, _) = start_with(SessionLimits::default().questions_max(1)).await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session_within(SessionLimits::default().questions_max(1)).await;
     let greet = json!({ "name": "greet", "arguments": {} });
     let mut first = client.send("tools/call", greet.clone()).await;
     let question = first.next_of("elicitation/create").await;

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use longhaul::{Ctx, NoArgs, RateLimits, Server, Tool};
 use longhaul_server::HeaderMap;
-use longhaul_testkit::{SessionClient, StatelessClient, TestServer, in_time};
+use longhaul_testkit::{LATEST, SessionClient, StatelessClient, TestServer, in_time};
 use serde_json::{Value, json};
 
-/// How many pass at once.
 const BURST: u32 = 3;
 
 fn server() -> Server {
@@ -78,46 +77,60 @@ fn kinds() -> [(&'static str, RateLimits); 4] {
     ]
 }
 
+/// The methods by their kinds, with parameters.
+type Methods = Vec<(&'static str, &'static str, Value)>;
+
+/// Uses up one kind as Ada, who has made `used` such requests before. Other kinds and Bob are not held up, and Ada is
+/// served again after the wait.
+async fn counts_by_itself(
+    kind: &str,
+    used: u32,
+    methods: &Methods,
+    mut ask: impl AsyncFnMut(&str, &str, &Value) -> Seen,
+) {
+    let ours = || methods.iter().filter(|(of, ..)| *of == kind);
+    let mut passed = used;
+    let refused = 'asking: loop {
+        for (_, method, params) in ours() {
+            let seen = ask("ada", method, params).await;
+            if seen.is_refused() {
+                break 'asking seen;
+            }
+            passed += 1;
+        }
+    };
+    assert!(passed >= BURST, "{kind}: only {passed} passed");
+    let wait = refused.retry_after("TOO_MANY_REQUESTS");
+    for (of, method, params) in methods.iter().filter(|(of, ..)| *of != kind) {
+        assert!(!ask("ada", method, params).await.is_refused(), "{of} when {kind} is used up");
+    }
+    let (_, method, params) = ours().next().unwrap();
+    assert!(!ask("bob", method, params).await.is_refused(), "{kind} is used up by another owner");
+    tokio::time::sleep(wait).await;
+    assert!(!ask("ada", method, params).await.is_refused(), "{kind} after the wait");
+}
+
 #[tokio::test]
 async fn the_stateless_era_counts_each_kind_by_itself_and_each_owner() {
     for (kind, limits) in kinds() {
         let server = TestServer::start(server().rate_limits(limits)).await;
         let mut client = server.client().await.with_token("ada");
-        let methods = |id: &str| {
-            let task = json!({ "taskId": id });
-            [
-                ("create", "tools/call", json!({ "name": "echo", "arguments": {} })),
-                ("read", "tasks/get", task.clone()),
-                ("read", "subscriptions/listen", json!({ "notifications": { "taskIds": [id] } })),
-                ("change", "tasks/cancel", task),
-                ("change", "tasks/update", json!({ "taskId": id, "inputResponses": {} })),
-                ("other", "tools/list", json!({})),
-                ("other", "server/discover", json!({})),
-                ("other", "no/such", json!({})),
-            ]
-        };
-        let id = server.client().await.with_token("ada").create("echo", json!({})).await.unwrap();
-        let made = u32::from(kind == "create");
-        let mut passed = 0;
-        let refused = 'asking: loop {
-            for (_, method, params) in methods(&id).into_iter().filter(|(of, ..)| *of == kind) {
-                let seen = stateless(&mut client, method, &params).await;
-                if seen.is_refused() {
-                    break 'asking seen;
-                }
-                passed += 1;
-            }
-        };
-        assert!(passed + made >= BURST, "{kind}: only {passed} passed");
-        let wait = refused.retry_after("TOO_MANY_REQUESTS");
-        // Other kinds, and other owners, are not held up.
-        for (of, method, params) in methods(&id).into_iter().filter(|(of, ..)| *of != kind) {
-            assert!(!stateless(&mut client, method, &params).await.is_refused(), "{of} when {kind} is used up");
-        }
-        let (_, method, params) = methods(&id).into_iter().find(|(of, ..)| *of == kind).unwrap();
-        assert!(!stateless(&mut server.client().await.with_token("bob"), method, &params).await.is_refused());
-        tokio::time::sleep(wait).await;
-        assert!(!stateless(&mut client, method, &params).await.is_refused(), "{kind} after the wait");
+        let id = client.create("echo", json!({})).await.unwrap();
+        let task = json!({ "taskId": id });
+        let methods = vec![
+            ("create", "tools/call", json!({ "name": "echo", "arguments": {} })),
+            ("read", "tasks/get", task.clone()),
+            ("read", "subscriptions/listen", json!({ "notifications": { "taskIds": [id] } })),
+            ("change", "tasks/cancel", task),
+            ("change", "tasks/update", json!({ "taskId": id, "inputResponses": {} })),
+            ("other", "tools/list", json!({})),
+            ("other", "server/discover", json!({})),
+            ("other", "no/such", json!({})),
+        ];
+        counts_by_itself(kind, u32::from(kind == "create"), &methods, async |owner, method, params| {
+            stateless(&mut client.again().await.with_token(owner), method, params).await
+        })
+        .await;
     }
 }
 
@@ -139,10 +152,11 @@ async fn a_body_that_is_no_message_is_counted_as_a_request() {
 async fn a_session_counts_each_kind_of_request_by_itself() {
     for (kind, limits) in kinds() {
         let server = TestServer::start(server().rate_limits(limits)).await;
-        let client = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", json!({})).await;
-        let id = client.create("echo", json!({})).await;
-        let task = json!({ "taskId": id });
-        let methods = [
+        let open =
+            async |owner: &str| SessionClient::new(&server).with_token(owner).initialize(LATEST, json!({})).await;
+        let (ada, bob) = (open("ada").await, open("bob").await);
+        let task = json!({ "taskId": ada.create("echo", json!({})).await });
+        let methods = vec![
             ("create", "tools/call", json!({ "name": "echo", "arguments": {} })),
             ("read", "tasks/get", task.clone()),
             ("read", "tasks/result", task.clone()),
@@ -153,26 +167,12 @@ async fn a_session_counts_each_kind_of_request_by_itself() {
             ("other", "tools/list", json!({})),
             ("other", "no/such", json!({})),
         ];
-        let ours = || methods.iter().filter(|(of, ..)| *of == kind);
         // The handshake is one of the others, and the task was made.
-        let mut passed = u32::from(kind == "create" || kind == "other");
-        let refused = 'asking: loop {
-            for (_, method, params) in ours() {
-                let seen = stateful(&client, method, params).await;
-                if seen.is_refused() {
-                    break 'asking seen;
-                }
-                passed += 1;
-            }
-        };
-        assert!(passed >= BURST, "{kind}: only {passed} passed");
-        let wait = refused.retry_after("TOO_MANY_REQUESTS");
-        for (of, method, params) in methods.iter().filter(|(of, ..)| *of != kind) {
-            assert!(!stateful(&client, method, params).await.is_refused(), "{of} when {kind} is used up");
-        }
-        tokio::time::sleep(wait).await;
-        let (_, method, params) = ours().next().unwrap();
-        assert!(!stateful(&client, method, params).await.is_refused(), "{kind} after the wait");
+        let used = u32::from(kind == "create" || kind == "other");
+        counts_by_itself(kind, used, &methods, async |owner, method, params| {
+            stateful(if owner == "ada" { &ada } else { &bob }, method, params).await
+        })
+        .await;
     }
 }
 

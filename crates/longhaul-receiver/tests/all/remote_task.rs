@@ -1,7 +1,7 @@
 //! The server as requestor: clients that answer by way of tasks of their own.
 
-use longhaul_testkit::tools::{named, start};
-use longhaul_testkit::{Exchange, SessionClient};
+use longhaul_testkit::tools::{named, open_session_with};
+use longhaul_testkit::{Exchange, SessionClient, TestServer};
 use serde_json::{Value, json};
 
 fn with_tasks() -> Value {
@@ -24,12 +24,25 @@ async fn make_task(client: &SessionClient, stream: &mut Exchange, method: &str) 
     client.respond(&question, json!({ "task": task("working") })).await;
 }
 
-/// Says that the task has changed, and answers what the server then asks.
-async fn finish(client: &SessionClient, stream: &mut Exchange, status: &str) -> Value {
+/// A task of the server whose question became a task of the client, and the stream on which it asks.
+async fn greeting_by_task() -> (TestServer, SessionClient, Exchange, String) {
+    let (server, _, client) = open_session_with(with_tasks()).await;
+    let mut listening = client.listening().await;
+    let id = client.create("greet", json!({})).await;
+    make_task(&client, &mut listening, "elicitation/create").await;
+    (server, client, listening, id)
+}
+
+/// Says that the task has changed, and answers the question of the server about it.
+async fn say_status(client: &SessionClient, stream: &mut Exchange, status: &str) {
     client.notify("notifications/tasks/status", task(status)).await;
     let asked = stream.next_of("tasks/get").await;
     assert_eq!(asked["params"]["taskId"], "theirs");
     client.respond(&asked, task(status)).await;
+}
+
+async fn finish(client: &SessionClient, stream: &mut Exchange, status: &str) -> Value {
+    say_status(client, stream, status).await;
     let wanted = stream.next_of("tasks/result").await;
     assert_eq!(wanted["params"]["taskId"], "theirs");
     wanted
@@ -37,21 +50,15 @@ async fn finish(client: &SessionClient, stream: &mut Exchange, status: &str) -> 
 
 #[tokio::test]
 async fn a_question_may_be_answered_by_way_of_a_task_of_the_client() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, with_tasks()).await;
-    let mut listening = client.listening().await;
-    let id = client.create("greet", json!({})).await;
-    make_task(&client, &mut listening, "elicitation/create").await;
+    let (_server, client, mut listening, id) = greeting_by_task().await;
     let wanted = finish(&client, &mut listening, "completed").await;
     client.respond(&wanted, json!({ "action": "accept", "content": { "name": "Ada" } })).await;
-    let result = client.result("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(result["content"][0]["text"], "Hello, Ada!");
+    assert_eq!(client.result_text(&id).await, "Hello, Ada!");
 }
 
 #[tokio::test]
 async fn an_ordinary_call_waits_for_a_task_of_the_client_on_its_own_stream() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, with_tasks()).await;
+    let (_server, _, client) = open_session_with(with_tasks()).await;
     let mut call = client.send("tools/call", json!({ "name": "ask_model", "arguments": {} })).await;
     make_task(&client, &mut call, "sampling/createMessage").await;
     let wanted = finish(&client, &mut call, "completed").await;
@@ -62,18 +69,15 @@ async fn an_ordinary_call_waits_for_a_task_of_the_client_on_its_own_stream() {
 
 #[tokio::test]
 async fn a_client_with_tasks_may_still_answer_at_once() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, with_tasks()).await;
-    let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
-    let question = call.next_of("elicitation/create").await;
+    let (_server, _, client) = open_session_with(with_tasks()).await;
+    let (mut call, question) = client.call_until_form("greet").await;
     client.respond(&question, named("Ada")).await;
     assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
 #[tokio::test]
 async fn a_task_of_the_client_that_fails_is_a_refusal() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, with_tasks()).await;
+    let (_server, _, client) = open_session_with(with_tasks()).await;
     let mut call = client.send("tools/call", json!({ "name": "ask_model", "arguments": {} })).await;
     make_task(&client, &mut call, "sampling/createMessage").await;
     let wanted = finish(&client, &mut call, "failed").await;
@@ -85,14 +89,8 @@ async fn a_task_of_the_client_that_fails_is_a_refusal() {
 
 #[tokio::test]
 async fn the_clients_task_is_cancelled_with_the_task_that_asked() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, with_tasks()).await;
-    let mut listening = client.listening().await;
-    let id = client.create("greet", json!({})).await;
-    make_task(&client, &mut listening, "elicitation/create").await;
-    client.notify("notifications/tasks/status", task("working")).await;
-    let asked = listening.next_of("tasks/get").await;
-    client.respond(&asked, task("working")).await;
+    let (_server, client, mut listening, id) = greeting_by_task().await;
+    say_status(&client, &mut listening, "working").await;
     client.result("tasks/cancel", json!({ "taskId": id })).await;
     let cancel = listening.next_of("tasks/cancel").await;
     assert_eq!(cancel["params"]["taskId"], "theirs");
@@ -101,15 +99,9 @@ async fn the_clients_task_is_cancelled_with_the_task_that_asked() {
 
 #[tokio::test]
 async fn a_client_with_a_task_for_a_question_is_not_asked_again() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, with_tasks()).await;
-    let mut listening = client.listening().await;
-    let id = client.create("greet", json!({})).await;
-    make_task(&client, &mut listening, "elicitation/create").await;
+    let (_server, client, mut listening, id) = greeting_by_task().await;
     // It has taken the task once it asks about it.
-    client.notify("notifications/tasks/status", task("working")).await;
-    let asked = listening.next_of("tasks/get").await;
-    client.respond(&asked, task("working")).await;
+    say_status(&client, &mut listening, "working").await;
     drop(listening);
     let mut again = client.listening().await;
     client.notify("notifications/tasks/status", task("completed")).await;
@@ -123,17 +115,13 @@ async fn a_client_with_a_task_for_a_question_is_not_asked_again() {
         }
     };
     client.respond(&wanted, named("Ada")).await;
-    let result = client.result("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(result["content"][0]["text"], "Hello, Ada!");
+    assert_eq!(client.result_text(&id).await, "Hello, Ada!");
 }
 
 #[tokio::test]
 async fn a_task_that_the_client_makes_too_late_is_cancelled_too() {
-    let (server, _) = start().await;
-    let client = SessionClient::open(&server, with_tasks()).await;
-    let mut listening = client.listening().await;
-    let id = client.create("greet", json!({})).await;
-    let question = listening.next_of("elicitation/create").await;
+    let (_server, _, client) = open_session_with(with_tasks()).await;
+    let (mut listening, id, question) = client.create_until_form("greet").await;
     client.result("tasks/cancel", json!({ "taskId": id })).await;
     client.respond(&question, json!({ "task": task("working") })).await;
     let cancel = listening.next_of("tasks/cancel").await;

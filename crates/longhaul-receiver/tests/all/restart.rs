@@ -1,6 +1,6 @@
 //! What a client finds after the server was restarted, with nothing but what it had before.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul::{OnCrash, Tool};
@@ -10,11 +10,30 @@ use longhaul_testkit::tools::{Door, greet, named, open, server};
 use longhaul_testkit::{Exchange, SessionClient, TestServer};
 use serde_json::{Value, json};
 
-/// A server on a file, with a tool whose questions outlive it.
-async fn start(file: &Path) -> TestServer {
-    let store = longhaul_store_sqlite::open(file, &Options::default(), SystemClock).unwrap();
-    let patient = Tool::new("patient", greet).on_crash(OnCrash::Resume);
-    TestServer::start_on(server(&Door::closed()).tool(patient), Arc::new(store)).await
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("tasks.db")
+    }
+
+    /// A server on the file, with a tool whose questions outlive it.
+    async fn start(&self) -> TestServer {
+        let store = longhaul_store_sqlite::open(self.file(), &Options::default(), SystemClock).unwrap();
+        let patient = Tool::new("patient", greet).on_crash(OnCrash::Resume);
+        TestServer::start_on(server(&Door::closed()).tool(patient), Arc::new(store)).await
+    }
+
+    /// Another program's connection, which holds the file until it is rolled back.
+    fn lock(&self) -> rusqlite::Connection {
+        let other = rusqlite::Connection::open(self.file()).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        other
+    }
 }
 
 /// A client that waits for the result of a task, on whose stream it was asked something.
@@ -42,13 +61,12 @@ fn text(response: &Value) -> &Value {
 
 #[tokio::test]
 async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tasks.db");
-    let first = start(&file).await;
+    let disk = Disk::new();
+    let first = disk.start().await;
     let Asked { client, id, question, .. } = asked(&first, "patient").await;
     first.stop().await;
 
-    let second = start(&file).await;
+    let second = disk.start().await;
     // Somebody else cannot give it, not even the same owner in another session.
     let other = open(&second).await;
     other.respond(&question, named("Eve")).await;
@@ -62,15 +80,14 @@ async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
 
 #[tokio::test]
 async fn a_wait_for_a_result_goes_on_after_a_restart() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tasks.db");
-    let first = start(&file).await;
+    let disk = Disk::new();
+    let first = disk.start().await;
     let Asked { client, waiting, request, .. } = asked(&first, "patient").await;
     let event = waiting.last_event.clone().unwrap();
     drop(waiting);
     first.stop().await;
 
-    let second = start(&file).await;
+    let second = disk.start().await;
     let client = client.at(&second);
     let mut resumed = client.listen(Some(&event)).await;
     let again = resumed.next_of("elicitation/create").await;
@@ -84,9 +101,8 @@ async fn a_wait_for_a_result_goes_on_after_a_restart() {
 
 #[tokio::test]
 async fn an_ordinary_call_is_reported_lost_after_a_restart() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tasks.db");
-    let first = start(&file).await;
+    let disk = Disk::new();
+    let first = disk.start().await;
     let client = open(&first).await;
     let asked = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
     let mut call = client.post(asked.to_string()).await;
@@ -95,7 +111,7 @@ async fn an_ordinary_call_is_reported_lost_after_a_restart() {
     drop(call);
     first.stop().await;
 
-    let second = start(&file).await;
+    let second = disk.start().await;
     let client = client.at(&second);
     let lost = client.listen(Some(&event)).await.last().await;
     assert_eq!((&lost["id"], &lost["error"]["data"]["code"]), (&asked["id"], &json!("ANSWER_LOST")));
@@ -108,13 +124,11 @@ async fn an_ordinary_call_is_reported_lost_after_a_restart() {
 
 #[tokio::test]
 async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tasks.db");
-    let server = start(&file).await;
+    let disk = Disk::new();
+    let server = disk.start().await;
     let Asked { client, id, question, mut waiting, .. } = asked(&server, "greet").await;
 
-    let other = rusqlite::Connection::open(&file).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let other = disk.lock();
     let answers = client.clone();
     let answer = tokio::spawn(async move { answers.respond(&question, named("Ada")).await });
     for _ in 0..50 {
@@ -129,16 +143,14 @@ async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
 
 #[tokio::test]
 async fn an_answer_that_is_slow_to_store_is_refused_for_now_and_stored_later() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("tasks.db");
-    let first = start(&file).await;
+    let disk = Disk::new();
+    let first = disk.start().await;
     let before = asked(&first, "patient").await;
     first.stop().await;
-    let server = start(&file).await;
+    let server = disk.start().await;
     let now = asked(&server, "greet").await;
 
-    let other = rusqlite::Connection::open(&file).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let other = disk.lock();
     let back = before.client.at(&server);
     let [late, present] = [(&back, &before.question), (&now.client, &now.question)].map(|(client, question)| async {
         let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") });

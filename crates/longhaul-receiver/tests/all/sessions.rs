@@ -1,11 +1,8 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::SessionLimits;
-use longhaul_store::{ManualClock, memory};
-use longhaul_task::Timestamp;
-use longhaul_testkit::tools::{Door, forms, named, open, open_session, server, start_with};
-use longhaul_testkit::{SessionClient, TestServer};
+use longhaul_testkit::tools::{Door, forms, named, open, open_session, open_session_within, server};
+use longhaul_testkit::{LATEST, SessionClient, TestServer, initialize_params};
 use serde_json::json;
 
 const GONE: &str = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: there is no such session; begin a new one with `initialize`"}}"#;
@@ -65,9 +62,7 @@ async fn an_ended_session_is_gone_its_streams_close_and_its_tasks_go_on() {
 
 #[tokio::test]
 async fn a_session_expires_after_a_week() {
-    let clock = ManualClock::at(Timestamp::from_ms(1_000_000));
-    let store = Arc::new(memory::open(clock.clone()).unwrap());
-    let server = TestServer::start_on(server(&Door::closed()), store).await;
+    let (server, clock) = TestServer::start_with_clock(server(&Door::closed())).await;
     let client = open(&server).await;
     clock.advance_ms(7 * 24 * 60 * 60 * 1_000 - 1);
     assert_eq!(client.result("ping", json!({})).await, json!({}));
@@ -77,15 +72,13 @@ async fn a_session_expires_after_a_week() {
 
 #[tokio::test]
 async fn a_session_too_many_is_refused_unless_an_idle_one_makes_way() {
-    let (server, _) = start_with(SessionLimits::default().sessions_max(2)).await;
-    let first = open(&server).await;
+    let (server, _, first) = open_session_within(SessionLimits::default().sessions_max(2)).await;
     let _listening = first.listening().await;
     let second = open(&server).await;
     // The second is idle: it makes way, and comes back when there is room.
     let third = open(&server).await;
     let _listening_too = third.listening().await;
-    let params =
-        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let params = initialize_params(LATEST, json!({}));
     let mut answer = SessionClient::new(&server).send("initialize", params).await;
     assert_eq!((answer.status, answer.headers["retry-after"].to_str().unwrap()), (503, "1"));
     let full = json!({ "code": "TOO_MANY_SESSIONS", "retryAfterMs": 1_000 });
@@ -97,11 +90,10 @@ async fn a_session_too_many_is_refused_unless_an_idle_one_makes_way() {
 
 #[tokio::test]
 async fn one_owner_cannot_take_every_session() {
-    let (server, _) = start_with(SessionLimits::default().sessions_per_owner_max(1)).await;
+    let (server, ..) = open_session_within(SessionLimits::default().sessions_per_owner_max(1)).await;
     let ada = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", forms()).await;
     let _listening = ada.listening().await;
-    let params =
-        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let params = initialize_params(LATEST, json!({}));
     let mut answer = SessionClient::new(&server).with_token("ada").send("initialize", params).await;
     assert_eq!(answer.status, 503);
     assert_eq!(answer.must_next().await["error"]["data"]["code"], "TOO_MANY_SESSIONS");
@@ -111,8 +103,8 @@ async fn one_owner_cannot_take_every_session() {
 
 #[tokio::test]
 async fn an_idle_session_is_dropped_and_restored_from_its_token() {
-    let (server, _) = start_with(SessionLimits::default().idle_time_max(Duration::from_millis(1))).await;
-    let client = open(&server).await;
+    let (server, _, client) =
+        open_session_within(SessionLimits::default().idle_time_max(Duration::from_millis(1))).await;
     let mut metrics = server.client().await;
     metrics.until_metric("longhaul_sessions", 0.0).await;
     assert_eq!(client.result("ping", json!({})).await, json!({}));
@@ -120,8 +112,7 @@ async fn an_idle_session_is_dropped_and_restored_from_its_token() {
 
 #[tokio::test]
 async fn requests_under_way_are_counted_and_one_id_is_used_once() {
-    let (server, _) = start_with(SessionLimits::default().requests_max(2)).await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session_within(SessionLimits::default().requests_max(2)).await;
     let greet = json!({ "name": "greet", "arguments": {} });
     let first = client.message("tools/call", greet.clone());
     let mut calls = Vec::new();

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use longhaul::SessionLimits;
-use longhaul_testkit::tools::{named, open, open_session, start_with};
+use longhaul_testkit::tools::{named, open, open_session, open_session_within};
 use longhaul_testkit::{SessionClient, in_time};
 use serde_json::json;
 
@@ -65,16 +65,9 @@ async fn a_stream_to_listen_on_is_resumed_and_an_unknown_one_begun_anew() {
 async fn a_message_goes_to_one_stream_only_the_newest() {
     let (_server, _, client) = open_session().await;
     let mut old = client.listening().await;
-    let mut new = client.listening().await;
-    let id = client.create("greet", json!({})).await;
-    let question = new.next_of("elicitation/create").await;
+    let (mut new, id, question) = client.create_until_form("greet").await;
     client.respond(&question, named("Ada")).await;
-    let end = loop {
-        let told = new.next_of("notifications/tasks/status").await;
-        if told["params"]["status"] == "completed" {
-            break told;
-        }
-    };
+    let end = new.next_status("completed").await;
     assert_eq!(end["params"]["taskId"], json!(id));
     client.end().await;
     assert_eq!(old.rest().await, Vec::<serde_json::Value>::new());
@@ -82,8 +75,7 @@ async fn a_message_goes_to_one_stream_only_the_newest() {
 
 #[tokio::test]
 async fn of_too_many_streams_to_listen_on_the_oldest_ends() {
-    let (server, _) = start_with(SessionLimits::default().listening_max(2)).await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session_within(SessionLimits::default().listening_max(2)).await;
     let mut streams = Vec::new();
     for _ in 0..3 {
         let stream = client.listening().await;
@@ -97,8 +89,8 @@ async fn of_too_many_streams_to_listen_on_the_oldest_ends() {
 
 #[tokio::test]
 async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
-    let (server, _) = start_with(SessionLimits::default().broken_time_max(Duration::from_millis(1))).await;
-    let client = open(&server).await;
+    let (_server, _, client) =
+        open_session_within(SessionLimits::default().broken_time_max(Duration::from_millis(1))).await;
     let message = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
     let mut call = client.post(message.to_string()).await;
     let begun = call.begun().await;
@@ -121,8 +113,7 @@ async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
 
 #[tokio::test]
 async fn the_messages_kept_of_a_stream_are_bounded() {
-    let (server, _) = start_with(SessionLimits::default().kept_messages_max(2)).await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session_within(SessionLimits::default().kept_messages_max(2)).await;
     let mut listening = client.listen(None).await;
     let begun = listening.begun().await;
     for _ in 0..2 {
@@ -180,8 +171,7 @@ async fn a_wait_is_answered_by_a_task_that_ends_while_the_server_stops() {
 
 #[tokio::test]
 async fn unread_waits_for_results_make_way_for_other_requests() {
-    let (server, _) = start_with(SessionLimits::default().requests_max(2)).await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session_within(SessionLimits::default().requests_max(2)).await;
     let id = client.create("greet", json!({})).await;
     let mut events = Vec::new();
     for _ in 0..2 {
@@ -210,8 +200,7 @@ async fn streamed_call(client: &SessionClient) -> String {
 
 #[tokio::test]
 async fn the_last_streams_that_ended_are_kept_and_older_ones_are_not() {
-    let (server, _) = start_with(SessionLimits::default().ended_streams_max(1)).await;
-    let client = open(&server).await;
+    let (_server, _, client) = open_session_within(SessionLimits::default().ended_streams_max(1)).await;
     let first = streamed_call(&client).await;
     let again = client.listen(Some(&first)).await.last().await;
     assert_eq!(again["result"]["content"][0]["text"], "Hello, Ada!", "it is still there");
@@ -224,8 +213,7 @@ async fn the_last_streams_that_ended_are_kept_and_older_ones_are_not() {
 #[tokio::test]
 async fn a_session_follows_only_so_many_tasks() {
     for followed_max in [1, 2] {
-        let (server, door) = start_with(SessionLimits::default().followed_max(followed_max)).await;
-        let client = open(&server).await;
+        let (server, door, client) = open_session_within(SessionLimits::default().followed_max(followed_max)).await;
         let mut listening = client.listening().await;
         let mut tasks = Vec::new();
         for _ in 0..2 {

@@ -278,16 +278,6 @@ mod tests {
     }
 
     #[test]
-    fn with_an_empty_file_no_caller_is_accepted() {
-        let (_directory, file) = adas();
-        let ada = file.tokens.read().find(&hash(b"a")).unwrap();
-        std::fs::write(&file.path, "").unwrap();
-        assert_eq!(file.check(), CheckResult::Reloaded);
-        assert!(file.is_empty() && ada.revoked.is_cancelled());
-        assert_eq!(owner(&file, "a"), None);
-    }
-
-    #[test]
     fn a_directory_or_too_large_a_file_is_refused() {
         let (directory, _) = adas();
         assert!(matches!(TokenFile::open(directory.path()), Err(TokenFileError::NotAFile)));

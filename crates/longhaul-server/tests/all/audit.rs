@@ -37,7 +37,6 @@ fn tools() -> [Tool; 4] {
     ]
 }
 
-/// What was written to the log.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -52,7 +51,6 @@ impl std::io::Write for Written {
     }
 }
 
-/// Lines of the log.
 fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"))).collect()
 }
@@ -72,8 +70,7 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
 
 /// Does everything that is written about, in both eras.
 async fn do_everything(server: &TestServer) {
-    let mut ada = server.client().await;
-    ada.token = Some("secret-token-audited-ada".into());
+    let mut ada = server.client().await.with_token("secret-token-audited-ada");
     let text = json!({ "text": "secret-argument" });
     let id = ada.create("echo", text.clone()).await.unwrap();
     ada.settled(&id).await;
@@ -89,8 +86,7 @@ async fn do_everything(server: &TestServer) {
     ada.settled(&asks).await;
     ada.call_error("no such tool", text).await;
 
-    let mut bob = SessionClient::new(server);
-    bob.token = Some("secret-token-audited-bob".into());
+    let bob = SessionClient::new(server).with_token("secret-token-audited-bob");
     let bob = bob.initialize("2025-11-25", json!({ "elicitation": {} })).await;
     bob.error("tasks/get", json!({ "taskId": id })).await;
     let asks = bob.create("ask", json!({})).await;
@@ -102,8 +98,7 @@ async fn do_everything(server: &TestServer) {
     bob.result("tasks/cancel", json!({ "taskId": waits })).await;
     bob.result("tasks/list", json!({})).await;
 
-    let mut nobody = server.client().await;
-    nobody.token = Some("secret-token-of-nobody".into());
+    let mut nobody = server.client().await.with_token("secret-token-of-nobody");
     nobody.get(&id).await.unwrap_err();
     let mut lost = bob.clone();
     lost.session = Some("none of ours".into());
@@ -133,8 +128,7 @@ async fn the_log_is_what_its_page_says_and_holds_no_secret() {
     let server = Server::new("test").tools(tools()).tool(stubborn).tokens(tokens).engine_limits(limits);
     let server = TestServer::listen(server).await;
     do_everything(&server).await;
-    let mut ada = server.client().await;
-    ada.token = Some("secret-token-audited-ada".into());
+    let mut ada = server.client().await.with_token("secret-token-audited-ada");
     ada.create("stubborn", json!({})).await.unwrap();
     server.stop().await;
 

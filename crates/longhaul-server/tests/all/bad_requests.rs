@@ -1,13 +1,12 @@
 //! Requests that HTTP refuses before the receiver sees them.
 
 use longhaul_testkit::raw::Request;
-use longhaul_testkit::{Row, TestServer, conformance, stateless_message};
+use longhaul_testkit::{Row, TestServer, conformance};
 use serde_json::json;
 
 /// Requests that are wrong before their body is read.
 fn rows() -> Vec<Row> {
-    let discover = stateless_message(&json!(1), "server/discover", json!({}), &json!({}));
-    let good = || Request::rpc(&discover);
+    let good = Request::discover;
     let mut rows: Vec<Row> = ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"]
         .into_iter()
         .map(|method| {

@@ -4,14 +4,10 @@ use std::time::Duration;
 
 use longhaul::{Ctx, Limits, NoArgs, RateLimits, Server, Tool};
 use longhaul_testkit::raw::{Connection, Request};
-use longhaul_testkit::{TestServer, conformance, in_time, stateless_message};
-use serde_json::{Value, json};
+use longhaul_testkit::{TestServer, conformance, in_time};
+use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-
-fn discover() -> Value {
-    stateless_message(&json!(1), "server/discover", json!({}), &json!({}))
-}
 
 #[tokio::test]
 async fn a_connection_past_the_limit_waits_and_is_then_served() {
@@ -124,7 +120,7 @@ async fn a_client_that_is_too_slow_is_cut_off_and_others_are_served() {
     let limits = Limits::default().head_time_max(Duration::from_millis(200)).body_time_max(Duration::from_millis(200));
     let greet = Tool::new("greet", |_: Ctx, _: NoArgs| async move { Ok("hello") });
     let server = TestServer::listen(Server::new("test").tool(greet).limits(limits)).await;
-    let request = Request::rpc(&discover());
+    let request = Request::discover();
 
     let mut half_a_head = Connection::open(server.address());
     half_a_head.write(&request.bytes()[..40]);

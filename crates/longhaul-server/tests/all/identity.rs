@@ -3,12 +3,7 @@
 use longhaul::{Owner, TokenError, Tokens};
 use longhaul_testkit::raw::Request;
 use longhaul_testkit::tools::tokens;
-use longhaul_testkit::{TestServer, conformance, stateless_message};
-use serde_json::json;
-
-fn discover() -> Request {
-    Request::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
-}
+use longhaul_testkit::{TestServer, conformance};
 
 #[tokio::test]
 async fn without_a_known_token_nothing_is_even_read() {
@@ -27,8 +22,8 @@ async fn without_a_known_token_nothing_is_even_read() {
         Some("Bearer \u{fffd}"),
     ];
     for value in wrong {
-        for body in [discover().body, b"nonsense".to_vec(), vec![b' '; 5 << 20]] {
-            let request = Request { body, ..discover() };
+        for body in [Request::discover().body, b"nonsense".to_vec(), vec![b' '; 5 << 20]] {
+            let request = Request { body, ..Request::discover() };
             let request = match value {
                 Some(value) => request.with("Authorization", value),
                 None => request,
@@ -41,7 +36,7 @@ async fn without_a_known_token_nothing_is_even_read() {
         }
     }
     for value in ["Bearer adas", "bearer adas", "BEARER   adas "] {
-        assert_eq!(discover().with("Authorization", value).send(&server).await.status, 200, "{value}");
+        assert_eq!(Request::discover().with("Authorization", value).send(&server).await.status, 200, "{value}");
     }
 }
 
@@ -62,7 +57,7 @@ async fn a_server_without_tokens_answers_only_to_names_of_this_machine() {
         (String::new(), 403),
     ];
     for (host, status) in hosts {
-        let answer = discover().set("Host", &host).send(&server).await;
+        let answer = Request::discover().set("Host", &host).send(&server).await;
         assert_eq!(answer.status, status, "Host {host:?}: {}", answer.text());
     }
     let origins = [
@@ -77,23 +72,23 @@ async fn a_server_without_tokens_answers_only_to_names_of_this_machine() {
         (String::new(), 403),
     ];
     for (origin, status) in origins {
-        let answer = discover().with("Origin", &origin).send(&server).await;
+        let answer = Request::discover().with("Origin", &origin).send(&server).await;
         assert_eq!(answer.status, status, "Origin {origin:?}: {}", answer.text());
         if status == 403 {
             assert_eq!(answer.json()["error"]["code"], -32600);
             assert!(answer.json().get("id").is_none());
         }
     }
-    let two = discover().with("Origin", "http://localhost").with("Origin", "http://evil.example");
+    let two = Request::discover().with("Origin", "http://localhost").with("Origin", "http://evil.example");
     assert_eq!(two.send(&server).await.status, 403, "a second origin is not overlooked");
-    let two = discover().with("Host", "evil.example");
+    let two = Request::discover().with("Host", "evil.example");
     assert_eq!(two.send(&server).await.status, 403, "nor is a second host");
 }
 
 #[tokio::test]
 async fn a_server_with_tokens_answers_to_any_name_and_lets_in_its_own_origin() {
     let server = TestServer::listen(conformance().tokens(tokens(&["adas", "bobs"]))).await;
-    let call = |host: &str| discover().set("Host", host).with("Authorization", "Bearer adas");
+    let call = |host: &str| Request::discover().set("Host", host).with("Authorization", "Bearer adas");
     assert_eq!(call("tasks.example").send(&server).await.status, 200);
     assert_eq!(call("tasks.example").with("Origin", "https://tasks.example").send(&server).await.status, 200);
     assert_eq!(call("tasks.example").with("Origin", "https://evil.example").send(&server).await.status, 403);

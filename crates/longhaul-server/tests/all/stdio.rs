@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// A client of the conformance server on a pipe.
 async fn connect() -> (TestServer, PipeClient) {
     let server = TestServer::start(conformance()).await;
     let pipe = PipeClient::connect(&server, local(), Limits::default());

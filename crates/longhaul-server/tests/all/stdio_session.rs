@@ -6,7 +6,6 @@ use longhaul_testkit::tools::{forms, named};
 use longhaul_testkit::{PipeClient, TestServer, conformance};
 use serde_json::json;
 
-/// A session of this revision.
 async fn open(revision: &str) -> (TestServer, PipeClient) {
     let server = TestServer::start(conformance()).await;
     let pipe = PipeClient::connect(&server, local(), Limits::default()).initialize(revision, forms()).await;

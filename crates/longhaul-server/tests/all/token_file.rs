@@ -4,13 +4,10 @@ use std::path::PathBuf;
 
 use longhaul::{Owner, TokenFile, Tokens};
 use longhaul_testkit::raw::Request;
-use longhaul_testkit::{
-    LATEST, SessionClient, StatelessClient, TestServer, conformance, in_time, stateless_message, until,
-};
+use longhaul_testkit::{LATEST, SessionClient, StatelessClient, TestServer, conformance, in_time, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A token file, and a directory around it.
 struct File {
     _directory: TempDir,
     path: PathBuf,
@@ -41,13 +38,10 @@ impl File {
     }
 }
 
-/// The status that a request with this token gets.
 async fn status(server: &TestServer, token: &str) -> u16 {
-    let discover = stateless_message(&json!(1), "server/discover", json!({}), &json!({}));
-    Request::rpc(&discover).with("Authorization", format!("Bearer {token}")).send(server).await.status
+    Request::discover().with("Authorization", format!("Bearer {token}")).send(server).await.status
 }
 
-/// Waits until a token gets that status.
 async fn until_status(server: &TestServer, token: &str, wanted: u16) {
     until(&format!("{wanted} for {token}"), async || status(server, token).await == wanted).await;
 }
@@ -105,8 +99,7 @@ async fn a_removed_token_ends_its_streams_and_its_tasks_go_on() {
     let in_session = session(&server, "lost").await;
     let mut result = in_session.send("tasks/result", json!({ "taskId": asks })).await;
     let question = result.next_of("elicitation/create").await;
-    let mut listening = in_session.listen(None).await;
-    listening.begun().await;
+    let mut listening = in_session.listening().await;
     let blocked = tokio::spawn({
         let (session, id) = (in_session.clone(), id.clone());
         async move { session.send("tasks/result", json!({ "taskId": id })).await.status }
@@ -115,10 +108,8 @@ async fn a_removed_token_ends_its_streams_and_its_tasks_go_on() {
     let mut kept = client(&server, "kept").await;
     let mut follows = kept.listen(&[&id]).await;
     follows.next().await.unwrap();
-    let mut kept_session = in_session.clone();
-    kept_session.token = Some("kept".into());
-    let mut still_listening = kept_session.listen(None).await;
-    still_listening.begun().await;
+    let kept_session = in_session.clone().with_token("kept");
+    let mut still_listening = kept_session.listening().await;
 
     file.write(&[("ada", "kept"), ("bob", "bobs")]);
     let last_word = |mut messages: Vec<Value>| messages.pop().expect("a message")["error"]["message"].clone();
@@ -159,8 +150,7 @@ async fn a_token_that_changes_hands_opens_nothing_of_its_former_owner() {
     let mut client = client(&server, "passed on").await;
     let id = client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();
     let session = session(&server, "passed on").await;
-    let mut listening = session.listen(None).await;
-    listening.begun().await;
+    let mut listening = session.listening().await;
 
     file.write(&[("bob", "passed on"), ("ada", "adas")]);
     assert_eq!(listening.rest().await, Vec::<Value>::new());
@@ -170,8 +160,7 @@ async fn a_token_that_changes_hands_opens_nothing_of_its_former_owner() {
     assert_eq!(session.send("ping", json!({})).await.status, 404);
     assert_eq!(session.http("GET", &[], "").await.status, 404);
     // Ada finds both with a token of hers.
-    let mut hers = session.clone();
-    hers.token = Some("adas".into());
+    let hers = session.clone().with_token("adas");
     assert_eq!(hers.get(&id).await["status"], "working");
 }
 

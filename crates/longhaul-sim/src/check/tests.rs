@@ -26,6 +26,13 @@ impl Book {
         book
     }
 
+    /// A ledger with one task, `a`.
+    fn with_task() -> (Self, Task) {
+        let mut book = Self::new();
+        let task = book.create("a");
+        (book, task)
+    }
+
     fn note(&mut self, fact: Fact) {
         self.lines.push(Entry { at: self.now, fact });
     }
@@ -46,6 +53,11 @@ impl Book {
         let after = (!change.deletes_family()).then(|| change.task.clone());
         self.commit(event.name(), &task.key, after);
         change.task
+    }
+
+    /// What an event would make of a task, without a commit.
+    fn after(&self, task: &Task, event: &Event) -> Task {
+        transition::apply(task, event, &Surroundings::default(), self.now).unwrap().task
     }
 
     fn acknowledge(&mut self, what: Ack, task: &Task) {
@@ -69,15 +81,8 @@ impl Book {
     fn quiet(&mut self, stage: Stage, open: usize, busy: usize) {
         let open = vec![(owner(), open)];
         let load = vec![(tool(), busy, 0)];
-        self.note(Fact::Quiet(IdleCounts {
-            stage,
-            others: Vec::new(),
-            load,
-            open,
-            attempts: 0,
-            running: 0,
-            handlers: 0,
-        }));
+        let others = Vec::new();
+        self.note(Fact::Quiet(IdleCounts { stage, others, load, open, attempts: 0, running: 0, handlers: 0 }));
     }
 
     fn breaks(&self, law: &str) {
@@ -138,16 +143,14 @@ fn cancel() -> Event {
 
 #[test]
 fn an_honest_ledger_breaks_no_law() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     book.acknowledge(Ack::Created, &created);
     book.read(&created.key, Some(&created));
     let asked = book.apply(&created, &ask(1));
-    let question = QuestionKey::from_text("q-1");
-    let answered =
-        book.apply(&asked, &Event::Answer(Answer { key: question.clone(), body: Json::from_text("\"yes\"") }));
+    let (question, body) = (QuestionKey::from_text("q-1"), Json::from_text("\"yes\""));
+    let answered = book.apply(&asked, &Event::Answer(Answer { key: question.clone(), body: body.clone() }));
     book.record(&created.key, Some("q-1"), "\"yes\"");
-    book.acknowledge(Ack::Answered { question, body: Json::from_text("\"yes\"") }, &answered);
+    book.acknowledge(Ack::Answered { question, body }, &answered);
     let settled = book.apply(&answered, &settle(1));
     book.note(Fact::Wrote { key: key("a"), fence: 1, event: "settle", revision: settled.revision });
     book.quiet(Stage::Settled, 0, 0);
@@ -166,16 +169,14 @@ fn a_creation_acknowledged_before_its_commit_is_caught() {
 
 #[test]
 fn a_cancellation_that_was_acknowledged_and_is_not_there_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     book.acknowledge(Ack::Cancelled, &created);
     book.breaks("acknowledged is durable");
 }
 
 #[test]
 fn a_task_that_is_denied_while_it_is_there_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     let began = book.lines.len();
     book.note(Fact::Denied { began, key: created.key, what: "cancel", error: StoreError::NotFound });
     book.breaks("acknowledged is durable");
@@ -183,8 +184,7 @@ fn a_task_that_is_denied_while_it_is_there_is_caught() {
 
 #[test]
 fn a_settled_task_that_changes_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     let mut settled = book.apply(&created, &settle(1));
     settled.revision += 1;
     book.commit("report", &key("a"), Some(settled));
@@ -193,8 +193,7 @@ fn a_settled_task_that_changes_is_caught() {
 
 #[test]
 fn a_write_under_an_old_fence_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     let released = book.apply(&created, &Event::Release(Release { fence: 1, wait_ms: 0 }));
     let claimed = book.apply(&released, &Event::Claim(Claim { node: node() }));
     let settled = book.apply(&claimed, &settle(claimed.fence));
@@ -204,16 +203,8 @@ fn a_write_under_an_old_fence_is_caught() {
 
 #[test]
 fn an_attempt_that_loses_its_task_without_a_higher_fence_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
-    let mut released = transition::apply(
-        &created,
-        &Event::Release(Release { fence: 1, wait_ms: 0 }),
-        &Surroundings::default(),
-        book.now,
-    )
-    .unwrap()
-    .task;
+    let (mut book, created) = Book::with_task();
+    let mut released = book.after(&created, &Event::Release(Release { fence: 1, wait_ms: 0 }));
     released.fence = created.fence;
     book.commit("release", &key("a"), Some(released));
     book.breaks("one attempt wins");
@@ -221,8 +212,7 @@ fn an_attempt_that_loses_its_task_without_a_higher_fence_is_caught() {
 
 #[test]
 fn a_revision_that_is_skipped_is_caught() {
-    let mut book = Book::new();
-    let mut created = book.create("a");
+    let (mut book, mut created) = Book::with_task();
     created.revision = 3;
     book.commit("report", &key("a"), Some(created));
     book.breaks("every change is counted");
@@ -230,8 +220,7 @@ fn a_revision_that_is_skipped_is_caught() {
 
 #[test]
 fn a_question_key_that_is_used_again_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     let asked = book.apply(&created, &ask(1));
     let answer = Event::Answer(Answer { key: QuestionKey::from_text("q-1"), body: Json::from_text("1") });
     let mut answered = book.apply(&asked, &answer);
@@ -242,8 +231,7 @@ fn a_question_key_that_is_used_again_is_caught() {
 
 #[test]
 fn an_answer_that_was_acknowledged_and_not_kept_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     let asked = book.apply(&created, &ask(1));
     let (question, body) = (QuestionKey::from_text("q-1"), Json::from_text("1"));
     let answered = book.apply(&asked, &Event::Answer(Answer { key: question.clone(), body: body.clone() }));
@@ -253,8 +241,7 @@ fn an_answer_that_was_acknowledged_and_not_kept_is_caught() {
 
 #[test]
 fn a_record_that_changes_is_caught() {
-    let mut book = Book::new();
-    book.create("a");
+    let (mut book, _) = Book::with_task();
     book.record(&key("a"), None, "1");
     book.record(&key("a"), None, "2");
     book.breaks("a recorded step is done");
@@ -262,33 +249,29 @@ fn a_record_that_changes_is_caught() {
 
 #[test]
 fn a_handler_that_gets_something_else_than_is_on_record_is_caught() {
-    let mut book = Book::new();
-    book.create("a");
+    let (mut book, _) = Book::with_task();
     book.record(&key("a"), None, "1");
     book.note(Fact::Got { key: key("a"), epoch: 1, position: position(), output: Json::from_text("2") });
     book.breaks("a recorded step is done");
 }
 
 /// A parent and its child, both open.
-fn family(book: &mut Book) -> (Task, Task) {
-    let parent = book.create("a");
+fn family() -> (Book, Task, Task) {
+    let (mut book, parent) = Book::with_task();
     let spawn = Spawn { fence: 1, child: new("b"), input: Json::from_text("{}") };
     let event = Event::Spawn(Box::new(spawn));
     let change = transition::apply(&parent, &event, &Surroundings::default(), book.now).unwrap();
     let (child, _) = change.child.unwrap();
-    let written = [&change.task, &child].map(|task| WrittenTask {
-        event: "spawn",
-        key: task.key.clone(),
-        after: Some(Arc::new(task.clone())),
-    });
+    let written =
+        |task: &Task| WrittenTask { event: "spawn", key: task.key.clone(), after: Some(Arc::new(task.clone())) };
+    let written = [&change.task, &child].map(written);
     book.note(Fact::Committed(Commit { now: book.now, written: written.into(), recorded: Vec::new() }));
-    (change.task, child)
+    (book, change.task, child)
 }
 
 #[test]
 fn a_parent_that_ends_before_its_child_is_caught() {
-    let mut book = Book::new();
-    let (parent, _) = family(&mut book);
+    let (mut book, parent, _) = family();
     book.holds();
     book.apply(&parent, &cancel());
     book.breaks("families live and die together");
@@ -296,8 +279,7 @@ fn a_parent_that_ends_before_its_child_is_caught() {
 
 #[test]
 fn a_child_that_outlives_its_family_is_caught() {
-    let mut book = Book::new();
-    let (parent, child) = family(&mut book);
+    let (mut book, parent, child) = family();
     book.apply(&child, &cancel());
     let ended = book.apply(&parent, &cancel());
     book.holds();
@@ -322,8 +304,7 @@ fn more_handlers_than_workers_are_caught() {
 
 #[test]
 fn more_open_tasks_than_an_owner_may_have_are_caught() {
-    let mut book = Book::new();
-    book.create("a");
+    let (mut book, _) = Book::with_task();
     book.create("b");
     book.holds();
     book.create("c");
@@ -342,10 +323,9 @@ fn a_queue_past_its_limit_is_caught() {
 
 #[test]
 fn a_time_that_is_not_that_of_the_change_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     book.now = book.now.plus_ms(5);
-    let mut ended = transition::apply(&created, &cancel(), &Surroundings::default(), book.now).unwrap().task;
+    let mut ended = book.after(&created, &cancel());
     ended.updated_at = created.updated_at;
     book.commit("cancel", &key("a"), Some(ended));
     book.breaks("the truth about time");
@@ -353,8 +333,7 @@ fn a_time_that_is_not_that_of_the_change_is_caught() {
 
 #[test]
 fn a_task_that_expires_too_early_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     book.apply(&created, &settle(1));
     book.now = book.now.plus_ms(999);
     book.commit("expire", &key("a"), None);
@@ -363,17 +342,15 @@ fn a_task_that_expires_too_early_is_caught() {
 
 #[test]
 fn a_read_of_what_was_never_committed_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
-    let ended = transition::apply(&created, &cancel(), &Surroundings::default(), book.now).unwrap().task;
+    let (mut book, created) = Book::with_task();
+    let ended = book.after(&created, &cancel());
     book.read(&key("a"), Some(&ended));
     book.breaks("readers see what is committed, in order");
 }
 
 #[test]
 fn a_reader_who_sees_a_task_go_back_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     let ended = book.apply(&created, &cancel());
     book.read(&key("a"), Some(&ended));
     book.read(&key("a"), Some(&created));
@@ -382,8 +359,7 @@ fn a_reader_who_sees_a_task_go_back_is_caught() {
 
 #[test]
 fn a_reader_who_began_before_the_change_may_see_what_was_before_it() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     let began = book.lines.len();
     let ended = book.apply(&created, &cancel());
     book.read(&key("a"), Some(&ended));
@@ -394,8 +370,7 @@ fn a_reader_who_began_before_the_change_may_see_what_was_before_it() {
 
 #[test]
 fn an_acknowledged_task_that_cannot_be_read_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     book.acknowledge(Ack::Created, &created);
     book.read(&key("a"), None);
     book.breaks("readers see what is committed, in order");
@@ -403,8 +378,7 @@ fn an_acknowledged_task_that_cannot_be_read_is_caught() {
 
 #[test]
 fn a_deleted_task_that_comes_back_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     let ended = book.apply(&created, &cancel());
     book.apply(&ended, &Event::Delete(Delete));
     book.read(&key("a"), None);
@@ -414,8 +388,7 @@ fn a_deleted_task_that_comes_back_is_caught() {
 
 #[test]
 fn the_progress_of_another_attempt_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     let progress = Progress { done: 1.0, total: None, message: Some("attempt 7".into()), at: book.now };
     let found = Some(Snapshot { task: Arc::new(created), progress: Some(Arc::new(progress)) });
     book.note(Fact::Read { began: book.lines.len(), key: key("a"), found });
@@ -432,8 +405,7 @@ fn an_attempt_of_a_dead_process_after_recovery_is_caught() {
 
 #[test]
 fn a_watcher_that_was_not_woken_is_caught() {
-    let mut book = Book::new();
-    let created = book.create("a");
+    let (mut book, created) = Book::with_task();
     book.apply(&created, &cancel());
     book.note(Fact::Followed { key: key("a"), seen: Some(created.revision) });
     book.breaks("a watcher is woken for every change");
@@ -441,8 +413,7 @@ fn a_watcher_that_was_not_woken_is_caught() {
 
 #[test]
 fn a_task_that_is_stuck_is_caught() {
-    let mut book = Book::new();
-    book.create("a");
+    let (mut book, _) = Book::with_task();
     book.quiet(Stage::LeftAlone, 1, 0);
     book.breaks("nothing is stuck and nothing leaks");
 }

@@ -3,7 +3,7 @@
 // Not every test uses all of it.
 #![allow(dead_code)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use longhaul_store::{Embedded, NewTask, Store, StoreError, SystemClock};
@@ -12,6 +12,14 @@ use longhaul_task::transition::{Cancel, Create, Delete, Settle};
 use longhaul_task::{
     Event, Json, NodeId, Outcome, Owner, Policy, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef,
 };
+use tempfile::TempDir;
+
+/// A new directory, and the path of a store in it.
+pub(crate) fn place() -> (TempDir, PathBuf) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("tasks.db");
+    (directory, path)
+}
 
 pub(crate) fn opened(path: &Path) -> Embedded {
     open(path, &Options::default(), SystemClock).unwrap()

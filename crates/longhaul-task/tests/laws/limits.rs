@@ -1,29 +1,18 @@
 //! Everything has a limit, and an event past the limit is refused with its own reason. Random histories do not reach
 //! these limits.
 
-use std::sync::Arc;
-
-use longhaul_task::transition::{self, Ask, Claim, Create, Lose, Park, Release, Report, Spawn, Wake};
+use longhaul_task::transition::{self, Claim, Create, Lose, Park, Release, Report, Spawn, Wake};
 use longhaul_task::{
-    CHILDREN_MAX, Change, DEPTH_MAX, Event, JournalPosition, Json, LABEL_BYTES_MAX, MESSAGE_BYTES_MAX, OnCrash, Owner,
-    Phase, Policy, QUESTIONS_OPEN_MAX, QuestionKind, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp,
-    ToolRef, TransitionError,
+    CHILDREN_MAX, Change, DEPTH_MAX, Event, Json, LABEL_BYTES_MAX, MESSAGE_BYTES_MAX, OnCrash, Phase,
+    QUESTIONS_OPEN_MAX, Surroundings, Task, Timestamp, TransitionError,
 };
 
-use crate::model::node;
+use crate::model::{ask, creation, node};
 
 const NOW: Timestamp = Timestamp::from_ms(1_000);
 
 fn new(id: &str) -> Create {
-    Create {
-        key: TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() },
-        tool: ToolRef::new("tool", "1"),
-        origin: "test".into(),
-        policy: Policy::default(),
-        retention: Retention::Unlimited,
-        claimed_by: Some(node(1)),
-        first_fence: 0,
-    }
+    Create { claimed_by: Some(node(1)), ..creation(id) }
 }
 
 fn apply(task: &Task, event: &Event) -> Result<Change, TransitionError> {
@@ -32,17 +21,6 @@ fn apply(task: &Task, event: &Event) -> Result<Change, TransitionError> {
 
 fn spawn(task: &Task, id: &str) -> Event {
     Event::Spawn(Box::new(Spawn { fence: task.fence, child: new(id), input: Json::from_text("{}") }))
-}
-
-fn ask(task: &Task, label: impl Into<Arc<str>>) -> Event {
-    Event::Ask(Ask {
-        fence: task.fence,
-        label: label.into(),
-        kind: QuestionKind::Roots,
-        params: Json::from_text("{}"),
-        position: JournalPosition { fork: "".into(), seq: task.questions_asked },
-        digest: 0,
-    })
 }
 
 #[test]

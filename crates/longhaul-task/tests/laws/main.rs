@@ -5,6 +5,7 @@
 mod model;
 
 mod attempts;
+mod diagram;
 mod families;
 mod finality;
 mod limits;

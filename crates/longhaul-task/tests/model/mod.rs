@@ -5,19 +5,19 @@ mod plan;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use longhaul_task::transition::{
     self, Answer, Ask, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
 };
 use longhaul_task::{
-    Change, DescendantScope, Event, JournalPosition, JournalWrite, Json, NodeId, Owner, QuestionKey, QuestionKind,
-    Questions, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef, TransitionError,
+    Change, DescendantScope, Event, JournalPosition, JournalWrite, Json, NodeId, Owner, Policy, QuestionKey,
+    QuestionKind, Questions, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef, TransitionError,
 };
 
 use plan::{Act, At, Held, New, Step, Tick, Which};
 pub(crate) use plan::{Plan, plans};
 
-/// All tasks that exist at one time.
 pub(crate) type World = BTreeMap<TaskId, Task>;
 
 /// One event, its result, and all tasks before and after it.
@@ -43,7 +43,6 @@ impl Moment {
     }
 }
 
-/// The result of running a plan.
 pub(crate) struct History {
     pub(crate) moments: Vec<Moment>,
     /// All tasks after the last event.
@@ -91,7 +90,6 @@ impl History {
         self.moments.push(Moment { now, id, event, before, result, after: self.world.clone() });
     }
 
-    /// The accepted events with their changes.
     pub(crate) fn changes(&self) -> impl Iterator<Item = (&Moment, &Change)> {
         self.moments.iter().filter_map(|moment| Some((moment, moment.result.as_ref().ok()?)))
     }
@@ -118,7 +116,6 @@ pub(crate) fn apply(world: &World, task: &Task, event: &Event, now: Timestamp) -
     transition::apply(task, event, &around, now)
 }
 
-/// Writes a change.
 pub(crate) fn commit(world: &World, change: &Change) -> World {
     let mut next = world.clone();
     if change.deletes_family() {
@@ -141,15 +138,34 @@ pub(crate) fn descendants<'a>(world: &'a World, id: &'a TaskId) -> Vec<&'a Task>
 }
 
 fn create(new: &New, id: &str, owner: &str) -> Create {
+    let New { policy, retention, claimed_by, first_fence } = new.clone();
+    let key = TaskKey { owner: Owner::parse(owner).unwrap(), id: TaskId::parse(id).unwrap() };
+    Create { key, policy, retention, claimed_by: claimed_by.map(node), first_fence, ..creation(id) }
+}
+
+/// The creation of a queued task of Ada's with every default.
+pub(crate) fn creation(id: &str) -> Create {
     Create {
-        key: TaskKey { owner: Owner::parse(owner).unwrap(), id: TaskId::parse(id).unwrap() },
+        key: TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() },
         tool: ToolRef::new("tool", "1"),
         origin: "test".into(),
-        policy: new.policy.clone(),
-        retention: new.retention,
-        claimed_by: new.claimed_by.map(node),
-        first_fence: new.first_fence,
+        policy: Policy::default(),
+        retention: Retention::Unlimited,
+        claimed_by: None,
+        first_fence: 0,
     }
+}
+
+/// A question at a new position.
+pub(crate) fn ask(task: &Task, label: impl Into<Arc<str>>) -> Event {
+    Event::Ask(Ask {
+        fence: task.fence,
+        label: label.into(),
+        kind: QuestionKind::Elicitation,
+        params: Json::from_text("{}"),
+        position: JournalPosition { fork: "".into(), seq: task.questions_asked },
+        digest: 0,
+    })
 }
 
 pub(crate) fn node(n: u8) -> NodeId {

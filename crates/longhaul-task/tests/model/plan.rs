@@ -58,7 +58,6 @@ pub(crate) enum Held {
     Ahead,
 }
 
-/// The question that is answered.
 #[derive(Debug, Clone)]
 pub(crate) enum Which {
     Open(Index),

@@ -1,18 +1,17 @@
 //! Tasks in every phase, and the official schemas.
 
-use std::collections::HashMap;
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, Mutex, Once};
+#[path = "../../../longhaul-testkit/src/official.rs"]
+mod official;
 
-use jsonschema::Validator;
-use longhaul_task::transition::{self, Ask, Cancel, Claim, Create, Settle};
+use longhaul_task::transition::{self, Ask, Cancel, Claim, Create, Settle, Spawn};
 use longhaul_task::{
     Event, JournalPosition, Json, NodeId, Outcome, Owner, Policy, QuestionKind, Retention, Surroundings, Task,
     TaskError, TaskId, TaskKey, Timestamp, ToolRef,
 };
 use longhaul_wire::ServerInfo;
+use longhaul_wire::content::{Content, ToolResult};
 use longhaul_wire::jsonrpc::{self, Message, Request};
+use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -59,7 +58,11 @@ pub(crate) fn queued() -> Task {
         owner: Owner::parse("ada").unwrap(),
         id: TaskId::parse("786512e2-9e0d-44bd-8f29-789f320fe840").unwrap(),
     };
-    let create = Create {
+    transition::create(&creation(key), CREATED)
+}
+
+fn creation(key: TaskKey) -> Create {
+    Create {
         key,
         tool: ToolRef::new("hello_world", "1"),
         origin: "ext2026".into(),
@@ -67,8 +70,7 @@ pub(crate) fn queued() -> Task {
         retention: Retention::FromCreation(3_600_000),
         claimed_by: None,
         first_fence: 0,
-    };
-    transition::create(&create, CREATED)
+    }
 }
 
 fn after(task: &Task, event: &Event) -> Task {
@@ -107,45 +109,62 @@ pub(crate) fn cancelled() -> Task {
     after(&queued(), &Event::Cancel(Cancel::default()))
 }
 
-static SKIPPED: Once = Once::new();
+pub(crate) fn family() -> (Task, Task) {
+    let parent = running();
+    let key = TaskKey { owner: parent.key.owner.clone(), id: TaskId::parse("child").unwrap() };
+    let child = Create { retention: Retention::Unlimited, ..creation(key) };
+    let spawn = Event::Spawn(Box::new(Spawn { fence: parent.fence, child, input: json("{}") }));
+    let change = transition::apply(&parent, &spawn, &Surroundings::default(), CREATED).unwrap();
+    (change.task, change.child.unwrap().0)
+}
 
-/// The official schema of one definition; `None`, and a line that says so, where the schemas are not at hand.
-///
-/// They are looked for in `LONGHAUL_SPEC_DIR`, else in `../shared/spec` beside the workspace.
-pub(crate) fn official(file: &str, definition: &str) -> Option<Arc<Validator>> {
-    static BUILT: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
-    let name = format!("{file}#{definition}");
-    if let Some(built) = BUILT.lock().unwrap().get(&name) {
-        return Some(Arc::clone(built));
-    }
-    let folder = std::env::var_os("LONGHAUL_SPEC_DIR")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec"), PathBuf::from);
-    let path = folder.join(file);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        SKIPPED.call_once(|| {
-            // Past the test harness, which shows nothing of what a passing test prints.
-            let path = path.display();
-            let _ = writeln!(std::io::stderr(), "SKIPPED: no official schema at {path}; set LONGHAUL_SPEC_DIR");
-        });
-        return None;
-    };
-    let mut schema = value(&text);
-    let root = schema.as_object_mut().unwrap();
-    // The older revisions are in an older dialect, where a reference cannot stand beside anything else.
-    let definitions = if root.contains_key("$defs") { "$defs" } else { "definitions" };
-    assert!(root[definitions].get(definition).is_some(), "{file} has no {definition}");
-    root.remove("$id");
-    root.insert("allOf".to_owned(), serde_json::json!([{ "$ref": format!("#/{definitions}/{definition}") }]));
-    let built = Arc::new(jsonschema::options().offline().should_validate_formats(false).build(&schema).unwrap());
-    BUILT.lock().unwrap().insert(name, Arc::clone(&built));
-    Some(built)
+/// A result with every kind of content.
+pub(crate) fn rich_result() -> Json {
+    ToolResult::new()
+        .with(Content::text("line\n\"two\""))
+        .with(Content::image(b"png", "image/png"))
+        .with(Content::audio(b"wav", "audio/wav"))
+        .with(Content::resource_link("file:///a.rs", "a.rs", Some("text/x-rust")))
+        .with(Content::resource_link("file:///b.rs", "b.rs", None))
+        .with(Content::embedded_text("test://a", "text", Some("text/plain")))
+        .with(Content::embedded_blob("test://b", &[0, 255], None))
+        .with_structured(json(r#"{"a":[1]}"#))
+        .failed()
+        .into_json()
 }
 
 /// Checks a message, or a part of it, against a definition.
 pub(crate) fn must_fit(file: &str, definition: &str, message: &str, part: &str) {
-    let message = value(message);
-    let part = message.pointer(part).unwrap();
-    let Some(schema) = official(file, definition) else { return };
-    let faults: Vec<String> = schema.iter_errors(part).map(|error| error.to_string()).collect();
-    assert!(faults.is_empty(), "{definition}: {faults:?}\n{part:#}");
+    official::must_fit(file, definition, value(message).pointer(part).unwrap());
+}
+
+/// Any JSON, with these names among those of its members and these texts among its leaves.
+pub(crate) fn any_json(names: &[&'static str], texts: &[&'static str]) -> impl Strategy<Value = Value> + use<> {
+    let text = prop::sample::select(texts.to_vec());
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "(?s).{0,8}".prop_map(Value::from),
+        text.prop_map(Value::from),
+    ];
+    let name = prop_oneof![prop::sample::select(names.to_vec()).prop_map(str::to_owned), "[a-z\"\\\\]{0,4}"];
+    leaf.prop_recursive(4, 32, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name.clone(), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+pub(crate) fn damaged(message: String) -> impl Strategy<Value = Vec<u8>> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..4);
+    (any::<prop::sample::Index>(), bytes, 0_usize..4).prop_map(move |(at, bytes, cut)| {
+        let mut damaged = message.clone().into_bytes();
+        let from = at.index(damaged.len());
+        let to = (from + cut).min(damaged.len());
+        damaged.splice(from..to, bytes);
+        damaged
+    })
 }

@@ -10,6 +10,10 @@ const TABLE: &[(&str, Option<&str>, i64, u16)] = &[
     ("   ", None, -32700, 400),
     ("nonsense", None, -32700, 400),
     ("{", None, -32700, 400),
+    ("  \r\n\t", None, -32700, 400),
+    ("{'jsonrpc':'2.0'}", None, -32700, 400),
+    ("\u{feff}{}", None, -32700, 400),
+    ("{}{}", None, -32700, 400),
     (r#"{"jsonrpc":"2.0","id":1,"method":"x""#, None, -32700, 400),
     (r#"{"jsonrpc":"2.0","id":1,"method":"x"} trailing"#, None, -32700, 400),
     (r#"{"jsonrpc":"2.0","id":01,"method":"x"}"#, None, -32700, 400),
@@ -19,17 +23,25 @@ const TABLE: &[(&str, Option<&str>, i64, u16)] = &[
     (r#"["2.0",1,"x"]"#, None, -32600, 400),
     ("null", None, -32600, 400),
     ("5", None, -32600, 400),
+    ("true", None, -32600, 400),
     (r#""text""#, None, -32600, 400),
     ("{}", None, -32600, 400),
     (r#"{"id":1,"method":"x"}"#, Some("1"), -32600, 400),
     (r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#, Some("1"), -32600, 400),
     (r#"{"jsonrpc":2.0,"id":1,"method":"x"}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":null,"id":1,"method":"x"}"#, Some("1"), -32600, 400),
     (r#"{"jsonrpc":"2.0","id":1}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":null}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":{}}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":["x"]}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#, Some("1"), -32600, 400),
     (r#"{"jsonrpc":"2.0","id":"a","method":5}"#, Some("\"a\""), -32600, 400),
     (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#, None, -32600, 400),
     (r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#, None, -32600, 400),
     (r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1.0,"method":"x"}"#, None, -32600, 400),
     (r#"{"jsonrpc":"2.0","id":1e3,"method":"x"}"#, None, -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":false,"method":"x"}"#, None, -32600, 400),
     (r#"{"jsonrpc":"2.0","id":true,"method":"x"}"#, None, -32600, 400),
     (r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#, None, -32600, 400),
     (r#"{"jsonrpc":"2.0","id":[1],"method":"x"}"#, None, -32600, 400),
@@ -37,7 +49,9 @@ const TABLE: &[(&str, Option<&str>, i64, u16)] = &[
     (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}"#, Some("1"), -32602, 400),
     (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":"p"}"#, Some("1"), -32602, 400),
     (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":null}"#, Some("1"), -32602, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":true}"#, Some("1"), -32602, 400),
     (r#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#, Some("1"), -32600, 400),
+    (r#"{"jsonrpc":"2.0","id":1,"method":"x","error":{}}"#, Some("1"), -32600, 400),
     (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, None, -32600, 400),
     (r#"{"jsonrpc":"2.0","id":1,"result":5}"#, None, -32600, 400),
     (r#"{"jsonrpc":"2.0","result":{}}"#, None, -32600, 400),
@@ -88,7 +102,9 @@ fn many_brackets_side_by_side_are_not_deep() {
 
 #[test]
 fn an_id_goes_back_as_it_came() {
-    for id in ["0", "-7", "9007199254740993", "123456789012345678901234567890", r#""""#, r#""\u0041\n""#, r#""ä""#] {
+    for id in
+        ["0", "-0", "-7", "9007199254740993", "123456789012345678901234567890", r#""""#, r#""\u0041\n""#, r#""ä""#]
+    {
         let message = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"x"}}"#);
         assert_eq!(
             jsonrpc::result(&request(&message).id, "{}"),
@@ -98,8 +114,9 @@ fn an_id_goes_back_as_it_came() {
     let longest = format!("\"{}\"", "x".repeat(ID_BYTES_MAX - 2));
     let message = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#);
     assert!(jsonrpc::parse(message(&longest).as_bytes()).is_ok());
-    let too_long = format!("\"{}\"", "x".repeat(ID_BYTES_MAX - 1));
-    assert_eq!(jsonrpc::parse(message(&too_long).as_bytes()).unwrap_err().error.code, -32600);
+    for too_long in [format!("\"{}\"", "x".repeat(ID_BYTES_MAX - 1)), "9".repeat(ID_BYTES_MAX + 1)] {
+        assert_eq!(jsonrpc::parse(message(&too_long).as_bytes()).unwrap_err().error.code, -32600);
+    }
 }
 
 #[test]

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::common::*;
 
-/// The generations of each era.
 const STATELESS: [Generation; 1] = [Generation::Ext2026];
 const OF_SESSIONS: [Generation; 1] = [Generation::Core2025];
 

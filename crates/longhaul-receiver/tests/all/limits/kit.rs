@@ -1,21 +1,14 @@
 //! Tools that are steered, and what a refusal looks like.
 
-use std::sync::Arc;
-
 use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Tool};
-use longhaul_testkit::StatelessClient;
+use longhaul_testkit::tools::Door;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
 /// A tool that ends when it is let.
-pub(crate) fn gated(name: &str, gate: &Arc<Semaphore>) -> Tool {
-    let gate = Arc::clone(gate);
-    Tool::new(name, move |_: Ctx, _: NoArgs| {
-        let gate = Arc::clone(&gate);
-        async move {
-            gate.acquire().await?.forget();
-            Ok("let through")
-        }
+pub(crate) fn waiting(name: &str, door: &Door) -> Tool {
+    door.tool(name, |door, _: Ctx, _: NoArgs| async move {
+        door.pass().await;
+        Ok("let through")
     })
 }
 
@@ -38,11 +31,6 @@ pub(crate) fn asking(name: &str) -> Tool {
             _ => Err(Failure::tool("it may not")),
         }
     })
-}
-
-pub(crate) async fn answer(client: &mut StatelessClient, id: &str) {
-    let key = client.asked(id, 1).await.remove(0);
-    client.update(id, json!({ key: { "action": "accept", "content": { "ok": true } } })).await.unwrap();
 }
 
 pub(crate) fn is_refused(error: &Value, code: i64, word: &str) {

@@ -5,3 +5,5 @@ mod kit;
 mod start;
 mod store;
 mod tasks;
+
+pub(crate) use kit::waiting;

@@ -2,7 +2,6 @@
 
 use longhaul::{Ctx, NoArgs, Server, StoreUrl, Tool};
 
-/// The longest name of a tool.
 const TOOL: usize = longhaul_wire::tool::TOOL_NAME_BYTES_MAX;
 
 async fn start(tools: impl IntoIterator<Item = Tool>) -> Result<(), longhaul::Error> {

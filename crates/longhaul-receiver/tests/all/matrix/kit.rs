@@ -1,14 +1,12 @@
 //! One tool for every way to end, at a door that tests open, on a clock that stands still.
 
-use std::sync::Arc;
-
 use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Retention, Server, TaskSupport, Tool};
-use longhaul_store::{ManualClock, memory};
-use longhaul_task::{COLLECT_MS_MIN, Timestamp};
+use longhaul_store::ManualClock;
+use longhaul_task::COLLECT_MS_MIN;
+use longhaul_testkit::tools::Door;
 use longhaul_testkit::{TestServer, in_time};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::Semaphore;
 
 /// How long a task of `work` is kept, and how long one of `brief`.
 pub(crate) const KEPT_MS: u64 = 2 * COLLECT_MS_MIN;
@@ -18,16 +16,15 @@ pub(crate) const BRIEF_MS: u64 = 2_000;
 pub(crate) struct Stage {
     pub(crate) server: TestServer,
     clock: ManualClock,
-    door: Arc<Semaphore>,
+    door: Door,
 }
 
 impl Stage {
     pub(crate) async fn set() -> Self {
-        let clock = ManualClock::at(Timestamp::from_ms(1_000_000));
-        let store = Arc::new(memory::open(clock.clone()).expect("a store in memory"));
-        let door = Arc::new(Semaphore::new(0));
+        let door = Door::closed();
         let server = Server::new("matrix").tools(tools(&door)).poll_interval_ms(50);
-        Self { server: TestServer::start_on(server, store).await, clock, door }
+        let (server, clock) = TestServer::start_with_clock(server).await;
+        Self { server, clock, door }
     }
 
     /// Lets time pass, and has the server notice: it sleeps by the machine's clock until something is due, and is woken
@@ -42,7 +39,7 @@ impl Stage {
 
     /// Lets so many tasks end, the oldest first.
     pub(crate) fn open_door(&self, times: usize) {
-        self.door.add_permits(times);
+        self.door.open(times);
     }
 }
 
@@ -64,12 +61,8 @@ struct Name {
     name: String,
 }
 
-fn tools(door: &Arc<Semaphore>) -> Vec<Tool> {
-    let kept = |name, ms| {
-        let door = Arc::clone(door);
-        let work = move |ctx, arguments| work(ctx, arguments, Arc::clone(&door));
-        Tool::new(name, work).retention(Retention::FromCreation(ms))
-    };
+fn tools(door: &Door) -> Vec<Tool> {
+    let kept = |name, ms| door.tool(name, work).retention(Retention::FromCreation(ms));
     vec![
         kept("work", KEPT_MS),
         kept("brief", BRIEF_MS),
@@ -81,9 +74,9 @@ fn tools(door: &Arc<Semaphore>) -> Vec<Tool> {
 }
 
 /// Waits at the door, and ends as it was told.
-async fn work(ctx: Ctx, Work { end }: Work, door: Arc<Semaphore>) -> Result<&'static str, Failure> {
+async fn work(door: Door, ctx: Ctx, Work { end }: Work) -> Result<&'static str, Failure> {
     tokio::select! {
-        passed = door.acquire() => passed.expect("an open semaphore").forget(),
+        () = door.pass() => {}
         () = ctx.cancelled() => return Err(Failure::tool("stopped")),
     }
     match end {

@@ -7,34 +7,24 @@ use serde_json::{Value, json};
 use crate::matrix::generation::Generation::{self, Core2025, Ext2026};
 use crate::matrix::kit::KEPT_MS;
 
-/// How a task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The tool has an answer.
     Answer,
     /// The tool has an answer that says `isError`.
     ToolError,
-    /// The call ends in a JSON-RPC error.
     ProtocolError,
-    /// Somebody of this generation cancels it.
     CancelledBy(Generation),
 }
 
-/// What is seen of a task that has ended.
 pub(crate) struct Seen {
-    /// What a poll shows.
     pub(crate) get: Value,
     /// What the question for its result is answered with, before and after the end.
     pub(crate) result: Value,
-    /// What the list shows.
     pub(crate) list: Value,
-    /// What one more wish to stop it is answered with.
     pub(crate) cancel: Value,
-    /// The last that is pushed.
     pub(crate) push: Value,
 }
 
-/// The row of the table.
 #[rustfmt::skip]
 pub(crate) fn seen(by: Generation, ending: Ending) -> Seen {
     use Ending::{Answer, CancelledBy, ProtocolError, ToolError};

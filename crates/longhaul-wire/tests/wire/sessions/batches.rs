@@ -45,7 +45,7 @@ fn answers_go_out_together_and_nothing_when_there_are_none() {
     let answers = [acknowledge(&to(&1.into(), LATEST)), acknowledge(&to(&2.into(), LATEST))];
     let message = jsonrpc::batch(&answers).unwrap();
     assert_eq!(message, r#"[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]"#);
-    must_fit("mcp-2025-03-26.schema.json", "JSONRPCBatchResponse", &message, "");
+    must_fit("mcp-2025-03-26", "JSONRPCBatchResponse", &message, "");
 }
 
 #[test]

@@ -26,6 +26,22 @@ fn seen(task: &Task) -> TaskView<'_> {
     TaskView { poll_interval_ms: 5_000, ..TaskView::of(task, CREATED) }
 }
 
+/// A task as the document shows it: made at 10:30, changed at 10:40, polled every five seconds.
+fn shown(status: &str, more: Value) -> Value {
+    let mut task = json!({
+        "taskId": TASK_ID, "status": status, "ttl": 30000, "pollInterval": 5000,
+        "createdAt": "2025-11-25T10:30:00Z", "lastUpdatedAt": "2025-11-25T10:40:00Z",
+    });
+    let Value::Object(more) = more else { panic!("no members: {more}") };
+    task.as_object_mut().unwrap().extend(more);
+    task
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
+fn response(id: u64, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
 /// The example and what we say in its place are the same, but for two things. Our times have milliseconds. And the
 /// document's tasks are shown as working long after their `ttl`; ours never promises less than it keeps.
 fn assert_same(produced: &str, example: &Value) {
@@ -97,15 +113,8 @@ fn a_creation() {
     assert_eq!(call.task, Some(TaskRequest { ttl: Ttl::Ms(60_000), id: None }));
 
     let task = at_ten_forty(running(), Some("The operation is now in progress."));
-    let example = json!({ "jsonrpc": "2.0", "id": 1, "result": { "task": {
-        "taskId": TASK_ID,
-        "status": "working",
-        "statusMessage": "The operation is now in progress.",
-        "createdAt": "2025-11-25T10:30:00Z",
-        "lastUpdatedAt": "2025-11-25T10:40:00Z",
-        "ttl": 60000,
-        "pollInterval": 5000
-    } } });
+    let task_shown = shown("working", json!({ "statusMessage": "The operation is now in progress.", "ttl": 60000 }));
+    let example = response(1, json!({ "task": task_shown }));
     assert_same(&TASKS.created(&to(&request.id, LATEST), &seen(&task), None), &example);
 
     let tool = ToolDeclaration::draft("get_weather").immediate_response("I have begun.").declare().unwrap();
@@ -118,18 +127,10 @@ fn a_creation() {
 
 #[test]
 fn a_poll() {
-    let request =
-        asked(&format!(r#"{{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{{"taskId":"{TASK_ID}"}}}}"#)).id;
+    let message = format!(r#"{{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{{"taskId":"{TASK_ID}"}}}}"#);
+    let request = asked(&message).id;
     let task = at_ten_forty(running(), Some("The operation is now in progress."));
-    let example = json!({ "jsonrpc": "2.0", "id": 3, "result": {
-        "taskId": TASK_ID,
-        "status": "working",
-        "statusMessage": "The operation is now in progress.",
-        "createdAt": "2025-11-25T10:30:00Z",
-        "lastUpdatedAt": "2025-11-25T10:40:00Z",
-        "ttl": 30000,
-        "pollInterval": 5000
-    } });
+    let example = response(3, shown("working", json!({ "statusMessage": "The operation is now in progress." })));
     assert_same(&TASKS.task(&to(&request, LATEST), &seen(&task)), &example);
 }
 
@@ -142,21 +143,15 @@ fn a_result() {
     let mut body = json!({ "content": [{ "type": "text", "text": text }], "isError": false });
     let task = completed(&body.to_string(), false);
     body["_meta"] = json!({ RELATED_TASK: { "taskId": TASK_ID } });
-    let example = json!({ "jsonrpc": "2.0", "id": 4, "result": body });
+    let example = response(4, body);
     assert_same(&TASKS.result(&to(&request.id, LATEST), &seen(&task)).unwrap(), &example);
     assert_eq!(TASKS.result(&to(&request.id, LATEST), &seen(&running())), None, "it waits");
 }
 
 #[test]
 fn a_status_notification() {
-    let example = json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": {
-        "taskId": TASK_ID,
-        "status": "completed",
-        "createdAt": "2025-11-25T10:30:00Z",
-        "lastUpdatedAt": "2025-11-25T10:50:00Z",
-        "ttl": 60000,
-        "pollInterval": 5000
-    } });
+    let task = shown("completed", json!({ "lastUpdatedAt": "2025-11-25T10:50:00Z", "ttl": 60000 }));
+    let example = json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task });
     assert_same(&TASKS.changed(None, &seen(&completed(r#"{"content":[]}"#, false))), &example);
 
     let ClientNotification::TaskStatus(task) = told(&example.to_string()) else { panic!() };
@@ -182,26 +177,12 @@ fn a_list() {
     second.key.id = TaskId::parse("abc123-def456-ghi789").unwrap();
     second.created_at = Timestamp::from_ms(CREATED.as_ms() - 75 * 60_000);
     let page = [seen(&first), TaskView { poll_interval_ms: 0, ..seen(&second) }];
-    let example = json!({ "jsonrpc": "2.0", "id": 5, "result": {
-        "tasks": [
-            {
-                "taskId": TASK_ID,
-                "status": "working",
-                "createdAt": "2025-11-25T10:30:00Z",
-                "lastUpdatedAt": "2025-11-25T10:40:00Z",
-                "ttl": 30000,
-                "pollInterval": 5000
-            },
-            {
-                "taskId": "abc123-def456-ghi789",
-                "status": "completed",
-                "createdAt": "2025-11-25T09:15:00Z",
-                "lastUpdatedAt": "2025-11-25T10:40:00Z",
-                "ttl": 60000
-            }
-        ],
-        "nextCursor": "next-page-cursor"
-    } });
+    let older = json!({
+        "taskId": "abc123-def456-ghi789", "status": "completed", "ttl": 60000,
+        "createdAt": "2025-11-25T09:15:00Z", "lastUpdatedAt": "2025-11-25T10:40:00Z",
+    });
+    let tasks = [shown("working", json!({})), older];
+    let example = response(5, json!({ "tasks": tasks, "nextCursor": "next-page-cursor" }));
     assert_same(&TASKS.page(&to(&request.id, LATEST), &page, Some("next-page-cursor")), &example);
 }
 
@@ -215,15 +196,7 @@ fn a_cancellation() {
     let task =
         longhaul_task::transition::apply(&running(), &cancel, &Surroundings::default(), CREATED.plus_ms(600_000));
     let task = at_ten_forty(task.unwrap().task, Some(reason));
-    let example = json!({ "jsonrpc": "2.0", "id": 6, "result": {
-        "taskId": TASK_ID,
-        "status": "cancelled",
-        "statusMessage": reason,
-        "createdAt": "2025-11-25T10:30:00Z",
-        "lastUpdatedAt": "2025-11-25T10:40:00Z",
-        "ttl": 30000,
-        "pollInterval": 5000
-    } });
+    let example = response(6, shown("cancelled", json!({ "statusMessage": reason })));
     assert_same(&TASKS.cancelled(&to(&request.id, LATEST), &seen(&task)), &example);
 }
 
@@ -277,13 +250,9 @@ fn a_task_that_failed() {
     let mut task = at_ten_forty(completed(body, true), Some("asking the API"));
     assert!(matches!(&task.phase, Phase::Settled { outcome: Outcome::Result { is_error: true, .. }, .. }));
     task.key.id = TaskId::parse("786512e2-9e0d-44bd-8f29-789f820fe840").unwrap();
-    let example = json!({ "jsonrpc": "2.0", "id": 4, "result": {
-        "taskId": "786512e2-9e0d-44bd-8f29-789f820fe840",
-        "status": "failed",
-        "createdAt": "2025-11-25T10:30:00Z",
-        "lastUpdatedAt": "2025-11-25T10:40:00Z",
-        "ttl": 30000,
-        "statusMessage": "Tool execution failed: API rate limit exceeded"
-    } });
+    let id = "786512e2-9e0d-44bd-8f29-789f820fe840";
+    let message = "Tool execution failed: API rate limit exceeded";
+    let mut example = response(4, shown("failed", json!({ "taskId": id, "statusMessage": message })));
+    example["result"].as_object_mut().unwrap().remove("pollInterval");
     assert_same(&TASKS.task(&to(&4.into(), LATEST), &TaskView { poll_interval_ms: 0, ..seen(&task) }), &example);
 }

@@ -23,7 +23,6 @@ const LATEST: Revision = Revision::V2025_11_25;
 const EVERY: [Revision; 3] = Revision::SESSIONS;
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// One message of a client.
 #[derive(Debug)]
 enum Incoming<'a> {
     Request(Request<'a>),
@@ -81,7 +80,6 @@ fn requesting(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
 }
 
-/// A client that declared nothing.
 fn peer(revision: Revision) -> Peer {
     Peer::new(revision, Capabilities::default())
 }

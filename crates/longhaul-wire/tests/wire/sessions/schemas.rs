@@ -2,7 +2,7 @@
 
 use longhaul_task::{Progress, QuestionKind, TaskId};
 use longhaul_wire::ask::{ClientQuestion, ping, request};
-use longhaul_wire::content::{Content, ToolResult};
+use longhaul_wire::content::ToolResult;
 use longhaul_wire::jsonrpc::{self, RpcError};
 use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration};
 use longhaul_wire::tools_list::{self, ToolPage};
@@ -15,7 +15,7 @@ use super::{EVERY, LATEST, TASKS, id, to};
 use crate::common::*;
 
 fn file(revision: Revision) -> String {
-    format!("mcp-{}.schema.json", revision.as_str())
+    format!("mcp-{}", revision.as_str())
 }
 
 /// A response: as a message, and its result by its definition.
@@ -94,16 +94,7 @@ fn lists_of_tools_fit_and_say_what_each_revision_knows() {
 
 #[test]
 fn results_fit() {
-    let rich = ToolResult::new()
-        .with(Content::text("line\n\"two\""))
-        .with(Content::image(b"png", "image/png"))
-        .with(Content::audio(b"wav", "audio/wav"))
-        .with(Content::resource_link("file:///a.rs", "a.rs", Some("text/x-rust")))
-        .with(Content::embedded_text("test://a", "text", Some("text/plain")))
-        .with(Content::embedded_blob("test://b", &[0, 255], None))
-        .with_structured(json(r#"{"a":[1]}"#))
-        .failed()
-        .into_json();
+    let rich = rich_result();
     let bodies = [
         rich.as_str(),
         ToolResult::structured(json("[1]")).into_json().as_str(),

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{self, Create, Spawn};
-use longhaul_task::{
-    Event, MESSAGE_BYTES_MAX, Policy, Progress, QuestionKind, Retention, Surroundings, Task, TaskId, TaskKey, ToolRef,
-};
+use longhaul_task::{MESSAGE_BYTES_MAX, Progress, QuestionKind, Retention, Task};
 use longhaul_wire::{RelatedTask, TaskView, progress, tools_call};
 use serde_json::{Value, json};
 
@@ -22,23 +19,6 @@ fn shown(task: &Task) -> Value {
 /// The response to `tasks/result`.
 fn result(task: &Task) -> Value {
     value(&TASKS.result(&to(&id(), LATEST), &TaskView::of(task, CREATED)).unwrap())
-}
-
-/// A running parent and its child.
-fn family() -> (Task, Task) {
-    let parent = running();
-    let child = Create {
-        key: TaskKey { owner: parent.key.owner.clone(), id: TaskId::parse("child").unwrap() },
-        tool: ToolRef::new("slow_compute", "1"),
-        origin: TASKS.label().into(),
-        policy: Policy::default(),
-        retention: Retention::Unlimited,
-        first_fence: 0,
-        claimed_by: None,
-    };
-    let spawn = Event::Spawn(Box::new(Spawn { fence: parent.fence, child, input: json("{}") }));
-    let change = transition::apply(&parent, &spawn, &Surroundings::default(), CREATED).unwrap();
-    (change.task, change.child.unwrap().0)
 }
 
 #[test]

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{self, Create, Spawn};
-use longhaul_task::{
-    Event, Phase, Policy, Progress, QuestionKey, QuestionKind, Retention, Surroundings, TaskId, TaskKey, ToolRef,
-};
+use longhaul_task::{Phase, Progress, QuestionKey, QuestionKind, Retention, Task};
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::tools_call::{self, InputRequest};
 use longhaul_wire::{CallTool, Capability, Operation, ServerInfo, TaskView, UpdateTask, refusal, update};
+use serde_json::Value;
 
 use super::{TASKS, accepted, refused, routed, to};
 use crate::common::*;
@@ -33,6 +31,11 @@ fn id() -> RequestId {
 
 fn polled(view: &TaskView<'_>) -> String {
     TASKS.task(&to(&id(), &ServerInfo::hidden()), view)
+}
+
+/// What a poll shows of a task.
+fn shown(task: &Task) -> Value {
+    value(&polled(&TaskView::of(task, CREATED)))["result"].take()
 }
 
 #[test]
@@ -108,7 +111,7 @@ fn a_created_task_is_shown_flat() {
 #[test]
 fn a_waiting_task_shows_its_questions() {
     let task = waiting(QuestionKind::Elicitation, FORM);
-    let result = value(&polled(&TaskView::of(&task, CREATED)))["result"].clone();
+    let result = shown(&task);
     assert_eq!(result["resultType"], "complete");
     assert_eq!(result["status"], "input_required");
     let asked = format!(r#"{{"name-1":{{"method":"elicitation/create","params":{FORM}}}}}"#);
@@ -128,10 +131,10 @@ fn a_completed_task_shows_its_result_as_it_was_stored_and_complete() {
 #[test]
 fn a_tool_error_completes_and_a_protocol_error_fails() {
     let body = r#"{"content":[],"isError":true}"#;
-    let result = value(&polled(&TaskView::of(&completed(body, true), CREATED)))["result"].clone();
+    let result = shown(&completed(body, true));
     assert_eq!((&result["status"], &result["result"]["isError"]), (&"completed".into(), &true.into()));
 
-    let result = value(&polled(&TaskView::of(&failed(), CREATED)))["result"].clone();
+    let result = shown(&failed());
     assert_eq!(result["status"], "failed");
     assert_eq!(result["statusMessage"], "API rate limit exceeded");
     assert_eq!(result["error"], value(r#"{"code":-32603,"message":"API rate limit exceeded","data":{"retry":true}}"#));
@@ -140,7 +143,7 @@ fn a_tool_error_completes_and_a_protocol_error_fails() {
 
 #[test]
 fn a_cancelled_task_shows_nothing_more() {
-    let result = value(&polled(&TaskView::of(&cancelled(), CREATED)))["result"].clone();
+    let result = shown(&cancelled());
     assert_eq!(result["status"], "cancelled");
     assert!(["result", "error", "inputRequests"].iter().all(|name| result.get(name).is_none()));
 }
@@ -149,20 +152,17 @@ fn a_cancelled_task_shows_nothing_more() {
 fn a_retention_is_positive_or_null_and_never_absent() {
     let mut task = queued();
     task.retention = Retention::Unlimited;
-    let result = value(&polled(&TaskView::of(&task, CREATED)))["result"].clone();
-    assert!(result.as_object().unwrap()["ttlMs"].is_null());
+    assert!(shown(&task).as_object().unwrap()["ttlMs"].is_null());
     task.retention = Retention::FromCreation(0);
-    let result = value(&polled(&TaskView::of(&task, CREATED)))["result"].clone();
-    assert_eq!(result["ttlMs"], 1, "a retention is positive or null");
+    assert_eq!(shown(&task)["ttlMs"], 1, "a retention is positive or null");
     task.retention = Retention::FromEnd(u64::MAX);
-    let result = value(&polled(&TaskView::of(&task, CREATED)))["result"].clone();
-    assert_eq!(result["ttlMs"], (1_u64 << 53) - 1, "no reader loses a digit");
+    assert_eq!(shown(&task)["ttlMs"], (1_u64 << 53) - 1, "no reader loses a digit");
 }
 
 #[test]
 fn progress_speaks_for_a_task_that_works_and_never_for_one_that_has_ended() {
     let said = |at| Progress { done: 1.0, total: None, message: Some(Arc::from("page 9")), at };
-    let shown = |task: &longhaul_task::Task, progress: &Progress| {
+    let shown_with = |task: &Task, progress: &Progress| {
         let view = TaskView { progress: Some(progress), ..TaskView::of(task, CREATED) };
         let result = value(&polled(&view))["result"].clone();
         (result["statusMessage"].as_str().map(str::to_owned), result["lastUpdatedAt"].clone())
@@ -170,34 +170,21 @@ fn progress_speaks_for_a_task_that_works_and_never_for_one_that_has_ended() {
     let newer = said(CREATED.plus_ms(1_260_000));
     let older = said(CREATED.plus_ms(1));
     let mut task = running();
-    assert_eq!(shown(&task, &newer), (Some("page 9".into()), "2025-11-25T10:51:00.000Z".into()));
-    assert_eq!(shown(&task, &older), (Some("page 9".into()), "2025-11-25T10:50:00.000Z".into()));
+    assert_eq!(shown_with(&task, &newer), (Some("page 9".into()), "2025-11-25T10:51:00.000Z".into()));
+    assert_eq!(shown_with(&task, &older), (Some("page 9".into()), "2025-11-25T10:50:00.000Z".into()));
     task.message = Some("rendering".into());
-    assert_eq!(shown(&task, &newer).0.unwrap(), "page 9");
-    assert_eq!(shown(&task, &older).0.unwrap(), "rendering");
-    assert_eq!(shown(&completed("{}", false), &newer), (None, "2025-11-25T10:50:00.000Z".into()));
+    assert_eq!(shown_with(&task, &newer).0.unwrap(), "page 9");
+    assert_eq!(shown_with(&task, &older).0.unwrap(), "rendering");
+    assert_eq!(shown_with(&completed("{}", false), &newer), (None, "2025-11-25T10:50:00.000Z".into()));
 }
 
 #[test]
 fn relatives_are_shown_on_both_sides() {
-    let parent = running();
-    let child = Create {
-        key: TaskKey { owner: parent.key.owner.clone(), id: TaskId::parse("child").unwrap() },
-        tool: ToolRef::new("slow_compute", "1"),
-        origin: "ext2026".into(),
-        policy: Policy::default(),
-        retention: Retention::Unlimited,
-        claimed_by: None,
-        first_fence: 0,
-    };
-    let spawn = Event::Spawn(Box::new(Spawn { fence: parent.fence, child, input: json("{}") }));
-    let change = transition::apply(&parent, &spawn, &Surroundings::default(), CREATED).unwrap();
-    let (child, _) = change.child.unwrap();
-    let result = value(&polled(&TaskView::of(&child, CREATED)))["result"].clone();
-    assert_eq!(result["parentTaskId"], parent.key.id.as_str());
+    let (parent, child) = family();
+    assert_eq!(shown(&child)["parentTaskId"], parent.key.id.as_str());
     let children = [child.key.id.clone()];
-    let result =
-        value(&polled(&TaskView { children: &children, ..TaskView::of(&change.task, CREATED) }))["result"].clone();
+    let view = TaskView { children: &children, ..TaskView::of(&parent, CREATED) };
+    let result = value(&polled(&view))["result"].clone();
     assert_eq!(result["childTaskIds"], value(r#"["child"]"#));
 }
 

@@ -7,7 +7,6 @@ use longhaul_wire::{Context, route};
 
 use crate::common::*;
 
-/// Names and values.
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
 fn checked(message: &str, headers: Fields<'_>) -> Result<(), RpcError> {
@@ -40,9 +39,32 @@ fn a_call_needs_all_three_and_they_must_agree() {
         (&[V, method, ("Mcp-Name", "greet"), ("Mcp-Name", "greet")], MISMATCH),
         (&[V, method, ("Mcp-Name", "=?base64?Z3JlZXQ?=")], MISMATCH),
         (&[V, method, ("Mcp-Name", "gr\u{e9}et")], MISMATCH),
+        (&[V, V, method, ("Mcp-Name", "greet")], MISMATCH),
+        (&[("MCP-Protocol-Version", "\u{e9}"), method, ("Mcp-Name", "greet")], MISMATCH),
+        (&[V, method, method, ("Mcp-Name", "greet")], MISMATCH),
+        (&[V, ("Mcp-Method", "=?base64?dG9vbHMvY2FsbA==?="), ("Mcp-Name", "greet")], MISMATCH),
     ];
     for (headers, expected) in table {
         assert_eq!(code(checked(&call, headers)), *expected, "{headers:?}");
+    }
+    for method in ["", "tools/call/", "tools"] {
+        assert_eq!(code(checked(&call, &[V, ("Mcp-Method", method), ("Mcp-Name", "greet")])), MISMATCH, "{method}");
+    }
+    let names = [
+        "",
+        "Greet",
+        "greet2",
+        "=?base64?ZWNobw==?=",
+        "=?base64?Z3JlZXQ=",
+        "=?BASE64?Z3JlZXQ=?=",
+        "=?base64??=",
+        "=?base64?!!?=",
+        "=?base64?/w==?=",
+        "=?base64?Z3JlZXQ=?= ,x",
+        "=?utf-8?q?greet?=",
+    ];
+    for name in names {
+        assert_eq!(code(checked(&call, &[V, method, ("Mcp-Name", name)])), MISMATCH, "{name}");
     }
 }
 
@@ -52,6 +74,7 @@ fn the_name_of_a_task_request_is_its_task() {
         let message = modern(method, r#""taskId":"t-1","inputResponses":{}"#, WITH_TASKS);
         let named = |name| code(checked(&message, &[V, ("Mcp-Method", method), ("Mcp-Name", name)]));
         assert_eq!(named("t-1"), FINE);
+        assert_eq!(named("=?base64?dC0x?="), FINE);
         assert_eq!(named("t-2"), MISMATCH);
         assert_eq!(code(checked(&message, &[V, ("Mcp-Method", method)])), MISMATCH);
     }
@@ -65,8 +88,10 @@ fn what_is_judged_first_is_part_of_the_protocol() {
     let other_version = modern("tools/list", "", "{}").replace("2026-07-28", "v999.0.0");
     let method = ("Mcp-Method", "tools/list");
     assert_eq!(code(checked(&other_version, &[V, method])), MISMATCH, "header against body before the version");
-    let agreed = ("MCP-Protocol-Version", "v999.0.0");
-    assert_eq!(code(checked(&other_version, &[agreed, method])), (-32022, 400));
+    for (version, expected) in [("v999.0.0", -32022), ("2025-11-25", -32022), ("", -32022), ("2026-07-28 ", -32020)] {
+        let message = modern("tools/list", "", "{}").replace("2026-07-28", version);
+        assert_eq!(code(checked(&message, &[("MCP-Protocol-Version", version), method])), (expected, 400), "{version}");
+    }
 
     let unknown = modern("tasks/result", r#""taskId":"t""#, WITH_TASKS);
     let method = ("Mcp-Method", "tasks/result");
@@ -114,6 +139,8 @@ fn mirrored_arguments_must_agree_with_their_headers() {
         (r#"{"region":"Hello"}"#, &[(REGION, "=?base64?/w==?=")], false),
         (r#"{"region":"Hello, 世界"}"#, &[(REGION, "=?base64?SGVsbG8sIOS4lueVjA==?=")], true),
         (r#"{"region":"line1\nline2"}"#, &[(REGION, "=?base64?bGluZTEKbGluZTI=?=")], true),
+        (r#"{"region":"дальний"}"#, &[(REGION, "дальний")], false),
+        (r#"{"region":"west"}"#, &[(REGION, "west"), (REGION, "west")], false),
         (r#"{"region":""}"#, &[(REGION, "")], true),
         (r#"{"count":42}"#, &[(COUNT, "42")], true),
         (r#"{"count":42}"#, &[(COUNT, "42.0")], true),

@@ -22,27 +22,15 @@ impl Headers for Call<'_> {
     }
 }
 
-fn any_json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        "(?s).{0,8}".prop_map(Value::from),
-    ];
-    let name = prop_oneof![Just("_meta".to_owned()), Just("resultType".to_owned()), "[a-z\"\\\\]{0,4}"];
-    leaf.prop_recursive(4, 32, 5, move |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map(name.clone(), inner, 0..4)
-                .prop_map(|map| Value::Object(map.into_iter().collect())),
-        ]
-    })
-}
-
 /// Reads a message as far as this crate reads any.
 fn read(bytes: &[u8]) {
     let Ok(Message::Request(request)) = jsonrpc::parse(bytes) else { return };
     let _ = route(&request, &Context::Stateless { headers: Some(&Call("x")) });
+}
+
+fn call() -> String {
+    let params = r#""name":"x","arguments":{"a":[1,"\u00e4",{}]},"inputResponses":{"k":{}}"#;
+    modern("tools/call", params, WITH_TASKS)
 }
 
 fn called(message: &str, name: &str) -> Result<(), RpcError> {
@@ -56,13 +44,8 @@ proptest! {
     }
 
     #[test]
-    fn no_damage_to_a_message_makes_the_reader_panic(at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..4), cut in 0_usize..4) {
-        let message = modern("tools/call", r#""name":"x","arguments":{"a":[1,"\u00e4",{}]},"inputResponses":{"k":{}}"#, WITH_TASKS);
-        let mut damaged = message.into_bytes();
-        let from = at.index(damaged.len());
-        let to = (from + cut).min(damaged.len());
-        damaged.splice(from..to, bytes);
-        read(&damaged);
+    fn no_damage_to_a_message_makes_the_reader_panic(bytes in damaged(call())) {
+        read(&bytes);
     }
 
     #[test]
@@ -92,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn a_result_keeps_everything_it_had(body in any_json(), hidden in any::<bool>()) {
+    fn a_result_keeps_everything_it_had(body in any_json(&["_meta", "resultType"], &[""]), hidden in any::<bool>()) {
         let server = if hidden { ServerInfo::hidden() } else { server() };
         let message = tools_call::complete(&to(&1.into(), &server), &json(&body.to_string()));
         let result = value(&message)["result"].clone();

@@ -18,12 +18,22 @@ fn a_request_without_its_metadata_is_malformed() {
         String::new(),
         r#""_meta":null"#.into(),
         r#""_meta":[]"#.into(),
+        r#""_meta":5"#.into(),
+        r#""_meta":"x""#.into(),
+        r#""_meta":{},"_meta":{}"#.into(),
         r#""_meta":{}"#.into(),
         format!(r#""_meta":{{{version}}}"#),
         format!(r#""_meta":{{{capabilities}}}"#),
         format!(r#""_meta":{{{version},"io.modelcontextprotocol/clientCapabilities":[]}}"#),
+        format!(r#""_meta":{{{version},"io.modelcontextprotocol/clientCapabilities":"all"}}"#),
+        format!(r#""_meta":{{{version},"io.modelcontextprotocol/clientCapabilities":null}}"#),
         format!(r#""_meta":{{{capabilities},"io.modelcontextprotocol/protocolVersion":20260728}}"#),
+        format!(r#""_meta":{{{capabilities},"io.modelcontextprotocol/protocolVersion":null}}"#),
+        format!(r#""_meta":{{{capabilities},"io.modelcontextprotocol/protocolVersion":["2026-07-28"]}}"#),
         format!(r#""_meta":{{{version},{capabilities},"progressToken":1.5}}"#),
+        format!(r#""_meta":{{{version},{capabilities},"progressToken":{{}}}}"#),
+        format!(r#""_meta":{{{version},{capabilities},"progressToken":true}}"#),
+        format!(r#""_meta":{{{version},{capabilities},"io.modelcontextprotocol/logLevel":5}}"#),
         format!(r#""_meta":{{{version},{capabilities},"io.modelcontextprotocol/logLevel":"loud"}}"#),
     ] {
         let error = refused(&with_meta(&meta));
@@ -64,6 +74,7 @@ fn capabilities_are_what_this_request_declares() {
         (WITH_TASKS, &[Tasks]),
         (r#"{"extensions":{"io.modelcontextprotocol/tasks":true},"elicitation":true,"x":1}"#, &[]),
         (r#"{"tasks":{"cancel":{}}}"#, &[LegacyTasks]),
+        (r#"{"extensions":[]}"#, &[]),
     ];
     for (declared, expected) in table {
         let message = modern("tools/list", "", declared);
@@ -110,8 +121,9 @@ fn another_version_is_told_which_ones_are_spoken() {
 
 #[test]
 fn methods_of_other_times_do_not_exist() {
-    for method in ["initialize", "ping", "tasks/list", "tasks/result", "tasks/delete", "prompts/list", "unknown/method"]
-    {
+    let methods = "initialize ping tasks/list tasks/result tasks/delete prompts/list unknown/method tools/unknown Tools/List \
+                   tools/list/ resources/read logging/setLevel notifications/cancelled rpc.discover";
+    for method in methods.split(' ') {
         let error = refused(&modern(method, r#""taskId":"t""#, "{}"));
         assert_eq!((error.code, error.http_status()), (-32601, 404), "{method}");
     }

@@ -1,7 +1,7 @@
 //! Everything that this crate writes fits the official schemas.
 
 use longhaul_task::{Progress, QuestionKind, TaskId};
-use longhaul_wire::content::{Content, ToolResult};
+use longhaul_wire::content::ToolResult;
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::subscription::{self, SubscriptionFilter};
 use longhaul_wire::tool::{Annotations, ToolDeclaration};
@@ -13,8 +13,8 @@ use longhaul_wire::{
 use super::{TASKS, to};
 use crate::common::*;
 
-const CORE: &str = "mcp-2026-07-28.schema.json";
-const EXTENSION: &str = "ext-tasks-2026-07-28.schema.json";
+const CORE: &str = "mcp-2026-07-28";
+const EXTENSION: &str = "ext-tasks-2026-07-28";
 
 fn id() -> RequestId {
     RequestId::from_text("a-1")
@@ -67,17 +67,7 @@ fn the_list_of_tools_fits() {
 
 #[test]
 fn the_answers_to_a_call_fit() {
-    let body = ToolResult::new()
-        .with(Content::text("line\n\"two\""))
-        .with(Content::image(b"png", "image/png"))
-        .with(Content::audio(b"wav", "audio/wav"))
-        .with(Content::resource_link("file:///a.rs", "a.rs", Some("text/x-rust")))
-        .with(Content::resource_link("file:///b.rs", "b.rs", None))
-        .with(Content::embedded_text("test://a", "text", Some("text/plain")))
-        .with(Content::embedded_blob("test://b", &[0, 255], None))
-        .with_structured(json(r#"{"a":[1]}"#))
-        .failed()
-        .into_json();
+    let body = rich_result();
     must_fit(CORE, "CallToolResultResponse", &tools_call::complete(&to(&id(), &server()), &body), "");
     must_fit(CORE, "CallToolResult", &tools_call::complete(&to(&id(), &server()), &body), "/result");
 

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use super::probe::Prober;
 use crate::matrix::kit::Stage;
 
-/// More than a page has.
 const TASKS: usize = 60;
 
 /// A cursor of Ada's, and whom it was given to.

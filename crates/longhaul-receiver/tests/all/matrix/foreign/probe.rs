@@ -26,12 +26,10 @@ impl Prober {
         request.with("Authorization", format!("Bearer {}", self.token))
     }
 
-    /// A message of the stateless era.
     pub(super) fn stateless(&self, method: &str, params: Value) -> Request {
         self.request(Request::rpc(&stateless_message(&json!(1), method, params, &tasks_and_forms())))
     }
 
-    /// A message in the session.
     #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
     pub(super) fn stateful(&self, method: &str, params: Value) -> Request {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });

@@ -81,9 +81,7 @@ async fn the_events_of_another_session_cannot_be_resumed() {
 async fn the_question_of_another_sessions_task_is_not_answered_from_outside() {
     let stage = Stage::set().await;
     let (_, ada) = Prober::of(&stage, "ada").await;
-    let mut hers = ada.listening().await;
-    let id = ada.create("greet", json!({})).await;
-    let question = hers.next_of("elicitation/create").await;
+    let (_listening, id, question) = ada.create_until_form("greet").await;
     for name in ["bob", "ada"] {
         let (_, other) = Prober::of(&stage, name).await;
         other.respond(&question, named("Eve")).await;
@@ -91,8 +89,7 @@ async fn the_question_of_another_sessions_task_is_not_answered_from_outside() {
         assert_eq!(ada.get(&id).await["status"], "input_required");
     }
     ada.respond(&question, named("Ada")).await;
-    let result = ada.result("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(result["content"][0]["text"], "Hello, Ada!");
+    assert_eq!(ada.result_text(&id).await, "Hello, Ada!");
 }
 
 #[tokio::test]

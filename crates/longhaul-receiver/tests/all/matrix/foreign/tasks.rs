@@ -47,7 +47,6 @@ fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, Request, &'static str)> {
     ]
 }
 
-/// Ada's tasks: of every generation, in every state.
 async fn tasks_of_ada(stage: &Stage) -> Vec<Task> {
     let mut tasks = Vec::new();
     let answer = json!({ "end": "answer" });
@@ -126,18 +125,12 @@ async fn nothing_is_ever_heard_of_a_foreign_task() {
     }
     session.get(&own).await;
     stage.open_door(1);
-    loop {
-        let told = subscription.next().await.unwrap();
-        assert_eq!(told["params"]["taskId"], json!(own), "{told}");
-        if told["params"]["status"] == "completed" {
-            break;
-        }
-    }
-    loop {
-        let told = hears.must_next().await;
-        assert_eq!(told["params"]["taskId"], json!(own), "{told}");
-        if told["params"]["status"] == "completed" {
-            break;
+    for stream in [&mut subscription, &mut hears] {
+        let mut status = Value::Null;
+        while status != "completed" {
+            let told = stream.must_next().await;
+            assert_eq!(told["params"]["taskId"], json!(own), "{told}");
+            status = told["params"]["status"].clone();
         }
     }
     session.end().await;

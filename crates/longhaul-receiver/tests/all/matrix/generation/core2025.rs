@@ -9,7 +9,6 @@ use crate::matrix::kit::Stage;
 
 pub(super) struct Speaker {
     session: SessionClient,
-    /// Where it is asked.
     listens: Option<Exchange>,
 }
 
@@ -17,10 +16,6 @@ impl Speaker {
     pub(super) async fn open(stage: &Stage, name: &str) -> Self {
         let client = SessionClient::new(&stage.server).with_token(name);
         Self { session: client.initialize(LATEST, json!({ "elicitation": {} })).await, listens: None }
-    }
-
-    async fn about(&self, method: &str, id: &str) -> Value {
-        outcome(self.session.response(method, json!({ "taskId": id })).await)
     }
 }
 
@@ -34,22 +29,14 @@ impl Client for Speaker {
         made["task"]["taskId"].as_str().expect("an ID").to_owned()
     }
 
-    async fn get(&mut self, id: &str) -> Value {
-        self.about("tasks/get", id).await
-    }
-
-    async fn result(&mut self, id: &str) -> Value {
-        self.about("tasks/result", id).await
+    async fn about(&mut self, method: &str, id: &str) -> Value {
+        outcome(self.session.response(method, json!({ "taskId": id })).await)
     }
 
     async fn list(&mut self, id: &str) -> Value {
         let mut page = outcome(self.session.response("tasks/list", json!({})).await);
         page["result"]["tasks"].as_array_mut().expect("tasks").retain(|task| task["taskId"] == id);
         page
-    }
-
-    async fn cancel(&mut self, id: &str) -> Value {
-        self.about("tasks/cancel", id).await
     }
 
     /// A session hears of what it made or looked at.

@@ -17,7 +17,7 @@ impl Speaker {
     }
 
     /// The response without what names the server in each of them.
-    async fn about(&mut self, method: &str, params: Value) -> Value {
+    async fn response(&mut self, method: &str, params: Value) -> Value {
         let mut response = outcome(self.0.send(method, params).await.json());
         if let Some(result) = response["result"].as_object_mut() {
             let meta = result.remove("_meta").expect("every result names its server");
@@ -40,20 +40,12 @@ impl Client for Speaker {
         made["taskId"].as_str().expect("an ID").to_owned()
     }
 
-    async fn get(&mut self, id: &str) -> Value {
-        self.about("tasks/get", json!({ "taskId": id })).await
-    }
-
-    async fn result(&mut self, id: &str) -> Value {
-        self.about("tasks/result", json!({ "taskId": id })).await
+    async fn about(&mut self, method: &str, id: &str) -> Value {
+        self.response(method, json!({ "taskId": id })).await
     }
 
     async fn list(&mut self, _: &str) -> Value {
-        self.about("tasks/list", json!({})).await
-    }
-
-    async fn cancel(&mut self, id: &str) -> Value {
-        self.about("tasks/cancel", json!({ "taskId": id })).await
+        self.response("tasks/list", json!({})).await
     }
 
     async fn follow(&mut self, id: &str) -> Box<dyn Pushes> {

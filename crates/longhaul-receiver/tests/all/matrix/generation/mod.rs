@@ -9,18 +9,15 @@ use serde_json::Value;
 
 use crate::matrix::kit::Stage;
 
-/// A generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
     Core2025,
     Ext2026,
 }
 
-/// Every generation there is.
 pub(crate) const GENERATIONS: &[Generation] = &[Generation::Core2025, Generation::Ext2026];
 
 impl Generation {
-    /// Somebody who speaks it.
     pub(crate) async fn client(self, stage: &Stage, name: &str) -> Box<dyn Client> {
         match self {
             Self::Core2025 => Box::new(core2025::Speaker::open(stage, name).await),
@@ -29,23 +26,28 @@ impl Generation {
     }
 }
 
-/// Somebody who speaks one generation.
 #[async_trait]
 pub(crate) trait Client: Send {
-    /// Makes a task; says its ID.
     async fn create(&mut self, tool: &str, arguments: Value) -> String;
 
-    /// The response to the poll.
-    async fn get(&mut self, id: &str) -> Value;
+    /// The response to a request that names this task.
+    async fn about(&mut self, method: &str, id: &str) -> Value;
 
-    /// The response to the question for its result; waits if this generation waits.
-    async fn result(&mut self, id: &str) -> Value;
+    async fn get(&mut self, id: &str) -> Value {
+        self.about("tasks/get", id).await
+    }
+
+    /// Waits for the result if this generation waits.
+    async fn result(&mut self, id: &str) -> Value {
+        self.about("tasks/result", id).await
+    }
+
+    async fn cancel(&mut self, id: &str) -> Value {
+        self.about("tasks/cancel", id).await
+    }
 
     /// Where it is listed: the response, with nothing in `tasks` but this one.
     async fn list(&mut self, id: &str) -> Value;
-
-    /// The response to the wish that it stop.
-    async fn cancel(&mut self, id: &str) -> Value;
 
     /// Begins to listen, in this generation's own way.
     async fn follow(&mut self, id: &str) -> Box<dyn Pushes>;
@@ -53,26 +55,21 @@ pub(crate) trait Client: Send {
     /// Waits until it is asked something by this task, in whatever way it is asked.
     async fn asked(&mut self, id: &str) -> Asked;
 
-    /// Answers.
     async fn answer(&mut self, asked: &Asked, with: Value);
 
     /// Waits until it has been told, or sees, that there is nothing to answer any more.
     async fn taken_back(&mut self, asked: &Asked);
 }
 
-/// What is pushed about one task.
 #[async_trait]
 pub(crate) trait Pushes: Send {
-    /// The next that is said of the task.
     async fn next(&mut self) -> Value;
 }
 
-/// A question as its client knows it.
 pub(crate) struct Asked {
     pub(crate) task: String,
     /// The key, or the ID of the request.
     name: Value,
-    /// What is asked.
     pub(crate) message: String,
 }
 

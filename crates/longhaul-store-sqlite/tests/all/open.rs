@@ -1,23 +1,15 @@
 //! What a file goes through before it is used: each that cannot be is refused with a clear error, and left alone.
 
-mod common;
-
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use common::{closed_store, create, key, opened, settle};
+use crate::common::{closed_store, create, key, opened, place, settle};
 use longhaul_store::embedded::{DiskError, Reader};
 use longhaul_store::{ListQuery, OpenError, Store, StoreError, SystemClock};
 use longhaul_store_sqlite::{Options, open, open_read_only};
 use longhaul_task::Task;
 use tempfile::TempDir;
-
-fn place() -> (TempDir, PathBuf) {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("tasks.db");
-    (directory, path)
-}
 
 fn refusal(path: &Path) -> OpenError {
     open(path, &Options::default(), SystemClock).unwrap_err()
@@ -235,7 +227,7 @@ async fn a_closed_store_is_one_file_and_can_be_opened_again_at_once() {
         let other_handle = store.clone();
         store.close().await;
         assert_eq!(names(directory.path()), ["tasks.db"]);
-        let late = other_handle.create(common::new_task(99, 100)).await.unwrap_err();
+        let late = other_handle.create(crate::common::new_task(99, 100)).await.unwrap_err();
         assert_eq!(late.code(), "STORE_STOPPED", "{late}");
         assert!(other_handle.read(&key(98)).await.is_err());
         other_handle.close().await;

@@ -1,12 +1,10 @@
 //! A process is killed, and the next one finds what it left: nothing acknowledged is lost, nothing runs twice.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{
-    Approve, Door, Lab, Log, Machine, answer, code, echo, handler, one_worker, phase, text_of, tool, waits_at,
+use crate::common::{
+    Approve, Door, Log, Machine, answer, code, echo, handler, handler_with, one_worker, phase, text_of, tool, waits_at,
 };
 use longhaul_engine::{Ctx, EngineError, EngineLimits, Handler, Tool};
 use longhaul_store::StoreError;
@@ -18,14 +16,10 @@ fn on_crash(on_crash: OnCrash, tool: Tool) -> Tool {
 
 /// Says which attempt it is, and stays until its door opens.
 fn says_attempt(door: &Door, log: &Log) -> Arc<dyn Handler> {
-    let (door, log) = (door.clone(), log.clone());
-    handler(move |ctx: Ctx, _input| {
-        let (door, log) = (door.clone(), log.clone());
-        async move {
-            log.say(format!("attempt {}", ctx.attempt()));
-            door.pass().await;
-            answer(&format!("attempt {}", ctx.attempt()))
-        }
+    handler_with((door.clone(), log.clone()), |(door, log), ctx: Ctx, _input| async move {
+        log.say(format!("attempt {}", ctx.attempt()));
+        door.pass().await;
+        answer(&format!("attempt {}", ctx.attempt()))
     })
 }
 
@@ -34,14 +28,12 @@ fn a_task_that_was_running_fails_and_says_so_before_the_next_engine_has_started(
     let mut machine = Machine::new();
     let (door, log) = (Door::shut(), Log::new());
     let tools = || vec![tool("work", says_attempt(&door, &log))];
-    let key = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    let key = machine.run_engine(tools(), async |lab| {
         let key = lab.create("work").await;
         log.hears("attempt 1").await;
         key
     });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    machine.run_engine(tools(), async |lab| {
         let task = lab.read(&key).await;
         assert_eq!(code(task.phase.outcome().unwrap()), "CRASH_RECOVERY");
         assert!(task.message.is_some());
@@ -59,14 +51,12 @@ fn a_task_that_retries_runs_again_after_its_backoff() {
     let mut machine = Machine::new();
     let (door, log) = (Door::shut(), Log::new());
     let tools = || vec![on_crash(OnCrash::Retry, tool("work", says_attempt(&door, &log)))];
-    let key = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    let key = machine.run_engine(tools(), async |lab| {
         let key = lab.create("work").await;
         log.hears("attempt 1").await;
         key
     });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    machine.run_engine(tools(), async |lab| {
         let task = lab.read(&key).await;
         assert_eq!(phase(&task), PhaseName::Queued, "it belongs to nobody once the engine has started");
         let longhaul_task::Phase::Queued { not_before } = task.phase else { unreachable!() };
@@ -85,14 +75,10 @@ fn a_backoff_that_passed_while_no_process_ran_is_over() {
     let tools = |door: &Door| vec![on_crash(OnCrash::Retry, tool("work", says_attempt(door, &log)))];
     let (shut, open) = (Door::shut(), Door::shut());
     open.open_wide();
-    let key =
-        machine.run(async |store| Lab::on(&store, tools(&shut), EngineLimits::default()).await.create("work").await);
-    machine.run(async |store| {
-        Lab::on(&store, tools(&shut), EngineLimits::default()).await;
-    });
+    let key = machine.run_engine(tools(&shut), async |lab| lab.create("work").await);
+    machine.run_engine(tools(&shut), async |_lab| ());
     machine.wait_ms(3_600_000);
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(&open), EngineLimits::default()).await;
+    machine.run_engine(tools(&open), async |lab| {
         let began = lab.engine.now().await.unwrap();
         assert_eq!(lab.end(&key).await, text_of("attempt 2"));
         let waited_ms = lab.read(&key).await.updated_at.ms_since(began);
@@ -106,16 +92,14 @@ fn a_task_fails_when_it_has_had_all_its_attempts() {
     let (door, log) = (Door::shut(), Log::new());
     let policy = Policy { on_crash: OnCrash::Retry, attempts_max: 3, ..Policy::default() };
     let tools = || vec![Tool { policy: policy.clone(), ..tool("work", says_attempt(&door, &log)) }];
-    let key = machine.run(async |store| Lab::on(&store, tools(), EngineLimits::default()).await.create("work").await);
+    let key = machine.run_engine(tools(), async |lab| lab.create("work").await);
     for attempt in 2..=3 {
-        machine.run(async |store| {
-            let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+        machine.run_engine(tools(), async |lab| {
             log.hears(&format!("attempt {attempt}")).await;
             assert_eq!(phase(&*lab.read(&key).await), PhaseName::Running);
         });
     }
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    machine.run_engine(tools(), async |lab| {
         assert_eq!(code(lab.read(&key).await.phase.outcome().unwrap()), "CRASH_RECOVERY");
         assert_eq!(lab.read(&key).await.attempt, 3);
         tokio::time::sleep(Duration::from_secs(600)).await;
@@ -129,18 +113,17 @@ fn what_was_queued_is_still_queued_and_runs_once_and_counts() {
     let mut machine = Machine::new();
     let (door, log) = (Door::shut(), Log::new());
     let limits = EngineLimits::default().open_per_owner_max(4);
-    let keys: Vec<TaskKey> = machine.run(async |store| {
-        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &log))], limits.clone()).await;
-        let mut keys = Vec::new();
-        for n in 0..4 {
-            keys.push(lab.create_on("work", &n.to_string()).await);
-        }
-        log.hears("start 0").await;
-        keys
-    });
+    let keys: Vec<TaskKey> =
+        machine.run_engine_with(vec![one_worker("work", waits_at(&door, &log))], limits.clone(), async |lab| {
+            let mut keys = Vec::new();
+            for n in 0..4 {
+                keys.push(lab.create_on("work", &n.to_string()).await);
+            }
+            log.hears("start 0").await;
+            keys
+        });
     let later = Log::new();
-    machine.run(async |store| {
-        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &later))], limits).await;
+    machine.run_engine_with(vec![one_worker("work", waits_at(&door, &later))], limits, async |lab| {
         // One failed in the recovery, three are open: there is room for one more.
         lab.create_on("work", "4").await;
         assert_eq!(lab.try_create("work", "5").await.unwrap_err(), EngineError::TooManyOpen { open_max: 4 });
@@ -162,14 +145,12 @@ fn what_was_queued_is_still_queued_and_runs_once_and_counts() {
 fn an_end_that_was_seen_stays_the_end() {
     let mut machine = Machine::new();
     let tools = || vec![on_crash(OnCrash::Retry, tool("echo", echo()))];
-    let ended = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    let ended = machine.run_engine(tools(), async |lab| {
         let key = lab.create_on("echo", "1").await;
         lab.end(&key).await;
         lab.read(&key).await
     });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    machine.run_engine(tools(), async |lab| {
         tokio::time::sleep(Duration::from_secs(600)).await;
         assert_eq!(lab.read(&ended.key).await, ended);
     });
@@ -186,17 +167,11 @@ fn asks() -> Arc<dyn Handler> {
 fn a_question_goes_with_its_attempt_and_the_next_attempt_asks_its_own() {
     let mut machine = Machine::new();
     let tools = || vec![on_crash(OnCrash::Retry, tool("ask", asks()))];
-    let (key, first) = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
-        let key = lab.create("ask").await;
-        let first = lab.asks(&key, 1).await.remove(0);
-        (key, first)
-    });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    let (key, first) = machine.run_engine(tools(), async |lab| lab.create_until_asked("ask").await);
+    machine.run_engine(tools(), async |lab| {
         let stale = lab.engine.answer(&key, first.clone(), Json::from_text("\"late\"")).await;
         assert_eq!(stale.unwrap_err(), EngineError::Store(StoreError::Refused(TransitionError::NoSuchQuestion)));
-        let second = lab.asks(&key, 1).await.remove(0);
+        let second = lab.question(&key).await;
         assert_ne!(first, second);
         lab.answer(&key, &second, "\"yes\"").await;
         assert_eq!(lab.end(&key).await, text_of("yes to attempt 2"));
@@ -216,18 +191,15 @@ fn an_answer_that_was_taken_does_not_survive_a_crash_without_resume() {
         })
     };
     let tools = || vec![on_crash(OnCrash::Retry, tool("ask", asks_and_stays()))];
-    let key = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
-        let key = lab.create("ask").await;
-        let question = lab.asks(&key, 1).await.remove(0);
+    let key = machine.run_engine(tools(), async |lab| {
+        let (key, question) = lab.create_until_asked("ask").await;
         lab.answer(&key, &question, "\"before\"").await;
         lab.until(&key, "the report", |task| task.message.as_deref() == Some("before")).await;
         key
     });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    machine.run_engine(tools(), async |lab| {
         for said in ["\"after\"", "\"done\""] {
-            let question = lab.asks(&key, 1).await.remove(0);
+            let question = lab.question(&key).await;
             lab.answer(&key, &question, said).await;
             lab.until(&key, "the next step", |task| {
                 task.phase.questions().is_none_or(|open| open.find(&question).is_none())
@@ -242,14 +214,8 @@ fn an_answer_that_was_taken_does_not_survive_a_crash_without_resume() {
 fn a_resumed_handler_finds_its_question_under_the_same_key() {
     let mut machine = Machine::new();
     let tools = || vec![on_crash(OnCrash::Resume, tool("ask", asks()))];
-    let (key, question) = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
-        let key = lab.create("ask").await;
-        let question = lab.asks(&key, 1).await.remove(0);
-        (key, question)
-    });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    let (key, question) = machine.run_engine(tools(), async |lab| lab.create_until_asked("ask").await);
+    machine.run_engine(tools(), async |lab| {
         lab.until(&key, "the second attempt", |task| task.phase.active_attempt().is_some()).await;
         assert_eq!(lab.asks(&key, 1).await, std::slice::from_ref(&question));
         lab.answer(&key, &question, "\"yes\"").await;
@@ -263,14 +229,8 @@ fn a_resumed_handler_finds_its_question_under_the_same_key() {
 fn an_answer_that_comes_before_the_resumed_attempt_begins_is_not_lost() {
     let mut machine = Machine::new();
     let tools = || vec![on_crash(OnCrash::Resume, tool("ask", asks()))];
-    let (key, question) = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
-        let key = lab.create("ask").await;
-        let question = lab.asks(&key, 1).await.remove(0);
-        (key, question)
-    });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    let (key, question) = machine.run_engine(tools(), async |lab| lab.create_until_asked("ask").await);
+    machine.run_engine(tools(), async |lab| {
         assert!(lab.read(&key).await.phase.not_before().is_some(), "it waits for its backoff");
         lab.answer(&key, &question, "\"yes\"").await;
         assert_eq!(lab.end(&key).await, text_of("yes to attempt 2"));
@@ -289,17 +249,14 @@ fn what_was_answered_before_a_crash_is_not_asked_again_by_an_attempt_that_resume
         })
     };
     let tools = || vec![on_crash(OnCrash::Resume, tool("ask", asks_twice()))];
-    let (key, second) = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
-        let key = lab.create("ask").await;
-        let first = lab.asks(&key, 1).await.remove(0);
+    let (key, second) = machine.run_engine(tools(), async |lab| {
+        let (key, first) = lab.create_until_asked("ask").await;
         lab.answer(&key, &first, "\"one\"").await;
         let open = |task: &longhaul_task::Task| task.questions_asked == 2;
         let task = lab.until(&key, "the second question", open).await;
         (key, task.phase.questions().unwrap().iter().next().unwrap().key.clone())
     });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    machine.run_engine(tools(), async |lab| {
         assert_eq!(lab.asks(&key, 1).await, std::slice::from_ref(&second));
         lab.answer(&key, &second, "\"two\"").await;
         assert_eq!(lab.end(&key).await, text_of("one and two"));
@@ -311,14 +268,8 @@ fn what_was_answered_before_a_crash_is_not_asked_again_by_an_attempt_that_resume
 fn a_task_that_waited_for_an_answer_fails_like_a_running_one() {
     let mut machine = Machine::new();
     let tools = || vec![tool("ask", asks())];
-    let (key, question) = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
-        let key = lab.create("ask").await;
-        let question = lab.asks(&key, 1).await.remove(0);
-        (key, question)
-    });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    let (key, question) = machine.run_engine(tools(), async |lab| lab.create_until_asked("ask").await);
+    machine.run_engine(tools(), async |lab| {
         let task = lab.read(&key).await;
         assert_eq!(code(task.phase.outcome().unwrap()), "CRASH_RECOVERY");
         let message = task.message.as_deref().unwrap();
@@ -337,13 +288,12 @@ fn a_queued_task_whose_tool_is_gone_fails_after_the_documented_wait_and_not_earl
     let mut machine = Machine::new();
     let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(60_000);
-    let key = machine.run(async |store| {
-        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
-        lab.create("work").await;
-        lab.create("work").await
-    });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, vec![tool("other", echo())], limits.clone()).await;
+    let key =
+        machine.run_engine_with(vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone(), async |lab| {
+            lab.create("work").await;
+            lab.create("work").await
+        });
+    machine.run_engine_with(vec![tool("other", echo())], limits.clone(), async |lab| {
         let began = lab.engine.now().await.unwrap();
         assert_eq!(phase(&*lab.read(&key).await), PhaseName::Queued);
         assert_eq!(code(&lab.end(&key).await), "TOOL_GONE");
@@ -358,23 +308,18 @@ fn a_task_for_one_version_is_not_run_by_another_and_waits_for_its_own() {
     open.open_wide();
     let (one, two) = (Log::new(), Log::new());
     let first = |door: &Door| version("1", one_worker("work", waits_at(door, &one)));
-    let key = machine.run(async |store| {
-        let lab = Lab::on(&store, vec![first(&shut)], EngineLimits::default()).await;
+    let key = machine.run_engine(vec![first(&shut)], async |lab| {
         lab.create_on("work", "1").await;
         lab.create_on("work", "2").await
     });
-    machine.run(async |store| {
-        let lab =
-            Lab::on(&store, vec![version("2", one_worker("work", waits_at(&open, &two)))], EngineLimits::default())
-                .await;
+    machine.run_engine(vec![version("2", one_worker("work", waits_at(&open, &two)))], async |lab| {
         let own = lab.create_on("work", "3").await;
         assert_eq!(lab.end(&own).await, text_of("done"));
         tokio::time::sleep(Duration::from_secs(300)).await;
         assert_eq!(phase(&*lab.read(&key).await), PhaseName::Queued);
     });
     assert_eq!(two.said(), ["start 3", "done 3"]);
-    machine.run(async |store| {
-        let lab = Lab::on(&store, vec![first(&open)], EngineLimits::default()).await;
+    machine.run_engine(vec![first(&open)], async |lab| {
         assert_eq!(lab.end(&key).await, text_of("done"));
     });
 }
@@ -385,13 +330,11 @@ fn many_tasks_of_a_dead_process_are_all_dealt_with_before_the_engine_has_started
     let (door, log) = (Door::shut(), Log::new());
     let limits = longhaul_engine::ToolLimits::default().running_max(3_000);
     let tools = || vec![Tool { limits: limits.clone(), ..tool("work", waits_at(&door, &log)) }];
-    let keys = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    let keys = machine.run_engine(tools(), async |lab| {
         let made = (0..2_500).map(|_| lab.create("work"));
         futures_util::future::join_all(made).await
     });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    machine.run_engine(tools(), async |lab| {
         for key in &keys {
             assert!(matches!(lab.read(key).await.phase.outcome(), Some(Outcome::Error(_))));
         }

@@ -1,22 +1,18 @@
 //! The end of a process, when there is time for one: take nothing new, let handlers end, hand back the rest.
 
-mod common;
-
-use std::sync::Arc;
 use std::time::Duration;
 
-use common::{
-    Approve, Door, Lab, Log, Machine, answer, code, echo, handler, must_come, one_worker, phase, text_of, tool,
-    waits_at,
+use crate::common::{
+    Door, Lab, Log, Machine, answer, asks, call, call_options, code, echo, handler_with, must_come, one_worker, phase,
+    text_of, tool, waits_at,
 };
-use longhaul_engine::{CallOptions, Ctx, EngineError, EngineLimits, Requestor, Tool, ToolLimits};
-use longhaul_task::{Json, OnCrash, PhaseName, Policy, QuestionKind};
+use longhaul_engine::{Ctx, EngineError, Tool, ToolLimits};
+use longhaul_task::{Json, OnCrash, PhaseName, Policy};
 
 fn retries(tool: Tool) -> Tool {
     Tool { policy: Policy { on_crash: OnCrash::Retry, ..tool.policy.clone() }, ..tool }
 }
 
-/// A shutdown on its way.
 fn shutting_down(lab: &Lab) -> tokio::task::JoinHandle<()> {
     let engine = lab.engine.clone();
     tokio::spawn(async move { engine.shut_down().await })
@@ -24,8 +20,7 @@ fn shutting_down(lab: &Lab) -> tokio::task::JoinHandle<()> {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_waits_for_handlers_that_end_by_themselves() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![tool("work", waits_at(&door, &log))]).await;
+    let (lab, door, log) = Lab::with_one_worker().await;
     let key = lab.create_on("work", "1").await;
     log.hears("start 1").await;
     let down = shutting_down(&lab);
@@ -48,22 +43,6 @@ async fn an_idle_engine_is_down_at_once_and_twice_is_as_good_as_once() {
     assert_eq!(lab.engine.now().await.unwrap(), before);
 }
 
-struct NoRequestor;
-
-impl Requestor for NoRequestor {
-    fn can_answer(&self, _kind: QuestionKind, _params: &Json) -> bool {
-        false
-    }
-
-    fn fits(&self, _kind: QuestionKind, _params: &Json, _answer: &Json) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-fn call() -> CallOptions {
-    CallOptions { answers: std::collections::HashMap::new(), requestor: Arc::new(NoRequestor), progress: None }
-}
-
 #[tokio::test(start_paused = true)]
 async fn nothing_new_is_taken_while_it_goes_down_or_afterwards() {
     let (door, log) = (Door::shut(), Log::new());
@@ -75,9 +54,9 @@ async fn nothing_new_is_taken_while_it_goes_down_or_afterwards() {
     for _ in 0..2 {
         assert_eq!(lab.try_create("work", "{}").await.unwrap_err(), EngineError::Draining);
         let input = Json::from_text("{}");
-        let called = must_come("an answer", lab.engine.call(&"work".into(), input.clone(), call())).await;
+        let called = must_come("an answer", lab.engine.call(&"work".into(), input.clone(), call_options(&[]))).await;
         assert_eq!(called.unwrap_err(), EngineError::Draining);
-        let asked = lab.engine.before_task(&"work".into(), input, call()).await;
+        let asked = lab.engine.before_task(&"work".into(), input, call_options(&[])).await;
         assert_eq!(asked.unwrap_err(), EngineError::Draining);
         door.open();
         lab.counts("work", (0, 0)).await;
@@ -93,7 +72,9 @@ async fn a_call_that_runs_goes_on_and_one_that_waits_its_turn_is_refused() {
     let mut calls: Vec<_> = (0..2)
         .map(|n: u8| {
             let engine = lab.engine.clone();
-            tokio::spawn(async move { engine.call(&"work".into(), Json::from_text(n.to_string()), call()).await })
+            tokio::spawn(
+                async move { engine.call(&"work".into(), Json::from_text(n.to_string()), call_options(&[])).await },
+            )
         })
         .collect();
     log.hears("start 0").await;
@@ -109,22 +90,17 @@ fn what_does_not_end_in_time_is_handed_back_or_fails_and_its_handler_is_dropped(
     let mut machine = Machine::new();
     let log = Log::new();
     let forever = |log: &Log| {
-        let log = log.clone();
-        handler(move |ctx: Ctx, _input| {
-            let log = log.clone();
-            async move {
-                if ctx.attempt() > 1 {
-                    return answer("at last");
-                }
-                let _dropped = log.on_drop("dropped");
-                log.say("start");
-                std::future::pending().await
+        handler_with(log.clone(), |log, ctx: Ctx, _input| async move {
+            if ctx.attempt() > 1 {
+                return answer("at last");
             }
+            let _dropped = log.on_drop("dropped");
+            log.say("start");
+            std::future::pending().await
         })
     };
     let tools = || vec![tool("fail", forever(&log)), retries(tool("retry", forever(&log)))];
-    let (fails, retries) = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    let (fails, retries) = machine.run_engine(tools(), async |lab| {
         let (fails, retries) = (lab.create("fail").await, lab.create("retry").await);
         log.hears_times("start", 2).await;
         must_come("the end of the shutdown", lab.engine.shut_down()).await;
@@ -135,8 +111,7 @@ fn what_does_not_end_in_time_is_handed_back_or_fails_and_its_handler_is_dropped(
         assert_eq!(phase(&*lab.read(&retries).await), PhaseName::Queued, "it is left for the next process");
         (fails, retries)
     });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    machine.run_engine(tools(), async |lab| {
         assert_eq!(lab.end(&retries).await, text_of("at last"));
         assert_eq!(lab.read(&retries).await.attempt, 2);
         assert!(lab.read(&fails).await.is_settled());
@@ -146,11 +121,7 @@ fn what_does_not_end_in_time_is_handed_back_or_fails_and_its_handler_is_dropped(
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_given_up_while_it_waits_for_an_answer_says_so() {
-    let asks = handler(|mut ctx: Ctx, _input| async move {
-        let said = ctx.ask("approve", Approve).await?;
-        answer(&said)
-    });
-    let lab = Lab::start(vec![tool("ask", asks)]).await;
+    let lab = Lab::start(vec![tool("ask", asks())]).await;
     let key = lab.create("ask").await;
     lab.asks(&key, 1).await;
     must_come("the end of the shutdown", lab.engine.shut_down()).await;
@@ -163,12 +134,6 @@ async fn a_task_that_is_given_up_while_it_waits_for_an_answer_says_so() {
 #[tokio::test(start_paused = true)]
 async fn where_nobody_can_answer_any_more_a_shutdown_waits_for_work_and_not_for_answers() {
     let (door, log) = (Door::shut(), Log::new());
-    let asks = || {
-        handler(|mut ctx: Ctx, _input| async move {
-            let said = ctx.ask("approve", Approve).await?;
-            answer(&said)
-        })
-    };
     let tools = vec![tool("ask", asks()), retries(tool("again", asks())), tool("work", waits_at(&door, &log))];
     let lab = Lab::start(tools).await;
     let (fails, again) = (lab.create("ask").await, lab.create("again").await);
@@ -192,8 +157,7 @@ fn what_is_queued_is_left_for_the_next_process() {
     let mut machine = Machine::new();
     let (door, log) = (Door::shut(), Log::new());
     let tools = || vec![one_worker("work", waits_at(&door, &log))];
-    let second = machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    let second = machine.run_engine(tools(), async |lab| {
         let first = lab.create_on("work", "1").await;
         let second = lab.create_on("work", "2").await;
         log.hears("start 1").await;
@@ -206,8 +170,7 @@ fn what_is_queued_is_left_for_the_next_process() {
         second
     });
     assert_eq!(log.said(), ["start 1", "done 1"]);
-    machine.run(async |store| {
-        let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
+    machine.run_engine(tools(), async |lab| {
         assert_eq!(lab.end(&second).await, text_of("done"));
         assert_eq!(lab.read(&second).await.attempt, 1);
     });
@@ -218,7 +181,7 @@ async fn a_creation_that_is_under_way_is_part_of_what_is_waited_for() {
     let lab = Lab::start(vec![tool("echo", echo())]).await;
     let creation = lab.store.hold("create");
     let engine = lab.engine.clone();
-    let created = tokio::spawn(async move { engine.create(common::call("echo")).await });
+    let created = tokio::spawn(async move { engine.create(call("echo")).await });
     creation.carried_out().await;
     let down = shutting_down(&lab);
     tokio::task::yield_now().await;
@@ -231,13 +194,8 @@ async fn a_creation_that_is_under_way_is_part_of_what_is_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_while_it_goes_down_still_lets_its_task_end() {
-    let asks = handler(|mut ctx: Ctx, _input| async move {
-        let said = ctx.ask("approve", Approve).await?;
-        answer(&said)
-    });
-    let lab = Lab::start(vec![one_worker("ask", asks)]).await;
-    let key = lab.create("ask").await;
-    let question = lab.asks(&key, 1).await.remove(0);
+    let lab = Lab::start(vec![one_worker("ask", asks())]).await;
+    let (key, question) = lab.create_until_asked("ask").await;
     let down = shutting_down(&lab);
     tokio::task::yield_now().await;
     lab.answer(&key, &question, "\"yes\"").await;

@@ -1,15 +1,13 @@
 //! The store fails for a while: nothing leaks, what was earned is written later, and whoever asked hears why not.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{
-    Approve, Door, Lab, Log, Machine, START, TestStore, answer, code, echo, handler, one_worker, phase, text_of, tool,
-    waits_at,
+use crate::common::{
+    Door, Lab, Log, Machine, START, TestStore, answer, asks, call, code, echo, handler, hangs, must_come, one_worker,
+    phase, text_of, tool, waits_at,
 };
-use longhaul_engine::{Ctx, CtxError, Engine, EngineError, EngineLimits, Handler, NewCall, SystemRandom, Tool};
+use longhaul_engine::{Ctx, CtxError, Engine, EngineError, EngineLimits, NewCall, SystemRandom, Tool};
 use longhaul_store::{Store, StoreError};
 use longhaul_task::transition::{Cancel, Delete};
 use longhaul_task::{Event, OnCrash, Outcome, PhaseName, Policy, Retention, TaskId};
@@ -77,8 +75,7 @@ async fn a_store_that_has_stopped_is_not_asked_again_and_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_fails_is_made_again() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (lab, door, log) = Lab::with_one_worker().await;
     let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
     lab.store.fail("claim", 10, unavailable());
     door.open_wide();
@@ -91,8 +88,7 @@ async fn a_claim_that_fails_is_made_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_cannot_be_looked_at_is_looked_at_later() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (lab, door, _log) = Lab::with_one_worker().await;
     let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
     lab.store.fail("claim", 1, unavailable());
     lab.store.fail("next_queued", 10, unavailable());
@@ -104,11 +100,7 @@ async fn a_queue_that_cannot_be_looked_at_is_looked_at_later() {
 #[tokio::test(start_paused = true)]
 async fn a_question_that_cannot_be_asked_ends_the_attempt_with_the_reason() {
     for of in ["ask", "read", "records"] {
-        let asks = handler(|mut ctx: Ctx, _input| async move {
-            let said = ctx.ask("approve", Approve).await?;
-            answer(&said)
-        });
-        let lab = Lab::start(vec![one_worker("ask", asks)]).await;
+        let lab = Lab::start(vec![one_worker("ask", asks())]).await;
         let asked = lab.store.hold("ask");
         if of == "ask" {
             lab.store.fail(of, 1, unavailable());
@@ -117,7 +109,7 @@ async fn a_question_that_cannot_be_asked_ends_the_attempt_with_the_reason() {
         if of != "ask" {
             // The question is out, and its handler has not gone on.
             asked.carried_out().await;
-            let question = lab.asks(&key, 1).await.remove(0);
+            let question = lab.question(&key).await;
             if of == "records" {
                 lab.answer(&key, &question, "1").await;
             }
@@ -127,7 +119,7 @@ async fn a_question_that_cannot_be_asked_ends_the_attempt_with_the_reason() {
         // Not through the engine, whose next read is the one that fails.
         let (store, mut watch) = (lab.store.inner(), lab.engine.watch(&key));
         while !store.read(&key).await.unwrap().task.is_settled() {
-            common::must_come(of, watch.changed()).await;
+            must_come(of, watch.changed()).await;
         }
         let Outcome::Error(fault) = lab.end(&key).await else { panic!("{of}: it did not fail") };
         assert_eq!(&*fault.message, "the store is unavailable: the disk is away", "{of}");
@@ -153,8 +145,7 @@ async fn a_report_that_cannot_be_written_is_told_to_the_handler_who_may_go_on() 
 
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_that_cannot_be_written_is_not_one() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![tool("work", waits_at(&door, &log))]).await;
+    let (lab, door, _log) = Lab::with_one_worker().await;
     let key = lab.create("work").await;
     lab.store.fail("cancel", 1, unavailable());
     assert_eq!(lab.engine.cancel(&key, None).await.unwrap_err(), EngineError::Store(unavailable()));
@@ -172,7 +163,7 @@ async fn what_is_due_is_dealt_with_when_the_store_is_back() {
     lab.store.fail("expire", 5, unavailable());
     let mut watch = lab.engine.watch(&key);
     while lab.engine.read(&key).await.is_ok() {
-        common::must_come("the deletion", watch.changed()).await;
+        must_come("the deletion", watch.changed()).await;
     }
     assert_eq!(lab.store.calls("expire"), 6);
 }
@@ -182,13 +173,12 @@ fn a_task_without_a_tool_fails_even_if_the_store_falters_then() {
     let mut machine = Machine::new();
     let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(10_000);
-    let key = machine.run(async |store| {
-        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
-        lab.create("work").await;
-        lab.create("work").await
-    });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, Vec::new(), limits).await;
+    let key =
+        machine.run_engine_with(vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone(), async |lab| {
+            lab.create("work").await;
+            lab.create("work").await
+        });
+    machine.run_engine_with(Vec::new(), limits, async |lab| {
         lab.store.fail("unserved", 3, unavailable());
         lab.store.fail("claim", 3, unavailable());
         lab.store.fail("settle", 3, unavailable());
@@ -201,13 +191,12 @@ fn the_end_of_a_task_whose_tool_is_gone_is_written_again_until_it_is_written() {
     let mut machine = Machine::new();
     let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(10_000);
-    let keys = machine.run(async |store| {
-        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
-        lab.create("work").await;
-        [lab.create("work").await, lab.create("work").await]
-    });
-    machine.run(async |store| {
-        let lab = Lab::on(&store, Vec::new(), limits).await;
+    let keys =
+        machine.run_engine_with(vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone(), async |lab| {
+            lab.create("work").await;
+            [lab.create("work").await, lab.create("work").await]
+        });
+    machine.run_engine_with(Vec::new(), limits, async |lab| {
         lab.store.fail("settle", 5, unavailable());
         for key in &keys {
             assert_eq!(code(&lab.end(key).await), "TOOL_GONE");
@@ -265,30 +254,12 @@ async fn a_task_whose_claim_is_in_doubt_does_not_stay_with_a_node_that_never_hea
 
 #[tokio::test(start_paused = true)]
 async fn a_question_in_doubt_is_asked_once() {
-    let asks = handler(|mut ctx: Ctx, _input| async move {
-        let said = ctx.ask("approve", Approve).await?;
-        answer(&said)
-    });
-    let lab = Lab::start(vec![one_worker("ask", asks)]).await;
+    let lab = Lab::start(vec![one_worker("ask", asks())]).await;
     lab.store.doubt("ask", 1);
-    let key = lab.create("ask").await;
-    let question = lab.asks(&key, 1).await.remove(0);
+    let (key, question) = lab.create_until_asked("ask").await;
     lab.answer(&key, &question, "\"yes\"").await;
     assert_eq!(lab.end(&key).await, text_of("yes"));
     assert_eq!(lab.read(&key).await.questions_asked, 1);
-}
-
-/// A handler that does not end, and says when it is dropped.
-fn hangs(log: &Log) -> Arc<dyn Handler> {
-    let log = log.clone();
-    handler(move |_ctx: Ctx, _input| {
-        let dropped = log.on_drop("dropped");
-        log.say("start");
-        async move {
-            let _dropped = dropped;
-            std::future::pending().await
-        }
-    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -311,12 +282,12 @@ async fn a_handler_whose_task_was_made_anew_under_its_id_is_dropped() {
     let log = Log::new();
     let lab = Lab::start(vec![tool("hang", hangs(&log))]).await;
     let id = TaskId::parse("own").unwrap();
-    let key = lab.engine.create(NewCall { id: Some(id.clone()), ..common::call("hang") }).await.unwrap().key.clone();
+    let key = lab.engine.create(NewCall { id: Some(id.clone()), ..call("hang") }).await.unwrap().key.clone();
     log.hears("start").await;
     // Another node cancels and deletes it, of which this one does not hear.
     lab.store.inner().apply(&key, Event::Cancel(Cancel::default())).await.unwrap();
     lab.store.inner().apply(&key, Event::Delete(Delete)).await.unwrap();
-    lab.engine.create(NewCall { id: Some(id), ..common::call("hang") }).await.unwrap();
+    lab.engine.create(NewCall { id: Some(id), ..call("hang") }).await.unwrap();
     log.hears_times("start", 2).await;
     log.hears("dropped").await;
     assert_eq!(lab.load("hang"), (1, 0));
@@ -327,7 +298,7 @@ fn an_engine_does_not_start_before_it_could_deal_with_what_is_left() {
     let mut machine = Machine::new();
     let door = Door::shut();
     let tools = || vec![tool("work", waits_at(&door, &Log::new()))];
-    let key = machine.run(async |store| Lab::on(&store, tools(), EngineLimits::default()).await.create("work").await);
+    let key = machine.run_engine(tools(), async |lab| lab.create("work").await);
     machine.run(async |store| {
         for of in ["orphans", "lose", "count_open_tasks"] {
             store.fail(of, 1, unavailable());

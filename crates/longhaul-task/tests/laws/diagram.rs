@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use longhaul_task::transition::{
-    self, Answer, Ask, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
+    self, Answer, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
 };
 use longhaul_task::{
-    Event, JournalPosition, Json, NodeId, OnCrash, Outcome, Owner, PhaseName, Policy, QuestionKey, QuestionKind,
-    Retention, Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    Event, Json, NodeId, OnCrash, Outcome, PhaseName, Policy, QuestionKey, Retention, Surroundings, Task, Timestamp,
 };
+
+use crate::model::{ask, creation, node};
 
 /// (from, to, name of the event). `[*]` stands for a task before its creation and after its deletion.
 type Edge = (String, String, String);
@@ -71,7 +72,7 @@ fn edges_of(line: &str) -> Vec<Edge> {
 /// The edges that result when every event is applied to every sample.
 fn actual_edges() -> BTreeSet<Edge> {
     let mut edges = BTreeSet::new();
-    for claimed_by in [None, Some(node())] {
+    for claimed_by in [None, Some(node(1))] {
         let task = create("root", OnCrash::Fail, 1, claimed_by);
         edges.insert((OUTSIDE.into(), name(&task), "create".into()));
     }
@@ -107,9 +108,9 @@ fn samples() -> Vec<Task> {
     for on_crash in [OnCrash::Fail, OnCrash::Retry, OnCrash::Resume] {
         for attempts_max in [1, 2] {
             let queued = create("root", on_crash, attempts_max, None);
-            let running = create("root", on_crash, attempts_max, Some(node()));
-            let waiting_for_one = after(&running, &ask(&running));
-            let waiting_for_two = after(&waiting_for_one, &ask(&waiting_for_one));
+            let running = create("root", on_crash, attempts_max, Some(node(1)));
+            let waiting_for_one = after(&running, &ask(&running, "name"));
+            let waiting_for_two = after(&waiting_for_one, &ask(&waiting_for_one, "name"));
             let settled = after(&running, &Event::Cancel(Cancel::default()));
             if on_crash == OnCrash::Resume {
                 for task in [&waiting_for_one, &waiting_for_two] {
@@ -137,18 +138,18 @@ fn events(task: &Task) -> Vec<Event> {
     let key = task.phase.questions().and_then(|open| open.iter().next()).map(|question| question.key.clone());
     let answer = Answer { key: key.unwrap_or(QuestionKey::from_text("none")), body: json() };
     vec![
-        Event::Claim(Claim { node: node() }),
+        Event::Claim(Claim { node: node(1) }),
         Event::Report(Report { fence, message: "busy".into() }),
-        ask(task),
+        ask(task, "name"),
         Event::Answer(answer),
         spawn(task, None),
-        spawn(task, Some(node())),
+        spawn(task, Some(node(1))),
         park(task, Some(TIMES[0])),
         wake(task),
         Event::Release(Release { fence, wait_ms: 0 }),
         Event::Settle(Settle { fence, outcome: Outcome::Result { body: json(), is_error: false } }),
         Event::Cancel(Cancel::default()),
-        Event::Lose(Lose { node: node(), fence }),
+        Event::Lose(Lose { node: node(1), fence }),
         Event::Overdue(Overdue),
         Event::Expire(Expire),
         Event::Delete(Delete),
@@ -179,17 +180,6 @@ fn after(task: &Task, event: &Event) -> Task {
     transition::apply(task, event, &Surroundings::default(), START).unwrap().task
 }
 
-fn ask(task: &Task) -> Event {
-    Event::Ask(Ask {
-        fence: task.fence,
-        label: "name".into(),
-        kind: QuestionKind::Elicitation,
-        params: json(),
-        position: JournalPosition { fork: "".into(), seq: task.questions_asked },
-        digest: 0,
-    })
-}
-
 fn park(task: &Task, wake_at: Option<Timestamp>) -> Event {
     Event::Park(Park { fence: task.fence, wake_at, open_children: 0, open_questions: 0 })
 }
@@ -208,23 +198,12 @@ fn create(id: &str, on_crash: OnCrash, attempts_max: u32, claimed_by: Option<Nod
 }
 
 fn new(id: &str, on_crash: OnCrash, attempts_max: u32, claimed_by: Option<NodeId>) -> Create {
-    Create {
-        key: TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() },
-        tool: ToolRef::new("tool", "1"),
-        origin: "test".into(),
-        policy: Policy { on_crash, attempts_max, ..Policy::default() },
-        retention: Retention::FromCreation(3_600_000),
-        claimed_by,
-        first_fence: 0,
-    }
+    let policy = Policy { on_crash, attempts_max, ..Policy::default() };
+    Create { policy, retention: Retention::FromCreation(3_600_000), claimed_by, ..creation(id) }
 }
 
 fn name(task: &Task) -> String {
     task.phase.name().as_str().into()
-}
-
-fn node() -> NodeId {
-    NodeId::mint([1; 16])
 }
 
 fn json() -> Json {

@@ -2,26 +2,27 @@
 
 use std::sync::Arc;
 
+use longhaul_engine::{EngineLimits, Tool};
 use longhaul_store::Store;
 use longhaul_store::memory::MemoryDisk;
 use longhaul_task::Timestamp;
 use tokio::runtime::{Builder, Runtime};
 
-use super::{START, TestStore};
+use super::{Lab, START, TestStore};
 
 /// A machine whose processes do not end: they are killed.
-pub struct Machine {
+pub(crate) struct Machine {
     disk: MemoryDisk,
     now: Timestamp,
 }
 
 impl Machine {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { disk: MemoryDisk::default(), now: START }
     }
 
     /// Runs a process on paused time. When that life ends it is killed: nothing in it gets another word.
-    pub fn run<T>(&mut self, life: impl AsyncFnOnce(Arc<TestStore>) -> T) -> T {
+    pub(crate) fn run<T>(&mut self, life: impl AsyncFnOnce(Arc<TestStore>) -> T) -> T {
         let process = runtime();
         let (end, store) = process.block_on(async {
             let store = TestStore::open(&self.disk, self.now);
@@ -38,8 +39,21 @@ impl Machine {
         end
     }
 
+    pub(crate) fn run_engine<T>(&mut self, tools: Vec<Tool>, life: impl AsyncFnOnce(Lab) -> T) -> T {
+        self.run_engine_with(tools, EngineLimits::default(), life)
+    }
+
+    pub(crate) fn run_engine_with<T>(
+        &mut self,
+        tools: Vec<Tool>,
+        limits: EngineLimits,
+        life: impl AsyncFnOnce(Lab) -> T,
+    ) -> T {
+        self.run(async |store| life(Lab::on(&store, tools, limits).await).await)
+    }
+
     /// Lets time pass while no process runs.
-    pub fn wait_ms(&mut self, ms: u64) {
+    pub(crate) fn wait_ms(&mut self, ms: u64) {
         self.now = self.now.plus_ms(ms);
     }
 }

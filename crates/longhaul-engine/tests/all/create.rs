@@ -1,7 +1,5 @@
 //! A task is taken, or refused with its reason; once taken it runs, and nothing of what it used is lost.
 
-mod common;
-
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use common::{Door, Lab, Log, ada, answer, call, echo, handler, must_come, one_worker, phase, text_of, tool, waits_at};
+use crate::common::{
+    Door, Lab, Log, ada, answer, call, code, echo, handler, handler_with, must_come, phase, text_of, tool, waits_at,
+};
 use longhaul_engine::{EngineError, EngineLimits, NewCall, Tool, ToolLimits};
 use longhaul_store::{ListQuery, Store, StoreError};
 use longhaul_task::{Outcome, PhaseName, TaskError, TaskId, TransitionError};
@@ -25,8 +25,7 @@ async fn a_created_task_runs_and_its_result_can_be_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_takes_a_free_worker_in_its_own_commit_and_is_queued_without_one() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (lab, door, _log) = Lab::with_one_worker().await;
     let first = lab.try_create("work", "1").await.unwrap();
     let second = lab.try_create("work", "2").await.unwrap();
     assert_eq!((phase(&first), first.revision), (PhaseName::Running, 1));
@@ -42,8 +41,7 @@ async fn a_creation_takes_a_free_worker_in_its_own_commit_and_is_queued_without_
 
 #[tokio::test(start_paused = true)]
 async fn queued_tasks_run_in_the_order_of_their_creation() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (lab, door, log) = Lab::with_one_worker().await;
     let mut keys = Vec::new();
     for n in 0..8 {
         keys.push(lab.create_on("work", &n.to_string()).await);
@@ -62,19 +60,13 @@ async fn queued_tasks_run_in_the_order_of_their_creation() {
 async fn no_more_attempts_run_at_once_than_the_tool_allows() {
     const RUNNING_MAX: usize = 3;
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let counting = handler({
-        let most = Arc::clone(&most);
-        move |_ctx, _input| {
-            let (running, most) = (Arc::clone(&running), Arc::clone(&most));
-            async move {
-                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                for _ in 0..5 {
-                    tokio::task::yield_now().await;
-                }
-                running.fetch_sub(1, Ordering::SeqCst);
-                answer("done")
-            }
+    let counting = handler_with((running, Arc::clone(&most)), |(running, most), _ctx, _input| async move {
+        most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        for _ in 0..5 {
+            tokio::task::yield_now().await;
         }
+        running.fetch_sub(1, Ordering::SeqCst);
+        answer("done")
     });
     let limits = ToolLimits::default().running_max(RUNNING_MAX);
     let lab = Arc::new(Lab::start(vec![Tool { limits, ..tool("work", counting) }]).await);
@@ -120,7 +112,7 @@ async fn a_result_is_taken_up_to_its_limit() {
     let lab = Lab::start(vec![Tool { limits, ..tool("echo", echo()) }]).await;
     let (fits, too_large) = (lab.create_on("echo", "1234").await, lab.create_on("echo", "12345").await);
     assert!(matches!(lab.end(&fits).await, Outcome::Result { .. }));
-    assert_eq!(common::code(&lab.end(&too_large).await), "RESULT_TOO_LARGE");
+    assert_eq!(code(&lab.end(&too_large).await), "RESULT_TOO_LARGE");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,18 +1,18 @@
 //! Cancelled at once and for good; then the handler hears of it, and after its grace period it is gone.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Approve, Door, Lab, Log, answer, call, echo, handler, must_come, one_worker, phase, tool, waits_at};
+use crate::common::{
+    Approve, Door, Lab, Log, ada, answer, call, echo, handler, handler_with, must_come, one_worker, phase, text_of,
+    tool,
+};
 use longhaul_engine::{Ctx, CtxError, EngineError, NewCall};
 use longhaul_store::StoreError;
 use longhaul_task::{Outcome, Owner, PhaseName, TaskId, TaskKey, TransitionError};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_cancelled_at_once_whatever_its_handler_does() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![tool("work", waits_at(&door, &log))]).await;
+    let (lab, _door, log) = Lab::with_one_worker().await;
     let key = lab.create("work").await;
     log.hears("start {}").await;
     let task = lab.engine.cancel(&key, Some("changed my mind".into())).await.unwrap();
@@ -36,23 +36,17 @@ async fn nobody_cancels_what_has_ended_or_is_not_theirs() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_hears_of_it_at_its_next_context_call() {
     let (door, log) = (Door::shut(), Log::new());
-    let asks_anyway = handler({
-        let (door, log) = (door.clone(), log.clone());
-        move |mut ctx, _input| {
-            let (door, log) = (door.clone(), log.clone());
-            async move {
-                ctx.progress(1.0, None, "").await?;
-                log.say("works");
-                door.pass().await;
-                assert_eq!(ctx.report("still here").await, Err(CtxError::Cancelled));
-                assert_eq!(ctx.progress(2.0, None, "").await, Err(CtxError::Cancelled));
-                assert_eq!(ctx.ask("approve", Approve).await, Err(CtxError::Cancelled));
-                let side = ctx.fork("side", |mut ctx| async move { ctx.report("and here").await });
-                assert_eq!(side.await, Err(CtxError::Cancelled));
-                log.say("heard it");
-                Err(CtxError::Cancelled)
-            }
-        }
+    let asks_anyway = handler_with((door.clone(), log.clone()), |(door, log), mut ctx, _input| async move {
+        ctx.progress(1.0, None, "").await?;
+        log.say("works");
+        door.pass().await;
+        assert_eq!(ctx.report("still here").await, Err(CtxError::Cancelled));
+        assert_eq!(ctx.progress(2.0, None, "").await, Err(CtxError::Cancelled));
+        assert_eq!(ctx.ask("approve", Approve).await, Err(CtxError::Cancelled));
+        let side = ctx.fork("side", |mut ctx| async move { ctx.report("and here").await });
+        assert_eq!(side.await, Err(CtxError::Cancelled));
+        log.say("heard it");
+        Err(CtxError::Cancelled)
     });
     let lab = Lab::start(vec![tool("work", asks_anyway)]).await;
     let key = lab.create("work").await;
@@ -77,29 +71,21 @@ async fn a_handler_that_waits_outside_of_its_context_can_wait_for_the_cancellati
 }
 
 fn until_cancelled(log: &Log) -> Arc<dyn longhaul_engine::Handler> {
-    let log = log.clone();
-    handler(move |ctx: Ctx, _input| {
-        let log = log.clone();
-        async move {
-            log.say("works");
-            ctx.cancelled().await;
-            log.say("heard it");
-            Err(CtxError::Cancelled)
-        }
+    handler_with(log.clone(), |log, ctx: Ctx, _input| async move {
+        log.say("works");
+        ctx.cancelled().await;
+        log.say("heard it");
+        Err(CtxError::Cancelled)
     })
 }
 
 /// A handler that does not listen, until its door opens.
 fn deaf(door: &Door, log: &Log) -> Arc<dyn longhaul_engine::Handler> {
-    let (door, log) = (door.clone(), log.clone());
-    handler(move |_ctx, input| {
-        let (door, log) = (door.clone(), log.clone());
-        async move {
-            let _dropped = log.on_drop("dropped");
-            log.say(format!("start {}", input.as_str()));
-            door.pass().await;
-            answer("too late")
-        }
+    handler_with((door.clone(), log.clone()), |(door, log), _ctx, input| async move {
+        let _dropped = log.on_drop("dropped");
+        log.say(format!("start {}", input.as_str()));
+        door.pass().await;
+        answer("too late")
     })
 }
 
@@ -142,8 +128,7 @@ async fn a_late_result_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queued_task_that_is_cancelled_never_runs() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (lab, door, log) = Lab::with_one_worker().await;
     let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
     lab.cancel(&second).await;
     assert_eq!(lab.load("work"), (1, 0));
@@ -159,20 +144,13 @@ async fn a_queued_task_that_is_cancelled_never_runs() {
 #[tokio::test(start_paused = true)]
 async fn a_waiting_task_is_cancelled_and_its_handler_wakes() {
     let log = Log::new();
-    let asks = handler({
-        let log = log.clone();
-        move |mut ctx, _input| {
-            let log = log.clone();
-            async move {
-                let answer = ctx.ask("approve", Approve).await;
-                log.say(format!("{answer:?}"));
-                Err(answer.unwrap_err())
-            }
-        }
+    let asks = handler_with(log.clone(), |log, mut ctx, _input| async move {
+        let answer = ctx.ask("approve", Approve).await;
+        log.say(format!("{answer:?}"));
+        Err(answer.unwrap_err())
     });
     let lab = Lab::start(vec![one_worker("work", asks)]).await;
-    let key = lab.create("work").await;
-    let question = lab.asks(&key, 1).await.remove(0);
+    let (key, question) = lab.create_until_asked("work").await;
     lab.counts("work", (0, 0)).await;
     lab.cancel(&key).await;
     log.hears("Err(Cancelled)").await;
@@ -208,7 +186,7 @@ async fn a_task_that_is_cancelled_while_it_is_being_created_does_not_run_on_unaw
     let create = NewCall { id: Some(id.clone()), ..call("work") };
     let created = tokio::spawn(async move { engine.create(create).await });
     creation.carried_out().await;
-    let key = TaskKey { owner: common::ada(), id };
+    let key = TaskKey { owner: ada(), id };
     lab.cancel(&key).await;
     creation.answer_one();
     must_come("the creation's answer", created).await.unwrap().unwrap();
@@ -219,27 +197,20 @@ async fn a_task_that_is_cancelled_while_it_is_being_created_does_not_run_on_unaw
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_attempt_that_waited_for_a_worker_does_not_take_one_any_more() {
     let (door, log) = (Door::shut(), Log::new());
-    let asks_or_works = handler({
-        let (door, log) = (door.clone(), log.clone());
-        move |mut ctx: Ctx, input| {
-            let (door, log) = (door.clone(), log.clone());
-            async move {
-                if input.as_str() == "\"asks\"" {
-                    let _dropped = log.on_drop("dropped");
-                    assert_eq!(ctx.ask("approve", Approve).await, Err(CtxError::Cancelled));
-                    log.say("heard it");
-                    std::future::pending::<()>().await;
-                }
-                log.say(format!("start {}", input.as_str()));
-                door.pass().await;
-                log.say(format!("done {}", input.as_str()));
-                answer("done")
-            }
+    let asks_or_works = handler_with((door.clone(), log.clone()), |(door, log), mut ctx: Ctx, input| async move {
+        if input.as_str() == "\"asks\"" {
+            let _dropped = log.on_drop("dropped");
+            assert_eq!(ctx.ask("approve", Approve).await, Err(CtxError::Cancelled));
+            log.say("heard it");
+            std::future::pending::<()>().await;
         }
+        log.say(format!("start {}", input.as_str()));
+        door.pass().await;
+        log.say(format!("done {}", input.as_str()));
+        answer("done")
     });
     let lab = Lab::start(vec![one_worker("work", asks_or_works)]).await;
-    let asks = lab.create_on("work", "\"asks\"").await;
-    let question = lab.asks(&asks, 1).await.remove(0);
+    let (asks, question) = lab.create_on_until_asked("work", "\"asks\"").await;
     lab.counts("work", (0, 0)).await;
     let works = lab.create_on("work", "1").await;
     log.hears("start 1").await;
@@ -284,7 +255,7 @@ async fn when_a_cancellation_races_with_the_end_exactly_one_wins() {
         };
         let won = match lab.engine.cancel(&key, None).await {
             Ok(task) => task.phase.outcome().unwrap().clone(),
-            Err(EngineError::Store(StoreError::Refused(TransitionError::Settled))) => common::text_of("done"),
+            Err(EngineError::Store(StoreError::Refused(TransitionError::Settled))) => text_of("done"),
             Err(error) => panic!("{error}"),
         };
         assert_eq!(must_come("the end", seen_by_a_reader).await.unwrap(), won);

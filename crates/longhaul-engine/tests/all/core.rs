@@ -22,7 +22,6 @@ fn key(id: &str) -> TaskKey {
     TaskKey { owner: owner(), id: TaskId::parse(id).unwrap() }
 }
 
-/// A core with one worker.
 fn core() -> Core {
     let mut core = Core::new(node(), EngineLimits::default());
     core.register(tool(), ToolLimits::default().running_max(1));

@@ -1,13 +1,10 @@
 //! A handler that panics ends its task, and nothing else.
 
-mod common;
-
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use common::{Approve, Lab, answer, code, handler, one_worker, text_of};
-use longhaul_engine::{CallEnd, CallOptions, Ctx, CtxError, Handler, Requestor};
-use longhaul_task::{Json, Outcome, QuestionKind};
+use crate::common::{Approve, Lab, answer, call_options, code, handler, one_worker, text_of};
+use longhaul_engine::{CallEnd, Ctx, CtxError, Handler};
+use longhaul_task::{Json, Outcome};
 
 /// A handler that panics as its arguments say.
 fn panics() -> Arc<dyn Handler> {
@@ -59,24 +56,12 @@ async fn a_handler_that_panics_fails_its_task_and_the_engine_goes_on() {
     assert_eq!(lab.end(&key).await, text_of("fine"));
 }
 
-struct Anything;
-
-impl Requestor for Anything {
-    fn can_answer(&self, _kind: QuestionKind, _params: &Json) -> bool {
-        true
-    }
-
-    fn fits(&self, _kind: QuestionKind, _params: &Json, _answer: &Json) -> Result<(), String> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_panics_in_an_ordinary_call_fails_that_call_alone() {
     let lab = Lab::start(vec![one_worker("work", panics())]).await;
     for how in ["before its first await", "after an await", "in a fork", "with another payload"] {
-        let call = CallOptions { answers: HashMap::new(), requestor: Arc::new(Anything), progress: None };
-        let end = lab.engine.call(&"work".into(), Json::from_text(format!("{how:?}")), call).await.unwrap();
+        let input = Json::from_text(format!("{how:?}"));
+        let end = lab.engine.call(&"work".into(), input, call_options(&[])).await.unwrap();
         let CallEnd::Done(outcome) = end else { panic!("{how}: {end:?}") };
         assert_eq!(code(&outcome), "HANDLER_PANIC", "{how}");
     }

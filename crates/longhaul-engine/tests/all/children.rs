@@ -1,13 +1,10 @@
 //! A parent ends after its children, whenever its handler returns.
 
-mod common;
-
-use common::{Door, Lab, Log, must_come, one_worker, phase, text_of, waits_at};
+use crate::common::{Door, Lab, Log, must_come, phase, text_of};
 use longhaul_store::Store;
 use longhaul_task::transition::{Create, Settle, Spawn};
 use longhaul_task::{Event, Json, NodeId, Outcome, PhaseName, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef};
 
-/// A child that runs on another node.
 async fn child(lab: &Lab, parent: &TaskKey, n: u8) -> TaskKey {
     let key = TaskKey { owner: parent.owner.clone(), id: TaskId::mint(Timestamp::from_ms(1), [n; 16]) };
     let child = Create {
@@ -43,8 +40,7 @@ async fn returned_early(lab: &Lab, door: &Door, log: &Log) -> (TaskKey, [TaskKey
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_returns_before_its_children_ends_its_task_after_them() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (lab, door, log) = Lab::with_one_worker().await;
     let (key, children) = returned_early(&lab, &door, &log).await;
     for child in &children {
         assert_eq!(phase(&*lab.read(&key).await), PhaseName::Running);
@@ -56,8 +52,7 @@ async fn a_handler_that_returns_before_its_children_ends_its_task_after_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parent_that_waits_for_its_children_gives_its_worker_to_others() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (lab, door, log) = Lab::with_one_worker().await;
     let (key, children) = returned_early(&lab, &door, &log).await;
     door.open();
     let next = lab.create_on("work", "2").await;
@@ -71,8 +66,7 @@ async fn a_parent_that_waits_for_its_children_gives_its_worker_to_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parent_that_waits_for_its_children_can_be_cancelled_with_them() {
-    let (door, log) = (Door::shut(), Log::new());
-    let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+    let (lab, door, log) = Lab::with_one_worker().await;
     let (key, children) = returned_early(&lab, &door, &log).await;
     lab.cancel(&key).await;
     for task in [&key, &children[0], &children[1]] {

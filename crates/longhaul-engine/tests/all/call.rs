@@ -1,34 +1,13 @@
 //! Ordinary calls: a handler that runs while its client waits, in rounds if it has questions.
 
-mod common;
-
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use common::{Approve, Door, Lab, Log, answer, echo, handler, must_come, one_worker, text_of, tool, waits_at};
-use longhaul_engine::{CallEnd, CallOptions, Ctx, CtxError, Engine, EngineError, Handler, Requestor, Tool, ToolLimits};
+use crate::common::{
+    Approve, Client, Door, Lab, Log, answer, asks_left_and_right, call_options, code, echo, handler, handler_with,
+    hangs, must_come, one_worker, text_of, tool, waits_at,
+};
+use longhaul_engine::{CallEnd, CallOptions, Ctx, CtxError, Engine, EngineError, Handler, Tool, ToolLimits};
 use longhaul_task::{Json, Outcome, QuestionKind, TaskError};
-
-/// A client that answers elicitations, and takes any answer but a number for one.
-struct Client {
-    elicitation: bool,
-}
-
-impl Requestor for Client {
-    fn can_answer(&self, kind: QuestionKind, _params: &Json) -> bool {
-        self.elicitation && kind == QuestionKind::Elicitation
-    }
-
-    fn fits(&self, _kind: QuestionKind, _params: &Json, answer: &Json) -> Result<(), String> {
-        if answer.as_str().parse::<f64>().is_ok() { Err("a number".into()) } else { Ok(()) }
-    }
-}
-
-fn call(answers: &[(&str, &str)]) -> CallOptions {
-    let answers: HashMap<String, Json> =
-        answers.iter().map(|(key, text)| ((*key).to_owned(), Json::from_text(*text))).collect();
-    CallOptions { answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
-}
 
 async fn run(engine: &Engine, tool: &str, input: &str, call: CallOptions) -> CallEnd {
     must_come("the end of the call", engine.call(&tool.into(), Json::from_text(input), call)).await.unwrap()
@@ -56,7 +35,7 @@ fn asked(end: CallEnd) -> (Vec<String>, Vec<(String, Json)>) {
 #[tokio::test(start_paused = true)]
 async fn a_call_runs_its_handler_and_stores_nothing() {
     let lab = Lab::start(vec![tool("echo", echo())]).await;
-    assert_eq!(done(run(&lab.engine, "echo", "\"hello\"", call(&[])).await), text_of("hello"));
+    assert_eq!(done(run(&lab.engine, "echo", "\"hello\"", call_options(&[])).await), text_of("hello"));
     assert_eq!(lab.store.calls("create"), 0);
 }
 
@@ -65,16 +44,9 @@ async fn a_tool_error_and_a_refusal_come_back_as_they_are() {
     let refusal = Outcome::Error(TaskError { code: Some(-32602), message: "no".into(), data: None });
     let error = Outcome::Result { body: Json::from_text("{}"), is_error: true };
     for outcome in [refusal, error] {
-        let returns = outcome.clone();
-        let lab = Lab::start(vec![tool(
-            "work",
-            handler(move |_ctx, _input| {
-                let outcome = returns.clone();
-                async move { Ok(outcome) }
-            }),
-        )])
-        .await;
-        assert_eq!(done(run(&lab.engine, "work", "{}", call(&[])).await), outcome);
+        let returns = handler_with(outcome.clone(), |outcome, _ctx, _input| async { Ok(outcome) });
+        let lab = Lab::start(vec![tool("work", returns)]).await;
+        assert_eq!(done(run(&lab.engine, "work", "{}", call_options(&[])).await), outcome);
     }
 }
 
@@ -84,17 +56,17 @@ async fn a_call_has_the_limits_of_its_tool() {
     let prelude = Some(echo());
     let lab = Lab::start(vec![Tool { limits, prelude, ..tool("echo", echo()) }]).await;
     assert_eq!(
-        done(run(&lab.engine, "echo", "123", call(&[])).await),
+        done(run(&lab.engine, "echo", "123", call_options(&[])).await),
         Outcome::Result { body: Json::from_text("123"), is_error: false }
     );
-    assert_eq!(common::code(&done(run(&lab.engine, "echo", "1234", call(&[])).await)), "RESULT_TOO_LARGE");
+    assert_eq!(code(&done(run(&lab.engine, "echo", "1234", call_options(&[])).await)), "RESULT_TOO_LARGE");
     let too_large = EngineError::InputTooLarge { bytes: 5, bytes_max: 4 };
     let input = Json::from_text("12345");
-    let refused = lab.engine.call(&"echo".into(), input.clone(), call(&[])).await;
+    let refused = lab.engine.call(&"echo".into(), input.clone(), call_options(&[])).await;
     assert_eq!(refused.unwrap_err(), too_large);
-    let refused = lab.engine.before_task(&"echo".into(), input.clone(), call(&[])).await;
+    let refused = lab.engine.before_task(&"echo".into(), input.clone(), call_options(&[])).await;
     assert_eq!(refused.unwrap_err(), too_large);
-    let unknown = lab.engine.call(&"ohce".into(), input, call(&[])).await;
+    let unknown = lab.engine.call(&"ohce".into(), input, call_options(&[])).await;
     assert_eq!(unknown.unwrap_err(), EngineError::NoSuchTool("ohce".into()));
 }
 
@@ -112,56 +84,41 @@ async fn each_round_gets_further_with_the_answers_of_the_rounds_before() {
     let lab = Lab::start(vec![tool("ask", asks_in_a_row())]).await;
     let mut answers = Vec::new();
     for (key, text) in [("name", "\"ada\""), ("colour", "\"red\""), ("colour-2", "\"blue\"")] {
-        let (questions, answered) = asked(run(&lab.engine, "ask", "{}", call(&answers)).await);
+        let (questions, answered) = asked(run(&lab.engine, "ask", "{}", call_options(&answers)).await);
         assert_eq!(questions, [key]);
         let expected: Vec<(String, Json)> =
             answers.iter().map(|(key, text): &(&str, &str)| ((*key).into(), Json::from_text(*text))).collect();
         assert_eq!(answered, expected, "what was answered has to come along again");
         answers.push((key, text));
     }
-    assert_eq!(done(run(&lab.engine, "ask", "{}", call(&answers)).await), text_of("ada red blue"));
-}
-
-fn asks_side_by_side() -> Arc<dyn Handler> {
-    handler(|mut ctx: Ctx, _input| async move {
-        let left = ctx.fork("left", |mut ctx| async move { ctx.ask("left", Approve).await });
-        let right = ctx.fork("right", |mut ctx| async move { ctx.ask("right", Approve).await });
-        let (left, right) = tokio::join!(left, right);
-        answer(&format!("{} {}", left?, right?))
-    })
+    assert_eq!(done(run(&lab.engine, "ask", "{}", call_options(&answers)).await), text_of("ada red blue"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn branches_ask_together_and_an_answer_to_one_leaves_the_other_open() {
-    let lab = Lab::start(vec![tool("ask", asks_side_by_side())]).await;
-    assert_eq!(asked(run(&lab.engine, "ask", "{}", call(&[])).await).0, ["left", "right"]);
-    let (questions, answered) = asked(run(&lab.engine, "ask", "{}", call(&[("right", "\"r\"")])).await);
+    let lab = Lab::start(vec![tool("ask", asks_left_and_right())]).await;
+    assert_eq!(asked(run(&lab.engine, "ask", "{}", call_options(&[])).await).0, ["left", "right"]);
+    let (questions, answered) = asked(run(&lab.engine, "ask", "{}", call_options(&[("right", "\"r\"")])).await);
     assert_eq!(questions, ["left"]);
     assert_eq!(answered, [("right".to_owned(), Json::from_text("\"r\""))]);
-    let both = call(&[("right", "\"r\""), ("left", "\"l\"")]);
-    assert_eq!(done(run(&lab.engine, "ask", "{}", both).await), text_of("l r"));
+    let both = call_options(&[("right", "\"r\""), ("left", "\"l\"")]);
+    assert_eq!(done(run(&lab.engine, "ask", "{}", both).await), text_of("l and r"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_branch_that_works_is_waited_for_before_the_client_is_asked() {
     let door = Door::shut();
-    let half = handler({
-        let door = door.clone();
-        move |mut ctx: Ctx, _input| {
-            let door = door.clone();
-            async move {
-                let ask = ctx.fork("asks", |mut ctx| async move { ctx.ask("now", Approve).await });
-                let work = ctx.fork("works", |mut ctx| async move {
-                    door.pass().await;
-                    ctx.ask("later", Approve).await
-                });
-                let (said, _) = tokio::join!(ask, work);
-                answer(&said?)
-            }
-        }
+    let half = handler_with(door.clone(), |door, mut ctx: Ctx, _input| async move {
+        let ask = ctx.fork("asks", |mut ctx| async move { ctx.ask("now", Approve).await });
+        let work = ctx.fork("works", |mut ctx| async move {
+            door.pass().await;
+            ctx.ask("later", Approve).await
+        });
+        let (said, _) = tokio::join!(ask, work);
+        answer(&said?)
     });
     let lab = Lab::start(vec![tool("ask", half)]).await;
-    let (end, ()) = tokio::join!(run(&lab.engine, "ask", "{}", call(&[])), async {
+    let (end, ()) = tokio::join!(run(&lab.engine, "ask", "{}", call_options(&[])), async {
         tokio::task::yield_now().await;
         door.open();
     });
@@ -171,7 +128,7 @@ async fn a_branch_that_works_is_waited_for_before_the_client_is_asked() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_does_not_fit_stops_the_call() {
     let lab = Lab::start(vec![tool("ask", asks_in_a_row())]).await;
-    let end = run(&lab.engine, "ask", "{}", call(&[("name", "7")])).await;
+    let end = run(&lab.engine, "ask", "{}", call_options(&[("name", "7")])).await;
     assert!(matches!(&end, CallEnd::Stopped(CtxError::BadAnswer(why)) if why == "a number"), "{end:?}");
 }
 
@@ -184,11 +141,11 @@ async fn a_client_is_not_asked_what_it_cannot_answer() {
         answer("without asking")
     });
     let lab = Lab::start(vec![tool("ask", asks_in_a_row()), tool("careful", careful)]).await;
-    let mute = || CallOptions { requestor: Arc::new(Client { elicitation: false }), ..call(&[]) };
+    let mute = || CallOptions { requestor: Arc::new(Client { elicitation: false }), ..call_options(&[]) };
     let end = run(&lab.engine, "ask", "{}", mute()).await;
     assert!(matches!(end, CallEnd::Stopped(CtxError::CannotAsk(QuestionKind::Elicitation))), "{end:?}");
     assert_eq!(done(run(&lab.engine, "careful", "{}", mute()).await), text_of("without asking"));
-    assert_eq!(asked(run(&lab.engine, "careful", "{}", call(&[])).await).0, ["approve"]);
+    assert_eq!(asked(run(&lab.engine, "careful", "{}", call_options(&[])).await).0, ["approve"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,7 +156,7 @@ async fn past_the_limit_of_calls_the_next_one_waits_its_turn() {
     let calls: Vec<_> = (0..2)
         .map(|n: u8| {
             let engine = lab.engine.clone();
-            tokio::spawn(async move { run(&engine, "work", &n.to_string(), call(&[])).await })
+            tokio::spawn(async move { run(&engine, "work", &n.to_string(), call_options(&[])).await })
         })
         .collect();
     log.hears("start 0").await;
@@ -215,22 +172,11 @@ async fn past_the_limit_of_calls_the_next_one_waits_its_turn() {
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_client_goes_away_drops_its_handler_and_gives_up_its_turn() {
     let log = Log::new();
-    let forever = handler({
-        let log = log.clone();
-        move |_ctx, _input| {
-            let log = log.clone();
-            async move {
-                let _dropped = log.on_drop("dropped");
-                log.say("start");
-                std::future::pending().await
-            }
-        }
-    });
     let limits = ToolLimits::default().calls_max(1);
-    let lab = Lab::start(vec![Tool { limits, ..tool("work", forever) }]).await;
+    let lab = Lab::start(vec![Tool { limits, ..tool("work", hangs(&log)) }]).await;
     for times in 1..=2 {
         tokio::select! {
-            end = run(&lab.engine, "work", "{}", call(&[])) => panic!("it ended: {end:?}"),
+            end = run(&lab.engine, "work", "{}", call_options(&[])) => panic!("it ended: {end:?}"),
             () = log.hears_times("start", times) => {}
         }
         assert_eq!(log.said().iter().filter(|word| *word == "dropped").count(), times);
@@ -246,7 +192,7 @@ async fn progress_reaches_the_client_that_waits() {
     });
     let lab = Lab::start(vec![tool("work", reports)]).await;
     let (sender, mut progress) = tokio::sync::watch::channel(None);
-    done(run(&lab.engine, "work", "{}", CallOptions { progress: Some(sender), ..call(&[]) }).await);
+    done(run(&lab.engine, "work", "{}", CallOptions { progress: Some(sender), ..call_options(&[]) }).await);
     let word = progress.borrow_and_update().clone().unwrap();
     assert_eq!((word.done, word.total, word.message.as_deref()), (1.0, Some(2.0), Some("half")));
     assert!(progress.changed().await.is_err());
@@ -269,9 +215,9 @@ async fn what_is_asked_before_a_task_becomes_its_arguments() {
     let lab = Lab::start(vec![with_prelude()]).await;
     let greet: Arc<str> = "greet".into();
     let input = Json::from_text("{}");
-    let end = lab.engine.before_task(&greet, input.clone(), call(&[])).await.unwrap().unwrap_err();
+    let end = lab.engine.before_task(&greet, input.clone(), call_options(&[])).await.unwrap().unwrap_err();
     assert_eq!(asked(end).0, ["name"]);
-    let ready = lab.engine.before_task(&greet, input, call(&[("name", "\"ada\"")])).await.unwrap().unwrap();
+    let ready = lab.engine.before_task(&greet, input, call_options(&[("name", "\"ada\"")])).await.unwrap().unwrap();
     let key = lab.create_on("greet", ready.as_str()).await;
     assert_eq!(lab.end(&key).await, text_of("ada"));
 }
@@ -279,15 +225,15 @@ async fn what_is_asked_before_a_task_becomes_its_arguments() {
 #[tokio::test(start_paused = true)]
 async fn an_ordinary_call_goes_through_the_prelude_too() {
     let lab = Lab::start(vec![with_prelude()]).await;
-    assert_eq!(asked(run(&lab.engine, "greet", "{}", call(&[])).await).0, ["name"]);
-    assert_eq!(done(run(&lab.engine, "greet", "{}", call(&[("name", "\"ada\"")])).await), text_of("ada"));
-    let refused = done(run(&lab.engine, "greet", "\"refuse\"", call(&[])).await);
+    assert_eq!(asked(run(&lab.engine, "greet", "{}", call_options(&[])).await).0, ["name"]);
+    assert_eq!(done(run(&lab.engine, "greet", "{}", call_options(&[("name", "\"ada\"")])).await), text_of("ada"));
+    let refused = done(run(&lab.engine, "greet", "\"refuse\"", call_options(&[])).await);
     assert_eq!(refused, Outcome::Result { body: Json::from_text("\"no\""), is_error: true });
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_without_a_prelude_takes_its_arguments_as_they_are() {
     let lab = Lab::start(vec![tool("echo", echo())]).await;
-    let ready = lab.engine.before_task(&"echo".into(), Json::from_text("1"), call(&[])).await.unwrap().unwrap();
+    let ready = lab.engine.before_task(&"echo".into(), Json::from_text("1"), call_options(&[])).await.unwrap().unwrap();
     assert_eq!(ready.as_str(), "1");
 }

@@ -1,12 +1,12 @@
 //! Time ends what takes too long and deletes what is kept no more; whoever watches the clock sleeps meanwhile.
 
-mod common;
-
-use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Approve, Door, Lab, Log, answer, code, echo, handler, must_come, one_worker, text_of, tool, waits_at};
-use longhaul_engine::{Ctx, EngineError, Handler, Tool};
+use crate::common::{
+    Approve, Door, Lab, Log, START, answer, asks, code, echo, handler, handler_with, hangs, must_come, one_worker,
+    text_of, tool, waits_at,
+};
+use longhaul_engine::{Ctx, EngineError, Tool};
 use longhaul_store::{Store, StoreError};
 use longhaul_task::transition::Report;
 use longhaul_task::{Event, Policy, Retention, TaskKey};
@@ -15,13 +15,6 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 fn limited(tool: Tool, running_ms_max: u64, life_ms_max: u64) -> Tool {
     Tool { policy: Policy { running_ms_max, life_ms_max, ..tool.policy.clone() }, ..tool }
-}
-
-fn asks() -> Arc<dyn Handler> {
-    handler(|mut ctx: Ctx, _input| async move {
-        let said = ctx.ask("approve", Approve).await?;
-        answer(&said)
-    })
 }
 
 async fn pass_ms(ms: u64) {
@@ -36,18 +29,7 @@ async fn age_ms(lab: &Lab, key: &TaskKey) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_runs_too_long_fails_its_task_and_loses_its_worker() {
     let log = Log::new();
-    let forever = handler({
-        let log = log.clone();
-        move |_ctx, _input| {
-            let dropped = log.on_drop("dropped");
-            async move {
-                std::future::pending::<()>().await;
-                drop(dropped);
-                answer("never")
-            }
-        }
-    });
-    let lab = Lab::start(vec![limited(one_worker("work", forever), 5_000, DAY_MS)]).await;
+    let lab = Lab::start(vec![limited(one_worker("work", hangs(&log)), 5_000, DAY_MS)]).await;
     let key = lab.create("work").await;
     assert_eq!(code(&lab.end(&key).await), "RUNNING_TIME");
     let age = age_ms(&lab, &key).await;
@@ -59,8 +41,7 @@ async fn a_handler_that_runs_too_long_fails_its_task_and_loses_its_worker() {
 #[tokio::test(start_paused = true)]
 async fn waiting_for_an_answer_is_not_running() {
     let lab = Lab::start(vec![limited(tool("ask", asks()), 5_000, DAY_MS)]).await;
-    let key = lab.create("ask").await;
-    let question = lab.asks(&key, 1).await.remove(0);
+    let (key, question) = lab.create_until_asked("ask").await;
     pass_ms(3_600_000).await;
     lab.answer(&key, &question, "\"yes\"").await;
     assert_eq!(lab.end(&key).await, text_of("yes"));
@@ -69,23 +50,16 @@ async fn waiting_for_an_answer_is_not_running() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_has_its_running_time_again_after_an_answer() {
     let door = Door::shut();
-    let asks_and_works = handler({
-        let door = door.clone();
-        move |mut ctx: Ctx, _input| {
-            let door = door.clone();
-            async move {
-                tokio::time::sleep(Duration::from_secs(4)).await;
-                ctx.ask("approve", Approve).await?;
-                tokio::time::sleep(Duration::from_secs(4)).await;
-                ctx.report("so far so good").await?;
-                door.pass().await;
-                answer("never")
-            }
-        }
+    let asks_and_works = handler_with(door.clone(), |door, mut ctx: Ctx, _input| async move {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        ctx.ask("approve", Approve).await?;
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        ctx.report("so far so good").await?;
+        door.pass().await;
+        answer("never")
     });
     let lab = Lab::start(vec![limited(tool("ask", asks_and_works), 5_000, DAY_MS)]).await;
-    let key = lab.create("ask").await;
-    let question = lab.asks(&key, 1).await.remove(0);
+    let (key, question) = lab.create_until_asked("ask").await;
     lab.answer(&key, &question, "\"yes\"").await;
     lab.until(&key, "the report", |task| task.message.as_deref() == Some("so far so good")).await;
     assert_eq!(code(&lab.end(&key).await), "RUNNING_TIME");
@@ -146,7 +120,7 @@ async fn an_ended_task_is_kept_for_its_retention_and_then_deleted() {
     deleted(&lab, &from_end).await;
     lab.read(&from_creation).await;
     deleted(&lab, &from_creation).await;
-    let age = lab.engine.now().await.unwrap().ms_since(common::START);
+    let age = lab.engine.now().await.unwrap().ms_since(START);
     assert!((90_000..91_000).contains(&age), "it was deleted after {age} ms");
     pass_ms(DAY_MS / 4).await;
     lab.read(&unlimited).await;
@@ -216,7 +190,7 @@ async fn many_tasks_that_are_due_at_once_are_all_dealt_with() {
     for key in &keys {
         deleted(&lab, key).await;
     }
-    let took_ms = lab.engine.now().await.unwrap().ms_since(common::START);
+    let took_ms = lab.engine.now().await.unwrap().ms_since(START);
     assert!(took_ms < 10_000, "it took {took_ms} ms");
 }
 

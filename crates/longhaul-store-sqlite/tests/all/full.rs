@@ -1,10 +1,8 @@
 //! A store without room: a clear refusal, nothing acknowledged is lost, and work goes on when there is room again.
 
-mod common;
-
 use std::path::Path;
 
-use common::{delete, key, new_task};
+use crate::common::{delete, key, new_task, place};
 use longhaul_store::{Embedded, Store, StoreError, SystemClock};
 use longhaul_store_sqlite::{Options, open};
 use tempfile::TempDir;
@@ -58,16 +56,16 @@ async fn fills_up_and_goes_on(path: &Path, options: &Options) {
 
 #[tokio::test]
 async fn a_file_at_its_limit_keeps_what_it_has_and_takes_more_when_something_is_deleted() {
-    let directory = TempDir::new().unwrap();
+    let (_directory, path) = place();
     let options = Options::default().file_bytes_max(Some(512 << 10));
-    fills_up_and_goes_on(&directory.path().join("tasks.db"), &options).await;
+    fills_up_and_goes_on(&path, &options).await;
 }
 
 #[tokio::test]
 async fn one_that_is_too_large_fails_nobody_after_it() {
-    let directory = TempDir::new().unwrap();
+    let (_directory, path) = place();
     let options = Options::default().file_bytes_max(Some(512 << 10));
-    let store = open(directory.path().join("tasks.db"), &options, SystemClock).unwrap();
+    let store = open(path, &options, SystemClock).unwrap();
     let error = store.create(new_task(1, 1 << 20)).await.unwrap_err();
     assert_eq!(error.code(), "STORE_FULL");
     store.create(new_task(1, 100)).await.unwrap();

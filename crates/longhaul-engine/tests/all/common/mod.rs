@@ -3,17 +3,18 @@
 //! Most tests run on paused time: it jumps to the next timer as soon as nobody has anything to do. The store's writer
 //! is a thread of its own, of which the runtime knows nothing, so every request to it goes through `spawn_blocking`,
 //! and time stands still until it is answered.
-#![allow(dead_code, unreachable_pub, unused_imports, reason = "every test file uses a part of this")]
 
 mod machine;
 mod store;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use longhaul_engine::{
-    Ask, Ctx, CtxError, Engine, EngineError, EngineLimits, Handler, NewCall, SystemRandom, Tool, ToolLimits,
+    Ask, CallOptions, Ctx, CtxError, Engine, EngineError, EngineLimits, Handler, NewCall, Requestor, SystemRandom,
+    Tool, ToolLimits,
 };
 use longhaul_store::Store;
 use longhaul_task::{
@@ -22,56 +23,72 @@ use longhaul_task::{
 };
 use tokio::sync::{Semaphore, watch};
 
-pub use self::machine::Machine;
-pub use self::store::TestStore;
+pub(crate) use self::machine::Machine;
+pub(crate) use self::store::TestStore;
 
 /// How long a test waits for something that must come. It is no measure: it only turns a hang into a failure.
 const HANG: Duration = Duration::from_secs(600);
 
 /// When every store begins.
-pub const START: Timestamp = Timestamp::from_ms(1_700_000_000_000);
+pub(crate) const START: Timestamp = Timestamp::from_ms(1_700_000_000_000);
 
 /// An engine on a store whose calls can be made to fail.
-pub struct Lab {
+pub(crate) struct Lab {
     pub engine: Engine,
     pub store: Arc<TestStore>,
 }
 
 impl Lab {
-    pub async fn start(tools: Vec<Tool>) -> Self {
+    pub(crate) async fn start(tools: Vec<Tool>) -> Self {
         Self::with(tools, EngineLimits::default()).await
     }
 
-    pub async fn with(tools: Vec<Tool>, limits: EngineLimits) -> Self {
+    pub(crate) async fn with(tools: Vec<Tool>, limits: EngineLimits) -> Self {
         Self::on(&TestStore::empty(), tools, limits).await
     }
 
-    pub async fn on(store: &Arc<TestStore>, tools: Vec<Tool>, limits: EngineLimits) -> Self {
+    /// An engine with the tool `work`, which has one worker, and whose handler waits at that door.
+    pub(crate) async fn with_one_worker() -> (Self, Door, Log) {
+        let (door, log) = (Door::shut(), Log::new());
+        let lab = Self::start(vec![one_worker("work", waits_at(&door, &log))]).await;
+        (lab, door, log)
+    }
+
+    pub(crate) async fn on(store: &Arc<TestStore>, tools: Vec<Tool>, limits: EngineLimits) -> Self {
         let shared: Arc<dyn Store> = Arc::<TestStore>::clone(store);
         let engine = Engine::start(shared, tools, limits, Arc::new(SystemRandom)).await.unwrap();
         Self { engine, store: Arc::clone(store) }
     }
 
-    /// Makes a task of Ada's.
-    pub async fn create(&self, tool: &str) -> TaskKey {
+    pub(crate) async fn create(&self, tool: &str) -> TaskKey {
         self.create_on(tool, "{}").await
     }
 
-    /// Makes a task of Ada's with these arguments.
-    pub async fn create_on(&self, tool: &str, input: &str) -> TaskKey {
+    pub(crate) async fn create_on(&self, tool: &str, input: &str) -> TaskKey {
         self.try_create(tool, input).await.unwrap().key.clone()
     }
 
-    pub async fn try_create(&self, tool: &str, input: &str) -> Result<Arc<Task>, EngineError> {
+    /// Makes a task of Ada's and waits until it has asked its question.
+    pub(crate) async fn create_until_asked(&self, tool: &str) -> (TaskKey, QuestionKey) {
+        self.create_on_until_asked(tool, "{}").await
+    }
+
+    pub(crate) async fn create_on_until_asked(&self, tool: &str, input: &str) -> (TaskKey, QuestionKey) {
+        let key = self.create_on(tool, input).await;
+        let question = self.question(&key).await;
+        (key, question)
+    }
+
+    pub(crate) async fn try_create(&self, tool: &str, input: &str) -> Result<Arc<Task>, EngineError> {
         self.engine.create(call_with(tool, input)).await
     }
 
-    pub async fn read(&self, key: &TaskKey) -> Arc<Task> {
+    pub(crate) async fn read(&self, key: &TaskKey) -> Arc<Task> {
         self.engine.read(key).await.unwrap().task
     }
 
     /// Waits until the task is as described.
-    pub async fn until(&self, key: &TaskKey, what: &str, is: impl Fn(&Task) -> bool) -> Arc<Task> {
+    pub(crate) async fn until(&self, key: &TaskKey, what: &str, is: impl Fn(&Task) -> bool) -> Arc<Task> {
         must_come(what, async {
             let mut watch = self.engine.watch(key);
             loop {
@@ -85,36 +102,39 @@ impl Lab {
         .await
     }
 
-    /// Waits for the task's end.
-    pub async fn end(&self, key: &TaskKey) -> Outcome {
+    pub(crate) async fn end(&self, key: &TaskKey) -> Outcome {
         let task = self.until(key, "the end of the task", Task::is_settled).await;
         task.phase.outcome().unwrap().clone()
     }
 
     /// Waits until the task has exactly so many open questions, and names them.
-    pub async fn asks(&self, key: &TaskKey, count: usize) -> Vec<QuestionKey> {
+    pub(crate) async fn asks(&self, key: &TaskKey, count: usize) -> Vec<QuestionKey> {
         let open = |task: &Task| task.phase.questions().map_or(0, longhaul_task::Questions::count);
         let task = self.until(key, "the questions", |task| open(task) == count).await;
         task.phase.questions().into_iter().flatten().map(|question| question.key.clone()).collect()
     }
 
-    pub async fn answer(&self, key: &TaskKey, question: &QuestionKey, body: &str) {
+    pub(crate) async fn question(&self, key: &TaskKey) -> QuestionKey {
+        self.asks(key, 1).await.remove(0)
+    }
+
+    pub(crate) async fn answer(&self, key: &TaskKey, question: &QuestionKey, body: &str) {
         self.engine.answer(key, question.clone(), Json::from_text(body)).await.unwrap();
     }
 
-    pub async fn cancel(&self, key: &TaskKey) {
+    pub(crate) async fn cancel(&self, key: &TaskKey) {
         self.engine.cancel(key, None).await.unwrap();
     }
 
     /// How many tasks of a tool run, and how many are queued, as the engine counts.
-    pub fn load(&self, tool: &str) -> (usize, usize) {
+    pub(crate) fn load(&self, tool: &str) -> (usize, usize) {
         let load = self.engine.load();
         load.iter().find(|(of, ..)| &*of.name == tool).map(|(_, running, queued)| (*running, *queued)).unwrap()
     }
 
     /// Waits until the engine counts so many running and queued. The count follows the commit that readers see, and
     /// nobody is told of it.
-    pub async fn counts(&self, tool: &str, load: (usize, usize)) {
+    pub(crate) async fn counts(&self, tool: &str, load: (usize, usize)) {
         let counts = async {
             while self.load(tool) != load {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -126,21 +146,21 @@ impl Lab {
 }
 
 /// Ada's request for a task.
-pub fn call(tool: &str) -> NewCall {
+pub(crate) fn call(tool: &str) -> NewCall {
     call_with(tool, "{}")
 }
 
-pub fn call_with(tool: &str, input: &str) -> NewCall {
+pub(crate) fn call_with(tool: &str, input: &str) -> NewCall {
     let input = Json::from_text(input);
     NewCall { owner: ada(), tool: tool.into(), input, origin: "test".into(), id: None, retention: None }
 }
 
-pub fn ada() -> Owner {
+pub(crate) fn ada() -> Owner {
     Owner::parse("ada").unwrap()
 }
 
 /// A tool with every default, whose results are kept for good.
-pub fn tool(name: &str, handler: Arc<dyn Handler>) -> Tool {
+pub(crate) fn tool(name: &str, handler: Arc<dyn Handler>) -> Tool {
     Tool {
         tool: ToolRef::new(name, "1"),
         policy: Policy::default(),
@@ -152,12 +172,12 @@ pub fn tool(name: &str, handler: Arc<dyn Handler>) -> Tool {
 }
 
 /// The same with one worker.
-pub fn one_worker(name: &str, handler: Arc<dyn Handler>) -> Tool {
+pub(crate) fn one_worker(name: &str, handler: Arc<dyn Handler>) -> Tool {
     let limits = ToolLimits::default().running_max(1);
     Tool { limits, ..tool(name, handler) }
 }
 
-pub fn handler<F, Fut>(run: F) -> Arc<dyn Handler>
+pub(crate) fn handler<F, Fut>(run: F) -> Arc<dyn Handler>
 where
     F: Fn(Ctx, Json) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Outcome, CtxError>> + Send + 'static,
@@ -165,37 +185,68 @@ where
     Arc::new(move |ctx, input| -> BoxFuture<'static, _> { Box::pin(run(ctx, input)) })
 }
 
-/// A handler that returns its arguments.
-pub fn echo() -> Arc<dyn Handler> {
+/// A handler that gets a clone of what is shared with it.
+pub(crate) fn handler_with<S, F, Fut>(shared: S, run: F) -> Arc<dyn Handler>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Ctx, Json) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Outcome, CtxError>> + Send + 'static,
+{
+    handler(move |ctx, input| run(shared.clone(), ctx, input))
+}
+
+pub(crate) fn echo() -> Arc<dyn Handler> {
     handler(|_ctx, input| async { Ok(Outcome::Result { body: input, is_error: false }) })
 }
 
 /// A handler that says `start`, waits for the door, says `done` and returns.
-pub fn waits_at(door: &Door, log: &Log) -> Arc<dyn Handler> {
-    let (door, log) = (door.clone(), log.clone());
-    handler(move |_ctx, input| {
-        let (door, log) = (door.clone(), log.clone());
-        async move {
-            log.say(format!("start {}", input.as_str()));
-            door.pass().await;
-            log.say(format!("done {}", input.as_str()));
-            answer("done")
-        }
+pub(crate) fn waits_at(door: &Door, log: &Log) -> Arc<dyn Handler> {
+    handler_with((door.clone(), log.clone()), |(door, log), _ctx, input| async move {
+        log.say(format!("start {}", input.as_str()));
+        door.pass().await;
+        log.say(format!("done {}", input.as_str()));
+        answer("done")
+    })
+}
+
+/// A handler that says `start`, does not end, and says `dropped` when it is dropped.
+pub(crate) fn hangs(log: &Log) -> Arc<dyn Handler> {
+    handler_with(log.clone(), |log, _ctx, _input| async move {
+        let _dropped = log.on_drop("dropped");
+        log.say("start");
+        std::future::pending().await
+    })
+}
+
+/// A handler that asks once and returns the answer.
+pub(crate) fn asks() -> Arc<dyn Handler> {
+    handler(|mut ctx: Ctx, _input| async move {
+        let said = ctx.ask("approve", Approve).await?;
+        answer(&said)
+    })
+}
+
+/// A handler that asks on two branches at once and returns both answers.
+pub(crate) fn asks_left_and_right() -> Arc<dyn Handler> {
+    handler(|mut ctx: Ctx, _input| async move {
+        let left = ctx.fork("left", |mut ctx| async move { ctx.ask("left", Approve).await });
+        let right = ctx.fork("right", |mut ctx| async move { ctx.ask("right", Approve).await });
+        let (left, right) = tokio::join!(left, right);
+        answer(&format!("{} and {}", left?, right?))
     })
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "it is what a handler returns")]
-pub fn answer(text: &str) -> Result<Outcome, CtxError> {
+pub(crate) fn answer(text: &str) -> Result<Outcome, CtxError> {
     Ok(text_of(text))
 }
 
-pub fn text_of(text: &str) -> Outcome {
+pub(crate) fn text_of(text: &str) -> Outcome {
     Outcome::Result { body: Json::from_text(format!("{text:?}")), is_error: false }
 }
 
-/// The stable code of a refusal.
 #[track_caller]
-pub fn code(outcome: &Outcome) -> &str {
+pub(crate) fn code(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Error(TaskError { data: Some(data), .. }) => {
             data.as_str().trim_start_matches("{\"code\":\"").trim_end_matches("\"}")
@@ -205,16 +256,37 @@ pub fn code(outcome: &Outcome) -> &str {
 }
 
 #[track_caller]
-pub fn phase(task: &Task) -> PhaseName {
+pub(crate) fn phase(task: &Task) -> PhaseName {
     task.phase.name()
 }
 
-pub fn is_waiting(task: &Task) -> bool {
+pub(crate) fn is_waiting(task: &Task) -> bool {
     matches!(task.phase, Phase::Waiting { .. })
 }
 
+/// A client that answers elicitations, and takes any answer but a number for one.
+pub(crate) struct Client {
+    pub elicitation: bool,
+}
+
+impl Requestor for Client {
+    fn can_answer(&self, kind: QuestionKind, _params: &Json) -> bool {
+        self.elicitation && kind == QuestionKind::Elicitation
+    }
+
+    fn fits(&self, _kind: QuestionKind, _params: &Json, answer: &Json) -> Result<(), String> {
+        if answer.as_str().parse::<f64>().is_ok() { Err("a number".into()) } else { Ok(()) }
+    }
+}
+
+pub(crate) fn call_options(answers: &[(&str, &str)]) -> CallOptions {
+    let answers: HashMap<String, Json> =
+        answers.iter().map(|(key, text)| ((*key).to_owned(), Json::from_text(*text))).collect();
+    CallOptions { answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
+}
+
 /// A question whose answer is any text.
-pub struct Approve;
+pub(crate) struct Approve;
 
 impl Ask for Approve {
     type Answer = String;
@@ -235,68 +307,65 @@ impl Ask for Approve {
     }
 }
 
-/// Waits for something that must come.
-pub async fn must_come<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(crate) async fn must_come<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(HANG, future).await.unwrap_or_else(|_| panic!("this never came: {what}"))
 }
 
 /// A door in a handler's way: each opening lets one through.
 #[derive(Clone)]
-pub struct Door(Arc<Semaphore>);
+pub(crate) struct Door(Arc<Semaphore>);
 
 impl Door {
-    pub fn shut() -> Self {
+    pub(crate) fn shut() -> Self {
         Self(Arc::new(Semaphore::new(0)))
     }
 
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         self.0.add_permits(1);
     }
 
-    pub fn open_wide(&self) {
+    pub(crate) fn open_wide(&self) {
         self.0.add_permits(100_000);
     }
 
-    pub async fn pass(&self) {
+    pub(crate) async fn pass(&self) {
         self.0.acquire().await.unwrap().forget();
     }
 }
 
-/// What handlers said, in order.
 #[derive(Clone)]
-pub struct Log(Arc<watch::Sender<Vec<String>>>);
+pub(crate) struct Log(Arc<watch::Sender<Vec<String>>>);
 
 impl Log {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(watch::channel(Vec::new()).0))
     }
 
-    pub fn say(&self, word: impl Into<String>) {
+    pub(crate) fn say(&self, word: impl Into<String>) {
         self.0.send_modify(|said| said.push(word.into()));
     }
 
-    pub fn said(&self) -> Vec<String> {
+    pub(crate) fn said(&self) -> Vec<String> {
         self.0.borrow().clone()
     }
 
-    /// Waits until the word was said so many times.
-    pub async fn hears_times(&self, word: &str, times: usize) {
+    pub(crate) async fn hears_times(&self, word: &str, times: usize) {
         let mut said = self.0.subscribe();
         let heard = said.wait_for(|said| said.iter().filter(|said| *said == word).count() >= times);
         must_come(&format!("{word:?}, {times} times"), heard).await.unwrap();
     }
 
-    pub async fn hears(&self, word: &str) {
+    pub(crate) async fn hears(&self, word: &str) {
         self.hears_times(word, 1).await;
     }
 
     /// Says so when it is dropped.
-    pub fn on_drop(&self, word: &'static str) -> SaysOnDrop {
+    pub(crate) fn on_drop(&self, word: &'static str) -> SaysOnDrop {
         SaysOnDrop(self.clone(), word)
     }
 }
 
-pub struct SaysOnDrop(Log, &'static str);
+pub(crate) struct SaysOnDrop(Log, &'static str);
 
 impl Drop for SaysOnDrop {
     fn drop(&mut self) {

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 /// The functions below name a call by its method of [`Store`], and a call of `apply` by the name of its event.
 #[derive(Debug)]
-pub struct TestStore {
+pub(crate) struct TestStore {
     inner: Embedded,
     behind_ms: Arc<AtomicU64>,
     state: Mutex<State>,
@@ -39,30 +39,30 @@ struct State {
 
 /// Delays the answers of calls that have been carried out.
 #[derive(Debug, Clone)]
-pub struct Hold {
+pub(crate) struct Hold {
     carried_out: Arc<Semaphore>,
     answered: Arc<Semaphore>,
 }
 
 impl Hold {
     /// Waits until one more call was carried out.
-    pub async fn carried_out(&self) {
+    pub(crate) async fn carried_out(&self) {
         super::must_come("a call to hold back", self.carried_out.acquire()).await.unwrap().forget();
     }
 
     /// Lets one call be answered.
-    pub fn answer_one(&self) {
+    pub(crate) fn answer_one(&self) {
         self.answered.add_permits(1);
     }
 }
 
 impl TestStore {
-    pub fn empty() -> Arc<Self> {
+    pub(crate) fn empty() -> Arc<Self> {
         Self::open(&MemoryDisk::default(), super::START)
     }
 
     /// The store of a process that starts at `now` with the tables of `disk`.
-    pub fn open(disk: &MemoryDisk, now: Timestamp) -> Arc<Self> {
+    pub(crate) fn open(disk: &MemoryDisk, now: Timestamp) -> Arc<Self> {
         let behind_ms = Arc::new(AtomicU64::new(0));
         let clock = TokioClock {
             runtime: Handle::current(),
@@ -74,27 +74,27 @@ impl TestStore {
         Arc::new(Self { inner, behind_ms, state: Mutex::default() })
     }
 
-    pub fn inner(&self) -> Embedded {
+    pub(crate) fn inner(&self) -> Embedded {
         self.inner.clone()
     }
 
     /// How often `call` was made.
-    pub fn calls(&self, call: &str) -> usize {
+    pub(crate) fn calls(&self, call: &str) -> usize {
         self.state.lock().calls.get(call).copied().unwrap_or(0)
     }
 
     /// The next `times` calls fail and are not carried out.
-    pub fn fail(&self, call: &'static str, times: usize, error: StoreError) {
+    pub(crate) fn fail(&self, call: &'static str, times: usize, error: StoreError) {
         self.state.lock().faults.insert(call, (error, times));
     }
 
     /// The next `times` calls are carried out and return [`StoreError::InDoubt`].
-    pub fn doubt(&self, call: &'static str, times: usize) {
+    pub(crate) fn doubt(&self, call: &'static str, times: usize) {
         self.state.lock().doubts.insert(call, times);
     }
 
     /// Sets the clock back just before the next call is carried out.
-    pub fn set_back(&self, call: &'static str, ms: u64) {
+    pub(crate) fn set_back(&self, call: &'static str, ms: u64) {
         self.state.lock().set_backs.insert(call, ms);
     }
 
@@ -108,7 +108,7 @@ impl TestStore {
     }
 
     /// From now on each of these calls waits for [`Hold::answer_one`] after it was carried out.
-    pub fn hold(&self, call: &'static str) -> Hold {
+    pub(crate) fn hold(&self, call: &'static str) -> Hold {
         let hold = Hold { carried_out: Arc::new(Semaphore::new(0)), answered: Arc::new(Semaphore::new(0)) };
         self.state.lock().holds.insert(call, hold.clone());
         hold

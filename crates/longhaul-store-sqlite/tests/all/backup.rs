@@ -1,21 +1,17 @@
 //! A backup is of one moment, complete, and a store.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use common::{closed_store, create, key, new_task, opened};
+use crate::common::{closed_store, create, key, new_task, opened, place};
 use longhaul_store::Store;
 use longhaul_store_sqlite::{backup, open_read_only};
 use longhaul_task::Event;
 use longhaul_task::transition::Spawn;
-use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_under_writes_is_complete_and_of_one_moment() {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("tasks.db");
+    let (directory, path) = place();
     let store = opened(&path);
     // Parents that get child after child: a child and its parent's count of children are one commit.
     let parents = 8;
@@ -70,8 +66,8 @@ async fn a_backup_under_writes_is_complete_and_of_one_moment() {
 
 #[tokio::test]
 async fn a_backup_is_one_private_file_and_a_store() {
-    let directory = TempDir::new().unwrap();
-    let (path, to) = (directory.path().join("tasks.db"), directory.path().join("copy.db"));
+    let (directory, path) = place();
+    let to = directory.path().join("copy.db");
     let settled = closed_store(&path, 20).await;
     assert_eq!(backup(&path, &to).unwrap().tasks, 20);
     for left in ["copy.db.partial", "copy.db-wal", "copy.db-shm", "copy.db-journal"] {
@@ -88,8 +84,8 @@ async fn a_backup_is_one_private_file_and_a_store() {
 
 #[tokio::test]
 async fn a_backup_takes_nobodys_place_and_leaves_nothing_half() {
-    let directory = TempDir::new().unwrap();
-    let (path, to) = (directory.path().join("tasks.db"), directory.path().join("copy.db"));
+    let (directory, path) = place();
+    let to = directory.path().join("copy.db");
     closed_store(&path, 1).await;
     std::fs::write(&to, "mine").unwrap();
     assert_eq!(backup(&path, &to).unwrap_err().code(), "BACKUP_EXISTS");
@@ -103,8 +99,8 @@ async fn a_backup_takes_nobodys_place_and_leaves_nothing_half() {
 
 #[tokio::test]
 async fn a_damaged_store_gives_no_backup() {
-    let directory = TempDir::new().unwrap();
-    let (path, to) = (directory.path().join("tasks.db"), directory.path().join("copy.db"));
+    let (directory, path) = place();
+    let to = directory.path().join("copy.db");
     closed_store(&path, 500).await;
     let mut bytes = std::fs::read(&path).unwrap();
     let middle = bytes.len() / 4_096 / 2 * 4_096;

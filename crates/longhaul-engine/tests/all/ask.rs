@@ -1,42 +1,28 @@
 //! A question is asked once and answered once; while everything waits, the worker serves others.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Approve, Door, Lab, Log, answer, echo, handler, one_worker, phase, text_of, tool};
+use crate::common::{
+    Approve, Door, Lab, Log, answer, asks, asks_left_and_right, echo, handler, handler_with, is_waiting, must_come,
+    one_worker, phase, text_of, tool, waits_at,
+};
 use longhaul_engine::{Ctx, CtxError, EngineError, Handler, Tool, ToolLimits};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, Outcome, PhaseName, QuestionKey, TaskKey, TransitionError};
 
 /// Asks once and returns the answer; says `goes on` when it has it.
-fn asks(log: &Log) -> Arc<dyn Handler> {
-    let log = log.clone();
-    handler(move |mut ctx: Ctx, _input| {
-        let log = log.clone();
-        async move {
-            let said = ctx.ask("approve", Approve).await?;
-            log.say("goes on");
-            answer(&said)
-        }
-    })
-}
-
-/// Asks on two branches at once and returns both answers.
-fn asks_twice() -> Arc<dyn Handler> {
-    handler(|mut ctx: Ctx, _input| async move {
-        let left = ctx.fork("left", |mut ctx| async move { ctx.ask("left", Approve).await });
-        let right = ctx.fork("right", |mut ctx| async move { ctx.ask("right", Approve).await });
-        let (left, right) = tokio::join!(left, right);
-        answer(&format!("{} and {}", left?, right?))
+fn asks_and_goes_on(log: &Log) -> Arc<dyn Handler> {
+    handler_with(log.clone(), |log, mut ctx: Ctx, _input| async move {
+        let said = ctx.ask("approve", Approve).await?;
+        log.say("goes on");
+        answer(&said)
     })
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_gets_the_answer_to_its_question() {
-    let lab = Lab::start(vec![tool("ask", asks(&Log::new()))]).await;
-    let key = lab.create("ask").await;
-    let question = lab.asks(&key, 1).await.remove(0);
+    let lab = Lab::start(vec![tool("ask", asks())]).await;
+    let (key, question) = lab.create_until_asked("ask").await;
     assert_eq!(question.as_str(), "approve-1");
     lab.answer(&key, &question, "\"yes\"").await;
     assert_eq!(lab.end(&key).await, text_of("yes"));
@@ -52,7 +38,7 @@ async fn left_and_right(lab: &Lab, key: &TaskKey) -> Vec<QuestionKey> {
 
 #[tokio::test(start_paused = true)]
 async fn two_branches_ask_at_once_and_are_answered_in_either_order() {
-    let lab = Lab::start(vec![one_worker("ask", asks_twice())]).await;
+    let lab = Lab::start(vec![one_worker("ask", asks_left_and_right())]).await;
     for (first, second) in [(0, 1), (1, 0)] {
         let key = lab.create("ask").await;
         let questions = left_and_right(&lab, &key).await;
@@ -67,7 +53,7 @@ async fn two_branches_ask_at_once_and_are_answered_in_either_order() {
 
 #[tokio::test(start_paused = true)]
 async fn two_answers_that_come_at_once_reach_their_own_branches() {
-    let lab = Lab::start(vec![one_worker("ask", asks_twice())]).await;
+    let lab = Lab::start(vec![one_worker("ask", asks_left_and_right())]).await;
     let key = lab.create("ask").await;
     let questions = left_and_right(&lab, &key).await;
     tokio::join!(lab.answer(&key, &questions[1], "\"r\""), lab.answer(&key, &questions[0], "\"l\""));
@@ -76,7 +62,7 @@ async fn two_answers_that_come_at_once_reach_their_own_branches() {
 
 /// A tool that asks, or waits at a door, as its arguments say.
 fn asks_or_works(door: &Door, log: &Log) -> Arc<dyn Handler> {
-    let (asks, works) = (asks(log), common::waits_at(door, log));
+    let (asks, works) = (asks_and_goes_on(log), waits_at(door, log));
     handler(move |ctx, input| if input.as_str() == "\"ask\"" { asks.run(ctx, input) } else { works.run(ctx, input) })
 }
 
@@ -84,8 +70,7 @@ fn asks_or_works(door: &Door, log: &Log) -> Arc<dyn Handler> {
 async fn the_only_worker_serves_another_task_while_one_waits_and_is_taken_again_before_it_goes_on() {
     let (door, log) = (Door::shut(), Log::new());
     let lab = Lab::start(vec![one_worker("work", asks_or_works(&door, &log))]).await;
-    let waits = lab.create_on("work", "\"ask\"").await;
-    let question = lab.asks(&waits, 1).await.remove(0);
+    let (waits, question) = lab.create_on_until_asked("work", "\"ask\"").await;
     let other = lab.create_on("work", "1").await;
     log.hears("start 1").await;
 
@@ -108,24 +93,17 @@ async fn the_only_worker_serves_another_task_while_one_waits_and_is_taken_again_
 #[tokio::test(start_paused = true)]
 async fn a_branch_that_still_works_keeps_the_worker() {
     let door = Door::shut();
-    let half = handler({
-        let door = door.clone();
-        move |mut ctx: Ctx, _input| {
-            let door = door.clone();
-            async move {
-                let ask = ctx.fork("asks", |mut ctx| async move { ctx.ask("approve", Approve).await });
-                let work = ctx.fork("works", |ctx| async move {
-                    door.pass().await;
-                    drop(ctx);
-                });
-                let (said, ()) = tokio::join!(ask, work);
-                answer(&said?)
-            }
-        }
+    let half = handler_with(door.clone(), |door, mut ctx: Ctx, _input| async move {
+        let ask = ctx.fork("asks", |mut ctx| async move { ctx.ask("approve", Approve).await });
+        let work = ctx.fork("works", |ctx| async move {
+            door.pass().await;
+            drop(ctx);
+        });
+        let (said, ()) = tokio::join!(ask, work);
+        answer(&said?)
     });
     let lab = Lab::start(vec![one_worker("half", half)]).await;
-    let key = lab.create("half").await;
-    let question = lab.asks(&key, 1).await.remove(0);
+    let (key, question) = lab.create_until_asked("half").await;
     assert_eq!(lab.load("half"), (1, 0));
     door.open();
     lab.counts("half", (0, 0)).await;
@@ -136,7 +114,7 @@ async fn a_branch_that_still_works_keeps_the_worker() {
 
 #[tokio::test(start_paused = true)]
 async fn the_worker_is_given_back_again_when_one_branch_has_ended_and_the_other_still_waits() {
-    let lab = Lab::start(vec![one_worker("ask", asks_twice())]).await;
+    let lab = Lab::start(vec![one_worker("ask", asks_left_and_right())]).await;
     let key = lab.create("ask").await;
     let questions = left_and_right(&lab, &key).await;
     lab.counts("ask", (0, 0)).await;
@@ -152,11 +130,10 @@ async fn the_worker_is_given_back_again_when_one_branch_has_ended_and_the_other_
 #[tokio::test(start_paused = true)]
 async fn past_the_limit_of_idle_attempts_one_that_waits_keeps_its_worker() {
     let limits = ToolLimits::default().running_max(2).idle_max(1);
-    let lab = Lab::start(vec![Tool { limits, ..tool("ask", asks(&Log::new())) }]).await;
+    let lab = Lab::start(vec![Tool { limits, ..tool("ask", asks()) }]).await;
     let mut tasks = Vec::new();
     for _ in 0..2 {
-        let key = lab.create("ask").await;
-        let question = lab.asks(&key, 1).await.remove(0);
+        let (key, question) = lab.create_until_asked("ask").await;
         tasks.push((key, question));
     }
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
@@ -181,7 +158,7 @@ async fn a_question_is_answered_once_and_an_unknown_one_never() {
     let try_answer = async |question: &QuestionKey| {
         lab.engine.answer(&key, question.clone(), Json::from_text("\"stale\"")).await.unwrap_err()
     };
-    let first = lab.asks(&key, 1).await.remove(0);
+    let first = lab.question(&key).await;
     assert_eq!(try_answer(&QuestionKey::from_text("approve-2")).await, no_such);
     lab.answer(&key, &first, "\"a\"").await;
     let second = lab.until(&key, "the second question", |task| {
@@ -205,8 +182,7 @@ async fn a_label_that_cannot_be_one_is_refused_and_the_handler_can_go_on() {
         answer(&said)
     });
     let lab = Lab::start(vec![one_worker("ask", bad_label)]).await;
-    let key = lab.create("ask").await;
-    let question = lab.asks(&key, 1).await.remove(0);
+    let (key, question) = lab.create_until_asked("ask").await;
     lab.answer(&key, &question, "\"yes\"").await;
     assert_eq!(lab.end(&key).await, text_of("yes"));
 }
@@ -225,9 +201,8 @@ async fn a_refused_question_ends_the_task_with_its_reason_if_the_handler_passes_
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_cannot_be_read_reaches_the_handler_as_such() {
-    let lab = Lab::start(vec![tool("ask", asks(&Log::new()))]).await;
-    let key = lab.create("ask").await;
-    let question = lab.asks(&key, 1).await.remove(0);
+    let lab = Lab::start(vec![tool("ask", asks())]).await;
+    let (key, question) = lab.create_until_asked("ask").await;
     lab.answer(&key, &question, "null").await;
     let Outcome::Error(fault) = lab.end(&key).await else { panic!("it did not fail") };
     assert_eq!(&*fault.message, "the answer does not fit the question: nothing was answered");
@@ -236,25 +211,19 @@ async fn an_answer_that_cannot_be_read_reaches_the_handler_as_such() {
 #[tokio::test(start_paused = true)]
 async fn a_task_may_ask_as_many_questions_at_once_as_the_limit_says() {
     let log = Log::new();
-    let many = handler({
-        let log = log.clone();
-        move |mut ctx: Ctx, _input| {
+    let many = handler_with(log.clone(), |log, mut ctx: Ctx, _input| async move {
+        let asked = (0..=longhaul_task::QUESTIONS_OPEN_MAX).map(|n| {
             let log = log.clone();
-            async move {
-                let asked = (0..=longhaul_task::QUESTIONS_OPEN_MAX).map(|n| {
-                    let log = log.clone();
-                    ctx.fork(&n.to_string(), |mut ctx| async move {
-                        let said = ctx.ask("approve", Approve).await;
-                        if said == Err(CtxError::Refused(TransitionError::TooManyQuestions)) {
-                            log.say("too many");
-                        }
-                        said
-                    })
-                });
-                futures_util::future::join_all(asked).await;
-                answer("done")
-            }
-        }
+            ctx.fork(&n.to_string(), |mut ctx| async move {
+                let said = ctx.ask("approve", Approve).await;
+                if said == Err(CtxError::Refused(TransitionError::TooManyQuestions)) {
+                    log.say("too many");
+                }
+                said
+            })
+        });
+        futures_util::future::join_all(asked).await;
+        answer("done")
     });
     let lab = Lab::start(vec![tool("ask", many)]).await;
     let key = lab.create("ask").await;
@@ -294,7 +263,7 @@ async fn workers_are_neither_lost_nor_doubled_when_branches_on_many_threads_ask_
             tokio::spawn(async move {
                 let key = lab.create("ask").await;
                 loop {
-                    let settled_or_asks = |task: &longhaul_task::Task| task.is_settled() || common::is_waiting(task);
+                    let settled_or_asks = |task: &longhaul_task::Task| task.is_settled() || is_waiting(task);
                     let task = lab.until(&key, "a question or the end", settled_or_asks).await;
                     if task.is_settled() {
                         return lab.end(&key).await;
@@ -307,7 +276,7 @@ async fn workers_are_neither_lost_nor_doubled_when_branches_on_many_threads_ask_
         })
         .collect();
     for task in tasks {
-        assert_eq!(common::must_come("the end", task).await.unwrap(), text_of("done"));
+        assert_eq!(must_come("the end", task).await.unwrap(), text_of("done"));
     }
     lab.counts("ask", (0, 0)).await;
     let after = lab.try_create("ask", "{}").await.unwrap();
