@@ -16,13 +16,13 @@ use crate::exit::CommandError;
 /// An order of the operator: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Order {
+enum OperatorRequest {
     Cancel { owner: String, id: String },
 }
 
 /// The reply to an order: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
-struct Reply {
+struct OperatorReply {
     error: Option<String>,
     code: Option<String>,
 }
@@ -86,8 +86,8 @@ async fn serve(stream: UnixStream, engine: &Engine) -> std::io::Result<()> {
     let mut line = String::new();
     BufReader::new(tokio::io::AsyncReadExt::take(read, LINE_BYTES_MAX)).read_line(&mut line).await?;
     let answer = match carry_out(&line, engine).await {
-        Ok(()) => Reply { error: None, code: None },
-        Err((error, code)) => Reply { error: Some(error), code: Some(code.to_owned()) },
+        Ok(()) => OperatorReply { error: None, code: None },
+        Err((error, code)) => OperatorReply { error: Some(error), code: Some(code.to_owned()) },
     };
     let mut text = serde_json::to_string(&answer)?;
     text.push('\n');
@@ -96,7 +96,7 @@ async fn serve(stream: UnixStream, engine: &Engine) -> std::io::Result<()> {
 
 async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static str)> {
     let bad = |error: String| (error, "BAD_ORDER");
-    let Order::Cancel { owner, id } = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+    let OperatorRequest::Cancel { owner, id } = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
     let owner = Owner::parse(&owner).map_err(|error| bad(error.to_string()))?;
     let id = TaskId::parse(&id).map_err(|error| bad(error.to_string()))?;
     let said = |error: EngineError| (error.to_string(), error.code());
@@ -107,19 +107,19 @@ async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static 
 /// Lets the running server cancel a task. `None` if no server runs.
 pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), CommandError>> {
     let stream = UnixStream::connect(socket(store)).await.ok()?;
-    let order = Order::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
+    let order = OperatorRequest::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
     // A suspended server accepts connections and does not reply.
     let given = tokio::time::timeout(ANSWER_TIME_MAX, give(stream, &order)).await;
     Some(match given.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
-        Ok(Reply { error: None, .. }) => Ok(()),
-        Ok(Reply { error: Some(message), code }) => {
+        Ok(OperatorReply { error: None, .. }) => Ok(()),
+        Ok(OperatorReply { error: Some(message), code }) => {
             Err(CommandError::Operator { message, code: code.unwrap_or_default() })
         }
         Err(error) => Err(CommandError::System("the server did not answer", error)),
     })
 }
 
-async fn give(stream: UnixStream, order: &Order) -> std::io::Result<Reply> {
+async fn give(stream: UnixStream, order: &OperatorRequest) -> std::io::Result<OperatorReply> {
     let (read, mut write) = stream.into_split();
     let mut text = serde_json::to_string(order)?;
     text.push('\n');

@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use crate::kit::{Launch, Server};
+use crate::kit::{Launch, ServerProcess};
 
 /// How many come, unless it is said otherwise.
 const CROWD: usize = 5_000;
@@ -37,12 +37,12 @@ const HOSTS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// One connection.
-struct Line {
+struct CrowdConnection {
     send: SendRequest<Full<Bytes>>,
     address: SocketAddr,
 }
 
-impl Line {
+impl CrowdConnection {
     async fn open(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).await.expect("a server that listens");
         socket.set_nodelay(true).unwrap();
@@ -86,11 +86,11 @@ struct Member {
     task: String,
     hears: Incoming,
     /// Kept, or the connection would end with it.
-    _line: Line,
+    _line: CrowdConnection,
 }
 
 async fn arrive(address: SocketAddr, number: usize) -> Member {
-    let mut line = Line::open(address).await;
+    let mut line = CrowdConnection::open(address).await;
     let hello = json!({
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "crowd", "version": "1" },
     });
@@ -113,13 +113,13 @@ fn raise_descriptors() {
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).expect("its own maximum");
 }
 
-fn resident_kb(server: &Server) -> usize {
+fn resident_kb(server: &ServerProcess) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-fn descriptors(server: &Server) -> usize {
+fn descriptors(server: &ServerProcess) -> usize {
     names(std::path::Path::new(&format!("/proc/{}/fd", server.pid()))).len()
 }
 
@@ -136,7 +136,7 @@ fn with_open_files(limit: &str) -> Launch {
 }
 
 /// So many connections at once, each of which was answered.
-async fn connected(server: &Server, count: usize) -> Vec<StatelessClient> {
+async fn connected(server: &ServerProcess, count: usize) -> Vec<StatelessClient> {
     let mut clients = Vec::new();
     for _ in 0..count {
         let mut client = StatelessClient::connect(server.address()).await.unwrap();
@@ -202,7 +202,7 @@ async fn come_and_go(crowd: usize) {
         let (number, session, task) = (member.number, member.session.clone(), member.task.clone());
         let begins = begins.clone();
         waiting.spawn(async move {
-            let mut line = Line::open(address).await;
+            let mut line = CrowdConnection::open(address).await;
             let answer = line.ask("POST", Some(&session), request("tasks/result", &json!({ "taskId": task }))).await;
             begins.send(()).expect("somebody who counts");
             (number, last_message(answer).await)
@@ -246,7 +246,7 @@ async fn come_and_go(crowd: usize) {
             let _place = door.acquire_owned().await;
             let Member { number, session, hears, .. } = member;
             let hears = (number % 2 == 0).then_some(hears);
-            let goodbye = Line::open(address).await.ask("DELETE", Some(&session), String::new()).await;
+            let goodbye = CrowdConnection::open(address).await.ask("DELETE", Some(&session), String::new()).await;
             assert_eq!(goodbye.status(), 204);
             if let Some(hears) = hears {
                 hears.collect().await.expect("a stream that ends");

@@ -15,7 +15,7 @@ use longhaul_task::{Json, Outcome, Progress, QuestionKind, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::ctx::OutgoingQuestion;
+use crate::ctx::HandlerQuestion;
 use crate::gate::{ForkGuard, Gate};
 use crate::tool::Handler;
 use crate::{Ctx, CtxError, LogLine, RandomSource};
@@ -100,7 +100,7 @@ impl CallLink {
         Self { call, chance, rounds: Mutex::default() }
     }
 
-    pub(crate) async fn ask(&self, asked: OutgoingQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
+    pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
         let (question, answer) = self.named(asked);
         let requestor = &self.call.requestor;
         if let Some(answer) = answer {
@@ -125,7 +125,7 @@ impl CallLink {
     }
 
     /// The question under its name in this call, and the answer that came along for it.
-    fn named(&self, asked: OutgoingQuestion) -> (OpenQuestion, Option<Json>) {
+    fn named(&self, asked: HandlerQuestion) -> (OpenQuestion, Option<Json>) {
         let mut rounds = self.rounds.lock();
         let uses = rounds.used.entry(Arc::clone(&asked.label)).or_default();
         *uses += 1;

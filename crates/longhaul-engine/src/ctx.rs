@@ -34,7 +34,7 @@ enum Link {
 
 /// A question as it goes out.
 #[derive(Debug, Clone)]
-pub(crate) struct OutgoingQuestion {
+pub(crate) struct HandlerQuestion {
     pub(crate) label: Arc<str>,
     pub(crate) kind: longhaul_task::QuestionKind,
     pub(crate) params: Json,
@@ -61,7 +61,7 @@ impl Ctx {
         let params = question.params();
         let position = JournalPosition { fork: Arc::clone(&self.path), seq: self.seq };
         self.seq += 1;
-        let asked = OutgoingQuestion { label: label.into(), kind, digest: digest(kind, &params), params, position };
+        let asked = HandlerQuestion { label: label.into(), kind, digest: digest(kind, &params), params, position };
         let answer = match &self.link {
             Link::Task(link) => link.ask(asked, &self.branch).await?,
             Link::Call(link) => link.ask(asked, &self.branch).await?,

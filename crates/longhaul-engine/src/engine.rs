@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use longhaul_store::{NewTask, Snapshot, Store, Watch};
-use longhaul_task::transition::{Answer, Cancel, Create};
+use longhaul_task::transition::{AnswerQuestion, Cancel, Create};
 use longhaul_task::{Event, Json, Owner, QuestionKey, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::call::{self, CallEnd, CallLink, CallOptions};
 use crate::core::{Admission, Input, within};
 use crate::service;
 use crate::shell::{EngineInner, RegisteredTool, run_to_end};
-use crate::{EngineError, EngineLimits, LogTail, RandomSource, Tool};
+use crate::{EngineError, EngineLimits, EngineTool, LogTail, RandomSource};
 
 /// The engine: takes tasks, runs them, ends them. Clones are handles on the same one.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ impl Engine {
     /// returns, nothing in the store belongs to a dead process.
     pub async fn start(
         store: Arc<dyn Store>,
-        tools: Vec<Tool>,
+        tools: Vec<EngineTool>,
         limits: EngineLimits,
         chance: Arc<dyn RandomSource>,
     ) -> Result<Self, EngineError> {
@@ -154,7 +154,7 @@ impl Engine {
         let shared = Arc::clone(&self.shared);
         let key = key.clone();
         run_to_end(&self.shared.tracker, async move {
-            let applied = shared.apply(&key, Event::Answer(Answer { key: question, body })).await?;
+            let applied = shared.apply(&key, Event::Answer(AnswerQuestion { key: question, body })).await?;
             Ok(applied.task)
         })
         .await

@@ -11,7 +11,7 @@
 //! - [`core`]: every decision, as a deterministic step function without a clock, a runtime or a store.
 //! - [`Engine`]: the face of the thin async shell around it.
 //! - [`Ctx`]: what a handler gets; [`Ask`]: what it can ask; [`CtxError`]: why it cannot go on.
-//! - [`Tool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
+//! - [`EngineTool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
 //! - [`audit`]: the events of the audit log.
 //! - [`CallOptions`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
 //! - [`LogLine`], [`Severity`]: what a handler logs; [`LogTail`]: the lines of a task, for a client that follows it.
@@ -45,5 +45,5 @@ pub use engine::{Engine, NewCall};
 pub use error::{CtxError, EngineError};
 pub use limits::{EngineLimits, ToolLimits};
 pub use log::{LOG_BYTES_MAX, LogLine, LogTail, Severity};
-pub use tool::{Handler, Tool};
+pub use tool::{EngineTool, Handler};
 pub use unanswered::not_answered;

@@ -24,7 +24,7 @@ use crate::core::{Action, CommitId, Core, Input};
 use crate::log::Listeners;
 use crate::service;
 use crate::task_link::TaskLink;
-use crate::{CtxError, EngineError, EngineLimits, RandomSource, Tool, attempt, audit};
+use crate::{CtxError, EngineError, EngineLimits, EngineTool, RandomSource, attempt, audit};
 
 /// What all handles on an engine share, and all of its attempts and services.
 pub(crate) struct EngineInner {
@@ -37,7 +37,7 @@ pub(crate) struct EngineInner {
     running: Mutex<BTreeMap<TaskKey, RunningAttempt>>,
     pub(crate) listeners: Arc<Listeners>,
     /// Wakes the service that waits for the next due task.
-    pub(crate) due: service::Alarm,
+    pub(crate) due: service::DueAlarm,
     /// Wakes the service that waits for the next queued task.
     pub(crate) queue: Notify,
     /// Wakes the service that looks for attempts this node was given and never heard of.
@@ -52,7 +52,7 @@ pub(crate) struct EngineInner {
 
 /// A tool, and who may call it at once.
 pub(crate) struct RegisteredTool {
-    pub(crate) tool: Tool,
+    pub(crate) tool: EngineTool,
     calls: Semaphore,
 }
 
@@ -90,7 +90,7 @@ impl EngineInner {
     /// An engine that knows its tools and has not begun to work.
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        tools: Vec<Tool>,
+        tools: Vec<EngineTool>,
         limits: EngineLimits,
         chance: Arc<dyn RandomSource>,
     ) -> Self {
@@ -111,7 +111,7 @@ impl EngineInner {
             tools: registered,
             running: Mutex::default(),
             listeners: Arc::default(),
-            due: service::Alarm::default(),
+            due: service::DueAlarm::default(),
             queue: Notify::new(),
             doubt: Notify::new(),
             recount: Notify::new(),

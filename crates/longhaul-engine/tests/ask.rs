@@ -4,13 +4,13 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Approve, Door, Lab, Log, answer, echo, handler, one_worker, phase, text_of, tool};
-use longhaul_engine::{Ctx, CtxError, EngineError, Handler, Tool, ToolLimits};
+use common::{Approve, Door, HandlerLog, Lab, answer, echo, handler, one_worker, phase, text_of, tool};
+use longhaul_engine::{Ctx, CtxError, EngineError, EngineTool, Handler, ToolLimits};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, Outcome, PhaseName, QuestionKey, TaskKey, TransitionError};
 
 /// Asks once and returns the answer; says `goes on` when it has it.
-fn asks(log: &Log) -> Arc<dyn Handler> {
+fn asks(log: &HandlerLog) -> Arc<dyn Handler> {
     let log = log.clone();
     handler(move |mut ctx: Ctx, _input| {
         let log = log.clone();
@@ -34,7 +34,7 @@ fn asks_twice() -> Arc<dyn Handler> {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_gets_the_answer_to_its_question() {
-    let lab = Lab::start(vec![tool("ask", asks(&Log::new()))]).await;
+    let lab = Lab::start(vec![tool("ask", asks(&HandlerLog::new()))]).await;
     let key = lab.create("ask").await;
     let question = lab.asks(&key, 1).await.remove(0);
     assert_eq!(question.as_str(), "approve-1");
@@ -75,14 +75,14 @@ async fn two_answers_that_come_at_once_reach_their_own_branches() {
 }
 
 /// A tool that asks, or waits at a door, as its arguments say.
-fn asks_or_works(door: &Door, log: &Log) -> Arc<dyn Handler> {
+fn asks_or_works(door: &Door, log: &HandlerLog) -> Arc<dyn Handler> {
     let (asks, works) = (asks(log), common::waits_at(door, log));
     handler(move |ctx, input| if input.as_str() == "\"ask\"" { asks.run(ctx, input) } else { works.run(ctx, input) })
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_only_worker_serves_another_task_while_one_waits_and_is_taken_again_before_it_goes_on() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", asks_or_works(&door, &log))]).await;
     let waits = lab.create_on("work", "\"ask\"").await;
     let question = lab.asks(&waits, 1).await.remove(0);
@@ -152,7 +152,7 @@ async fn the_worker_is_given_back_again_when_one_branch_has_ended_and_the_other_
 #[tokio::test(start_paused = true)]
 async fn past_the_limit_of_idle_attempts_one_that_waits_keeps_its_worker() {
     let limits = ToolLimits::default().running_max(2).idle_max(1);
-    let lab = Lab::start(vec![Tool { limits, ..tool("ask", asks(&Log::new())) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("ask", asks(&HandlerLog::new())) }]).await;
     let mut tasks = Vec::new();
     for _ in 0..2 {
         let key = lab.create("ask").await;
@@ -225,7 +225,7 @@ async fn a_refused_question_ends_the_task_with_its_reason_if_the_handler_passes_
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_cannot_be_read_reaches_the_handler_as_such() {
-    let lab = Lab::start(vec![tool("ask", asks(&Log::new()))]).await;
+    let lab = Lab::start(vec![tool("ask", asks(&HandlerLog::new()))]).await;
     let key = lab.create("ask").await;
     let question = lab.asks(&key, 1).await.remove(0);
     lab.answer(&key, &question, "null").await;
@@ -235,7 +235,7 @@ async fn an_answer_that_cannot_be_read_reaches_the_handler_as_such() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_may_ask_as_many_questions_at_once_as_the_limit_says() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let many = handler({
         let log = log.clone();
         move |mut ctx: Ctx, _input| {
@@ -287,7 +287,7 @@ async fn workers_are_neither_lost_nor_doubled_when_branches_on_many_threads_ask_
         answer("done")
     });
     let limits = ToolLimits::default().running_max(2);
-    let lab = Arc::new(Lab::start(vec![Tool { limits, ..tool("ask", spawned) }, tool("echo", echo())]).await);
+    let lab = Arc::new(Lab::start(vec![EngineTool { limits, ..tool("ask", spawned) }, tool("echo", echo())]).await);
     let tasks: Vec<_> = (0..12)
         .map(|_| {
             let lab = Arc::clone(&lab);

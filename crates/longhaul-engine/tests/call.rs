@@ -5,16 +5,18 @@ mod common;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use common::{Approve, Door, Lab, Log, answer, echo, handler, must_come, one_worker, text_of, tool, waits_at};
-use longhaul_engine::{CallEnd, CallOptions, Ctx, CtxError, Engine, EngineError, Handler, Requestor, Tool, ToolLimits};
+use common::{Approve, Door, HandlerLog, Lab, answer, echo, handler, must_come, one_worker, text_of, tool, waits_at};
+use longhaul_engine::{
+    CallEnd, CallOptions, Ctx, CtxError, Engine, EngineError, EngineTool, Handler, Requestor, ToolLimits,
+};
 use longhaul_task::{Json, Outcome, QuestionKind, TaskError};
 
 /// A client that answers elicitations, and takes any answer but a number for one.
-struct Client {
+struct TestRequestor {
     elicitation: bool,
 }
 
-impl Requestor for Client {
+impl Requestor for TestRequestor {
     fn can_answer(&self, kind: QuestionKind, _params: &Json) -> bool {
         self.elicitation && kind == QuestionKind::Elicitation
     }
@@ -27,7 +29,7 @@ impl Requestor for Client {
 fn call(answers: &[(&str, &str)]) -> CallOptions {
     let answers: HashMap<String, Json> =
         answers.iter().map(|(key, text)| ((*key).to_owned(), Json::from_text(*text))).collect();
-    CallOptions { answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
+    CallOptions { answers, requestor: Arc::new(TestRequestor { elicitation: true }), progress: None }
 }
 
 async fn run(engine: &Engine, tool: &str, input: &str, call: CallOptions) -> CallEnd {
@@ -82,7 +84,7 @@ async fn a_tool_error_and_a_refusal_come_back_as_they_are() {
 async fn a_call_has_the_limits_of_its_tool() {
     let limits = ToolLimits::default().input_bytes_max(4).result_bytes_max(3);
     let prelude = Some(echo());
-    let lab = Lab::start(vec![Tool { limits, prelude, ..tool("echo", echo()) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, prelude, ..tool("echo", echo()) }]).await;
     assert_eq!(
         done(run(&lab.engine, "echo", "123", call(&[])).await),
         Outcome::Result { body: Json::from_text("123"), is_error: false }
@@ -184,7 +186,7 @@ async fn a_client_is_not_asked_what_it_cannot_answer() {
         answer("without asking")
     });
     let lab = Lab::start(vec![tool("ask", asks_in_a_row()), tool("careful", careful)]).await;
-    let mute = || CallOptions { requestor: Arc::new(Client { elicitation: false }), ..call(&[]) };
+    let mute = || CallOptions { requestor: Arc::new(TestRequestor { elicitation: false }), ..call(&[]) };
     let end = run(&lab.engine, "ask", "{}", mute()).await;
     assert!(matches!(end, CallEnd::Stopped(CtxError::CannotAsk(QuestionKind::Elicitation))), "{end:?}");
     assert_eq!(done(run(&lab.engine, "careful", "{}", mute()).await), text_of("without asking"));
@@ -193,9 +195,9 @@ async fn a_client_is_not_asked_what_it_cannot_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn past_the_limit_of_calls_the_next_one_waits_its_turn() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let limits = ToolLimits::default().calls_max(1);
-    let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
     let calls: Vec<_> = (0..2)
         .map(|n: u8| {
             let engine = lab.engine.clone();
@@ -214,7 +216,7 @@ async fn past_the_limit_of_calls_the_next_one_waits_its_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_client_goes_away_drops_its_handler_and_gives_up_its_turn() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let forever = handler({
         let log = log.clone();
         move |_ctx, _input| {
@@ -227,7 +229,7 @@ async fn a_call_whose_client_goes_away_drops_its_handler_and_gives_up_its_turn()
         }
     });
     let limits = ToolLimits::default().calls_max(1);
-    let lab = Lab::start(vec![Tool { limits, ..tool("work", forever) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", forever) }]).await;
     for times in 1..=2 {
         tokio::select! {
             end = run(&lab.engine, "work", "{}", call(&[])) => panic!("it ended: {end:?}"),
@@ -253,7 +255,7 @@ async fn progress_reaches_the_client_that_waits() {
 }
 
 /// Asks for a name first; the task itself gets the name as its arguments.
-fn with_prelude() -> Tool {
+fn with_prelude() -> EngineTool {
     let prelude = handler(|mut ctx: Ctx, input: Json| async move {
         if input.as_str() == "\"refuse\"" {
             return Ok(Outcome::Result { body: Json::from_text("\"no\""), is_error: true });
@@ -261,7 +263,7 @@ fn with_prelude() -> Tool {
         let name = ctx.ask("name", Approve).await?;
         answer(&name)
     });
-    Tool { prelude: Some(prelude), ..one_worker("greet", echo()) }
+    EngineTool { prelude: Some(prelude), ..one_worker("greet", echo()) }
 }
 
 #[tokio::test(start_paused = true)]

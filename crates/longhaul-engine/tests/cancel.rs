@@ -4,14 +4,16 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Approve, Door, Lab, Log, answer, call, echo, handler, must_come, one_worker, phase, tool, waits_at};
+use common::{
+    Approve, Door, HandlerLog, Lab, answer, call, echo, handler, must_come, one_worker, phase, tool, waits_at,
+};
 use longhaul_engine::{Ctx, CtxError, EngineError, NewCall};
 use longhaul_store::StoreError;
 use longhaul_task::{Outcome, Owner, PhaseName, TaskId, TaskKey, TransitionError};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_cancelled_at_once_whatever_its_handler_does() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![tool("work", waits_at(&door, &log))]).await;
     let key = lab.create("work").await;
     log.hears("start {}").await;
@@ -35,7 +37,7 @@ async fn nobody_cancels_what_has_ended_or_is_not_theirs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_hears_of_it_at_its_next_context_call() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let asks_anyway = handler({
         let (door, log) = (door.clone(), log.clone());
         move |mut ctx, _input| {
@@ -67,7 +69,7 @@ async fn a_handler_hears_of_it_at_its_next_context_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_waits_outside_of_its_context_can_wait_for_the_cancellation() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let lab = Lab::start(vec![tool("work", until_cancelled(&log))]).await;
     let key = lab.create("work").await;
     log.hears("works").await;
@@ -76,7 +78,7 @@ async fn a_handler_that_waits_outside_of_its_context_can_wait_for_the_cancellati
     lab.counts("work", (0, 0)).await;
 }
 
-fn until_cancelled(log: &Log) -> Arc<dyn longhaul_engine::Handler> {
+fn until_cancelled(log: &HandlerLog) -> Arc<dyn longhaul_engine::Handler> {
     let log = log.clone();
     handler(move |ctx: Ctx, _input| {
         let log = log.clone();
@@ -90,7 +92,7 @@ fn until_cancelled(log: &Log) -> Arc<dyn longhaul_engine::Handler> {
 }
 
 /// A handler that does not listen, until its door opens.
-fn deaf(door: &Door, log: &Log) -> Arc<dyn longhaul_engine::Handler> {
+fn deaf(door: &Door, log: &HandlerLog) -> Arc<dyn longhaul_engine::Handler> {
     let (door, log) = (door.clone(), log.clone());
     handler(move |_ctx, input| {
         let (door, log) = (door.clone(), log.clone());
@@ -105,7 +107,7 @@ fn deaf(door: &Door, log: &Log) -> Arc<dyn longhaul_engine::Handler> {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_does_not_listen_is_dropped_after_its_grace_period_and_its_worker_is_free() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let tool = one_worker("work", deaf(&door, &log));
     let grace_ms = tool.limits.grace_ms;
     let lab = Lab::start(vec![tool]).await;
@@ -127,7 +129,7 @@ async fn a_handler_that_does_not_listen_is_dropped_after_its_grace_period_and_it
 
 #[tokio::test(start_paused = true)]
 async fn a_late_result_changes_nothing() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![tool("work", deaf(&door, &log))]).await;
     let key = lab.create_on("work", "1").await;
     log.hears("start 1").await;
@@ -142,7 +144,7 @@ async fn a_late_result_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queued_task_that_is_cancelled_never_runs() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
     lab.cancel(&second).await;
@@ -158,7 +160,7 @@ async fn a_queued_task_that_is_cancelled_never_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_task_is_cancelled_and_its_handler_wakes() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let asks = handler({
         let log = log.clone();
         move |mut ctx, _input| {
@@ -183,7 +185,7 @@ async fn a_waiting_task_is_cancelled_and_its_handler_wakes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_cancelled_while_it_is_being_claimed_does_not_run_on_unaware() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let lab = Lab::start(vec![one_worker("work", until_cancelled(&log))]).await;
     let first = lab.create("work").await;
     log.hears("works").await;
@@ -200,7 +202,7 @@ async fn a_task_that_is_cancelled_while_it_is_being_claimed_does_not_run_on_unaw
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_cancelled_while_it_is_being_created_does_not_run_on_unaware() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let lab = Lab::start(vec![one_worker("work", until_cancelled(&log))]).await;
     let id = TaskId::parse("mine").unwrap();
     let creation = lab.store.hold("create");
@@ -218,7 +220,7 @@ async fn a_task_that_is_cancelled_while_it_is_being_created_does_not_run_on_unaw
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_attempt_that_waited_for_a_worker_does_not_take_one_any_more() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let asks_or_works = handler({
         let (door, log) = (door.clone(), log.clone());
         move |mut ctx: Ctx, input| {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Door, Lab, Log, must_come, one_worker, phase, text_of, waits_at};
+use common::{Door, HandlerLog, Lab, must_come, one_worker, phase, text_of, waits_at};
 use longhaul_store::Store;
 use longhaul_task::transition::{Create, Settle, Spawn};
 use longhaul_task::{Event, Json, NodeId, Outcome, PhaseName, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef};
@@ -31,7 +31,7 @@ async fn settle(lab: &Lab, key: &TaskKey) {
 }
 
 /// A task whose handler is told to return while two of its children are open, and has.
-async fn returned_early(lab: &Lab, door: &Door, log: &Log) -> (TaskKey, [TaskKey; 2]) {
+async fn returned_early(lab: &Lab, door: &Door, log: &HandlerLog) -> (TaskKey, [TaskKey; 2]) {
     let key = lab.create_on("work", "1").await;
     log.hears("start 1").await;
     let children = [child(lab, &key, 1).await, child(lab, &key, 2).await];
@@ -43,7 +43,7 @@ async fn returned_early(lab: &Lab, door: &Door, log: &Log) -> (TaskKey, [TaskKey
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_returns_before_its_children_ends_its_task_after_them() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let (key, children) = returned_early(&lab, &door, &log).await;
     for child in &children {
@@ -56,7 +56,7 @@ async fn a_handler_that_returns_before_its_children_ends_its_task_after_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parent_that_waits_for_its_children_gives_its_worker_to_others() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let (key, children) = returned_early(&lab, &door, &log).await;
     door.open();
@@ -71,7 +71,7 @@ async fn a_parent_that_waits_for_its_children_gives_its_worker_to_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parent_that_waits_for_its_children_can_be_cancelled_with_them() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let (key, children) = returned_early(&lab, &door, &log).await;
     lab.cancel(&key).await;

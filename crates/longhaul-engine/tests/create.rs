@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use common::{Door, Lab, Log, ada, answer, call, echo, handler, must_come, one_worker, phase, text_of, tool, waits_at};
-use longhaul_engine::{EngineError, EngineLimits, NewCall, Tool, ToolLimits};
+use common::{
+    Door, HandlerLog, Lab, ada, answer, call, echo, handler, must_come, one_worker, phase, text_of, tool, waits_at,
+};
+use longhaul_engine::{EngineError, EngineLimits, EngineTool, NewCall, ToolLimits};
 use longhaul_store::{ListQuery, Store, StoreError};
 use longhaul_task::{Outcome, PhaseName, TaskError, TaskId, TransitionError};
 
@@ -25,7 +27,7 @@ async fn a_created_task_runs_and_its_result_can_be_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_takes_a_free_worker_in_its_own_commit_and_is_queued_without_one() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let first = lab.try_create("work", "1").await.unwrap();
     let second = lab.try_create("work", "2").await.unwrap();
@@ -42,7 +44,7 @@ async fn a_creation_takes_a_free_worker_in_its_own_commit_and_is_queued_without_
 
 #[tokio::test(start_paused = true)]
 async fn queued_tasks_run_in_the_order_of_their_creation() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let mut keys = Vec::new();
     for n in 0..8 {
@@ -77,7 +79,7 @@ async fn no_more_attempts_run_at_once_than_the_tool_allows() {
         }
     });
     let limits = ToolLimits::default().running_max(RUNNING_MAX);
-    let lab = Arc::new(Lab::start(vec![Tool { limits, ..tool("work", counting) }]).await);
+    let lab = Arc::new(Lab::start(vec![EngineTool { limits, ..tool("work", counting) }]).await);
     let requestors: Vec<_> = (0..8)
         .map(|_| {
             let lab = Arc::clone(&lab);
@@ -108,7 +110,7 @@ async fn an_unknown_tool_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn arguments_are_taken_up_to_their_limit() {
     let limits = ToolLimits::default().input_bytes_max(4);
-    let lab = Lab::start(vec![Tool { limits, ..tool("echo", echo()) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("echo", echo()) }]).await;
     assert!(lab.try_create("echo", "1234").await.is_ok());
     let refused = EngineError::InputTooLarge { bytes: 5, bytes_max: 4 };
     assert_eq!(lab.try_create("echo", "12345").await.unwrap_err(), refused);
@@ -117,7 +119,7 @@ async fn arguments_are_taken_up_to_their_limit() {
 #[tokio::test(start_paused = true)]
 async fn a_result_is_taken_up_to_its_limit() {
     let limits = ToolLimits::default().result_bytes_max(4);
-    let lab = Lab::start(vec![Tool { limits, ..tool("echo", echo()) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("echo", echo()) }]).await;
     let (fits, too_large) = (lab.create_on("echo", "1234").await, lab.create_on("echo", "12345").await);
     assert!(matches!(lab.end(&fits).await, Outcome::Result { .. }));
     assert_eq!(common::code(&lab.end(&too_large).await), "RESULT_TOO_LARGE");
@@ -125,9 +127,9 @@ async fn a_result_is_taken_up_to_its_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_is_filled_up_to_its_limit_and_has_room_again_when_a_task_leaves_it() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let limits = ToolLimits::default().running_max(1).queued_max(2);
-    let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
     let full = EngineError::QueueFull { queued_max: 2 };
     for n in 0..3 {
         lab.create_on("work", &n.to_string()).await;
@@ -149,7 +151,7 @@ async fn room_for_two(door: &Door) -> Lab {
     let refuses = handler(|_ctx, _input| async {
         Ok(Outcome::Error(TaskError { code: Some(-32603), message: "no".into(), data: None }))
     });
-    let tools = vec![tool("work", waits_at(door, &Log::new())), tool("refuse", refuses)];
+    let tools = vec![tool("work", waits_at(door, &HandlerLog::new())), tool("refuse", refuses)];
     Lab::with(tools, EngineLimits::default().open_per_owner_max(2)).await
 }
 
@@ -218,13 +220,13 @@ async fn a_cancelled_task_counts_no_more_and_is_not_taken_off_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_who_goes_away_in_the_middle_of_a_creation_takes_nothing_along() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     for running_max in [0, 1] {
         let mut came_through = false;
         for polls in 0.. {
             let door = Door::shut();
             let limits = ToolLimits::default().running_max(running_max);
-            let tools = vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }];
+            let tools = vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }];
             let lab = Lab::with(tools, EngineLimits::default().open_per_owner_max(2)).await;
             came_through = polled_at_most(lab.engine.create(call("work")), polls).await.is_some();
             // What is under way comes to its end, and then the engine counts what the store has.

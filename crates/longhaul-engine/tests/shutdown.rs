@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    Approve, Door, Lab, Log, Machine, answer, code, echo, handler, must_come, one_worker, phase, text_of, tool,
+    Approve, Door, HandlerLog, Lab, Machine, answer, code, echo, handler, must_come, one_worker, phase, text_of, tool,
     waits_at,
 };
-use longhaul_engine::{CallOptions, Ctx, EngineError, EngineLimits, Requestor, Tool, ToolLimits};
+use longhaul_engine::{CallOptions, Ctx, EngineError, EngineLimits, EngineTool, Requestor, ToolLimits};
 use longhaul_task::{Json, OnCrash, PhaseName, Policy, QuestionKind};
 
-fn retries(tool: Tool) -> Tool {
-    Tool { policy: Policy { on_crash: OnCrash::Retry, ..tool.policy.clone() }, ..tool }
+fn retries(tool: EngineTool) -> EngineTool {
+    EngineTool { policy: Policy { on_crash: OnCrash::Retry, ..tool.policy.clone() }, ..tool }
 }
 
 /// A shutdown on its way.
@@ -24,7 +24,7 @@ fn shutting_down(lab: &Lab) -> tokio::task::JoinHandle<()> {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_waits_for_handlers_that_end_by_themselves() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![tool("work", waits_at(&door, &log))]).await;
     let key = lab.create_on("work", "1").await;
     log.hears("start 1").await;
@@ -66,9 +66,9 @@ fn call() -> CallOptions {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_new_is_taken_while_it_goes_down_or_afterwards() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let prelude = Some(echo());
-    let lab = Lab::start(vec![Tool { prelude, ..tool("work", waits_at(&door, &log)) }]).await;
+    let lab = Lab::start(vec![EngineTool { prelude, ..tool("work", waits_at(&door, &log)) }]).await;
     lab.create("work").await;
     let down = shutting_down(&lab);
     tokio::task::yield_now().await;
@@ -87,9 +87,9 @@ async fn nothing_new_is_taken_while_it_goes_down_or_afterwards() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_runs_goes_on_and_one_that_waits_its_turn_is_refused() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let limits = ToolLimits::default().calls_max(1);
-    let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
     let mut calls: Vec<_> = (0..2)
         .map(|n: u8| {
             let engine = lab.engine.clone();
@@ -107,8 +107,8 @@ async fn a_call_that_runs_goes_on_and_one_that_waits_its_turn_is_refused() {
 #[test]
 fn what_does_not_end_in_time_is_handed_back_or_fails_and_its_handler_is_dropped() {
     let mut machine = Machine::new();
-    let log = Log::new();
-    let forever = |log: &Log| {
+    let log = HandlerLog::new();
+    let forever = |log: &HandlerLog| {
         let log = log.clone();
         handler(move |ctx: Ctx, _input| {
             let log = log.clone();
@@ -162,7 +162,7 @@ async fn a_task_that_is_given_up_while_it_waits_for_an_answer_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn where_nobody_can_answer_any_more_a_shutdown_waits_for_work_and_not_for_answers() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let asks = || {
         handler(|mut ctx: Ctx, _input| async move {
             let said = ctx.ask("approve", Approve).await?;
@@ -190,7 +190,7 @@ async fn where_nobody_can_answer_any_more_a_shutdown_waits_for_work_and_not_for_
 #[test]
 fn what_is_queued_is_left_for_the_next_process() {
     let mut machine = Machine::new();
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let tools = || vec![one_worker("work", waits_at(&door, &log))];
     let second = machine.run(async |store| {
         let lab = Lab::on(&store, tools(), EngineLimits::default()).await;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    Approve, Door, Lab, Log, Machine, START, TestStore, answer, code, echo, handler, one_worker, phase, text_of, tool,
-    waits_at,
+    Approve, Door, HandlerLog, Lab, Machine, START, TestStore, answer, code, echo, handler, one_worker, phase, text_of,
+    tool, waits_at,
 };
-use longhaul_engine::{Ctx, CtxError, Engine, EngineError, EngineLimits, Handler, NewCall, SystemRandom, Tool};
+use longhaul_engine::{Ctx, CtxError, Engine, EngineError, EngineLimits, EngineTool, Handler, NewCall, SystemRandom};
 use longhaul_store::{Store, StoreError};
 use longhaul_task::transition::{Cancel, Delete};
 use longhaul_task::{Event, OnCrash, Outcome, PhaseName, Policy, Retention, TaskId};
@@ -26,7 +26,7 @@ fn full() -> StoreError {
 async fn a_creation_that_fails_leaves_nothing_behind() {
     let door = Door::shut();
     let limits = EngineLimits::default().open_per_owner_max(2);
-    let lab = Lab::with(vec![one_worker("work", waits_at(&door, &Log::new()))], limits).await;
+    let lab = Lab::with(vec![one_worker("work", waits_at(&door, &HandlerLog::new()))], limits).await;
     for running in [0, 1] {
         for error in [unavailable(), full()] {
             for of in ["create", "now"] {
@@ -77,7 +77,7 @@ async fn a_store_that_has_stopped_is_not_asked_again_and_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_fails_is_made_again() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
     lab.store.fail("claim", 10, unavailable());
@@ -91,7 +91,7 @@ async fn a_claim_that_fails_is_made_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_cannot_be_looked_at_is_looked_at_later() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
     lab.store.fail("claim", 1, unavailable());
@@ -153,7 +153,7 @@ async fn a_report_that_cannot_be_written_is_told_to_the_handler_who_may_go_on() 
 
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_that_cannot_be_written_is_not_one() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![tool("work", waits_at(&door, &log))]).await;
     let key = lab.create("work").await;
     lab.store.fail("cancel", 1, unavailable());
@@ -164,7 +164,7 @@ async fn a_cancellation_that_cannot_be_written_is_not_one() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_due_is_dealt_with_when_the_store_is_back() {
-    let tools = vec![longhaul_engine::Tool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }];
+    let tools = vec![longhaul_engine::EngineTool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }];
     let lab = Lab::start(tools).await;
     let key = lab.create("echo").await;
     lab.end(&key).await;
@@ -183,7 +183,7 @@ fn a_task_without_a_tool_fails_even_if_the_store_falters_then() {
     let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(10_000);
     let key = machine.run(async |store| {
-        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
+        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &HandlerLog::new()))], limits.clone()).await;
         lab.create("work").await;
         lab.create("work").await
     });
@@ -202,7 +202,7 @@ fn the_end_of_a_task_whose_tool_is_gone_is_written_again_until_it_is_written() {
     let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(10_000);
     let keys = machine.run(async |store| {
-        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone()).await;
+        let lab = Lab::on(&store, vec![one_worker("work", waits_at(&door, &HandlerLog::new()))], limits.clone()).await;
         lab.create("work").await;
         [lab.create("work").await, lab.create("work").await]
     });
@@ -250,10 +250,10 @@ async fn a_creation_in_doubt_that_did_not_happen_is_refused_and_leaves_nothing_b
 
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_claim_is_in_doubt_does_not_stay_with_a_node_that_never_heard_of_it() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let work = one_worker("work", waits_at(&door, &log));
     let retry = Policy { on_crash: OnCrash::Retry, ..work.policy.clone() };
-    let lab = Lab::start(vec![Tool { policy: retry, ..work }]).await;
+    let lab = Lab::start(vec![EngineTool { policy: retry, ..work }]).await;
     let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
     lab.store.doubt("claim", 1);
     door.open_wide();
@@ -279,7 +279,7 @@ async fn a_question_in_doubt_is_asked_once() {
 }
 
 /// A handler that does not end, and says when it is dropped.
-fn hangs(log: &Log) -> Arc<dyn Handler> {
+fn hangs(log: &HandlerLog) -> Arc<dyn Handler> {
     let log = log.clone();
     handler(move |_ctx: Ctx, _input| {
         let dropped = log.on_drop("dropped");
@@ -293,7 +293,7 @@ fn hangs(log: &Log) -> Arc<dyn Handler> {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_in_doubt_stops_its_handler_and_frees_its_place() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let limits = EngineLimits::default().open_per_owner_max(1);
     let lab = Lab::with(vec![one_worker("hang", hangs(&log))], limits).await;
     let key = lab.create("hang").await;
@@ -308,7 +308,7 @@ async fn a_cancellation_in_doubt_stops_its_handler_and_frees_its_place() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_whose_task_was_made_anew_under_its_id_is_dropped() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let lab = Lab::start(vec![tool("hang", hangs(&log))]).await;
     let id = TaskId::parse("own").unwrap();
     let key = lab.engine.create(NewCall { id: Some(id.clone()), ..common::call("hang") }).await.unwrap().key.clone();
@@ -326,7 +326,7 @@ async fn a_handler_whose_task_was_made_anew_under_its_id_is_dropped() {
 fn an_engine_does_not_start_before_it_could_deal_with_what_is_left() {
     let mut machine = Machine::new();
     let door = Door::shut();
-    let tools = || vec![tool("work", waits_at(&door, &Log::new()))];
+    let tools = || vec![tool("work", waits_at(&door, &HandlerLog::new()))];
     let key = machine.run(async |store| Lab::on(&store, tools(), EngineLimits::default()).await.create("work").await);
     machine.run(async |store| {
         for of in ["orphans", "lose", "count_open_tasks"] {

@@ -15,7 +15,7 @@ use crate::receiver::ReceiverInner;
 use crate::response::MetricsLabel;
 use crate::session::{ResponsePatience, Session};
 use crate::stream::MessageStream;
-use crate::{Caller, Receiver, Response, SessionLimits, audit, entrance, refusal, stateless};
+use crate::{Caller, MessageResponse, Receiver, SessionLimits, audit, entrance, refusal, stateless};
 
 /// A single response goes out as soon as it is there; those of a batch together.
 const PATIENCE: ResponsePatience = ResponsePatience { single: Duration::ZERO, batch: Duration::MAX };
@@ -46,7 +46,7 @@ impl Receiver {
 impl Connection {
     /// Takes one message. Messages must be given in the order in which they arrived; what takes time is answered by a
     /// stream, which the transport reads beside the next messages.
-    pub async fn receive(&self, message: Vec<u8>) -> Response {
+    pub async fn receive(&self, message: Vec<u8>) -> MessageResponse {
         let parsed = jsonrpc::parse(&message);
         if !route::is_stateless(&message, None) {
             if let Some(session) = self.session.get() {
@@ -68,7 +68,7 @@ impl Connection {
             }
             Ok(Message::Notification(notification)) => {
                 self.cancel_by(&notification);
-                Response::accepted()
+                MessageResponse::accepted()
             }
             Ok(Message::Response(_)) => self.refuse(None, &RpcError::invalid_request(stateless::NO_RESPONSES)),
             Err(rejected) => self.refuse(rejected.id.as_ref(), &rejected.error),
@@ -76,16 +76,16 @@ impl Connection {
     }
 
     /// Refuses a message that is longer than the transport takes.
-    pub fn refuse_too_long(&self, bytes_max: usize) -> Response {
+    pub fn refuse_too_long(&self, bytes_max: usize) -> MessageResponse {
         self.refuse(None, &RpcError::invalid_request(&format!("a message has at most {bytes_max} bytes")))
     }
 
-    fn refuse(&self, id: Option<&RequestId>, error: &RpcError) -> Response {
+    fn refuse(&self, id: Option<&RequestId>, error: &RpcError) -> MessageResponse {
         audit::turned_away(Some(&self.caller.owner), error);
-        Response::error(id, error, MetricsLabel::Refused)
+        MessageResponse::error(id, error, MetricsLabel::Refused)
     }
 
-    fn initialize(&self, request: &jsonrpc::Request<'_>) -> Response {
+    fn initialize(&self, request: &jsonrpc::Request<'_>) -> MessageResponse {
         let (peer, answer) = match entrance::handshake(&self.shared, &self.caller, request) {
             Ok(opened) => opened,
             Err(error) => return self.refuse(Some(&request.id), &error),
@@ -100,17 +100,17 @@ impl Connection {
         let reader = session.listen();
         // Messages are taken one at a time, so the session is not set yet.
         let _ = self.session.set(session);
-        Response::message(answer, MetricsLabel::Nothing).listening_on(reader)
+        MessageResponse::message(answer, MetricsLabel::Nothing).listening_on(reader)
     }
 
     /// Answers a request of the stateless era beside the others.
-    fn start(&self, id: RequestId, message: Vec<u8>) -> Response {
+    fn start(&self, id: RequestId, message: Vec<u8>) -> MessageResponse {
         let cancel = match self.begin_request(&id) {
             Ok(cancel) => cancel,
             Err(error) => return self.refuse(Some(&id), &error),
         };
         let stream = Arc::new(stateless::new_stream(&self.shared, id.clone()));
-        let Some(reader) = stream.read_after(0) else { return Response::accepted() };
+        let Some(reader) = stream.read_after(0) else { return MessageResponse::accepted() };
         let (shared, caller, requests) = (Arc::clone(&self.shared), self.caller.clone(), Arc::clone(&self.requests));
         self.shared.tracker.spawn(async move {
             tokio::select! {
@@ -122,7 +122,7 @@ impl Connection {
                 }
             }
         });
-        Response::stream(reader, MetricsLabel::Nothing)
+        MessageResponse::stream(reader, MetricsLabel::Nothing)
     }
 
     fn begin_request(&self, id: &RequestId) -> Result<CancellationToken, RpcError> {

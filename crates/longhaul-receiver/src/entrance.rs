@@ -1,4 +1,4 @@
-//! The entrance of HTTP transports: bytes, headers and the caller go in, a [`Response`] comes out. Which era a message
+//! The entrance of HTTP transports: bytes, headers and the caller go in, a [`MessageResponse`] comes out. Which era a message
 //! belongs to, and which session, is decided here and nowhere else. Pipes enter by a [`Connection`](crate::Connection).
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::response::MetricsLabel;
 use crate::session::token::SessionClaims;
 use crate::session::{ResponsePatience, Session};
 use crate::stream::EventId;
-use crate::{Caller, Receiver, RequestKind, Response, audit, refusal, stateless};
+use crate::{Caller, MessageResponse, Receiver, RequestKind, audit, refusal, stateless};
 
 const SESSION_HEADER: &str = "mcp-session-id";
 
@@ -24,7 +24,7 @@ const RESPONSE_PATIENCE_MAX: Duration = Duration::from_secs(5);
 
 impl Receiver {
     /// The refusal of a request whose HTTP method the endpoint does not take.
-    pub fn refuse_http_method(&self, method: &str, headers: &dyn Headers) -> Option<Response> {
+    pub fn refuse_http_method(&self, method: &str, headers: &dyn Headers) -> Option<MessageResponse> {
         let (is_allowed, allow, why) = if route::is_stateless(b"", Some(headers)) {
             (method == "POST", "POST", "this endpoint takes POST only")
         } else {
@@ -36,11 +36,11 @@ impl Receiver {
         }
         let error = RpcError::invalid_request(why).with_status(405);
         audit::turned_away(None, &error);
-        Some(Response::error(None, &error, MetricsLabel::Refused).allowing(allow))
+        Some(MessageResponse::error(None, &error, MetricsLabel::Refused).allowing(allow))
     }
 
     /// Takes the body of a POST.
-    pub async fn receive(&self, caller: &Caller, headers: &(dyn Headers + Sync), body: &[u8]) -> Response {
+    pub async fn receive(&self, caller: &Caller, headers: &(dyn Headers + Sync), body: &[u8]) -> MessageResponse {
         let shared = &self.shared;
         if route::is_stateless(body, Some(headers)) {
             return stateless::receive(shared, caller, Some(headers), body).await;
@@ -55,7 +55,7 @@ impl Receiver {
     }
 
     /// Answers a GET: opens a stream to listen on, or continues one that broke.
-    pub async fn listen(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> Response {
+    pub async fn listen(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> MessageResponse {
         let shared = &self.shared;
         if let Err(too_many) = shared.rates.admit(&caller.owner, RequestKind::Read) {
             return refuse(caller, &too_many);
@@ -78,19 +78,21 @@ impl Receiver {
         };
         // A stream that can no longer be continued is replaced by a new one.
         match resumed.or_else(|| session.listen()) {
-            Some(reader) => Response::stream(session.resumable(reader), MetricsLabel::Nothing),
+            Some(reader) => MessageResponse::stream(session.resumable(reader), MetricsLabel::Nothing),
             None => no_such_session(shared, caller),
         }
     }
 
     /// Answers a DELETE: ends a session.
-    pub async fn end_session(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> Response {
+    pub async fn end_session(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> MessageResponse {
         let shared = &self.shared;
         if let Err(too_many) = shared.rates.admit(&caller.owner, RequestKind::Other) {
             return refuse(caller, &too_many);
         }
         match session_claims(shared, caller, headers).await {
-            Ok(claims) if shared.sessions.end(&claims, shared.options.sessions.ended_max) => Response::no_content(),
+            Ok(claims) if shared.sessions.end(&claims, shared.options.sessions.ended_max) => {
+                MessageResponse::no_content()
+            }
             Ok(_) => no_such_session(shared, caller),
             Err(response) => response,
         }
@@ -98,21 +100,21 @@ impl Receiver {
 }
 
 /// A message without a session: only `initialize` is possible.
-async fn without_session(shared: &Arc<ReceiverInner>, caller: &Caller, body: &[u8]) -> Response {
+async fn without_session(shared: &Arc<ReceiverInner>, caller: &Caller, body: &[u8]) -> MessageResponse {
     match jsonrpc::parse(body) {
         Ok(Message::Request(request)) if request.method == initialize::METHOD => {
             open_session(shared, caller, &request).await.unwrap_or_else(|error| {
                 audit::turned_away(Some(&caller.owner), &error);
-                Response::error(Some(&request.id), &error, MetricsLabel::of(initialize::METHOD))
+                MessageResponse::error(Some(&request.id), &error, MetricsLabel::of(initialize::METHOD))
             })
         }
         Ok(Message::Request(request)) => {
             let error = session_header_missing();
             audit::turned_away(Some(&caller.owner), &error);
-            Response::error(Some(&request.id), &error, MetricsLabel::Refused)
+            MessageResponse::error(Some(&request.id), &error, MetricsLabel::Refused)
         }
         // It has no meaning outside of a session, and no answer.
-        Ok(Message::Notification(_)) => Response::accepted(),
+        Ok(Message::Notification(_)) => MessageResponse::accepted(),
         Ok(Message::Response(_)) => stateless::unexpected_response(),
         Err(rejected) => stateless::reject(shared, caller, &rejected),
     }
@@ -122,7 +124,7 @@ async fn open_session(
     shared: &Arc<ReceiverInner>,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
-) -> Result<Response, RpcError> {
+) -> Result<MessageResponse, RpcError> {
     let (peer, answer) = handshake(shared, caller, request)?;
     let now = shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
     let chance = &**shared.engine.chance();
@@ -130,7 +132,7 @@ async fn open_session(
     let token = claims.seal(&caller.owner, &shared.session_seal, chance);
     let token = token.ok_or_else(|| RpcError::internal("The session could not be sealed."))?;
     shared.sessions.find(shared, caller, &claims)?;
-    Ok(Response::message(answer, MetricsLabel::of(initialize::METHOD)).opening(token))
+    Ok(MessageResponse::message(answer, MetricsLabel::of(initialize::METHOD)).opening(token))
 }
 
 /// Reads `initialize`: the client of the session, and the response.
@@ -160,7 +162,7 @@ async fn session_claims(
     shared: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: &(dyn Headers + Sync),
-) -> Result<SessionClaims, Response> {
+) -> Result<SessionClaims, MessageResponse> {
     let malformed = |error: RpcError| refuse(caller, &error.with_status(400));
     let HeaderValue::Once(token) = headers.value(SESSION_HEADER) else {
         return Err(malformed(session_header_missing()));
@@ -179,22 +181,22 @@ async fn find_session(
     shared: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: &(dyn Headers + Sync),
-) -> Result<Arc<Session>, Response> {
+) -> Result<Arc<Session>, MessageResponse> {
     let claims = session_claims(shared, caller, headers).await?;
     match shared.sessions.find(shared, caller, &claims) {
         Ok(session) => session.ok_or_else(|| no_such_session(shared, caller)),
         Err(full) => {
             let error = full.into();
             audit::turned_away(Some(&caller.owner), &error);
-            Err(Response::error(None, &error, MetricsLabel::Nothing))
+            Err(MessageResponse::error(None, &error, MetricsLabel::Nothing))
         }
     }
 }
 
 /// Refuses what is not known to be a request.
-fn refuse(caller: &Caller, error: &RpcError) -> Response {
+fn refuse(caller: &Caller, error: &RpcError) -> MessageResponse {
     audit::turned_away(Some(&caller.owner), error);
-    Response::error(None, error, MetricsLabel::Refused)
+    MessageResponse::error(None, error, MetricsLabel::Refused)
 }
 
 fn session_header_missing() -> RpcError {
@@ -205,7 +207,7 @@ fn session_header_missing() -> RpcError {
 
 /// The refusal for a session that is unknown, has ended, or belongs to another owner: one answer for all three. The
 /// message in it was not looked at, so it is counted here.
-fn no_such_session(shared: &ReceiverInner, caller: &Caller) -> Response {
+fn no_such_session(shared: &ReceiverInner, caller: &Caller) -> MessageResponse {
     let error = match shared.rates.admit(&caller.owner, RequestKind::Other) {
         Ok(()) => {
             RpcError::invalid_request("there is no such session; begin a new one with `initialize`").with_status(404)

@@ -19,7 +19,7 @@ use crate::{Catalogue, RateLimits, SessionLimits};
 
 /// How a receiver presents itself, and what its clients may use.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ReceiverOptions {
     /// The server's name.
     pub name: String,
     /// The server's version.
@@ -41,7 +41,7 @@ pub struct Options {
     pub sessions: SessionLimits,
 }
 
-impl Default for Options {
+impl Default for ReceiverOptions {
     fn default() -> Self {
         Self {
             name: "longhaul".into(),
@@ -66,7 +66,7 @@ pub struct Receiver {
 pub(crate) struct ReceiverInner {
     pub(crate) engine: Engine,
     pub(crate) catalogue: Catalogue,
-    pub(crate) options: Options,
+    pub(crate) options: ReceiverOptions,
     pub(crate) rates: Rates,
     pub(crate) server: ServerInfo,
     /// Seals what stateless clients keep between two rounds of a call.
@@ -85,7 +85,7 @@ pub(crate) struct ReceiverInner {
 
 impl Receiver {
     /// A receiver for an engine and the tools that it runs.
-    pub async fn new(engine: Engine, catalogue: Catalogue, options: Options) -> Result<Self, EngineError> {
+    pub async fn new(engine: Engine, catalogue: Catalogue, options: ReceiverOptions) -> Result<Self, EngineError> {
         let key = engine.store().secret("request-state", secret(&**engine.chance())).await?;
         let session_key = engine.store().secret("session", secret(&**engine.chance())).await?;
         let shared = ReceiverInner {

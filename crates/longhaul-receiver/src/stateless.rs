@@ -7,11 +7,11 @@ use longhaul_wire::route::{Context, generation_of, route};
 use longhaul_wire::{Headers, Revision};
 
 use crate::exchange::Exchange;
-use crate::operation::{self, OperationResult, Work};
+use crate::operation::{self, OperationResult, StreamWork};
 use crate::receiver::ReceiverInner;
 use crate::response::MetricsLabel;
 use crate::stream::{MessageStream, StreamKind};
-use crate::{Caller, RequestKind, Response, SessionLimits, audit};
+use crate::{Caller, MessageResponse, RequestKind, SessionLimits, audit};
 
 pub(crate) const NO_RESPONSES: &str = "a client must not send responses";
 
@@ -21,24 +21,24 @@ pub(crate) async fn receive(
     caller: &Caller,
     headers: Option<&(dyn Headers + Sync)>,
     body: &[u8],
-) -> Response {
+) -> MessageResponse {
     let request = match jsonrpc::parse(body) {
         Ok(Message::Request(request)) => request,
         // No notification has a meaning here: a client cancels a request by closing its stream.
-        Ok(Message::Notification(_)) => return Response::accepted(),
+        Ok(Message::Notification(_)) => return MessageResponse::accepted(),
         Ok(Message::Response(_)) => return unexpected_response(),
         Err(rejected) => return reject(shared, caller, &rejected),
     };
     let tally = MetricsLabel::of(&request.method);
     match perform(shared, caller, &request, headers).await {
-        Ok(OperationResult::Ready(text)) => Response::message(text, tally),
+        Ok(OperationResult::Ready(text)) => MessageResponse::message(text, tally),
         Ok(OperationResult::Work(work)) => {
             let stream = Arc::new(new_stream(shared, request.id));
-            let Some(reader) = stream.read_after(0) else { return Response::accepted() };
+            let Some(reader) = stream.read_after(0) else { return MessageResponse::accepted() };
             shared.tracker.spawn(async move { run(work, &stream).await });
-            Response::stream(reader, tally)
+            MessageResponse::stream(reader, tally)
         }
-        Err(error) => Response::error(Some(&request.id), &error, tally),
+        Err(error) => MessageResponse::error(Some(&request.id), &error, tally),
     }
 }
 
@@ -84,8 +84,8 @@ pub(crate) fn new_stream(shared: &ReceiverInner, request: RequestId) -> MessageS
 }
 
 /// Works on a request until it has its response, or its client is gone.
-pub(crate) async fn run(work: Work, stream: &Arc<MessageStream>) {
-    let Work { exchange, task, tool, run } = work;
+pub(crate) async fn run(work: StreamWork, stream: &Arc<MessageStream>) {
+    let StreamWork { exchange, task, tool, run } = work;
     let completed = tokio::select! {
         biased;
         () = stream.closed() => return,
@@ -101,18 +101,18 @@ pub(crate) async fn run(work: Work, stream: &Arc<MessageStream>) {
 }
 
 /// Refuses a response of a client that was not asked anything.
-pub(crate) fn unexpected_response() -> Response {
+pub(crate) fn unexpected_response() -> MessageResponse {
     let error = RpcError::invalid_request(NO_RESPONSES);
     audit::turned_away(None, &error);
-    Response::error(None, &error, MetricsLabel::Refused)
+    MessageResponse::error(None, &error, MetricsLabel::Refused)
 }
 
 /// Refuses bytes that are no message. They count against the owner's rate like a request.
-pub(crate) fn reject(shared: &ReceiverInner, caller: &Caller, rejected: &InvalidMessage) -> Response {
+pub(crate) fn reject(shared: &ReceiverInner, caller: &Caller, rejected: &InvalidMessage) -> MessageResponse {
     let (id, error) = match shared.rates.admit(&caller.owner, RequestKind::Other) {
         Ok(()) => (rejected.id.as_ref(), rejected.error.clone()),
         Err(too_many) => (None, too_many),
     };
     audit::turned_away(Some(&caller.owner), &error);
-    Response::error(id, &error, MetricsLabel::Refused)
+    MessageResponse::error(id, &error, MetricsLabel::Refused)
 }

@@ -49,7 +49,7 @@ pub(crate) enum StreamKind {
 }
 
 struct StreamState {
-    kept: VecDeque<Message>,
+    kept: VecDeque<StreamMessage>,
     /// Number of the first message that is kept.
     first: u64,
     bytes: usize,
@@ -68,7 +68,7 @@ struct StreamState {
     is_streamed: bool,
 }
 
-struct Message {
+struct StreamMessage {
     text: Arc<str>,
     is_response: bool,
 }
@@ -84,7 +84,7 @@ impl StreamState {
 
     fn push(&mut self, text: &str, is_response: bool, limits: &SessionLimits) {
         self.bytes += text.len();
-        self.kept.push_back(Message { text: text.into(), is_response });
+        self.kept.push_back(StreamMessage { text: text.into(), is_response });
         self.trim(limits);
     }
 

@@ -16,13 +16,13 @@ use crate::world::World;
 
 /// One client of one engine.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub(crate) struct SimClient {
     pub(crate) world: World,
     pub(crate) engine: Engine,
 }
 
 #[derive(Clone, Copy)]
-enum Act {
+enum ClientAction {
     Create,
     Read,
     List,
@@ -34,23 +34,23 @@ enum Act {
     Burst,
 }
 
-const ACTS: [(u32, Act); 9] = [
-    (12, Act::Create),
-    (7, Act::Read),
-    (1, Act::List),
-    (3, Act::Cancel),
-    (10, Act::Answer),
-    (2, Act::Delete),
-    (1, Act::Foreign),
-    (2, Act::Late),
-    (3, Act::Burst),
+const ACTS: [(u32, ClientAction); 9] = [
+    (12, ClientAction::Create),
+    (7, ClientAction::Read),
+    (1, ClientAction::List),
+    (3, ClientAction::Cancel),
+    (10, ClientAction::Answer),
+    (2, ClientAction::Delete),
+    (1, ClientAction::Foreign),
+    (2, ClientAction::Late),
+    (3, ClientAction::Burst),
 ];
 
-impl Client {
+impl SimClient {
     /// Does something by chance, and sometimes goes away before it is done.
     pub(crate) async fn act(self) {
         let (act, patience_ms) = self.world.chance(|chance| {
-            let act = chance.weighted(&ACTS).unwrap_or(Act::Create);
+            let act = chance.weighted(&ACTS).unwrap_or(ClientAction::Create);
             (act, chance.permille(60).then(|| chance.between(0, 10)))
         });
         match patience_ms {
@@ -64,26 +64,26 @@ impl Client {
         }
     }
 
-    async fn do_it(&self, act: Act) {
+    async fn do_it(&self, act: ClientAction) {
         match act {
-            Act::Create => return self.create().await,
-            Act::Late => return self.late().await,
-            Act::Burst => return self.burst().await,
+            ClientAction::Create => return self.create().await,
+            ClientAction::Late => return self.late().await,
+            ClientAction::Burst => return self.burst().await,
             _ => {}
         }
         let Some(key) = self.world.state().pick_known() else { return };
         match act {
-            Act::Create | Act::Late | Act::Burst => {}
-            Act::Read => drop(self.read(&key).await),
-            Act::List => self.list(&key.owner).await,
-            Act::Cancel => self.cancel(&key).await,
-            Act::Answer => self.answer_something(&key).await,
-            Act::Delete => {
+            ClientAction::Create | ClientAction::Late | ClientAction::Burst => {}
+            ClientAction::Read => drop(self.read(&key).await),
+            ClientAction::List => self.list(&key.owner).await,
+            ClientAction::Cancel => self.cancel(&key).await,
+            ClientAction::Answer => self.answer_something(&key).await,
+            ClientAction::Delete => {
                 let began = self.world.line();
                 let deleted = self.engine.store().apply(&key, Event::Delete(Delete)).await;
                 self.told("delete", began, &key, Ack::Deleted, deleted.map(|applied| applied.task));
             }
-            Act::Foreign => self.foreign(key.id).await,
+            ClientAction::Foreign => self.foreign(key.id).await,
         }
     }
 

@@ -47,7 +47,7 @@ impl CrashPoint {
 
 /// What happens to one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub(crate) enum TransactionPlan {
     /// It goes well.
     Well,
     /// The process dies at that call.
@@ -187,26 +187,26 @@ impl FaultRates {
     }
 
     /// What becomes of the next transaction. One with something rare in it is worth more trouble.
-    pub(crate) fn plan(&self, chance: &mut Chance, rare: bool) -> Plan {
+    pub(crate) fn plan(&self, chance: &mut Chance, rare: bool) -> TransactionPlan {
         let crash = if rare { self.crash * 4 } else { self.crash };
         if chance.permille(crash) {
             return match chance.below(8) {
-                0..=2 => Plan::CrashAt(chance.below(8)),
-                3 => Plan::CrashBeforeCommit,
-                4 => Plan::CrashInCommit { durable: false },
-                _ => Plan::CrashInCommit { durable: true },
+                0..=2 => TransactionPlan::CrashAt(chance.below(8)),
+                3 => TransactionPlan::CrashBeforeCommit,
+                4 => TransactionPlan::CrashInCommit { durable: false },
+                _ => TransactionPlan::CrashInCommit { durable: true },
             };
         }
         if chance.permille(self.untrusted) {
-            return Plan::Untrusted { durable: chance.below(2) == 0 };
+            return TransactionPlan::Untrusted { durable: chance.below(2) == 0 };
         }
         if chance.permille(self.failure) {
             let kind = if chance.below(2) == 0 { Kind::Full } else { Kind::Failed };
             return match chance.below(3) {
-                0 => Plan::FailAt(chance.below(8), kind),
-                _ => Plan::FailCommit(kind),
+                0 => TransactionPlan::FailAt(chance.below(8), kind),
+                _ => TransactionPlan::FailCommit(kind),
             };
         }
-        Plan::Well
+        TransactionPlan::Well
     }
 }

@@ -7,7 +7,7 @@ use tokio::runtime::Builder;
 use crate::check::{Violation, check};
 use crate::coverage::Coverage;
 use crate::ledger::Entry;
-use crate::process::{Next, Process};
+use crate::process::{Next, SimProcess};
 use crate::world::World;
 
 /// No process lives longer.
@@ -62,7 +62,7 @@ fn process(world: &World) -> Next {
     let next = runtime.block_on(async {
         world.time().resume();
         let life = async {
-            match Process::start(world).await {
+            match SimProcess::start(world).await {
                 Some(process) => process.live().await,
                 None => Next::Process,
             }

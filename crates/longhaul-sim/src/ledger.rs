@@ -149,7 +149,7 @@ pub enum Ack {
 /// What the engine says when nothing is under way.
 #[derive(Debug, Clone)]
 pub struct IdleCounts {
-    pub stage: Stage,
+    pub stage: EndStage,
     /// The nodes that are not engines: their attempts are not counted below.
     pub others: Vec<NodeId>,
     /// By tool: workers taken and tasks queued, as the core counts them.
@@ -163,7 +163,7 @@ pub struct IdleCounts {
 
 /// The stages of a history's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum EndStage {
     /// Handlers were left to end by themselves: tasks are settled or wait for an answer.
     LeftAlone,
     /// Questions were answered or called off: everything is settled.

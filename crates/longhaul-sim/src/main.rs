@@ -25,11 +25,11 @@ struct Args {
     #[arg(long)]
     verbose: bool,
     #[command(subcommand)]
-    command: Option<Task>,
+    command: Option<SimCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Task {
+enum SimCommand {
     /// Plays histories twice and compares them.
     Twice,
     /// Puts faults into a copy of the code, one after the other, and sees that each is found.
@@ -49,10 +49,10 @@ enum Task {
 fn main() -> ExitCode {
     let args = Args::parse();
     match (&args.command, args.replay) {
-        (Some(Task::Mutations { workspace, scratch, only }), _) => {
+        (Some(SimCommand::Mutations { workspace, scratch, only }), _) => {
             mutations(&args, workspace, scratch, only.as_deref())
         }
-        (Some(Task::Twice), _) => twice(&args),
+        (Some(SimCommand::Twice), _) => twice(&args),
         (None, Some(seed)) => replay(seed, args.verbose),
         (None, None) => histories(&args),
     }

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use longhaul_engine::Engine;
-use longhaul_store::embedded::{Hashing, Limits, Reader};
+use longhaul_store::embedded::{EmbeddedLimits, Hashing, Reader};
 use longhaul_store::{Embedded, Store};
 use longhaul_task::TaskKey;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
-use crate::client::Client;
+use crate::client::SimClient;
 use crate::fault::{CrashPoint, Fault};
-use crate::ledger::{Fact, IdleCounts, Stage};
+use crate::ledger::{EndStage, Fact, IdleCounts};
 use crate::setup::{LIFE_MS_MAX, RUNNING_MS_MAX};
 use crate::store::SimStore;
 use crate::world::{ProcessStage, World};
@@ -46,25 +46,29 @@ pub(crate) enum Next {
     Nothing,
 }
 
-pub(crate) struct Process {
+pub(crate) struct SimProcess {
     world: World,
     store: Arc<dyn Store>,
     engines: Vec<Engine>,
-    followed: Mutex<Vec<Followed>>,
+    followed: Mutex<Vec<TaskFollower>>,
 }
 
-struct Followed {
+struct TaskFollower {
     key: TaskKey,
     /// Every revision that was seen; none where the task was gone.
     revisions: Arc<Mutex<Vec<Option<u64>>>>,
     task: AbortHandle,
 }
 
-impl Process {
+impl SimProcess {
     /// Opens the store and starts the engines. `None` when one of them could not start.
     pub(crate) async fn start(world: &World) -> Option<Self> {
         let setup = world.setup();
-        let limits = Limits { cache_bytes_max: setup.cache_bytes, batch_max: setup.batch_max, ..Limits::default() };
+        let limits = EmbeddedLimits {
+            cache_bytes_max: setup.cache_bytes,
+            batch_max: setup.batch_max,
+            ..EmbeddedLimits::default()
+        };
         let (disk, reader) = (world.disk().clone(), world.disk().reader(world));
         let (inner, writer) = Embedded::with_writer_loop(disk, reader.clone(), world.clone(), &limits, Hashing::Fixed);
         let writer = Arc::new(SimWriter::new(world, inner.clone(), writer));
@@ -108,7 +112,7 @@ impl Process {
         loop {
             if self.world.state().all_expires {
                 self.leave_alone(AFTER_START).await;
-                self.quiet(Stage::Expired);
+                self.quiet(EndStage::Expired);
                 return Next::Nothing;
             }
             if self.world.is_calm() {
@@ -175,9 +179,9 @@ impl Process {
         shuts_down
     }
 
-    fn client(&self) -> Client {
+    fn client(&self) -> SimClient {
         let engine = self.world.chance(|chance| chance.below(self.engines.len()));
-        Client { world: self.world.clone(), engine: self.engines[engine].clone() }
+        SimClient { world: self.world.clone(), engine: self.engines[engine].clone() }
     }
 
     /// The store's clock is corrected.
@@ -196,7 +200,7 @@ impl Process {
         }
     }
 
-    fn follow(&self, client: Client) {
+    fn follow(&self, client: SimClient) {
         let Some(key) = self.world.state().pick_known() else { return };
         let mut followed = self.followed.lock();
         if followed.len() == FOLLOWED_MAX {
@@ -206,7 +210,7 @@ impl Process {
         let revisions = Arc::<Mutex<Vec<Option<u64>>>>::default();
         let log = Arc::clone(&revisions);
         let task = tokio::spawn(client.follow(key.clone(), move |revision| log.lock().push(revision)));
-        followed.push(Followed { key, revisions, task: task.abort_handle() });
+        followed.push(TaskFollower { key, revisions, task: task.abort_handle() });
     }
 
     async fn shut_down(&self) {
@@ -225,7 +229,7 @@ impl Process {
     /// Lets everything come to its end, step by step, and looks what is left after each.
     async fn calm(&self) {
         self.leave_alone(ALONE).await;
-        self.quiet(Stage::LeftAlone);
+        self.quiet(EndStage::LeftAlone);
         for round in 0..=ROUNDS {
             let open = self.world.disk().open();
             if open.is_empty() {
@@ -242,7 +246,7 @@ impl Process {
             }
             self.leave_alone(AFTER_ANSWERS).await;
         }
-        self.quiet(Stage::Settled);
+        self.quiet(EndStage::Settled);
         self.shut_down().await;
         // The next process finds everything due, and does not have to wait until it notices.
         self.world.time().jump_forward(2 * LIFE_MS_MAX);
@@ -254,7 +258,7 @@ impl Process {
         tokio::time::sleep(time).await;
     }
 
-    fn quiet(&self, stage: Stage) {
+    fn quiet(&self, stage: EndStage) {
         for followed in &*self.followed.lock() {
             if let Some(seen) = followed.revisions.lock().last() {
                 self.world.note(Fact::Followed { key: followed.key.clone(), seen: *seen });

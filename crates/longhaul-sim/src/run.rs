@@ -9,7 +9,7 @@ use crate::{HistoryResult, play};
 
 /// How a run went.
 #[derive(Debug)]
-pub struct Run {
+pub struct RunReport {
     pub coverage: Coverage,
     /// The broken one, if there was any: the earliest that was found.
     pub broken: Option<HistoryResult>,
@@ -19,7 +19,7 @@ pub struct Run {
 }
 
 /// Plays `histories` of them, from `seed` on, and stops at the first that breaks a law.
-pub fn run(seed: u64, histories: u64, threads: usize) -> Run {
+pub fn run(seed: u64, histories: u64, threads: usize) -> RunReport {
     let began = Instant::now();
     let next = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
@@ -53,5 +53,5 @@ pub fn run(seed: u64, histories: u64, threads: usize) -> Run {
         }
     });
     let played = broken.as_ref().map_or(coverage.histories, |(index, _)| index + 1);
-    Run { coverage, broken: broken.map(|(_, played)| played), played, took: began.elapsed() }
+    RunReport { coverage, broken: broken.map(|(_, played)| played), played, took: began.elapsed() }
 }

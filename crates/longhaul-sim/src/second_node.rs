@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_store::{ClaimRequest, NewTask, Store, StoreError};
-use longhaul_task::transition::{Ask, Create, Park, Release, Report, Settle, Spawn};
+use longhaul_task::transition::{AskQuestion, Create, Park, Release, Report, Settle, Spawn};
 use longhaul_task::{
     Event, JournalEntry, JournalPosition, Json, NodeId, Outcome, Progress, QuestionKind, Task, TaskId, TaskKey,
     Timestamp,
@@ -182,7 +182,7 @@ impl SecondNode {
             4 if task.questions_asked < 3 => {
                 let position = JournalPosition { fork: "q".into(), seq: task.questions_asked };
                 let (kind, params) = (QuestionKind::Elicitation, Json::from_text("{}"));
-                Some(Event::Ask(Ask { fence, label: "q".into(), kind, params, position, digest: 0 }))
+                Some(Event::Ask(AskQuestion { fence, label: "q".into(), kind, params, position, digest: 0 }))
             }
             5 if resumes => park(Some(now.plus_ms(ms)), 0, 0),
             6 | 7 if resumes && open_questions > 0 => park(None, 0, open_questions),

@@ -124,7 +124,7 @@ impl Setup {
 pub(crate) struct Script {
     pub(crate) owner: Owner,
     pub(crate) ops: Arc<[Op]>,
-    pub(crate) end: End,
+    pub(crate) end: ScriptEnd,
     /// Does not stop when it is told to.
     pub(crate) stubborn: bool,
 }
@@ -144,7 +144,7 @@ pub(crate) enum Op {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum End {
+pub(crate) enum ScriptEnd {
     Answer,
     ToolError,
     TooLarge,
@@ -155,8 +155,14 @@ pub(crate) enum End {
 impl Script {
     pub(crate) fn choose(chance: &mut Chance, owner: Owner) -> Self {
         let ops = (0..chance.below(5)).map(|_| op(chance, true)).collect();
-        let ends = [(8, End::Answer), (1, End::ToolError), (1, End::TooLarge), (1, End::Error), (1, End::Panic)];
-        let end = chance.weighted(&ends).unwrap_or(End::Answer);
+        let ends = [
+            (8, ScriptEnd::Answer),
+            (1, ScriptEnd::ToolError),
+            (1, ScriptEnd::TooLarge),
+            (1, ScriptEnd::Error),
+            (1, ScriptEnd::Panic),
+        ];
+        let end = chance.weighted(&ends).unwrap_or(ScriptEnd::Answer);
         Self { owner, ops, end, stubborn: chance.below(4) == 0 }
     }
 }

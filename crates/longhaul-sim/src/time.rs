@@ -10,18 +10,18 @@ const START_MS: u64 = 1_700_000_000_000;
 
 /// The store's clock. It goes on from one runtime to the next.
 #[derive(Debug)]
-pub(crate) struct Time(Mutex<State>);
+pub(crate) struct StoreTime(Mutex<ClockState>);
 
 #[derive(Debug)]
-struct State {
+struct ClockState {
     /// What the store's clock showed when the runtime started, and what it was set forward or back since.
     base_ms: u64,
     started: Option<Instant>,
 }
 
-impl Time {
+impl StoreTime {
     pub(crate) fn start() -> Self {
-        Self(Mutex::new(State { base_ms: START_MS, started: None }))
+        Self(Mutex::new(ClockState { base_ms: START_MS, started: None }))
     }
 
     /// A runtime begins.
@@ -32,7 +32,7 @@ impl Time {
     /// A runtime ends.
     pub(crate) fn suspend(&self) {
         let now = self.now();
-        *self.0.lock() = State { base_ms: now.as_ms(), started: None };
+        *self.0.lock() = ClockState { base_ms: now.as_ms(), started: None };
     }
 
     pub(crate) fn jump_forward(&self, ms: u64) {
@@ -44,7 +44,7 @@ impl Time {
     }
 }
 
-impl Clock for Time {
+impl Clock for StoreTime {
     fn now(&self) -> Timestamp {
         let state = self.0.lock();
         let passed = state.started.map_or(0, |started| started.elapsed().as_millis());

@@ -16,7 +16,7 @@ use crate::fault::{CrashPoint, Fault, FaultRates};
 use crate::ledger::{Entry, Fact};
 use crate::setup::{Script, Setup};
 use crate::store::at_once;
-use crate::time::Time;
+use crate::time::StoreTime;
 use crate::writer::SimWriter;
 
 /// Calls of the store that may follow each other without time passing, before that is a fault of its own.
@@ -32,9 +32,9 @@ pub(crate) struct World(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     disk: SimDisk,
-    time: Time,
+    time: StoreTime,
     setup: Setup,
-    state: Mutex<State>,
+    state: Mutex<WorldState>,
     /// The writer of the process that is up.
     writer: Mutex<Option<Arc<SimWriter>>>,
     dead: Notify,
@@ -43,7 +43,7 @@ struct Inner {
 
 /// Everything in the world that changes.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct WorldState {
     pub(crate) chance: Chance,
     pub(crate) ledger: Vec<Entry>,
     pub(crate) coverage: Coverage,
@@ -103,7 +103,7 @@ impl World {
         let acts_left = chance.between(10, 70);
         let kin_left = 1 + chance.below(8);
         let rules = Fact::Rules(setup.rules());
-        let state = State {
+        let state = WorldState {
             chance,
             ledger: Vec::with_capacity(512),
             coverage: Coverage { histories: 1, ..Coverage::default() },
@@ -133,7 +133,7 @@ impl World {
         };
         let world = Self(Arc::new(Inner {
             disk: SimDisk::default(),
-            time: Time::start(),
+            time: StoreTime::start(),
             setup,
             state: Mutex::new(state),
             writer: Mutex::default(),
@@ -148,7 +148,7 @@ impl World {
         &self.0.disk
     }
 
-    pub(crate) fn time(&self) -> &Time {
+    pub(crate) fn time(&self) -> &StoreTime {
         &self.0.time
     }
 
@@ -156,7 +156,7 @@ impl World {
         &self.0.setup
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, WorldState> {
         self.0.state.lock()
     }
 
@@ -320,7 +320,7 @@ impl longhaul_engine::RandomSource for World {
     }
 }
 
-impl State {
+impl WorldState {
     /// A task that clients know of, and rather a recent one.
     pub(crate) fn pick_known(&mut self) -> Option<TaskKey> {
         let from = if self.chance.below(2) == 0 { self.known.len().saturating_sub(5) } else { 0 };

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use longhaul_store::embedded::{Request, WriterLoop};
+use longhaul_store::embedded::{WriteRequest, WriterLoop};
 use longhaul_store::{Clock, Embedded};
 use longhaul_task::TaskKey;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::disk::{Job, MidBatchRead, SimDisk};
-use crate::fault::{CrashPoint, Fault, Kind, Plan};
+use crate::disk::{BatchJob, MidBatchRead, SimDisk};
+use crate::fault::{CrashPoint, Fault, Kind, TransactionPlan};
 use crate::ledger::Fact;
 use crate::world::World;
 
@@ -61,7 +61,7 @@ impl SimWriter {
         true
     }
 
-    fn expect(&self, requests: &[Request]) -> Plan {
+    fn expect(&self, requests: &[WriteRequest]) -> TransactionPlan {
         let now = self.world.now();
         let events: Vec<_> = requests.iter().filter_map(event_of).collect();
         let rare = events.iter().any(|(_, event)| RARE.contains(event));
@@ -77,11 +77,11 @@ impl SimWriter {
             None
         };
         drop(state);
-        self.world.disk().expect(Job { plan, now, events, look });
+        self.world.disk().expect(BatchJob { plan, now, events, look });
         plan
     }
 
-    fn done(&self, plan: Plan) {
+    fn done(&self, plan: TransactionPlan) {
         let done = self.world.disk().done();
         let mut committed = Vec::new();
         for fact in done.facts {
@@ -96,12 +96,17 @@ impl SimWriter {
         }
         if done.failed {
             match plan {
-                Plan::FailAt(_, Kind::Full) | Plan::FailCommit(Kind::Full) => state.coverage.met(Fault::Full),
-                Plan::FailAt(_, Kind::Failed) | Plan::FailCommit(Kind::Failed) => {
+                TransactionPlan::FailAt(_, Kind::Full) | TransactionPlan::FailCommit(Kind::Full) => {
+                    state.coverage.met(Fault::Full)
+                }
+                TransactionPlan::FailAt(_, Kind::Failed) | TransactionPlan::FailCommit(Kind::Failed) => {
                     state.coverage.met(Fault::Unavailable);
                 }
-                Plan::Untrusted { .. } => state.coverage.met(Fault::Untrusted),
-                Plan::Well | Plan::CrashAt(_) | Plan::CrashBeforeCommit | Plan::CrashInCommit { .. } => {}
+                TransactionPlan::Untrusted { .. } => state.coverage.met(Fault::Untrusted),
+                TransactionPlan::Well
+                | TransactionPlan::CrashAt(_)
+                | TransactionPlan::CrashBeforeCommit
+                | TransactionPlan::CrashInCommit { .. } => {}
             }
         }
         // Everything is durable and published, and the process dies before it says so.
@@ -129,9 +134,13 @@ impl std::fmt::Debug for SimWriter {
     }
 }
 
-fn event_of(request: &Request) -> Option<(TaskKey, &'static str)> {
+fn event_of(request: &WriteRequest) -> Option<(TaskKey, &'static str)> {
     match request {
-        Request::Apply(key, event) => Some((key.clone(), event.name())),
-        Request::Create(_) | Request::Claim(_) | Request::Record(..) | Request::Secret(..) | Request::Check => None,
+        WriteRequest::Apply(key, event) => Some((key.clone(), event.name())),
+        WriteRequest::Create(_)
+        | WriteRequest::Claim(_)
+        | WriteRequest::Record(..)
+        | WriteRequest::Secret(..)
+        | WriteRequest::Check => None,
     }
 }

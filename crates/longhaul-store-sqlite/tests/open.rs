@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{closed_store, create, key, opened, settle};
 use longhaul_store::embedded::{DiskError, Reader};
 use longhaul_store::{ListQuery, OpenError, Store, StoreError, SystemClock};
-use longhaul_store_sqlite::{Options, open, open_read_only};
+use longhaul_store_sqlite::{SqliteOptions, open, open_read_only};
 use longhaul_task::Task;
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ fn place() -> (TempDir, PathBuf) {
 }
 
 fn refusal(path: &Path) -> OpenError {
-    open(path, &Options::default(), SystemClock).unwrap_err()
+    open(path, &SqliteOptions::default(), SystemClock).unwrap_err()
 }
 
 /// Runs SQL on a file that nobody else has open.
@@ -146,7 +146,7 @@ async fn a_file_that_was_cut_off_is_refused() {
 /// that nobody reads), and everything is there.
 async fn is_refused(path: &Path, damaged: &[u8], settled: &[Arc<Task>]) -> bool {
     fs::write(path, damaged).unwrap();
-    let Ok(store) = open(path, &Options::default(), SystemClock) else { return true };
+    let Ok(store) = open(path, &SqliteOptions::default(), SystemClock) else { return true };
     for task in settled {
         assert_eq!(store.read(&task.key).await.unwrap().task, *task);
     }
@@ -187,7 +187,7 @@ async fn a_flipped_bit_in_the_header_is_refused_or_harmless() {
 async fn damage_under_a_running_store_is_an_error_and_never_a_wrong_answer() {
     let (_directory, path) = place();
     let settled = closed_store(&path, 500).await;
-    let mut options = Options::default();
+    let mut options = SqliteOptions::default();
     options.limits.cache_bytes_max = 0;
     let store = open(&path, &options, SystemClock).unwrap();
     let mut bytes = fs::read(&path).unwrap();

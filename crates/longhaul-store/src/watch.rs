@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 /// Who follows which task on this node, and the queue.
 #[derive(Debug, Default)]
 pub struct Watchers {
-    following: Mutex<HashMap<TaskKey, Followed>>,
+    following: Mutex<HashMap<TaskKey, WatchedTask>>,
     queue: Arc<Changes>,
 }
 
 #[derive(Debug, Default)]
-struct Followed {
+struct WatchedTask {
     watches: usize,
     changes: Arc<Changes>,
 }

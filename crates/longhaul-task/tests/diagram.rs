@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use longhaul_task::transition::{
-    self, Answer, Ask, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
+    self, AnswerQuestion, AskQuestion, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report,
+    Settle, Spawn, Wake,
 };
 use longhaul_task::{
     Event, JournalPosition, Json, NodeId, OnCrash, Outcome, Owner, PhaseName, Policy, QuestionKey, QuestionKind,
@@ -135,7 +136,7 @@ const EVENTS: usize = 15;
 fn events(task: &Task) -> Vec<Event> {
     let fence = task.fence;
     let key = task.phase.questions().and_then(|open| open.iter().next()).map(|question| question.key.clone());
-    let answer = Answer { key: key.unwrap_or(QuestionKey::from_text("none")), body: json() };
+    let answer = AnswerQuestion { key: key.unwrap_or(QuestionKey::from_text("none")), body: json() };
     vec![
         Event::Claim(Claim { node: node() }),
         Event::Report(Report { fence, message: "busy".into() }),
@@ -180,7 +181,7 @@ fn after(task: &Task, event: &Event) -> Task {
 }
 
 fn ask(task: &Task) -> Event {
-    Event::Ask(Ask {
+    Event::Ask(AskQuestion {
         fence: task.fence,
         label: "name".into(),
         kind: QuestionKind::Elicitation,

@@ -8,7 +8,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HeaderMap, HeaderValue as HttpValue};
 use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
-use longhaul_receiver::{Body, Caller, Receiver, Response};
+use longhaul_receiver::{Body, Caller, MessageResponse, Receiver};
 use longhaul_server::{ANONYMOUS, Metrics};
 use longhaul_task::Owner;
 use longhaul_wire::{HeaderValue, Headers};
@@ -18,36 +18,36 @@ use crate::{FailureReport, Reply, in_time};
 
 /// A server as its clients know it.
 #[derive(Debug, Clone)]
-pub enum Endpoint {
+pub enum TestEndpoint {
     /// A server that listens on this address.
     Http(SocketAddr),
     /// A receiver in this process. A bearer token is taken for the name of its owner.
     Memory(Receiver),
 }
 
-impl From<SocketAddr> for Endpoint {
+impl From<SocketAddr> for TestEndpoint {
     fn from(address: SocketAddr) -> Self {
         Self::Http(address)
     }
 }
 
-impl From<&Endpoint> for Endpoint {
-    fn from(endpoint: &Endpoint) -> Self {
+impl From<&TestEndpoint> for TestEndpoint {
+    fn from(endpoint: &TestEndpoint) -> Self {
         endpoint.clone()
     }
 }
 
 /// A connection that carries one request after the other.
-pub(crate) struct Connection {
-    endpoint: Endpoint,
+pub(crate) struct HttpConnection {
+    endpoint: TestEndpoint,
     http: Option<SendRequest<Full<Bytes>>>,
 }
 
-impl Connection {
-    pub(crate) async fn open(endpoint: &Endpoint) -> Result<Self, FailureReport> {
+impl HttpConnection {
+    pub(crate) async fn open(endpoint: &TestEndpoint) -> Result<Self, FailureReport> {
         let http = match endpoint {
-            Endpoint::Memory(_) => None,
-            Endpoint::Http(address) => {
+            TestEndpoint::Memory(_) => None,
+            TestEndpoint::Http(address) => {
                 let stream = TcpStream::connect(address).await.map_err(FailureReport::lost)?;
                 stream.set_nodelay(true).map_err(FailureReport::lost)?;
                 let (http, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(FailureReport::lost)?;
@@ -59,7 +59,7 @@ impl Connection {
         Ok(Self { endpoint: endpoint.clone(), http })
     }
 
-    pub(crate) fn endpoint(&self) -> &Endpoint {
+    pub(crate) fn endpoint(&self) -> &TestEndpoint {
         &self.endpoint
     }
 
@@ -72,7 +72,7 @@ impl Connection {
         body: Bytes,
     ) -> Result<Reply, FailureReport> {
         match (&self.endpoint, &mut self.http) {
-            (Endpoint::Http(address), Some(http)) => {
+            (TestEndpoint::Http(address), Some(http)) => {
                 let mut request = Request::builder().method(method).uri(path).header("host", address.to_string());
                 for (name, value) in headers {
                     request = request.header(*name, *value);
@@ -82,16 +82,16 @@ impl Connection {
                 let response = in_time("the head of a response", http.send_request(request)).await;
                 Ok(response.map_err(FailureReport::lost)?.into())
             }
-            (Endpoint::Memory(receiver), _) if path == "/metrics" => {
+            (TestEndpoint::Memory(receiver), _) if path == "/metrics" => {
                 tokio::task::yield_now().await;
                 Ok(Reply::whole(200, HeaderMap::new(), Metrics::default().render(receiver).into()))
             }
-            (Endpoint::Memory(receiver), _) => {
+            (TestEndpoint::Memory(receiver), _) => {
                 let headers: Vec<_> =
                     headers.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();
                 Ok(enter(receiver, method, &headers, &body).await)
             }
-            (Endpoint::Http(_), None) => unreachable!("a connection over HTTP is open"),
+            (TestEndpoint::Http(_), None) => unreachable!("a connection over HTTP is open"),
         }
     }
 }
@@ -123,8 +123,8 @@ fn caller(headers: &GivenHeaders<'_>) -> Caller {
     }
 }
 
-fn reply(response: Response) -> Reply {
-    let Response { body, http, .. } = response;
+fn reply(response: MessageResponse) -> Reply {
+    let MessageResponse { body, http, .. } = response;
     let mut headers = HeaderMap::new();
     let kind = match &body {
         Body::Empty => None,

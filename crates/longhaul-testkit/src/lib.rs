@@ -7,7 +7,7 @@
 //! let id = client.create("echo", json!({ "text": "hello" })).await?;
 //! ```
 //!
-//! - [`Endpoint`]: where a client sends its requests: a receiver in this process, or an address.
+//! - [`TestEndpoint`]: where a client sends its requests: a receiver in this process, or an address.
 //! - [`StatelessClient`], [`SessionClient`]: the two eras. Every message from the server is checked against the official
 //!   schema of its revision.
 //! - [`raw`]: requests that no client would send.
@@ -29,14 +29,14 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use conformance::conformance;
-pub use endpoint::Endpoint;
+pub use endpoint::TestEndpoint;
 pub use pipe::PipeClient;
-pub use reply::{Event, Exchange, Reply};
-pub use row::Row;
+pub use reply::{Reply, ReplyMessages, StreamEvent};
+pub use row::RequestCase;
 pub use server::TestServer;
 pub use session::{LATEST, SessionClient};
 pub use stateless::{
-    FailureReport, StatelessClient, TaskView, VERSION, WholeReply, stateless_message, tasks_and_forms,
+    FailureReport, GetTaskResult, StatelessClient, VERSION, WholeReply, stateless_message, tasks_and_forms,
 };
 
 /// When a test gives up waiting for an event that must happen. No test measures anything by it.

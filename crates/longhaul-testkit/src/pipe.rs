@@ -1,26 +1,26 @@
 //! A client on a pipe, such as standard input and output: one message a line, of both eras.
 
 use longhaul_receiver::Caller;
-use longhaul_server::{Limits, stdio};
+use longhaul_server::{ServerLimits, stdio};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::schema::Asked;
+use crate::schema::SentRequests;
 use crate::stateless::tasks_and_forms;
 use crate::{TestServer, in_time, stateless_message};
 
 /// Bytes that wait between the two ends of a pipe in this process.
 const PIPE_BYTES: usize = 1 << 20;
 
-type Output = Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>;
+type PipeOutput = Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>;
 
 /// A client at the other end of a pipe.
 pub struct PipeClient {
     input: Option<Box<dyn AsyncWrite + Send + Unpin>>,
-    output: Output,
-    asked: Asked,
+    output: PipeOutput,
+    asked: SentRequests,
     /// The revision of its session; none outside of one.
     revision: Option<String>,
     /// The server, if it is in this process.
@@ -38,7 +38,7 @@ impl PipeClient {
         Self {
             input: Some(Box::new(input)),
             output: BufReader::new(output).lines(),
-            asked: Asked::default(),
+            asked: SentRequests::default(),
             revision: None,
             serving: None,
             stop: CancellationToken::new(),
@@ -46,7 +46,7 @@ impl PipeClient {
     }
 
     /// A client that this server in the same process serves on a pipe, within these limits.
-    pub fn connect(server: &TestServer, caller: Caller, limits: Limits) -> Self {
+    pub fn connect(server: &TestServer, caller: Caller, limits: ServerLimits) -> Self {
         let (input, input_end) = tokio::io::duplex(PIPE_BYTES);
         let (output, output_end) = tokio::io::duplex(PIPE_BYTES);
         let mut client = Self::new(input, output);

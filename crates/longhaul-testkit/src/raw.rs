@@ -7,19 +7,19 @@ use hyper::header::{HeaderName, HeaderValue};
 use longhaul_wire::headers::encode_value;
 use serde_json::Value;
 
-use crate::schema::Asked;
-use crate::{Endpoint, PATIENCE, Reply, VERSION, endpoint};
+use crate::schema::SentRequests;
+use crate::{PATIENCE, Reply, TestEndpoint, VERSION, endpoint};
 
 /// A request, as it is written.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct RawRequest {
     pub method: &'static str,
     pub path: &'static str,
     pub headers: Vec<(String, Vec<u8>)>,
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl RawRequest {
     /// A POST of this body, with the headers that every client sends.
     pub fn post(body: impl Into<Vec<u8>>) -> Self {
         let request = Self { method: "POST", path: "/mcp", headers: Vec::new(), body: body.into() };
@@ -89,33 +89,33 @@ impl Request {
     }
 
     /// Sends it on a connection of its own. The response must not be a stream.
-    pub async fn send(&self, endpoint: impl Into<Endpoint>) -> RawReply {
+    pub async fn send(&self, endpoint: impl Into<TestEndpoint>) -> RawReply {
         match endpoint.into() {
-            Endpoint::Http(address) => {
+            TestEndpoint::Http(address) => {
                 let bytes = self.bytes();
                 let exchange = move || {
-                    let mut connection = Connection::open(address);
+                    let mut connection = RawConnection::open(address);
                     connection.write(&bytes);
                     connection.answer().expect("a response")
                 };
                 tokio::task::spawn_blocking(exchange).await.expect("no panic")
             }
-            endpoint @ Endpoint::Memory(_) => {
+            endpoint @ TestEndpoint::Memory(_) => {
                 let mut reply = self.begin(&endpoint).await;
                 let header = |name: &HeaderName, value: &HeaderValue| {
                     (name.to_string(), value.to_str().expect("text").to_owned())
                 };
                 let headers = reply.headers.iter().map(|(name, value)| header(name, value)).collect();
                 let body = reply.bytes().await.expect("a whole body").to_vec();
-                Asked::of(&self.body).hears_body(None, reply.content_type(), &body);
+                SentRequests::of(&self.body).hears_body(None, reply.content_type(), &body);
                 RawReply { status: reply.status, headers, body }
             }
         }
     }
 
     /// Hands it to a receiver in this process, and returns the response before its body has come.
-    pub async fn begin(&self, endpoint: &Endpoint) -> Reply {
-        let Endpoint::Memory(receiver) = endpoint else { panic!("{endpoint:?} is not in this process") };
+    pub async fn begin(&self, endpoint: &TestEndpoint) -> Reply {
+        let TestEndpoint::Memory(receiver) = endpoint else { panic!("{endpoint:?} is not in this process") };
         endpoint::enter(receiver, self.method, &self.headers, &self.body).await
     }
 }
@@ -147,13 +147,13 @@ fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
 }
 
 /// One connection.
-pub struct Connection {
+pub struct RawConnection {
     socket: BufReader<TcpStream>,
     /// Everything that was sent.
     sent: Vec<u8>,
 }
 
-impl Connection {
+impl RawConnection {
     pub fn open(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).expect("a server that listens");
         socket.set_nodelay(true).unwrap();
@@ -181,7 +181,7 @@ impl Connection {
             self.socket.read_exact(&mut body).expect("the whole body");
         }
         // A body begins after an empty line, and another request may follow it.
-        let asked = Asked::default();
+        let asked = SentRequests::default();
         for after in self.sent.windows(4).enumerate().filter(|(_, bytes)| bytes == b"\r\n\r\n").map(|(at, _)| at + 4) {
             let mut values = serde_json::Deserializer::from_slice(&self.sent[after..]).into_iter::<Value>();
             if let Some(Ok(message)) = values.next() {

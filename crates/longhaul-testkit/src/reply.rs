@@ -9,7 +9,7 @@ use longhaul_receiver::StreamReader;
 use longhaul_wire::sse;
 use serde_json::Value;
 
-use crate::schema::Asked;
+use crate::schema::SentRequests;
 use crate::{FailureReport, in_time};
 
 /// A response as it comes. Dropping it hangs up.
@@ -27,7 +27,7 @@ enum ReplyBody {
 
 /// One event of a stream.
 #[derive(Debug)]
-pub struct Event {
+pub struct StreamEvent {
     pub id: Option<String>,
     /// Empty for an event that only gives an ID, a wait, or a sign of life.
     pub data: String,
@@ -92,22 +92,22 @@ impl Reply {
     }
 
     /// The next event of a stream.
-    pub async fn event(&mut self) -> Option<Event> {
+    pub async fn event(&mut self) -> Option<StreamEvent> {
         match &mut self.body {
             ReplyBody::Whole(_) => None,
             ReplyBody::Stream { reader, is_opened } => {
                 if !std::mem::replace(is_opened, true)
                     && let Some(id) = reader.primer_id()
                 {
-                    return Some(Event { id: Some(id), data: String::new() });
+                    return Some(StreamEvent { id: Some(id), data: String::new() });
                 }
                 let (number, text) = in_time("the next message of a stream", reader.next()).await?;
-                Some(Event { id: reader.event_id(number), data: text.to_string() })
+                Some(StreamEvent { id: reader.event_id(number), data: text.to_string() })
             }
             ReplyBody::Http { body, unread } => loop {
                 if let Some(end) = unread.windows(2).position(|pair| pair == b"\n\n") {
                     let event: Vec<u8> = unread.drain(..end + 2).collect();
-                    return Some(Event::parse(std::str::from_utf8(&event).expect("UTF-8")));
+                    return Some(StreamEvent::parse(std::str::from_utf8(&event).expect("UTF-8")));
                 }
                 let frame = in_time("the next event of a stream", body.frame()).await?.ok()?;
                 unread.extend(frame.into_data().unwrap_or_default());
@@ -116,7 +116,7 @@ impl Reply {
     }
 }
 
-impl Event {
+impl StreamEvent {
     fn parse(text: &str) -> Self {
         let mut event = Self { id: None, data: String::new() };
         for line in text.lines() {
@@ -132,7 +132,7 @@ impl Event {
 }
 
 /// The messages of a response, each of which is checked. Dropping it hangs up.
-pub struct Exchange {
+pub struct ReplyMessages {
     pub status: u16,
     pub headers: HeaderMap,
     /// The ID of the last event.
@@ -140,13 +140,13 @@ pub struct Exchange {
     reply: Reply,
     ready: VecDeque<Value>,
     is_read: bool,
-    asked: Asked,
+    asked: SentRequests,
     /// The revision of the session; none in the stateless era.
     revision: Option<String>,
 }
 
-impl Exchange {
-    pub(crate) fn new(reply: Reply, asked: Asked, revision: Option<String>) -> Self {
+impl ReplyMessages {
+    pub(crate) fn new(reply: Reply, asked: SentRequests, revision: Option<String>) -> Self {
         let (status, headers) = (reply.status, reply.headers.clone());
         Self { status, headers, last_event: None, reply, ready: VecDeque::new(), is_read: false, asked, revision }
     }

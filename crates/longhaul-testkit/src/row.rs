@@ -1,12 +1,12 @@
 //! Rows of the tables of bad requests.
 
-use crate::Endpoint;
-use crate::raw::Request;
+use crate::TestEndpoint;
+use crate::raw::RawRequest;
 
 /// A request, and the status, code and ID that it is answered with.
-pub struct Row {
+pub struct RequestCase {
     pub what: String,
-    pub request: Request,
+    pub request: RawRequest,
     pub status: u16,
     /// The JSON-RPC error; none when there is no error.
     pub code: Option<i64>,
@@ -16,19 +16,19 @@ pub struct Row {
     pub header: Option<(&'static str, &'static str)>,
 }
 
-impl Row {
-    pub fn new(what: impl Into<String>, request: Request, status: u16, code: i64, id: Option<&str>) -> Self {
+impl RequestCase {
+    pub fn new(what: impl Into<String>, request: RawRequest, status: u16, code: i64, id: Option<&str>) -> Self {
         let id = id.map(str::to_owned);
         Self { what: what.into(), request, status, code: Some(code), id, header: None }
     }
 
     /// A request that must succeed.
-    pub fn fine(what: impl Into<String>, request: Request) -> Self {
+    pub fn fine(what: impl Into<String>, request: RawRequest) -> Self {
         Self { code: None, ..Self::new(what, request, 200, 0, Some("1")) }
     }
 
     /// Sends the request and checks the response.
-    pub async fn check(&self, endpoint: impl Into<Endpoint>) {
+    pub async fn check(&self, endpoint: impl Into<TestEndpoint>) {
         let reply = self.request.send(endpoint).await;
         let shown = format!("{}: {} {}", self.what, reply.status, reply.text());
         assert_eq!(reply.status, self.status, "{shown}");

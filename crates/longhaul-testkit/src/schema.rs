@@ -1,5 +1,5 @@
 //! The official schemas: whatever a server sends in a test must fit that of its revision. Every client of the tests
-//! takes note of what it asks in an [`Asked`] and shows it what it hears.
+//! takes note of what it asks in an [`SentRequests`] and shows it what it hears.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -14,9 +14,9 @@ use crate::VERSION;
 /// The schema of the tasks extension.
 const TASKS: &str = "ext-tasks-2026-07-28";
 
-type Known = HashMap<(String, String), Option<Arc<Validator>>>;
+type ValidatorCache = HashMap<(String, String), Option<Arc<Validator>>>;
 
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+static KNOWN: Mutex<Option<ValidatorCache>> = Mutex::new(None);
 
 /// They are looked for in `LONGHAUL_SPEC_DIR`, else in `../shared/spec` beside the workspace.
 fn official(file: &str, definition: &str) -> Option<Arc<Validator>> {
@@ -57,17 +57,17 @@ fn must_fit(file: &str, definition: &str, value: &Value) {
 
 /// What a client has asked for: only so can be said what an answer must look like. Clones are the same one.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
-    by_id: Arc<Mutex<HashMap<String, Request>>>,
+pub struct SentRequests {
+    by_id: Arc<Mutex<HashMap<String, SentRequest>>>,
 }
 
 #[derive(Debug, Clone)]
-struct Request {
+struct SentRequest {
     method: String,
     is_stateless: bool,
 }
 
-impl Asked {
+impl SentRequests {
     /// Just this.
     pub fn of(body: &[u8]) -> Self {
         let asked = Self::default();
@@ -87,7 +87,7 @@ impl Asked {
     fn note(&self, message: &Value) {
         if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
             let said = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
-            let request = Request { method: method.to_owned(), is_stateless: !said.is_null() };
+            let request = SentRequest { method: method.to_owned(), is_stateless: !said.is_null() };
             self.by_id.lock().unwrap().insert(id.to_string(), request);
         }
     }

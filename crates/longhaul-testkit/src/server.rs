@@ -9,7 +9,7 @@ use longhaul_store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Endpoint, StatelessClient, in_time};
+use crate::{StatelessClient, TestEndpoint, in_time};
 
 /// A server in this process, with or without a socket.
 pub struct TestServer {
@@ -76,7 +76,7 @@ impl TestServer {
     }
 }
 
-impl From<&TestServer> for Endpoint {
+impl From<&TestServer> for TestEndpoint {
     fn from(server: &TestServer) -> Self {
         server.address.map_or_else(|| Self::Memory(server.receiver.clone()), Self::Http)
     }

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hyper::body::Bytes;
 use serde_json::{Value, json};
 
-use crate::endpoint::Connection;
-use crate::schema::Asked;
-use crate::{Endpoint, Exchange, until};
+use crate::endpoint::HttpConnection;
+use crate::schema::SentRequests;
+use crate::{ReplyMessages, TestEndpoint, until};
 
 pub const LATEST: &str = "2025-11-25";
 
 /// A client in a session. Clones are the same client.
 #[derive(Clone)]
 pub struct SessionClient {
-    endpoint: Endpoint,
+    endpoint: TestEndpoint,
     /// The bearer token that it shows.
     pub token: Option<String>,
     /// The token of its session.
@@ -23,26 +23,26 @@ pub struct SessionClient {
     pub revision: String,
     /// The server's side of the handshake.
     pub server: Value,
-    asked: Asked,
+    asked: SentRequests,
     requests: Arc<AtomicU64>,
 }
 
 impl SessionClient {
     /// A client that is in no session yet.
-    pub fn new(endpoint: impl Into<Endpoint>) -> Self {
+    pub fn new(endpoint: impl Into<TestEndpoint>) -> Self {
         Self {
             endpoint: endpoint.into(),
             token: None,
             session: None,
             revision: LATEST.to_owned(),
             server: Value::Null,
-            asked: Asked::default(),
+            asked: SentRequests::default(),
             requests: Arc::default(),
         }
     }
 
     /// The same client, which has found the server again.
-    pub fn at(&self, endpoint: impl Into<Endpoint>) -> Self {
+    pub fn at(&self, endpoint: impl Into<TestEndpoint>) -> Self {
         Self { endpoint: endpoint.into(), ..self.clone() }
     }
 
@@ -53,7 +53,7 @@ impl SessionClient {
     }
 
     /// Opens a session at the latest revision.
-    pub async fn open(endpoint: impl Into<Endpoint>, capabilities: Value) -> Self {
+    pub async fn open(endpoint: impl Into<TestEndpoint>, capabilities: Value) -> Self {
         Self::new(endpoint).initialize(LATEST, capabilities).await
     }
 
@@ -84,17 +84,17 @@ impl SessionClient {
     }
 
     /// Sends a request.
-    pub async fn send(&self, method: &str, params: Value) -> Exchange {
+    pub async fn send(&self, method: &str, params: Value) -> ReplyMessages {
         self.post(self.message(method, params).to_string()).await
     }
 
     /// Posts exactly this.
-    pub async fn post(&self, body: impl Into<Bytes>) -> Exchange {
+    pub async fn post(&self, body: impl Into<Bytes>) -> ReplyMessages {
         self.http("POST", &[], body).await
     }
 
     /// Listens, or goes on after an event.
-    pub async fn listen(&self, after: Option<&str>) -> Exchange {
+    pub async fn listen(&self, after: Option<&str>) -> ReplyMessages {
         let headers: Vec<_> = after.map(|id| ("last-event-id", id)).into_iter().collect();
         let exchange = self.http("GET", &headers, Bytes::new()).await;
         assert!(exchange.is_stream(), "{}", exchange.status);
@@ -102,7 +102,7 @@ impl SessionClient {
     }
 
     /// A new stream to listen on, which has begun.
-    pub async fn listening(&self) -> Exchange {
+    pub async fn listening(&self) -> ReplyMessages {
         let mut stream = self.listen(None).await;
         stream.begun().await;
         stream
@@ -114,7 +114,7 @@ impl SessionClient {
     }
 
     /// One request with the headers of this client. A header in `more` takes the place of its own; an empty one removes it.
-    pub async fn http(&self, method: &str, more: &[(&str, &str)], body: impl Into<Bytes>) -> Exchange {
+    pub async fn http(&self, method: &str, more: &[(&str, &str)], body: impl Into<Bytes>) -> ReplyMessages {
         let mut headers = vec![("accept", "application/json, text/event-stream")];
         if method == "POST" {
             headers.push(("content-type", "application/json"));
@@ -128,9 +128,9 @@ impl SessionClient {
         headers.extend(more.iter().filter(|(_, value)| !value.is_empty()));
         let body = body.into();
         self.asked.sends(&body);
-        let mut connection = Connection::open(&self.endpoint).await.expect("a server that listens");
+        let mut connection = HttpConnection::open(&self.endpoint).await.expect("a server that listens");
         let reply = connection.send(method, "/mcp", &headers, body).await.expect("a response");
-        Exchange::new(reply, self.asked.clone(), Some(self.revision.clone()))
+        ReplyMessages::new(reply, self.asked.clone(), Some(self.revision.clone()))
     }
 
     /// Tells something; the status says whether it was taken.

@@ -7,9 +7,9 @@ use hyper::body::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::endpoint::Connection;
-use crate::schema::Asked;
-use crate::{Endpoint, Exchange, Reply, in_time, until};
+use crate::endpoint::HttpConnection;
+use crate::schema::SentRequests;
+use crate::{Reply, ReplyMessages, TestEndpoint, in_time, until};
 
 pub const VERSION: &str = "2026-07-28";
 
@@ -61,14 +61,14 @@ pub fn tasks_and_forms() -> Value {
 
 /// A task as `tasks/get` showed it.
 #[derive(Debug, Clone)]
-pub struct TaskView {
+pub struct GetTaskResult {
     /// The whole result, byte for byte.
     pub text: String,
     /// The same, to look into.
     pub value: Value,
 }
 
-impl TaskView {
+impl GetTaskResult {
     pub fn status(&self) -> &str {
         self.value["status"].as_str().unwrap_or_default()
     }
@@ -90,7 +90,7 @@ impl TaskView {
 
 /// A client of the stateless era.
 pub struct StatelessClient {
-    connection: Connection,
+    connection: HttpConnection,
     requests: u64,
     /// What it says it can do. Tasks and forms, unless a test changes it.
     pub capabilities: Value,
@@ -99,14 +99,14 @@ pub struct StatelessClient {
 }
 
 impl StatelessClient {
-    pub async fn connect(endpoint: impl Into<Endpoint>) -> Result<Self, FailureReport> {
-        let connection = Connection::open(&endpoint.into()).await?;
+    pub async fn connect(endpoint: impl Into<TestEndpoint>) -> Result<Self, FailureReport> {
+        let connection = HttpConnection::open(&endpoint.into()).await?;
         Ok(Self { connection, requests: 0, capabilities: tasks_and_forms(), token: None })
     }
 
     /// The same client on a new connection.
     pub async fn again(&self) -> Self {
-        let connection = Connection::open(self.connection.endpoint()).await.expect("a server that listens");
+        let connection = HttpConnection::open(self.connection.endpoint()).await.expect("a server that listens");
         Self { connection, requests: 0, capabilities: self.capabilities.clone(), token: self.token.clone() }
     }
 
@@ -147,30 +147,30 @@ impl StatelessClient {
         let sent = body.into();
         let mut reply = self.post(sent.clone(), headers).await?;
         let body = reply.bytes().await?;
-        Asked::of(&sent).hears_body(None, reply.content_type(), &body);
+        SentRequests::of(&sent).hears_body(None, reply.content_type(), &body);
         Ok(WholeReply { status: reply.status, headers: reply.headers, body })
     }
 
     /// Posts exactly this, which must be answered with a stream.
-    pub async fn post_stream(&mut self, body: String, headers: &[(String, String)]) -> Exchange {
-        let asked = Asked::of(body.as_bytes());
+    pub async fn post_stream(&mut self, body: String, headers: &[(String, String)]) -> ReplyMessages {
+        let asked = SentRequests::of(body.as_bytes());
         let mut reply = self.post(body, headers).await.expect("a response");
         if !reply.is_stream() {
             let body = reply.bytes().await;
             panic!("not a stream, but {} {body:?}", reply.status)
         }
-        Exchange::new(reply, asked, None)
+        ReplyMessages::new(reply, asked, None)
     }
 
     /// A request whose response is a stream, on a connection of its own.
-    pub async fn stream(&self, method: &str, params: Value) -> Exchange {
+    pub async fn stream(&self, method: &str, params: Value) -> ReplyMessages {
         let mut client = self.again().await;
         let (message, headers) = client.message(method, params);
         client.post_stream(message.to_string(), &headers).await
     }
 
     /// Follows these tasks.
-    pub async fn listen(&self, ids: &[&str]) -> Exchange {
+    pub async fn listen(&self, ids: &[&str]) -> ReplyMessages {
         self.stream("subscriptions/listen", json!({ "notifications": { "taskIds": ids } })).await
     }
 
@@ -215,9 +215,9 @@ impl StatelessClient {
         result["taskId"].as_str().map(str::to_owned).ok_or_else(refused)
     }
 
-    pub async fn get(&mut self, id: &str) -> Result<TaskView, FailureReport> {
+    pub async fn get(&mut self, id: &str) -> Result<GetTaskResult, FailureReport> {
         let result = self.request("tasks/get", json!({ "taskId": id })).await?;
-        Ok(TaskView { value: parsed(&result), text: result.get().to_owned() })
+        Ok(GetTaskResult { value: parsed(&result), text: result.get().to_owned() })
     }
 
     /// Answers questions of a task: an object of answers by key.
@@ -231,7 +231,11 @@ impl StatelessClient {
     }
 
     /// Looks at a task until it shows what is wanted.
-    pub async fn get_until(&mut self, id: &str, wanted: impl Fn(&TaskView) -> bool) -> Result<TaskView, FailureReport> {
+    pub async fn get_until(
+        &mut self,
+        id: &str,
+        wanted: impl Fn(&GetTaskResult) -> bool,
+    ) -> Result<GetTaskResult, FailureReport> {
         in_time(&format!("a change of task {id}"), async {
             loop {
                 let view = self.get(id).await?;
@@ -245,8 +249,8 @@ impl StatelessClient {
     }
 
     /// The end of a task.
-    pub async fn settled(&mut self, id: &str) -> TaskView {
-        self.get_until(id, TaskView::is_settled).await.expect("a response")
+    pub async fn settled(&mut self, id: &str) -> GetTaskResult {
+        self.get_until(id, GetTaskResult::is_settled).await.expect("a response")
     }
 
     /// Waits until a task has so many questions open, and returns their keys.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul::{
-    Content, Ctx, Failure, Form, FormAnswer, JsonSchema, Limits, NoArgs, Owner, Sampling, Server, SessionLimits,
+    Content, Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Owner, Sampling, Server, ServerLimits, SessionLimits,
     Severity, TaskSupport, Tokens, Tool, ToolResult,
 };
 use serde::Deserialize;
@@ -32,12 +32,12 @@ impl Door {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Text {
+struct TextArguments {
     text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Name {
+struct NameArguments {
     name: String,
 }
 
@@ -47,8 +47,8 @@ struct Named {
 }
 
 async fn ask_name(ctx: &mut Ctx) -> Result<String, Failure> {
-    Ok(match ctx.ask("name", Form::<Name>::new("What is your name?")).await? {
-        FormAnswer::Accepted(Name { name }) => name,
+    Ok(match ctx.ask("name", Form::<NameArguments>::new("What is your name?")).await? {
+        FormAnswer::Accepted(NameArguments { name }) => name,
         FormAnswer::Declined => "nobody".into(),
         FormAnswer::Dismissed => "somebody".into(),
     })
@@ -69,9 +69,12 @@ pub const CHATTER: usize = 3_000;
 pub fn tools(door: &Door) -> Vec<Tool> {
     let (at_wait, at_steps, at_talk, at_chatter) = (door.clone(), door.clone(), door.clone(), door.clone());
     vec![
-        Tool::new("echo", |_: Ctx, Text { text }| async move { Ok(text) }).immediate_response("It is being echoed."),
-        Tool::new("fail", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::tool(text)) }),
-        Tool::new("break", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::protocol(-32_001, &text)) }),
+        Tool::new("echo", |_: Ctx, TextArguments { text }| async move { Ok(text) })
+            .immediate_response("It is being echoed."),
+        Tool::new("fail", |_: Ctx, TextArguments { text }| async move { Err::<String, _>(Failure::tool(text)) }),
+        Tool::new("break", |_: Ctx, TextArguments { text }| async move {
+            Err::<String, _>(Failure::protocol(-32_001, &text))
+        }),
         Tool::new("wait", move |ctx: Ctx, _: NoArgs| {
             let door = at_wait.clone();
             async move {
@@ -140,7 +143,7 @@ pub async fn start() -> (TestServer, Door) {
 /// That server with these limits for its sessions.
 pub async fn start_with(session: SessionLimits) -> (TestServer, Door) {
     let door = Door::closed();
-    (TestServer::start(server(&door).limits(Limits::default().session(session))).await, door)
+    (TestServer::start(server(&door).limits(ServerLimits::default().session(session))).await, door)
 }
 
 /// A session of a client that fills in forms.

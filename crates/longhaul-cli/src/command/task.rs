@@ -31,7 +31,7 @@ fn help() -> String {
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = help())]
-pub enum Task {
+pub enum TaskCommand {
     /// List tasks, newest first
     List(List),
     /// Show one task with its outcome
@@ -71,7 +71,7 @@ pub struct OneTask {
     json: bool,
 }
 
-impl Task {
+impl TaskCommand {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         match self {
             Self::List(list) => list.run().await,

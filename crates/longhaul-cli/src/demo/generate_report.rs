@@ -5,7 +5,7 @@ use longhaul::{Ctx, Failure, JsonSchema, OnCrash, Structured, Tool};
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize, JsonSchema)]
-struct Order {
+struct ReportArguments {
     /// What the report is about.
     topic: String,
     /// How many seconds to take, at most 3600.
@@ -19,7 +19,7 @@ fn seconds() -> u32 {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Report {
+struct ReportResult {
     topic: String,
     words: usize,
     sections: Vec<Section>,
@@ -43,7 +43,10 @@ pub(super) fn tool() -> Tool {
         .attempts(10, Duration::from_millis(200))
 }
 
-async fn write(mut ctx: Ctx, Order { topic, seconds }: Order) -> Result<Structured<Report>, Failure> {
+async fn write(
+    mut ctx: Ctx,
+    ReportArguments { topic, seconds }: ReportArguments,
+) -> Result<Structured<ReportResult>, Failure> {
     let phases = u32::try_from(PHASES.len()).unwrap_or(1);
     for (done, phase) in (0..phases).zip(PHASES) {
         let message = format!("{phase} ({}/{phases})", done + 1);
@@ -65,5 +68,5 @@ async fn write(mut ctx: Ctx, Order { topic, seconds }: Order) -> Result<Structur
     }
     let words = text.split_whitespace().count();
     let attempt = ctx.attempt();
-    Ok(Structured::new(Report { topic, words, sections, attempt }).with_text(text))
+    Ok(Structured::new(ReportResult { topic, words, sections, attempt }).with_text(text))
 }

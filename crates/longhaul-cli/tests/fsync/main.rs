@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use longhaul_testkit::{StatelessClient, TaskView};
+use longhaul_testkit::{GetTaskResult, StatelessClient};
 use serde_json::json;
 
 use crate::kit::Launch;
@@ -50,7 +50,7 @@ async fn the_log_of_a_killed_process_is_synced_before_it_is_served() {
     let server = Launch::conformance().store(&file).start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     let id = client.create("echo", json!({ "text": "hello" })).await.unwrap();
-    let before = client.get_until(&id, TaskView::is_settled).await.unwrap();
+    let before = client.get_until(&id, GetTaskResult::is_settled).await.unwrap();
     server.kill().await;
 
     let server = Launch::conformance().store(&file).under(strace(&trace)).start().await;
@@ -78,7 +78,7 @@ async fn creations_cancellations_and_answers(directory: &Path, arguments: &[&str
         let yes = json!({ "action": "accept", "content": { "confirm": true } });
         client.update(&id, json!({ asks.questions()[0].as_str(): yes })).await.unwrap();
         // Its end is a write of its own, which must not be taken for that of the next request.
-        client.get_until(&id, TaskView::is_settled).await.unwrap();
+        client.get_until(&id, GetTaskResult::is_settled).await.unwrap();
     }
     assert!(server.stop().await);
     Trace::read(&trace)

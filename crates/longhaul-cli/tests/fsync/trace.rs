@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// A system call that matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Call {
+enum SystemCall {
     /// A request was read, for this method.
     Request(String),
     /// An answer begins to be sent.
@@ -23,7 +23,7 @@ enum Call {
 
 /// The calls of a server, in order.
 #[derive(Debug)]
-pub(crate) struct Trace(Vec<Call>);
+pub(crate) struct Trace(Vec<SystemCall>);
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -49,18 +49,18 @@ impl Trace {
         let mut syncing = HashMap::new();
         for call in &self.0 {
             match call {
-                Call::Request(name) => {
+                SystemCall::Request(name) => {
                     assert_eq!(method.replace(name), None, "a request came before the last one was answered");
                     (written, synced) = (false, false);
                     syncing.clear();
                 }
-                Call::LogWrite => written = true,
-                Call::SyncBegins(thread) => {
+                SystemCall::LogWrite => written = true,
+                SystemCall::SyncBegins(thread) => {
                     syncing.insert(*thread, written);
                 }
                 // Only a sync that began after the write has waited for it.
-                Call::SyncEnds(thread) => synced |= syncing.remove(thread).unwrap_or(false),
-                Call::Answer => {
+                SystemCall::SyncEnds(thread) => synced |= syncing.remove(thread).unwrap_or(false),
+                SystemCall::Answer => {
                     let method = method.take().expect("an answer follows a request");
                     if matches!(method.as_str(), "tools/call" | "tasks/update" | "tasks/cancel") {
                         checked.acknowledged += 1;
@@ -69,7 +69,7 @@ impl Trace {
                         }
                     }
                 }
-                Call::Listen => {}
+                SystemCall::Listen => {}
             }
         }
         checked
@@ -77,12 +77,12 @@ impl Trace {
 
     /// How often the log was synced before anybody could connect.
     pub(crate) fn syncs_before_it_listens(&self) -> usize {
-        let listens = self.0.iter().position(|call| *call == Call::Listen).expect("the server listened");
-        self.0[..listens].iter().filter(|call| matches!(call, Call::SyncEnds(_))).count()
+        let listens = self.0.iter().position(|call| *call == SystemCall::Listen).expect("the server listened");
+        self.0[..listens].iter().filter(|call| matches!(call, SystemCall::SyncEnds(_))).count()
     }
 }
 
-fn parse(text: &str) -> Vec<Call> {
+fn parse(text: &str) -> Vec<SystemCall> {
     let mut calls = Vec::new();
     // Threads whose sync of the log has begun and not ended.
     let mut syncing = Vec::new();
@@ -96,27 +96,27 @@ fn parse(text: &str) -> Vec<Call> {
             if is_sync(resumed) && syncing.contains(&thread) {
                 syncing.retain(|other| *other != thread);
                 if resumed.ends_with("= 0") {
-                    calls.push(Call::SyncEnds(thread));
+                    calls.push(SystemCall::SyncEnds(thread));
                 }
             }
         } else if is_sync(call) && is_log {
-            calls.push(Call::SyncBegins(thread));
+            calls.push(SystemCall::SyncBegins(thread));
             if call.ends_with("= 0") {
-                calls.push(Call::SyncEnds(thread));
+                calls.push(SystemCall::SyncEnds(thread));
             } else {
                 syncing.push(thread);
             }
         } else if call.starts_with("pwrite") && is_log {
-            calls.push(Call::LogWrite);
+            calls.push(SystemCall::LogWrite);
         } else if call.contains("\"HTTP/1.1 200 OK") {
-            calls.push(Call::Answer);
+            calls.push(SystemCall::Answer);
         } else if call.starts_with("listen(") {
-            calls.push(Call::Listen);
+            calls.push(SystemCall::Listen);
         }
         if call.contains("\"POST /mcp") {
             let method = call.split_once("mcp-method: ").and_then(|(_, rest)| rest.split_once("\\r\\n"));
             let (method, _) = method.expect("a request names its method");
-            calls.push(Call::Request(method.to_owned()));
+            calls.push(SystemCall::Request(method.to_owned()));
         }
     }
     calls

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Job {
+pub(crate) enum LoadCall {
     /// Ends at once.
     Echo { text: String },
     /// Ends soon, unless its process dies: then it fails.
@@ -28,7 +28,7 @@ pub(crate) enum Job {
 /// Longer than any run of this test.
 const ENDLESS_SECONDS: u64 = 900_000;
 
-impl Job {
+impl LoadCall {
     /// Any of them. The number is the only one of its kind.
     pub(crate) fn any(chance: &mut StdRng, number: u64, directory: &Path) -> Self {
         let trace = || directory.join(format!("trace-{number}"));

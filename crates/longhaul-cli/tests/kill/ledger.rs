@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use longhaul_testkit::TaskView;
+use longhaul_testkit::GetTaskResult;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::sync::watch;
 
-use crate::job::{self, Job};
+use crate::job::{self, LoadCall};
 use crate::operator::Listed;
 
 /// How far a cancellation came, from little to much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Cancel {
+pub(crate) enum CancelProgress {
     /// Nobody asked.
     No,
     /// Somebody asked, with or without an answer.
@@ -28,12 +28,12 @@ pub(crate) enum Cancel {
 
 /// What is known of a task whose creation was acknowledged.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
-    pub(crate) job: Job,
+pub(crate) struct KnownTask {
+    pub(crate) job: LoadCall,
     /// How it ended, byte for byte as it was first seen.
     pub(crate) end: Option<String>,
     /// What became of requests to cancel it.
-    pub(crate) cancel: Cancel,
+    pub(crate) cancel: CancelProgress,
     /// Questions whose answers were acknowledged.
     pub(crate) answered: BTreeSet<String>,
     /// How the last dead process left it.
@@ -44,12 +44,12 @@ pub(crate) struct Known {
     started_before_cancel: Option<usize>,
 }
 
-impl Known {
-    fn new(job: Job) -> Self {
+impl KnownTask {
+    fn new(job: LoadCall) -> Self {
         Self {
             job,
             end: None,
-            cancel: Cancel::No,
+            cancel: CancelProgress::No,
             answered: BTreeSet::new(),
             left: None,
             crashed: false,
@@ -61,20 +61,20 @@ impl Known {
     pub(crate) fn set_cancelled(&mut self) {
         let failed_before = self.crashed && !self.job.is_retried();
         let is_certain = self.job.is_endless() && !failed_before;
-        self.cancel = self.cancel.max(if is_certain { Cancel::Certain } else { Cancel::Acknowledged });
+        self.cancel = self.cancel.max(if is_certain { CancelProgress::Certain } else { CancelProgress::Acknowledged });
     }
 
     /// Holds what is seen against what was known before it was asked for.
-    pub(crate) fn check(&self, view: &TaskView) -> Result<(), String> {
+    pub(crate) fn check(&self, view: &GetTaskResult) -> Result<(), String> {
         if let Some(end) = &self.end
             && *end != view.text
         {
             return Err(format!("it had ended as\n  {end}"));
         }
         let is_cancelled = match self.cancel {
-            Cancel::No | Cancel::Sent => true,
-            Cancel::Acknowledged => view.is_settled(),
-            Cancel::Certain => view.status() == "cancelled",
+            CancelProgress::No | CancelProgress::Sent => true,
+            CancelProgress::Acknowledged => view.is_settled(),
+            CancelProgress::Certain => view.status() == "cancelled",
         };
         if !is_cancelled {
             return Err("its cancellation was acknowledged".into());
@@ -86,14 +86,14 @@ impl Known {
             "working" => Ok(()),
             "input_required" if self.job.asks() => Ok(()),
             "completed" if self.job.is_result(view.result_text()) => Ok(()),
-            "cancelled" if self.cancel >= Cancel::Sent => Ok(()),
+            "cancelled" if self.cancel >= CancelProgress::Sent => Ok(()),
             "failed" if self.crashed && !self.job.is_retried() => is_crash_recovery(view),
             status => Err(format!("it cannot be {status}: {self:?}")),
         }
     }
 
     /// Holds the first sight after a restart against how the dead process left the task.
-    pub(crate) fn check_after_start(&self, view: &TaskView) -> Result<(), String> {
+    pub(crate) fn check_after_start(&self, view: &GetTaskResult) -> Result<(), String> {
         self.check(view)?;
         let Some(left) = &self.left else { return Err("it was never in a file".into()) };
         match left.status.as_str() {
@@ -106,7 +106,7 @@ impl Known {
     }
 }
 
-fn is_crash_recovery(view: &TaskView) -> Result<(), String> {
+fn is_crash_recovery(view: &GetTaskResult) -> Result<(), String> {
     let says_why = view.value["statusMessage"].as_str().is_some_and(|message| message.contains("server stopped"));
     if view.value["error"]["data"]["code"] == "CRASH_RECOVERY" && says_why {
         Ok(())
@@ -118,7 +118,7 @@ fn is_crash_recovery(view: &TaskView) -> Result<(), String> {
 /// All of it.
 pub(crate) struct Ledger {
     directory: PathBuf,
-    tasks: Mutex<(HashMap<String, Known>, Vec<String>)>,
+    tasks: Mutex<(HashMap<String, KnownTask>, Vec<String>)>,
     calls: AtomicU64,
     reads: AtomicU64,
     unacknowledged: AtomicU64,
@@ -163,26 +163,26 @@ impl Ledger {
         (!tasks.1.is_empty()).then(|| tasks.1[chance.random_range(0..tasks.1.len())].clone())
     }
 
-    pub(crate) fn new_job(&self, chance: &mut StdRng) -> Job {
-        Job::any(chance, self.calls.fetch_add(1, Ordering::Relaxed), &self.directory)
+    pub(crate) fn new_job(&self, chance: &mut StdRng) -> LoadCall {
+        LoadCall::any(chance, self.calls.fetch_add(1, Ordering::Relaxed), &self.directory)
     }
 
-    pub(crate) fn created(&self, id: &str, job: Job) {
+    pub(crate) fn created(&self, id: &str, job: LoadCall) {
         let mut tasks = self.tasks.lock().unwrap();
-        assert!(tasks.0.insert(id.to_owned(), Known::new(job)).is_none(), "{id} was given out twice");
+        assert!(tasks.0.insert(id.to_owned(), KnownTask::new(job)).is_none(), "{id} was given out twice");
         tasks.1.push(id.to_owned());
     }
 
-    pub(crate) fn known(&self, id: &str) -> Known {
+    pub(crate) fn known(&self, id: &str) -> KnownTask {
         self.tasks.lock().unwrap().0[id].clone()
     }
 
-    pub(crate) fn change(&self, id: &str, change: impl FnOnce(&mut Known)) {
+    pub(crate) fn change(&self, id: &str, change: impl FnOnce(&mut KnownTask)) {
         change(self.tasks.lock().unwrap().0.get_mut(id).expect("a task of this ledger"));
     }
 
     /// A task was seen, and found right.
-    pub(crate) fn saw(&self, id: &str, view: &TaskView) {
+    pub(crate) fn saw(&self, id: &str, view: &GetTaskResult) {
         self.reads.fetch_add(1, Ordering::Relaxed);
         if view.is_settled() {
             self.change(id, |known| {
@@ -199,7 +199,7 @@ impl Ledger {
             let left = left.get(id).unwrap_or_else(|| panic!("{id} was acknowledged and is lost: {known:?}"));
             let is_open = matches!(left.status.as_str(), "queued" | "running" | "waiting");
             assert!(
-                !(known.cancel >= Cancel::Acknowledged && is_open),
+                !(known.cancel >= CancelProgress::Acknowledged && is_open),
                 "{id} was acknowledged as cancelled and is not: {known:?}"
             );
             known.crashed |= matches!(left.status.as_str(), "running" | "waiting");

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longhaul_testkit::{FailureReport, StatelessClient, TaskView};
+use longhaul_testkit::{FailureReport, GetTaskResult, StatelessClient};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::ledger::{Cancel, Known, Ledger};
+use crate::ledger::{CancelProgress, KnownTask, Ledger};
 
 /// One client.
 pub(crate) struct Worker {
@@ -81,12 +81,16 @@ impl Worker {
 }
 
 /// Reads a task and holds it against what was known before it was read.
-pub(crate) async fn look(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<TaskView, FailureReport> {
+pub(crate) async fn look(
+    ledger: &Ledger,
+    client: &mut StatelessClient,
+    id: &str,
+) -> Result<GetTaskResult, FailureReport> {
     let mut known = ledger.known(id);
     let view = client.get(id).await?;
     // What forbids something counts from before the read, what allows something until after it.
-    if ledger.known(id).cancel >= Cancel::Sent {
-        known.cancel = known.cancel.max(Cancel::Sent);
+    if ledger.known(id).cancel >= CancelProgress::Sent {
+        known.cancel = known.cancel.max(CancelProgress::Sent);
     }
     if let Err(why) = known.check(&view) {
         panic!("task {id} is now\n  {}\nbut {why}", view.text);
@@ -98,10 +102,10 @@ pub(crate) async fn look(ledger: &Ledger, client: &mut StatelessClient, id: &str
 
 /// Cancels a task, and sees that it has ended.
 pub(crate) async fn cancel(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<(), FailureReport> {
-    ledger.change(id, |known| known.cancel = known.cancel.max(Cancel::Sent));
+    ledger.change(id, |known| known.cancel = known.cancel.max(CancelProgress::Sent));
     client.cancel(id).await?;
     ledger.answered();
-    ledger.change(id, Known::set_cancelled);
+    ledger.change(id, KnownTask::set_cancelled);
     look(ledger, client, id).await.map(drop)
 }
 
@@ -110,7 +114,7 @@ pub(crate) async fn answer(
     ledger: &Ledger,
     client: &mut StatelessClient,
     id: &str,
-    view: &TaskView,
+    view: &GetTaskResult,
 ) -> Result<(), FailureReport> {
     let keys = view.questions();
     let yes = json!({ "action": "accept", "content": { "confirm": true } });

@@ -23,7 +23,7 @@ use longhaul_testkit::in_time;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::kit::{Launch, Server};
+use crate::kit::{Launch, ServerProcess};
 use crate::ledger::Ledger;
 
 /// Connections at once.
@@ -45,7 +45,7 @@ async fn what_was_acknowledged_survives_every_kill() {
     // Left where it is if the test fails.
     let directory = tempfile::Builder::new().prefix("longhaul-kill-").disable_cleanup(true).tempdir().unwrap();
     say(&format!("kill: the store is in {}", directory.path().display()));
-    let mut run = Run {
+    let mut run = KillRun {
         file: directory.path().join("tasks.db"),
         ledger: Arc::new(Ledger::new(directory.path())),
         chance: StdRng::seed_from_u64(seed),
@@ -65,7 +65,7 @@ async fn what_was_acknowledged_survives_every_kill() {
     std::fs::remove_dir_all(directory.path()).unwrap();
 }
 
-struct Run {
+struct KillRun {
     file: PathBuf,
     ledger: Arc<Ledger>,
     chance: StdRng,
@@ -74,13 +74,13 @@ struct Run {
     early: u32,
 }
 
-impl Run {
+impl KillRun {
     /// Everybody here is one owner, who has to be as quick as the machine.
     fn launch(&self) -> Launch {
         Launch::conformance().store(&self.file).arg("--rate-limit").arg("1000000")
     }
 
-    async fn start(&mut self) -> Server {
+    async fn start(&mut self) -> ServerProcess {
         let began = Instant::now();
         let server = self.launch().start().await;
         self.start = began.elapsed();

@@ -76,14 +76,14 @@ impl Launch {
             command.spawn().unwrap_or_else(|error| panic!("{} does not start: {error}", words[0].display()));
         let group = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).expect("a new child has an ID");
         let stderr = child.stderr.take().expect("standard error is a pipe");
-        let log = Log::default();
+        let log = StderrLog::default();
         let (greeted, greeting) = oneshot::channel();
         tokio::spawn(read_log(stderr, log.clone(), greeted));
-        Starting { process: Process { child, group }, log, greeting }
+        Starting { process: ProcessGroup { child, group }, log, greeting }
     }
 
     /// Starts the process and waits until it listens.
-    pub(crate) async fn start(self) -> Server {
+    pub(crate) async fn start(self) -> ServerProcess {
         self.spawn().listening().await
     }
 }
@@ -107,9 +107,9 @@ pub(crate) fn conformance_program() -> PathBuf {
 
 /// What a process has written to its standard error.
 #[derive(Clone, Default)]
-struct Log(Arc<(Mutex<Vec<String>>, Notify)>);
+struct StderrLog(Arc<(Mutex<Vec<String>>, Notify)>);
 
-impl Log {
+impl StderrLog {
     fn text(&self) -> String {
         self.0.0.lock().unwrap().join("\n")
     }
@@ -131,7 +131,7 @@ impl Log {
 }
 
 /// Keeps every line, so that the process never waits for a reader, and finds the address among them.
-async fn read_log(stderr: tokio::process::ChildStderr, log: Log, greeted: oneshot::Sender<SocketAddr>) {
+async fn read_log(stderr: tokio::process::ChildStderr, log: StderrLog, greeted: oneshot::Sender<SocketAddr>) {
     let mut greeted = Some(greeted);
     let mut lines = BufReader::new(stderr).lines();
     while let Ok(Some(line)) = lines.next_line().await {
@@ -146,19 +146,19 @@ async fn read_log(stderr: tokio::process::ChildStderr, log: Log, greeted: onesho
 }
 
 /// A process and everything it has started.
-struct Process {
+struct ProcessGroup {
     child: Child,
     group: Pid,
 }
 
-impl Process {
+impl ProcessGroup {
     async fn kill(mut self) {
         let _ = kill_process_group(self.group, Signal::KILL);
         in_time("the end of a killed process", self.child.wait()).await.expect("a child can be waited for");
     }
 }
 
-impl Drop for Process {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         // Once it was waited for, the number may be somebody else's.
         if self.child.id().is_some() {
@@ -169,19 +169,19 @@ impl Drop for Process {
 
 /// A process that may or may not listen yet.
 pub(crate) struct Starting {
-    process: Process,
-    log: Log,
+    process: ProcessGroup,
+    log: StderrLog,
     greeting: oneshot::Receiver<SocketAddr>,
 }
 
 impl Starting {
     /// Waits for its greeting.
-    pub(crate) async fn listening(self) -> Server {
+    pub(crate) async fn listening(self) -> ServerProcess {
         let Self { process, log, greeting } = self;
         let greeted = in_time("the greeting of a server", greeting).await;
         let address =
             greeted.unwrap_or_else(|_| panic!("the server ended instead of listening; it said:\n{}", log.text()));
-        Server { process, log, address }
+        ServerProcess { process, log, address }
     }
 
     /// Ends it with SIGKILL, wherever it is.
@@ -191,13 +191,13 @@ impl Starting {
 }
 
 /// A server that listens.
-pub(crate) struct Server {
-    process: Process,
-    log: Log,
+pub(crate) struct ServerProcess {
+    process: ProcessGroup,
+    log: StderrLog,
     address: SocketAddr,
 }
 
-impl Server {
+impl ServerProcess {
     /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address

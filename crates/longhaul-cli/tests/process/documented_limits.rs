@@ -1,7 +1,7 @@
 //! `docs/limits.md` is the code: every limit in it, each with its value, and none that is gone.
 //!
 //! A limit is a constant whose name ends so (`…_MAX`, `…_MIN`), a field of a `…Limits` (and of `Policy`), or one of some
-//! `Options` whose name ends so. Whoever adds one adds a row: what it limits, its name, its default, what happens past it.
+//! `…Options` whose name ends so. Whoever adds one adds a row: what it limits, its name, its default, what happens past it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -73,11 +73,11 @@ fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let bodies = implementations.filter_map(|rest| {
         let (name, body) = rest.split_once(" {")?;
         let (values, _) = body.split_once("-> Self {")?.1.split_once("Self {")?.1.split_once('}')?;
-        (name.ends_with("Limits") || name == "Policy" || name == "Options").then_some((name, values))
+        (name.ends_with("Limits") || name == "Policy" || name.ends_with("Options")).then_some((name, values))
     });
     bodies.flat_map(|(of, values)| values.split(',').map(move |field| (of, field))).filter_map(|(of, field)| {
         let (name, value) = field.split_once(": ")?;
-        (of != "Options" || name.ends_with("_max")).then_some((name.trim(), value.trim()))
+        (!of.ends_with("Options") || name.ends_with("_max")).then_some((name.trim(), value.trim()))
     })
 }
 

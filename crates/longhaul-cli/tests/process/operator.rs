@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use longhaul_testkit::{StatelessClient, in_time, names};
 use serde_json::{Value, json};
 
-use crate::kit::{Launch, Server, longhaul};
+use crate::kit::{Launch, ServerProcess, longhaul};
 
 /// What a command said, and its exit code.
 struct Said {
@@ -47,13 +47,13 @@ impl Said {
     }
 }
 
-struct World {
+struct OperatorStore {
     directory: tempfile::TempDir,
     file: PathBuf,
     store: String,
 }
 
-impl World {
+impl OperatorStore {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("tasks.db");
@@ -61,7 +61,7 @@ impl World {
         Self { directory, file, store }
     }
 
-    async fn server(&self) -> (Server, StatelessClient) {
+    async fn server(&self) -> (ServerProcess, StatelessClient) {
         let server = Launch::conformance().store(&self.file).start().await;
         let client = StatelessClient::connect(server.address()).await.unwrap();
         (server, client)
@@ -78,7 +78,7 @@ fn url(file: &Path) -> String {
 
 #[tokio::test]
 async fn tasks_are_listed_and_shown_with_a_server_and_without() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let (server, mut client) = world.server().await;
     assert_eq!(run(&["task", "list", "--store", &world.store]).await.ok(), "There are no tasks.\n");
     assert_eq!(run(&["task", "list", "--json", "--store", &world.store]).await.ok(), "");
@@ -125,7 +125,7 @@ async fn tasks_are_listed_and_shown_with_a_server_and_without() {
 
 #[tokio::test]
 async fn a_task_of_a_running_server_is_cancelled_by_that_server() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let (server, mut client) = world.server().await;
     let (text, object) = (
         client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap(),
@@ -151,7 +151,7 @@ async fn a_task_of_a_running_server_is_cancelled_by_that_server() {
 
 #[tokio::test]
 async fn a_task_that_a_dead_server_left_can_be_cancelled_too() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let (server, mut client) = world.server().await;
     let id = client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();
     server.kill().await;
@@ -167,7 +167,7 @@ async fn a_task_that_a_dead_server_left_can_be_cancelled_too() {
 
 #[tokio::test]
 async fn a_backup_is_a_store_of_its_own_with_a_server_and_without() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let (server, mut client) = world.server().await;
     let done = client.create("echo", json!({ "text": "kept" })).await.unwrap();
     let before = client.settled(&done).await;
@@ -190,7 +190,7 @@ async fn a_backup_is_a_store_of_its_own_with_a_server_and_without() {
 
 #[tokio::test]
 async fn a_store_that_cannot_be_used_is_refused_with_its_own_code() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let (server, mut client) = world.server().await;
     let id = client.create("echo", json!({ "text": "kept" })).await.unwrap();
     client.settled(&id).await;
@@ -294,7 +294,7 @@ async fn every_help_text_tells_the_exit_codes() {
 
 #[tokio::test]
 async fn a_wrong_store_or_address_is_reported_with_a_remedy() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let serve = async |flag: &str, value: &str| run(&["serve", "--listen", "127.0.0.1:0", flag, value]).await;
     let typo = serve("--store", &url(&world.beside("tsaks/tasks.db"))).await;
     typo.fails(4, "STORE_NO_DIRECTORY");
@@ -320,7 +320,7 @@ async fn a_wrong_store_or_address_is_reported_with_a_remedy() {
 #[tokio::test]
 async fn an_order_is_taken_up_to_its_last_byte() {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-    let world = World::new();
+    let world = OperatorStore::new();
     let server = Launch::longhaul().store(&world.file).start().await;
     for (bytes, word) in [(4 << 10, "NOT_FOUND"), ((4 << 10) + 1, "BAD_ORDER")] {
         let mut stream = tokio::net::UnixStream::connect(format!("{}.sock", world.file.display())).await.unwrap();

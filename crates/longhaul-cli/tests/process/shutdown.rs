@@ -1,13 +1,13 @@
 //! What becomes of everything when the server is told to stop.
 
-use longhaul_testkit::raw::{Connection, Request};
+use longhaul_testkit::raw::{RawConnection, RawRequest};
 use longhaul_testkit::{StatelessClient, in_time, names};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::kit::{Launch, Server, longhaul};
+use crate::kit::{Launch, ServerProcess, longhaul};
 
-async fn start(file: &std::path::Path) -> (Server, StatelessClient) {
+async fn start(file: &std::path::Path) -> (ServerProcess, StatelessClient) {
     let server = Launch::conformance().store(file).start().await;
     let client = StatelessClient::connect(server.address()).await.unwrap();
     (server, client)
@@ -62,8 +62,8 @@ async fn a_server_that_is_stopping_takes_nothing_new_and_says_so() {
     let mut events = client.listen(&[]).await;
     events.next().await.unwrap();
     let (message, _) = client.message("tools/call", json!({ "name": "echo", "arguments": { "text": "late" } }));
-    let request = Request::rpc(&message).with("Expect", "100-continue");
-    let mut late = Connection::open(server.address());
+    let request = RawRequest::rpc(&message).with("Expect", "100-continue");
+    let mut late = RawConnection::open(server.address());
     late.write(&request.head(request.body.len()));
     assert_eq!(late.answer().map(|interim| interim.status), Some(100), "the server waits for the body");
 
@@ -104,7 +104,7 @@ async fn an_idle_server_ends_well_on_either_signal() {
     for signal in [Signal::TERM, Signal::INT] {
         let server = Launch::longhaul().arg("--demo").start().await;
         // A connection that says nothing holds nobody up.
-        let _idle = Connection::open(server.address());
+        let _idle = RawConnection::open(server.address());
         let client = StatelessClient::connect(server.address()).await.unwrap();
         server.signal(signal);
         assert_eq!(server.exit_code().await, Some(0), "{signal:?}");

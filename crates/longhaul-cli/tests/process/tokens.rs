@@ -4,14 +4,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use longhaul::{Owner, Tokens};
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::{StatelessClient, stateless_message};
 use serde_json::json;
 
 use crate::kit::{Launch, longhaul};
 
-fn discover() -> Request {
-    Request::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
+fn discover() -> RawRequest {
+    RawRequest::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
 }
 
 /// What `longhaul token new` says, and nothing else.

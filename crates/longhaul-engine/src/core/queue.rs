@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use longhaul_task::{TaskKey, ToolRef};
 
 use super::attempt::Attempt;
-use super::{Action, CommitId, Core, Stage};
+use super::{Action, CommitId, Core, EngineStage};
 use crate::ToolLimits;
 
 /// What this node knows of one tool.
@@ -83,7 +83,7 @@ impl Core {
     /// Gives free workers first to attempts that go on, then to the queue.
     pub(super) fn feed(&mut self, tool: &ToolRef) -> Vec<Action> {
         let mut actions = self.resume(tool);
-        let serving = self.stage == Stage::Serving;
+        let serving = self.stage == EngineStage::Serving;
         if let Some(state) = self.tool(tool) {
             let limit = state.free.min(state.queued());
             if limit > 0 && state.may_be_claimed() && !state.claiming && serving {

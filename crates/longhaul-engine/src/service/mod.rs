@@ -35,12 +35,12 @@ pub(crate) fn start(shared: &Arc<EngineInner>) {
 
 /// An alarm and a way to tell its sleeper that it was moved.
 #[derive(Debug, Default)]
-pub(crate) struct Alarm {
+pub(crate) struct DueAlarm {
     alarm: core::Alarm,
     moved: Notify,
 }
 
-impl Alarm {
+impl DueAlarm {
     /// The sleeper wakes at this moment or before.
     pub(crate) fn at_latest(&self, at: Option<Timestamp>) {
         if self.alarm.set(at) {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use longhaul_engine::{
-    Ask, Ctx, CtxError, Engine, EngineError, EngineLimits, Handler, NewCall, SystemRandom, Tool, ToolLimits,
+    Ask, Ctx, CtxError, Engine, EngineError, EngineLimits, EngineTool, Handler, NewCall, SystemRandom, ToolLimits,
 };
 use longhaul_store::Store;
 use longhaul_task::{
@@ -38,15 +38,15 @@ pub struct Lab {
 }
 
 impl Lab {
-    pub async fn start(tools: Vec<Tool>) -> Self {
+    pub async fn start(tools: Vec<EngineTool>) -> Self {
         Self::with(tools, EngineLimits::default()).await
     }
 
-    pub async fn with(tools: Vec<Tool>, limits: EngineLimits) -> Self {
+    pub async fn with(tools: Vec<EngineTool>, limits: EngineLimits) -> Self {
         Self::on(&TestStore::empty(), tools, limits).await
     }
 
-    pub async fn on(store: &Arc<TestStore>, tools: Vec<Tool>, limits: EngineLimits) -> Self {
+    pub async fn on(store: &Arc<TestStore>, tools: Vec<EngineTool>, limits: EngineLimits) -> Self {
         let shared: Arc<dyn Store> = Arc::<TestStore>::clone(store);
         let engine = Engine::start(shared, tools, limits, Arc::new(SystemRandom)).await.unwrap();
         Self { engine, store: Arc::clone(store) }
@@ -140,8 +140,8 @@ pub fn ada() -> Owner {
 }
 
 /// A tool with every default, whose results are kept for good.
-pub fn tool(name: &str, handler: Arc<dyn Handler>) -> Tool {
-    Tool {
+pub fn tool(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
+    EngineTool {
         tool: ToolRef::new(name, "1"),
         policy: Policy::default(),
         retention: Retention::Unlimited,
@@ -152,9 +152,9 @@ pub fn tool(name: &str, handler: Arc<dyn Handler>) -> Tool {
 }
 
 /// The same with one worker.
-pub fn one_worker(name: &str, handler: Arc<dyn Handler>) -> Tool {
+pub fn one_worker(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
     let limits = ToolLimits::default().running_max(1);
-    Tool { limits, ..tool(name, handler) }
+    EngineTool { limits, ..tool(name, handler) }
 }
 
 pub fn handler<F, Fut>(run: F) -> Arc<dyn Handler>
@@ -171,7 +171,7 @@ pub fn echo() -> Arc<dyn Handler> {
 }
 
 /// A handler that says `start`, waits for the door, says `done` and returns.
-pub fn waits_at(door: &Door, log: &Log) -> Arc<dyn Handler> {
+pub fn waits_at(door: &Door, log: &HandlerLog) -> Arc<dyn Handler> {
     let (door, log) = (door.clone(), log.clone());
     handler(move |_ctx, input| {
         let (door, log) = (door.clone(), log.clone());
@@ -264,9 +264,9 @@ impl Door {
 
 /// What handlers said, in order.
 #[derive(Clone)]
-pub struct Log(Arc<watch::Sender<Vec<String>>>);
+pub struct HandlerLog(Arc<watch::Sender<Vec<String>>>);
 
-impl Log {
+impl HandlerLog {
     pub fn new() -> Self {
         Self(Arc::new(watch::channel(Vec::new()).0))
     }
@@ -296,7 +296,7 @@ impl Log {
     }
 }
 
-pub struct SaysOnDrop(Log, &'static str);
+pub struct SaysOnDrop(HandlerLog, &'static str);
 
 impl Drop for SaysOnDrop {
     fn drop(&mut self) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use longhaul_store::embedded::Limits;
+use longhaul_store::embedded::EmbeddedLimits;
 use longhaul_store::memory::MemoryDisk;
 use longhaul_store::{
     ClaimRequest, ClaimedTask, Clock, CommitResult, DueTasks, Embedded, HeldAttempt, ListQuery, NewTask, Snapshot,
@@ -22,11 +22,11 @@ use tokio::time::Instant;
 pub struct TestStore {
     inner: Embedded,
     behind_ms: Arc<AtomicU64>,
-    state: Mutex<State>,
+    state: Mutex<TestStoreState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TestStoreState {
     calls: HashMap<&'static str, usize>,
     /// What the next calls are answered with, instead of being carried out, and how often.
     faults: HashMap<&'static str, (StoreError, usize)>,
@@ -66,7 +66,7 @@ impl TestStore {
         let behind_ms = Arc::new(AtomicU64::new(0));
         let behind = Arc::clone(&behind_ms);
         let clock = TokioClock { runtime: Handle::current(), begin: Instant::now(), origin: now, behind };
-        let inner = Embedded::start(disk.same_tables(), disk.reader(), clock, &Limits::default()).unwrap();
+        let inner = Embedded::start(disk.same_tables(), disk.reader(), clock, &EmbeddedLimits::default()).unwrap();
         Arc::new(Self { inner, behind_ms, state: Mutex::default() })
     }
 

@@ -13,12 +13,14 @@ use longhaul_store::StoreError;
 use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, TaskId, TransitionError};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::tools_call::{self, InputRequest};
-use longhaul_wire::{CallTool, Headers, LogLevel, Request, TaskRequest, TaskView, Ttl, logging, progress, question};
+use longhaul_wire::{
+    CallTool, Headers, LogLevel, RoutedRequest, TaskRequest, TaskView, Ttl, logging, progress, question,
+};
 use longhaul_wire::{headers as wire_headers, refusal as words};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use super::{OperationResult, Work, WorkResult};
+use super::{OperationResult, StreamWork, WorkResult};
 use crate::exchange::Exchange;
 use crate::seal::{CallBinding, CallState};
 use crate::session::{LastNotified, ask_on_stream};
@@ -30,7 +32,7 @@ const TTL_MS_MIN: u64 = 1_000;
 
 pub(super) async fn perform(
     exchange: &Exchange,
-    request: &Request<'_>,
+    request: &RoutedRequest<'_>,
     call: &CallTool<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
@@ -58,7 +60,7 @@ pub(super) async fn perform(
     if exchange.session.is_none() && !sends_notifications {
         return Ok(OperationResult::Ready(tool_call.run(None).await?.response));
     }
-    Ok(OperationResult::Work(Work {
+    Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: None,
         tool: Some(Arc::clone(&offered.name)),

@@ -13,7 +13,7 @@ use longhaul_task::{Progress, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::subscription::{SubscriptionFilter, acknowledged, closed};
 
-use super::{OperationResult, Work, WorkResult};
+use super::{OperationResult, StreamWork, WorkResult};
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
 use crate::stream::MessageStream;
@@ -37,7 +37,7 @@ pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) ->
     let accepted =
         SubscriptionFilter { task_ids: filter.task_ids.is_some().then_some(accepted), tools_list_changed: false };
     let subscriber = exchange.clone();
-    Ok(OperationResult::Work(Work {
+    Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: None,
         tool: None,

@@ -8,7 +8,7 @@ use longhaul_store::Watch;
 use longhaul_task::{TaskId, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
 
-use super::{OperationResult, Work, WorkResult};
+use super::{OperationResult, StreamWork, WorkResult};
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
 use crate::refusal;
@@ -27,7 +27,7 @@ pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<Operation
     }
     exchange.follow(&task.snapshot.task, true);
     let waiting = exchange.clone();
-    Ok(OperationResult::Work(Work {
+    Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: Some(key.id.clone()),
         tool: None,

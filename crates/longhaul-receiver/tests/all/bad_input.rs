@@ -7,7 +7,7 @@ use std::sync::Arc;
 use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Server, Tool};
 use longhaul_store::{ManualClock, memory};
 use longhaul_task::Timestamp;
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::{LATEST, SessionClient, TestServer, conformance};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ async fn an_unknown_version_is_answered_with_the_supported_ones() {
     let server = TestServer::start(conformance()).await;
     let mut later = table::message(&json!(1), "server/discover", json!({}));
     later["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2027-01-01");
-    let requests = [(Request::rpc(&later).set("MCP-Protocol-Version", "2027-01-01"), "2027-01-01")];
+    let requests = [(RawRequest::rpc(&later).set("MCP-Protocol-Version", "2027-01-01"), "2027-01-01")];
     for (request, requested) in requests {
         let answer = request.send(&server).await;
         let error = &answer.json()["error"];
@@ -72,7 +72,7 @@ async fn an_unknown_task_looks_the_same_whatever_its_id_is_like() {
         let mut first = None;
         for id in ids {
             let params = json!({ "taskId": id, "inputResponses": {} });
-            let reply = Request::rpc(&table::message(&json!(7), method, params)).send(&server).await;
+            let reply = RawRequest::rpc(&table::message(&json!(7), method, params)).send(&server).await;
             let (shown, seen) = (reply.json(), (reply.status, reply.body));
             assert_eq!((seen.0, &shown["error"]["code"], &shown["id"]), (200, &json!(-32602), &json!(7)), "{shown}");
             assert_eq!(seen, *first.get_or_insert_with(|| seen.clone()), "{method} {id:?}");

@@ -18,13 +18,13 @@ fn server() -> Server {
 }
 
 /// An answer as far as these tests look at it.
-struct Seen {
+struct RateResponse {
     status: u16,
     retry_after: Option<u64>,
     error: Value,
 }
 
-impl Seen {
+impl RateResponse {
     fn is_refused(&self) -> bool {
         self.status == 429
     }
@@ -43,7 +43,7 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     headers.get("retry-after").map(|seconds| seconds.to_str().unwrap().parse().unwrap())
 }
 
-async fn stateless(client: &mut StatelessClient, method: &str, params: &Value) -> Seen {
+async fn stateless(client: &mut StatelessClient, method: &str, params: &Value) -> RateResponse {
     let (message, headers) = client.message(method, params.clone());
     let mut reply = client.post(message.to_string(), &headers).await.unwrap();
     let error = if reply.is_stream() {
@@ -51,10 +51,10 @@ async fn stateless(client: &mut StatelessClient, method: &str, params: &Value) -
     } else {
         serde_json::from_slice::<Value>(&reply.bytes().await.unwrap()).unwrap()["error"].take()
     };
-    Seen { status: reply.status, retry_after: retry_after(&reply.headers), error }
+    RateResponse { status: reply.status, retry_after: retry_after(&reply.headers), error }
 }
 
-async fn stateful(client: &SessionClient, method: &str, params: &Value) -> Seen {
+async fn stateful(client: &SessionClient, method: &str, params: &Value) -> RateResponse {
     let mut answer = match method {
         "GET" | "DELETE" => client.http(method, &[], "").await,
         _ => client.send(method, params.clone()).await,
@@ -65,7 +65,7 @@ async fn stateful(client: &SessionClient, method: &str, params: &Value) -> Seen 
     } else {
         answer.next().await.map_or(Value::Null, |mut message| message["error"].take())
     };
-    Seen { status, retry_after, error }
+    RateResponse { status, retry_after, error }
 }
 
 fn kinds() -> [(&'static str, RateLimits); 4] {
@@ -210,7 +210,7 @@ async fn requests_in_an_unknown_session_are_counted_too() {
 }
 
 /// Asks for what is not there until it is refused, and then for what is: the same, but for the time.
-async fn miss_until_refused(ask: impl AsyncFn(&str) -> Seen, theirs: &str, own: &str) {
+async fn miss_until_refused(ask: impl AsyncFn(&str) -> RateResponse, theirs: &str, own: &str) {
     in_time("two refusals in a row", async {
         loop {
             let mut missed = 0;

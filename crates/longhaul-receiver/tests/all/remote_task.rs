@@ -1,7 +1,7 @@
 //! The server as requestor: clients that answer by way of tasks of their own.
 
 use longhaul_testkit::tools::{named, start};
-use longhaul_testkit::{Exchange, SessionClient};
+use longhaul_testkit::{ReplyMessages, SessionClient};
 use serde_json::{Value, json};
 
 fn with_tasks() -> Value {
@@ -18,14 +18,14 @@ fn task(status: &str) -> Value {
     })
 }
 
-async fn make_task(client: &SessionClient, stream: &mut Exchange, method: &str) {
+async fn make_task(client: &SessionClient, stream: &mut ReplyMessages, method: &str) {
     let question = stream.next_of(method).await;
     assert!(question["params"]["task"]["ttl"].as_u64().is_some(), "{question}");
     client.respond(&question, json!({ "task": task("working") })).await;
 }
 
 /// Says that the task has changed, and answers what the server then asks.
-async fn finish(client: &SessionClient, stream: &mut Exchange, status: &str) -> Value {
+async fn finish(client: &SessionClient, stream: &mut ReplyMessages, status: &str) -> Value {
     client.notify("notifications/tasks/status", task(status)).await;
     let asked = stream.next_of("tasks/get").await;
     assert_eq!(asked["params"]["taskId"], "theirs");

@@ -5,35 +5,35 @@ use std::sync::Arc;
 
 use longhaul::{OnCrash, Tool};
 use longhaul_store::SystemClock;
-use longhaul_store_sqlite::Options;
+use longhaul_store_sqlite::SqliteOptions;
 use longhaul_testkit::tools::{Door, greet, named, open, server};
-use longhaul_testkit::{Exchange, SessionClient, TestServer};
+use longhaul_testkit::{ReplyMessages, SessionClient, TestServer};
 use serde_json::{Value, json};
 
 /// A server on a file, with a tool whose questions outlive it.
 async fn start(file: &Path) -> TestServer {
-    let store = longhaul_store_sqlite::open(file, &Options::default(), SystemClock).unwrap();
+    let store = longhaul_store_sqlite::open(file, &SqliteOptions::default(), SystemClock).unwrap();
     let patient = Tool::new("patient", greet).on_crash(OnCrash::Resume);
     TestServer::start_on(server(&Door::closed()).tool(patient), Arc::new(store)).await
 }
 
 /// A client that waits for the result of a task, on whose stream it was asked something.
-struct Asked {
+struct WaitingClient {
     client: SessionClient,
     id: String,
     /// The ID of its request for the result.
     request: Value,
-    waiting: Exchange,
+    waiting: ReplyMessages,
     question: Value,
 }
 
-async fn asked(server: &TestServer, tool: &str) -> Asked {
+async fn asked(server: &TestServer, tool: &str) -> WaitingClient {
     let client = open(server).await;
     let id = client.create(tool, json!({})).await;
     let message = client.message("tasks/result", json!({ "taskId": id }));
     let mut waiting = client.post(message.to_string()).await;
     let question = waiting.next_of("elicitation/create").await;
-    Asked { client, id, request: message["id"].clone(), waiting, question }
+    WaitingClient { client, id, request: message["id"].clone(), waiting, question }
 }
 
 fn text(response: &Value) -> &Value {
@@ -45,7 +45,7 @@ async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let first = start(&file).await;
-    let Asked { client, id, question, .. } = asked(&first, "patient").await;
+    let WaitingClient { client, id, question, .. } = asked(&first, "patient").await;
     first.stop().await;
 
     let second = start(&file).await;
@@ -65,7 +65,7 @@ async fn a_wait_for_a_result_goes_on_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let first = start(&file).await;
-    let Asked { client, waiting, request, .. } = asked(&first, "patient").await;
+    let WaitingClient { client, waiting, request, .. } = asked(&first, "patient").await;
     let event = waiting.last_event.clone().unwrap();
     drop(waiting);
     first.stop().await;
@@ -111,7 +111,7 @@ async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
     let server = start(&file).await;
-    let Asked { client, id, question, mut waiting, .. } = asked(&server, "greet").await;
+    let WaitingClient { client, id, question, mut waiting, .. } = asked(&server, "greet").await;
 
     let other = rusqlite::Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -158,7 +158,7 @@ async fn an_answer_that_is_slow_to_store_is_refused_for_now_and_stored_later() {
 #[tokio::test]
 async fn a_question_on_a_broken_stream_is_asked_again_on_another() {
     let (server, _) = longhaul_testkit::tools::start().await;
-    let Asked { client, id, question, waiting: first, .. } = asked(&server, "greet").await;
+    let WaitingClient { client, id, question, waiting: first, .. } = asked(&server, "greet").await;
     let mut host = server.client().await;
     let before = host.metric("longhaul_session_jobs").await;
     let second = client.message("tasks/result", json!({ "taskId": id }));

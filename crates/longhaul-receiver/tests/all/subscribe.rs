@@ -1,7 +1,7 @@
 //! `subscriptions/listen` on tasks: the acknowledgement first, then every task as it is, then every change.
 
 use longhaul_testkit::tools::{Door, server};
-use longhaul_testkit::{Exchange, StatelessClient, TestServer, conformance};
+use longhaul_testkit::{ReplyMessages, StatelessClient, TestServer, conformance};
 use serde_json::{Value, json};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -13,7 +13,7 @@ async fn start() -> (TestServer, StatelessClient) {
 }
 
 /// The first message, which must be the acknowledgement; says which tasks it names.
-async fn acknowledged(events: &mut Exchange) -> Vec<Value> {
+async fn acknowledged(events: &mut ReplyMessages) -> Vec<Value> {
     let first = events.next().await.expect("an acknowledgement");
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
     assert_eq!(first["params"]["_meta"][SUBSCRIPTION], 1, "{first}");
@@ -23,7 +23,7 @@ async fn acknowledged(events: &mut Exchange) -> Vec<Value> {
 }
 
 /// The next task that is pushed.
-async fn pushed(events: &mut Exchange) -> Value {
+async fn pushed(events: &mut ReplyMessages) -> Value {
     let mut message = events.next().await.expect("a push");
     assert_eq!(message["jsonrpc"], "2.0");
     assert_eq!(message["method"], "notifications/tasks", "{message}");

@@ -23,11 +23,11 @@ pub use guard::Guard;
 pub use listen::serve;
 
 use crate::unread::UnreadBudget;
-use crate::{Identify, Limits, Metrics};
+use crate::{Identify, Metrics, ServerLimits};
 
 /// Everything that a request meets on its way.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct HttpEndpoint {
     /// Who answers.
     pub receiver: Receiver,
     /// Who is calling.
@@ -35,22 +35,22 @@ pub struct Endpoint {
     /// From where it may be called.
     pub guard: Guard,
     /// What a client may use.
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// What is counted.
     pub metrics: Metrics,
     unread: UnreadBudget,
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     /// An endpoint that has counted nothing.
-    pub fn new(receiver: Receiver, identity: Arc<dyn Identify>, guard: Guard, limits: Limits) -> Self {
+    pub fn new(receiver: Receiver, identity: Arc<dyn Identify>, guard: Guard, limits: ServerLimits) -> Self {
         let unread = UnreadBudget::new(limits.unread_bytes_max);
         Self { receiver, identity, guard, limits, metrics: Metrics::default(), unread }
     }
 }
 
 /// The routes: `/mcp`, `/healthz`, `/metrics`.
-pub fn router(endpoint: Arc<Endpoint>) -> Router {
+pub fn router(endpoint: Arc<HttpEndpoint>) -> Router {
     Router::new()
         .route("/mcp", any(endpoint::receive))
         .route("/healthz", get(healthy))
@@ -58,7 +58,7 @@ pub fn router(endpoint: Arc<Endpoint>) -> Router {
         .with_state(endpoint)
 }
 
-async fn healthy(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
+async fn healthy(State(endpoint): State<Arc<HttpEndpoint>>) -> impl IntoResponse {
     match endpoint.receiver.engine().store().check().await {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
         // The cause may name files and disks: it is in the log, for the operator.
@@ -69,7 +69,7 @@ async fn healthy(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
     }
 }
 
-async fn metrics(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
+async fn metrics(State(endpoint): State<Arc<HttpEndpoint>>, headers: HeaderMap) -> Response {
     if let Err(why) = endpoint.guard.check(&headers) {
         return (StatusCode::FORBIDDEN, format!("{why}\n")).into_response();
     }

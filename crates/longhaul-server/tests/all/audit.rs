@@ -16,21 +16,23 @@ use tracing_subscriber::{Layer as _, fmt};
 const SECRETS: [&str; 4] = ["secret-argument", "secret-result", "secret-answer", "secret-token"];
 
 #[derive(serde::Deserialize, JsonSchema)]
-struct Text {
+struct TextArguments {
     text: String,
 }
 
 fn tools() -> [Tool; 4] {
     [
-        Tool::new("echo", |_: Ctx, Text { text }| async move { Ok(text.replace("argument", "result")) }),
-        Tool::new("break", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::protocol(-32_001, &text)) }),
+        Tool::new("echo", |_: Ctx, TextArguments { text }| async move { Ok(text.replace("argument", "result")) }),
+        Tool::new("break", |_: Ctx, TextArguments { text }| async move {
+            Err::<String, _>(Failure::protocol(-32_001, &text))
+        }),
         Tool::new("wait", |ctx: Ctx, _: NoArgs| async move {
             ctx.cancelled().await;
             Err::<String, _>(Failure::tool("stopped"))
         }),
         Tool::new("ask", |mut ctx: Ctx, _: NoArgs| async move {
-            match ctx.ask("go", Form::<Text>::new("Go on?")).await? {
-                FormAnswer::Accepted(Text { text }) => Ok(text),
+            match ctx.ask("go", Form::<TextArguments>::new("Go on?")).await? {
+                FormAnswer::Accepted(TextArguments { text }) => Ok(text),
                 _ => Err(Failure::tool("it may not")),
             }
         }),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul::{Ctx, NoArgs, Server, Tool};
 use longhaul_store::SystemClock;
-use longhaul_store_sqlite::Options;
+use longhaul_store_sqlite::SqliteOptions;
 use longhaul_testkit::{FailureReport, PATIENCE, StatelessClient, TestServer};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ async fn health(client: &mut StatelessClient) -> (u16, String) {
 #[tokio::test]
 async fn a_full_store_is_not_healthy_until_there_is_room_again() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options::default().file_bytes_max(Some(256 << 10));
+    let options = SqliteOptions::default().file_bytes_max(Some(256 << 10));
     let store = longhaul_store_sqlite::open(directory.path().join("tasks.db"), &options, SystemClock).unwrap();
     let quick = Tool::new("quick", |_: Ctx, _: NoArgs| async move { Ok("done") });
     let server = TestServer::listen_on(Server::new("test").tool(quick), Arc::new(store)).await;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use longhaul::{Caller, Credentials, Ctx, Identify, NoArgs, NotIdentified, Owner, Server, Tool};
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::{StatelessClient, TestServer};
 use serde_json::json;
 
@@ -47,7 +47,7 @@ async fn a_custom_identity_names_owners_and_ends_their_rights() {
     assert!(posted(&mut client, "ada", "tasks/get", task.clone()).await.1.get("result").is_some());
     assert!(posted(&mut client, "guest", "tasks/get", task.clone()).await.1.get("error").is_some());
     assert_eq!(posted(&mut client, "eve", "tasks/get", task).await.0, 401);
-    assert_eq!(Request::post("").send(&server).await.status, 401);
+    assert_eq!(RawRequest::post("").send(&server).await.status, 401);
 
     let (message, mut headers) = client.message("subscriptions/listen", json!({ "notifications": { "taskIds": [] } }));
     headers.push(("x-user".to_owned(), "ada".to_owned()));

@@ -1,13 +1,13 @@
 //! Who is calling, and from where: tokens, `Host` and `Origin`.
 
 use longhaul::{Owner, TokenError, Tokens};
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::tools::tokens;
 use longhaul_testkit::{TestServer, conformance, stateless_message};
 use serde_json::json;
 
-fn discover() -> Request {
-    Request::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
+fn discover() -> RawRequest {
+    RawRequest::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
 }
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn without_a_known_token_nothing_is_even_read() {
     ];
     for value in wrong {
         for body in [discover().body, b"nonsense".to_vec(), vec![b' '; 5 << 20]] {
-            let request = Request { body, ..discover() };
+            let request = RawRequest { body, ..discover() };
             let request = match value {
                 Some(value) => request.with("Authorization", value),
                 None => request,

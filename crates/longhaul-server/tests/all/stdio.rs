@@ -1,6 +1,6 @@
 //! Standard input and output: one message a line.
 
-use longhaul::{Limits, RateLimits, Server};
+use longhaul::{RateLimits, Server, ServerLimits};
 use longhaul_server::local;
 use longhaul_testkit::{PipeClient, TestServer, VERSION, conformance, in_time, stateless_message, tasks_and_forms};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 /// A client of the conformance server on a pipe.
 async fn connect() -> (TestServer, PipeClient) {
     let server = TestServer::start(conformance()).await;
-    let pipe = PipeClient::connect(&server, local(), Limits::default());
+    let pipe = PipeClient::connect(&server, local(), ServerLimits::default());
     (server, pipe)
 }
 
@@ -157,7 +157,7 @@ async fn an_id_that_is_under_way_is_refused_and_can_still_be_cancelled() {
 #[tokio::test]
 async fn a_line_that_is_no_message_is_refused_and_the_next_one_answered() {
     let (_server, mut pipe) = connect().await;
-    let limit = Limits::default().message_bytes_max;
+    let limit = ServerLimits::default().message_bytes_max;
     let good = message(&json!(1), "tools/list", json!({})).to_string();
     let at_the_limit = format!("{good}{}", " ".repeat(limit - good.len()));
     let too_long = format!("{at_the_limit} ");
@@ -218,7 +218,7 @@ fn is_refused(response: &Value, id: &str, code: &str) -> bool {
 #[tokio::test]
 async fn a_client_has_so_many_requests_open_and_a_cancelled_one_makes_room() {
     let server = TestServer::start(Server::new("test")).await;
-    let mut pipe = PipeClient::connect(&server, local(), Limits::default().in_flight_max(2));
+    let mut pipe = PipeClient::connect(&server, local(), ServerLimits::default().in_flight_max(2));
     for id in ["one", "two"] {
         pipe.ask(id, "subscriptions/listen", json!({ "notifications": {} })).await;
         assert_eq!(pipe.must_next().await["method"], "notifications/subscriptions/acknowledged");
@@ -254,7 +254,7 @@ fn refused_for(response: &Value) -> Option<std::time::Duration> {
 async fn a_client_that_asks_too_often_is_refused_in_both_eras_and_served_again() {
     let limits = RateLimits::off().others_per_second(1).others_burst(3);
     let server = TestServer::start(Server::new("test").rate_limits(limits)).await;
-    let mut pipe = PipeClient::connect(&server, local(), Limits::default());
+    let mut pipe = PipeClient::connect(&server, local(), ServerLimits::default());
     let hello = json!({
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
     });

@@ -1,6 +1,6 @@
 //! A session on a pipe.
 
-use longhaul::Limits;
+use longhaul::ServerLimits;
 use longhaul_server::local;
 use longhaul_testkit::tools::{forms, named};
 use longhaul_testkit::{PipeClient, TestServer, conformance};
@@ -9,7 +9,7 @@ use serde_json::json;
 /// A session of this revision.
 async fn open(revision: &str) -> (TestServer, PipeClient) {
     let server = TestServer::start(conformance()).await;
-    let pipe = PipeClient::connect(&server, local(), Limits::default()).initialize(revision, forms()).await;
+    let pipe = PipeClient::connect(&server, local(), ServerLimits::default()).initialize(revision, forms()).await;
     (server, pipe)
 }
 

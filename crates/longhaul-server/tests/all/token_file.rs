@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use longhaul::{Owner, TokenFile, Tokens};
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::{
     LATEST, SessionClient, StatelessClient, TestServer, conformance, in_time, stateless_message, until,
 };
@@ -44,7 +44,7 @@ impl File {
 /// The status that a request with this token gets.
 async fn status(server: &TestServer, token: &str) -> u16 {
     let discover = stateless_message(&json!(1), "server/discover", json!({}), &json!({}));
-    Request::rpc(&discover).with("Authorization", format!("Bearer {token}")).send(server).await.status
+    RawRequest::rpc(&discover).with("Authorization", format!("Bearer {token}")).send(server).await.status
 }
 
 /// Waits until a token gets that status.
@@ -192,7 +192,7 @@ async fn health_and_metrics_need_no_token_and_name_no_owner() {
     let server = file.serve().await;
     client(&server, "adas").await.create("echo", json!({ "text": "x" })).await.unwrap();
     for page in ["/healthz", "/metrics"] {
-        let answer = Request::get(page).send(&server).await;
+        let answer = RawRequest::get(page).send(&server).await;
         assert_eq!(answer.status, 200, "{page}");
         assert!(!answer.text().contains("ada"), "nobody is named: {}", answer.text());
     }

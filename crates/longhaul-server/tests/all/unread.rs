@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use longhaul::{Ctx, Limits, Server, TaskSupport, Tool};
+use longhaul::{Ctx, Server, ServerLimits, TaskSupport, Tool};
 use longhaul_testkit::{FailureReport, StatelessClient, TestServer, in_time};
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, longhaul::JsonSchema)]
-struct Size {
+struct SizeArguments {
     bytes: usize,
 }
 
@@ -21,8 +21,8 @@ fn is_refused(error: &Value) {
 const LARGE: usize = 15_000_000;
 
 /// A server whose tool answers with so many bytes, and a settled task of it.
-async fn with_large_result(limits: Limits) -> (TestServer, StatelessClient, String) {
-    let large = |name: &str| Tool::new(name, |_: Ctx, Size { bytes }| async move { Ok("x".repeat(bytes)) });
+async fn with_large_result(limits: ServerLimits) -> (TestServer, StatelessClient, String) {
+    let large = |name: &str| Tool::new(name, |_: Ctx, SizeArguments { bytes }| async move { Ok("x".repeat(bytes)) });
     let tools = [large("large"), large("call").task_support(TaskSupport::Forbidden)];
     let server = TestServer::listen(Server::new("test").tools(tools).limits(limits)).await;
     let mut client = server.client().await;
@@ -60,7 +60,7 @@ async fn until_there_is_room(client: &mut StatelessClient, id: &str) {
 
 #[tokio::test]
 async fn unread_responses_have_so_much_room_together() {
-    let limits = Limits::default().unread_bytes_max(20_000_000);
+    let limits = ServerLimits::default().unread_bytes_max(20_000_000);
     let (server, mut client, id) = with_large_result(limits).await;
     let mut other = server.client().await;
     let held = unread(&mut other, &id).await;
@@ -88,7 +88,7 @@ async fn unread_responses_have_so_much_room_together() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_disconnected() {
-    let limits = Limits::default().unread_bytes_max(20_000_000).write_time_max(Duration::from_millis(50));
+    let limits = ServerLimits::default().unread_bytes_max(20_000_000).write_time_max(Duration::from_millis(50));
     let (server, mut client, id) = with_large_result(limits).await;
     let mut other = server.client().await;
     let _held = unread(&mut other, &id).await;

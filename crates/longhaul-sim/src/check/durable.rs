@@ -6,9 +6,9 @@ use super::truth::DurableStates;
 use crate::ledger::{Ack, Fact, short};
 
 /// Nothing is acknowledged before it is durable, and nothing acknowledged goes away but by deletion.
-pub(super) struct Durability;
+pub(super) struct DurabilityLaw;
 
-impl Law for Durability {
+impl Law for DurabilityLaw {
     fn statement(&self) -> &'static str {
         "acknowledged is durable"
     }

@@ -7,9 +7,9 @@ use super::truth::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A parent settles after its children; a child is there exactly as long as its parent.
-pub(super) struct Families;
+pub(super) struct FamilyLaw;
 
-impl Law for Families {
+impl Law for FamilyLaw {
     fn statement(&self) -> &'static str {
         "families live and die together"
     }

@@ -6,12 +6,12 @@ use super::truth::{DurableStates, Life};
 use crate::ledger::{Fact, short};
 
 /// A write under an outdated fence changes nothing; the right to write moves only by raising the fence.
-pub(super) struct Fences;
+pub(super) struct FenceLaw;
 
 /// What an attempt writes under its fence.
 const BY_ATTEMPT: [&str; 6] = ["report", "ask", "spawn", "park", "release", "settle"];
 
-impl Law for Fences {
+impl Law for FenceLaw {
     fn statement(&self) -> &'static str {
         "one attempt wins"
     }

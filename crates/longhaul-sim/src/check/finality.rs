@@ -5,9 +5,9 @@ use super::truth::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A settled task never changes again, except to be deleted.
-pub(super) struct Finality;
+pub(super) struct FinalityLaw;
 
-impl Law for Finality {
+impl Law for FinalityLaw {
     fn statement(&self) -> &'static str {
         "terminal is final"
     }

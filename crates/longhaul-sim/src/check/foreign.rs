@@ -5,9 +5,9 @@ use super::truth::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A foreign task and an unknown one give the same answer.
-pub(super) struct ForeignTasks;
+pub(super) struct ForeignTaskLaw;
 
-impl Law for ForeignTasks {
+impl Law for ForeignTaskLaw {
     fn statement(&self) -> &'static str {
         "not yours is not there"
     }

@@ -7,7 +7,7 @@ use crate::ledger::{Fact, short};
 
 /// Never more at work, new in the queue, or open for one owner than allowed.
 #[derive(Default)]
-pub(super) struct Limits {
+pub(super) struct LimitLaw {
     /// By tool: tasks that came back into the queue. Such a task may have left it again before the core hears of
     /// either, and until it does there is one place more than there should be.
     came_back: HashMap<ToolRef, usize>,
@@ -15,7 +15,7 @@ pub(super) struct Limits {
     in_doubt: usize,
 }
 
-impl Law for Limits {
+impl Law for LimitLaw {
     fn statement(&self) -> &'static str {
         "everything has a limit"
     }

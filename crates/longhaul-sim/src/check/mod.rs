@@ -41,19 +41,19 @@ trait Law {
 
 fn laws() -> [Box<dyn Law>; 13] {
     [
-        Box::new(durable::Durability),
-        Box::new(finality::Finality),
-        Box::new(fences::Fences),
-        Box::new(questions::Questions::default()),
-        Box::new(records::Records::default()),
-        Box::new(families::Families),
-        Box::new(foreign::ForeignTasks),
-        Box::new(limits::Limits::default()),
-        Box::new(time::Time),
-        Box::new(readers::Readers::default()),
-        Box::new(recovery::Recovery),
-        Box::new(watchers::Watchers),
-        Box::new(progress::Progress),
+        Box::new(durable::DurabilityLaw),
+        Box::new(finality::FinalityLaw),
+        Box::new(fences::FenceLaw),
+        Box::new(questions::QuestionLaw::default()),
+        Box::new(records::JournalLaw::default()),
+        Box::new(families::FamilyLaw),
+        Box::new(foreign::ForeignTaskLaw),
+        Box::new(limits::LimitLaw::default()),
+        Box::new(time::TimeLaw),
+        Box::new(readers::ReaderLaw::default()),
+        Box::new(recovery::RecoveryLaw),
+        Box::new(watchers::WatcherLaw),
+        Box::new(progress::ProgressLaw),
     ]
 }
 

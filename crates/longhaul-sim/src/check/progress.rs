@@ -5,12 +5,12 @@ use longhaul_task::{Phase, Retention, Task, ToolRef};
 
 use super::Law;
 use super::truth::{DurableStates, is_queued};
-use crate::ledger::{Fact, IdleCounts, Stage, short};
+use crate::ledger::{EndStage, Fact, IdleCounts, short};
 
 /// Left alone, everything comes to its end, and every worker and every count comes back.
-pub(super) struct Progress;
+pub(super) struct ProgressLaw;
 
-impl Law for Progress {
+impl Law for ProgressLaw {
     fn statement(&self) -> &'static str {
         "nothing is stuck and nothing leaks"
     }
@@ -26,20 +26,20 @@ fn stuck(truth: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
     let stage = quiet.stage;
     for task in truth.all() {
         let done = match &task.phase {
-            Phase::Settled { .. } => stage < Stage::Expired || task.retention == Retention::Unlimited,
+            Phase::Settled { .. } => stage < EndStage::Expired || task.retention == Retention::Unlimited,
             // An attempt that waits for an answer and could not give its worker back keeps it, and others wait for that.
             phase if phase.not_before().is_some() => {
-                stage == Stage::LeftAlone && all_workers_taken(truth, quiet, &task.tool)
+                stage == EndStage::LeftAlone && all_workers_taken(truth, quiet, &task.tool)
             }
-            Phase::Waiting { .. } => stage == Stage::LeftAlone,
+            Phase::Waiting { .. } => stage == EndStage::LeftAlone,
             // A parent goes on when its child does, which is looked at by itself.
             Phase::Running { .. } => {
                 let waits_for_child = truth.all().any(|it| is_open_child(it, task));
-                stage == Stage::LeftAlone && (waits_for_child || all_workers_taken(truth, quiet, &task.tool))
+                stage == EndStage::LeftAlone && (waits_for_child || all_workers_taken(truth, quiet, &task.tool))
             }
             Phase::Parked { wake_condition } => {
                 let waits_for_child = wake_condition.for_children && truth.all().any(|it| is_open_child(it, task));
-                stage == Stage::LeftAlone && waits_for_child
+                stage == EndStage::LeftAlone && waits_for_child
             }
             Phase::Queued { .. } => false,
         };

@@ -7,13 +7,13 @@ use crate::ledger::{Ack, Commit, Fact, short};
 
 /// A question is asked once and answered once; its key is never used again, and its answer is kept.
 #[derive(Default)]
-pub(super) struct Questions {
+pub(super) struct QuestionLaw {
     /// By task and life: every key that it ever used.
     used: HashMap<(TaskKey, usize), HashSet<QuestionKey>>,
     answered: HashSet<(TaskKey, usize, QuestionKey)>,
 }
 
-impl Law for Questions {
+impl Law for QuestionLaw {
     fn statement(&self) -> &'static str {
         "a question is asked once and answered once"
     }
@@ -38,7 +38,7 @@ impl Law for Questions {
     }
 }
 
-impl Questions {
+impl QuestionLaw {
     fn asked(&mut self, truth: &DurableStates, commit: &Commit) -> Result<(), String> {
         for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
             let Some(open) = task.phase.questions() else { continue };

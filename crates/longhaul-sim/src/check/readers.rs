@@ -10,15 +10,15 @@ use crate::ledger::{Fact, short};
 
 /// Readers see what is committed, nothing else, and never see it go back.
 #[derive(Default)]
-pub(super) struct Readers {
+pub(super) struct ReaderLaw {
     /// By task: from which line on every reader has to see at least this life and revision.
-    floors: HashMap<TaskKey, Vec<(usize, Seen)>>,
+    floors: HashMap<TaskKey, Vec<(usize, LifeRevision)>>,
 }
 
 /// A life and a revision in it.
-type Seen = (usize, u64);
+type LifeRevision = (usize, u64);
 
-impl Law for Readers {
+impl Law for ReaderLaw {
     fn statement(&self) -> &'static str {
         "readers see what is committed, in order"
     }
@@ -40,7 +40,7 @@ impl Law for Readers {
     }
 }
 
-impl Readers {
+impl ReaderLaw {
     fn found(&mut self, truth: &DurableStates, began: usize, key: &TaskKey, snapshot: &Snapshot) -> Result<(), String> {
         let task = &snapshot.task;
         let seen = committed(truth, key, task)
@@ -70,13 +70,13 @@ impl Readers {
         Ok(())
     }
 
-    fn floor(&self, began: usize, key: &TaskKey) -> Seen {
+    fn floor(&self, began: usize, key: &TaskKey) -> LifeRevision {
         let floors = self.floors.get(key).map_or(&[][..], Vec::as_slice);
         let known = floors.partition_point(|(line, _)| *line < began);
         known.checked_sub(1).map_or((0, 0), |last| floors[last].1)
     }
 
-    fn raise(&mut self, line: usize, key: &TaskKey, seen: Seen) {
+    fn raise(&mut self, line: usize, key: &TaskKey, seen: LifeRevision) {
         let floors = self.floors.entry(key.clone()).or_default();
         if floors.last().is_none_or(|(_, floor)| *floor < seen) {
             floors.push((line, seen));
@@ -85,7 +85,7 @@ impl Readers {
 }
 
 /// The newest life that had the task in this very state.
-fn committed(truth: &DurableStates, key: &TaskKey, task: &Arc<Task>) -> Option<Seen> {
+fn committed(truth: &DurableStates, key: &TaskKey, task: &Arc<Task>) -> Option<LifeRevision> {
     let lives = truth.lives.get(key)?.iter().enumerate().rev();
     let mut had = lives.filter(|(_, life)| life.at(task.revision).is_some_and(|state| state == task));
     had.next().map(|(life, _)| (life, task.revision))

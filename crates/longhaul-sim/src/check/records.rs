@@ -7,13 +7,13 @@ use crate::ledger::{Ack, Fact, short};
 
 /// What is recorded is recorded once, and every later attempt gets it.
 #[derive(Default)]
-pub(super) struct Records {
+pub(super) struct JournalLaw {
     /// By task, life, shelf and place.
     outputs: HashMap<(TaskKey, usize, u32, JournalPosition), Json>,
     answers: HashMap<(TaskKey, usize, longhaul_task::QuestionKey), Json>,
 }
 
-impl Law for Records {
+impl Law for JournalLaw {
     fn statement(&self) -> &'static str {
         "a recorded step is done"
     }

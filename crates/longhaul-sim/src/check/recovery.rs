@@ -3,9 +3,9 @@ use super::truth::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// Once a process serves, nothing in the store belongs to a dead one.
-pub(super) struct Recovery;
+pub(super) struct RecoveryLaw;
 
-impl Law for Recovery {
+impl Law for RecoveryLaw {
     fn statement(&self) -> &'static str {
         "after recovery no attempt belongs to a dead process"
     }

@@ -7,9 +7,9 @@ use super::truth::DurableStates;
 use crate::ledger::{Commit, Fact, WrittenTask, short};
 
 /// A task's times are those of its changes, never go back, and nothing expires before its time.
-pub(super) struct Time;
+pub(super) struct TimeLaw;
 
-impl Law for Time {
+impl Law for TimeLaw {
     fn statement(&self) -> &'static str {
         "the truth about time"
     }

@@ -3,9 +3,9 @@ use super::truth::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A watcher that subscribed and then read is woken for every later change.
-pub(super) struct Watchers;
+pub(super) struct WatcherLaw;
 
-impl Law for Watchers {
+impl Law for WatcherLaw {
     fn statement(&self) -> &'static str {
         "a watcher is woken for every change"
     }

@@ -17,23 +17,23 @@ use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use self::reader::SimReader;
 
-use crate::fault::{CrashPoint, Plan};
+use crate::fault::{CrashPoint, TransactionPlan};
 use crate::ledger::{Commit, Fact, WrittenEntry, WrittenTask};
 use crate::store::at_once;
 use crate::world::World;
 
 /// The disk. It outlives processes; clones are the same disk.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SimDisk(Arc<Mutex<State>>);
+pub(crate) struct SimDisk(Arc<Mutex<DiskState>>);
 
 #[derive(Debug, Default)]
-struct State {
-    rows: BTreeMap<TaskKey, Row>,
+struct DiskState {
+    rows: BTreeMap<TaskKey, SimRow>,
     /// How many lives each key has had.
     lives: BTreeMap<TaskKey, usize>,
     secrets: BTreeMap<String, [u8; 32]>,
     open: Option<Transaction>,
-    job: Job,
+    job: BatchJob,
     /// Calls since the transaction began.
     calls: usize,
     dead: Option<CrashPoint>,
@@ -44,8 +44,8 @@ struct State {
 
 /// What the disk is told before a batch.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) plan: Plan,
+pub(crate) struct BatchJob {
+    pub(crate) plan: TransactionPlan,
     pub(crate) now: Timestamp,
     /// The events in the batch, which tell apart what looks the same in the rows.
     pub(crate) events: Vec<(TaskKey, &'static str)>,
@@ -64,14 +64,14 @@ pub(crate) struct MidBatchRead {
     pub(crate) began: usize,
 }
 
-impl Default for Job {
+impl Default for BatchJob {
     fn default() -> Self {
-        Self { plan: Plan::Well, now: Timestamp::ZERO, events: Vec::new(), look: None }
+        Self { plan: TransactionPlan::Well, now: Timestamp::ZERO, events: Vec::new(), look: None }
     }
 }
 
 #[derive(Debug, Clone)]
-struct Row {
+struct SimRow {
     task: Arc<Task>,
     life: usize,
     input: Json,
@@ -81,7 +81,7 @@ struct Row {
 
 #[derive(Debug, Default)]
 struct Transaction {
-    rows: BTreeMap<TaskKey, Option<Row>>,
+    rows: BTreeMap<TaskKey, Option<SimRow>>,
     secrets: BTreeMap<String, [u8; 32]>,
     written: Vec<WrittenTask>,
     recorded: Vec<WrittenEntry>,
@@ -119,7 +119,7 @@ impl SimDisk {
     }
 
     /// One call of the writer: the place for everything that can happen between two calls.
-    fn call(&self) -> Result<MutexGuard<'_, State>, DiskError> {
+    fn call(&self) -> Result<MutexGuard<'_, DiskState>, DiskError> {
         let call = self.0.lock().calls;
         self.look(|at| at == call);
         let mut state = self.0.lock();
@@ -128,11 +128,11 @@ impl SimDisk {
         }
         state.calls += 1;
         match state.job.plan {
-            Plan::CrashAt(at) if at == call => {
+            TransactionPlan::CrashAt(at) if at == call => {
                 state.dead = Some(CrashPoint::BetweenWrites);
                 Err(power_off())
             }
-            Plan::FailAt(at, kind) if at == call => {
+            TransactionPlan::FailAt(at, kind) if at == call => {
                 state.failed = true;
                 Err(kind.error())
             }
@@ -151,7 +151,7 @@ impl SimDisk {
     }
 
     /// Sets up the next batch.
-    pub(crate) fn expect(&self, job: Job) {
+    pub(crate) fn expect(&self, job: BatchJob) {
         let mut state = self.0.lock();
         state.job = job;
         state.calls = 0;
@@ -160,7 +160,7 @@ impl SimDisk {
     /// What the last batch did.
     pub(crate) fn done(&self) -> BatchResult {
         let mut state = self.0.lock();
-        state.job = Job::default();
+        state.job = BatchJob::default();
         let lost = state.open.take().map(|open| open.written.iter().map(|written| written.event).collect());
         let failed = std::mem::take(&mut state.failed);
         BatchResult {
@@ -176,11 +176,11 @@ impl SimDisk {
         let mut state = self.0.lock();
         state.open = None;
         state.dead = None;
-        state.job = Job::default();
+        state.job = BatchJob::default();
     }
 }
 
-impl State {
+impl DiskState {
     fn open(&mut self) -> Result<&mut Transaction, DiskError> {
         self.open.as_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into()))
     }
@@ -189,17 +189,17 @@ impl State {
     fn end(&mut self) -> Result<(), DiskError> {
         match self.job.plan {
             _ if self.dead.is_some() => return Err(power_off()),
-            Plan::CrashBeforeCommit => self.dead = Some(CrashPoint::BeforeCommit),
-            Plan::CrashInCommit { durable: false } => self.dead = Some(CrashPoint::CommitLost),
-            Plan::CrashInCommit { durable: true } => {
+            TransactionPlan::CrashBeforeCommit => self.dead = Some(CrashPoint::BeforeCommit),
+            TransactionPlan::CrashInCommit { durable: false } => self.dead = Some(CrashPoint::CommitLost),
+            TransactionPlan::CrashInCommit { durable: true } => {
                 self.commit();
                 self.dead = Some(CrashPoint::CommitDurable);
             }
-            Plan::FailCommit(kind) => {
+            TransactionPlan::FailCommit(kind) => {
                 self.failed = true;
                 return Err(kind.error());
             }
-            Plan::Untrusted { durable } => {
+            TransactionPlan::Untrusted { durable } => {
                 if durable {
                     self.commit();
                 }
@@ -207,7 +207,7 @@ impl State {
                 return Err(DiskError::Untrusted("simulated".into()));
             }
             // A planned call that did not come: the transaction was shorter.
-            Plan::Well | Plan::CrashAt(_) | Plan::FailAt(..) => self.commit(),
+            TransactionPlan::Well | TransactionPlan::CrashAt(_) | TransactionPlan::FailAt(..) => self.commit(),
         }
         Ok(())
     }
@@ -231,14 +231,14 @@ impl State {
     }
 
     /// The row as the open transaction sees it.
-    fn row(&self, key: &TaskKey) -> Option<&Row> {
+    fn row(&self, key: &TaskKey) -> Option<&SimRow> {
         match self.open.as_ref().and_then(|open| open.rows.get(key)) {
             Some(row) => row.as_ref(),
             None => self.rows.get(key),
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Row> {
+    fn all(&self) -> impl Iterator<Item = &SimRow> {
         let changed = self.open.as_ref().map(|open| &open.rows);
         let kept = self.rows.iter().filter(move |(key, _)| changed.is_none_or(|rows| !rows.contains_key(*key)));
         kept.map(|(_, row)| row).chain(changed.into_iter().flat_map(|rows| rows.values().flatten()))
@@ -247,7 +247,7 @@ impl State {
     fn change(
         &mut self,
         key: &TaskKey,
-        change: impl FnOnce(&mut Row) -> Option<WrittenEntry>,
+        change: impl FnOnce(&mut SimRow) -> Option<WrittenEntry>,
     ) -> Result<(), DiskError> {
         let mut row = self.row(key).cloned().ok_or_else(|| DiskError::Failed(format!("no row {key:?}")))?;
         let open = self.open()?;
@@ -364,7 +364,8 @@ impl Disk for SimDisk {
         let open = state.open()?;
         let here = open.written.iter().filter(|written| written.key == task.key && written.is_birth()).count();
         let life = before + here + 1;
-        let row = Row { task: Arc::clone(&task), life, input: input.clone(), progress: None, records: BTreeMap::new() };
+        let row =
+            SimRow { task: Arc::clone(&task), life, input: input.clone(), progress: None, records: BTreeMap::new() };
         open.rows.insert(task.key.clone(), Some(row));
         open.written.push(WrittenTask { event, key: task.key.clone(), after: Some(task) });
         Ok(true)
@@ -457,7 +458,7 @@ impl Disk for SimDisk {
     }
 }
 
-impl Row {
+impl SimRow {
     fn is_child_of(&self, key: &TaskKey) -> bool {
         self.task.key.owner == key.owner && self.task.family.parent.as_ref() == Some(&key.id)
     }

@@ -8,19 +8,19 @@ use longhaul_store::{HeldAttempt, ListQuery, Snapshot, TaskCount, TaskPage};
 use longhaul_task::{JournalEntry, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 
-use super::{Row, State};
+use super::{DiskState, SimRow};
 use crate::world::World;
 
 /// Reads of what is committed.
 #[derive(Debug, Clone)]
 pub(crate) struct SimReader {
-    pub(super) disk: Arc<Mutex<State>>,
+    pub(super) disk: Arc<Mutex<DiskState>>,
     pub(super) world: World,
 }
 
 impl Reader for SimReader {
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
-        let found = self.disk.lock().rows.get(key).map(Row::snapshot);
+        let found = self.disk.lock().rows.get(key).map(SimRow::snapshot);
         let meets_the_writer = !self.world.is_calm() && self.world.chance(|chance| chance.permille(100));
         if let Some(writer) = self.world.writer().filter(|_| meets_the_writer) {
             // The writer's thread comes between this load and what the reader does with it.

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longhaul_store::{Embedded, NewTask, Store, StoreError, SystemClock};
-use longhaul_store_sqlite::{Options, open};
+use longhaul_store_sqlite::{SqliteOptions, open};
 use longhaul_task::transition::{Cancel, Create, Delete, Settle};
 use longhaul_task::{
     Event, Json, NodeId, Outcome, Owner, Policy, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef,
 };
 
 pub(crate) fn opened(path: &Path) -> Embedded {
-    open(path, &Options::default(), SystemClock).unwrap()
+    open(path, &SqliteOptions::default(), SystemClock).unwrap()
 }
 
 pub(crate) fn key(n: u64) -> TaskKey {

@@ -13,11 +13,11 @@ const SAY_MS_MIN: u64 = 10_000;
 pub(super) struct FailureLog {
     /// The store, as an operator knows it.
     store: String,
-    state: Mutex<State>,
+    state: Mutex<FailureState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FailureState {
     /// Why the last write was refused, if it was.
     refuses: Option<StoreError>,
     said_at: Option<Timestamp>,
@@ -59,14 +59,21 @@ impl FailureLog {
         self.say(&mut self.state.lock(), operation, 1, error, now);
     }
 
-    fn say(&self, state: &mut State, operation: &str, requests: usize, error: &StoreError, now: Timestamp) -> bool {
+    fn say(
+        &self,
+        state: &mut FailureState,
+        operation: &str,
+        requests: usize,
+        error: &StoreError,
+        now: Timestamp,
+    ) -> bool {
         let Some(left_out) = state.speak(requests, now) else { return false };
         tracing::error!(store = %self.store, operation, %error, left_out, "the store did not do what it was asked");
         true
     }
 }
 
-impl State {
+impl FailureState {
     /// Whether to say now that so many requests failed; if so, how many failed beside the one that is named.
     fn speak(&mut self, requests: usize, now: Timestamp) -> Option<usize> {
         // A clock that went back must not make it silent for longer.
@@ -85,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_line_says_how_many_others_there_would_have_been() {
-        let mut state = State::default();
+        let mut state = FailureState::default();
         let at = |ms| Timestamp::from_ms(1_000_000 + ms);
         assert_eq!(state.speak(1, at(0)), Some(0));
         assert_eq!(state.speak(5, at(1)), None);

@@ -28,8 +28,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub use self::disk::{Disk, DiskError, Reader, StoredEntry};
 use self::failure_log::FailureLog;
 use self::task_cache::TaskCache;
-pub use self::writer::Request;
-use self::writer::{Response, UnsavedProgress, Writer};
+pub use self::writer::WriteRequest;
+use self::writer::{UnsavedProgress, WriteResponse, Writer};
 use self::writer_loop::WriterMessage;
 pub use self::writer_loop::{Batch, WriterLoop};
 use crate::{
@@ -45,7 +45,7 @@ const CLOSED: &str = "it is closed";
 
 /// What an embedded store may use.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct EmbeddedLimits {
     /// Memory for settled tasks, so that they can be read without the disk.
     pub cache_bytes_max: u64,
     /// Requests that may wait for the writer; past that, callers wait for a place.
@@ -56,7 +56,7 @@ pub struct Limits {
     pub progress_ms_min: u64,
 }
 
-impl Default for Limits {
+impl Default for EmbeddedLimits {
     fn default() -> Self {
         Self { cache_bytes_max: 64 << 20, waiting_max: 4_096, batch_max: 1_024, progress_ms_min: 1_000 }
     }
@@ -106,7 +106,12 @@ pub enum Hashing {
 
 impl Embedded {
     /// Opens a store whose writer runs on a thread of its own. The thread ends when the last handle is dropped.
-    pub fn start(disk: impl Disk, reader: impl Reader, clock: impl Clock, limits: &Limits) -> std::io::Result<Self> {
+    pub fn start(
+        disk: impl Disk,
+        reader: impl Reader,
+        clock: impl Clock,
+        limits: &EmbeddedLimits,
+    ) -> std::io::Result<Self> {
         let (store, writer) = Self::with_writer_loop(disk, reader, clock, limits, Hashing::Random);
         thread::Builder::new().name("longhaul-writer".into()).spawn(move || writer.run())?;
         Ok(store)
@@ -117,7 +122,7 @@ impl Embedded {
         disk: D,
         reader: impl Reader,
         clock: impl Clock,
-        limits: &Limits,
+        limits: &EmbeddedLimits,
         hashing: Hashing,
     ) -> (Self, WriterLoop<D>) {
         let published = Arc::new(TaskCache::new(limits.cache_bytes_max, hashing));
@@ -160,7 +165,7 @@ impl Embedded {
         self.shared.watchers.count()
     }
 
-    async fn ask(&self, request: Request) -> Result<Response, StoreError> {
+    async fn ask(&self, request: WriteRequest) -> Result<WriteResponse, StoreError> {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Stopped(CLOSED.into());
         self.shared.requests.send(WriterMessage::Request { request, answer }).await.map_err(|_| gone())?;
@@ -184,7 +189,7 @@ impl Store for Embedded {
     }
 
     async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError> {
-        self.ask(Request::Create(new)).await.and_then(applied)
+        self.ask(WriteRequest::Create(new)).await.and_then(applied)
     }
 
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
@@ -198,12 +203,12 @@ impl Store for Embedded {
     }
 
     async fn apply(&self, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
-        self.ask(Request::Apply(key.clone(), event)).await.and_then(applied)
+        self.ask(WriteRequest::Apply(key.clone(), event)).await.and_then(applied)
     }
 
     async fn claim(&self, claim: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError> {
-        match self.ask(Request::Claim(claim)).await? {
-            Response::Claimed(claimed) => Ok(claimed),
+        match self.ask(WriteRequest::Claim(claim)).await? {
+            WriteResponse::Claimed(claimed) => Ok(claimed),
             other => Err(mixed_up(&other)),
         }
     }
@@ -281,8 +286,8 @@ impl Store for Embedded {
     }
 
     async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError> {
-        match self.ask(Request::Record(key.clone(), fence, record)).await? {
-            Response::Recorded(stands) => Ok(stands),
+        match self.ask(WriteRequest::Record(key.clone(), fence, record)).await? {
+            WriteResponse::Recorded(stands) => Ok(stands),
             other => Err(mixed_up(&other)),
         }
     }
@@ -309,8 +314,8 @@ impl Store for Embedded {
     }
 
     async fn secret(&self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
-        match self.ask(Request::Secret(name.to_owned(), fresh)).await? {
-            Response::Secret(secret) => Ok(secret),
+        match self.ask(WriteRequest::Secret(name.to_owned(), fresh)).await? {
+            WriteResponse::Secret(secret) => Ok(secret),
             other => Err(mixed_up(&other)),
         }
     }
@@ -327,7 +332,7 @@ impl Store for Embedded {
         match self.shared.failure_log.refuses() {
             None => Ok(()),
             // While it fails, `/healthz` may keep all other writers away, so only this one can find out that it works again.
-            Some(_) => self.ask(Request::Check).await.map(|_| ()),
+            Some(_) => self.ask(WriteRequest::Check).await.map(|_| ()),
         }
     }
 
@@ -369,13 +374,13 @@ fn held(
     Ok(found)
 }
 
-fn applied(response: Response) -> Result<CommitResult, StoreError> {
+fn applied(response: WriteResponse) -> Result<CommitResult, StoreError> {
     match response {
-        Response::Applied(applied) => Ok(applied),
+        WriteResponse::Applied(applied) => Ok(applied),
         other => Err(mixed_up(&other)),
     }
 }
 
-fn mixed_up(response: &Response) -> StoreError {
+fn mixed_up(response: &WriteResponse) -> StoreError {
     StoreError::Unavailable(format!("the writer gave an answer of another kind: {response:?}"))
 }

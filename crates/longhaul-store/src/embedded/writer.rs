@@ -18,7 +18,7 @@ use crate::{ClaimRequest, ClaimedTask, CommitResult, NewTask, StoreError, Watche
 
 /// Something for the writer to do.
 #[derive(Debug, Clone)]
-pub enum Request {
+pub enum WriteRequest {
     /// [`Store::create`](crate::Store::create)
     Create(NewTask),
     /// [`Store::apply`](crate::Store::apply)
@@ -33,7 +33,7 @@ pub enum Request {
     Check,
 }
 
-impl Request {
+impl WriteRequest {
     /// What it is called in a log.
     pub(super) fn operation(&self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Request {
 
 /// The writer's answer to a request of the same kind.
 #[derive(Debug, Clone)]
-pub(super) enum Response {
+pub(super) enum WriteResponse {
     Applied(CommitResult),
     Claimed(Vec<ClaimedTask>),
     Recorded(JournalEntry),
@@ -115,10 +115,10 @@ impl<D: Disk> Writer<D> {
     /// Progress, each with the number of the attempt that said so, is saved with them.
     pub(super) fn batch(
         &mut self,
-        requests: Vec<Request>,
+        requests: Vec<WriteRequest>,
         progress: &UnsavedProgress,
         now: Timestamp,
-    ) -> Vec<Result<Response, StoreError>> {
+    ) -> Vec<Result<WriteResponse, StoreError>> {
         let count = requests.len();
         if let Some(reason) = &self.stopped {
             return vec![Err(StoreError::Stopped(reason.clone())); count];
@@ -145,10 +145,10 @@ impl<D: Disk> Writer<D> {
 
     fn try_batch(
         &mut self,
-        requests: Vec<Request>,
+        requests: Vec<WriteRequest>,
         progress: &UnsavedProgress,
         now: Timestamp,
-    ) -> Result<Vec<Result<Response, StoreError>>, DiskError> {
+    ) -> Result<Vec<Result<WriteResponse, StoreError>>, DiskError> {
         self.disk.begin()?;
         let mut responses = Vec::with_capacity(requests.len());
         for request in requests {
@@ -191,16 +191,16 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    fn evaluate(&mut self, request: Request, now: Timestamp) -> Result<Response, RequestFailure> {
+    fn evaluate(&mut self, request: WriteRequest, now: Timestamp) -> Result<WriteResponse, RequestFailure> {
         match request {
-            Request::Create(new) => self.create(&new, now).map(Response::Applied),
-            Request::Apply(key, event) => self.apply(&key, &event, now).map(Response::Applied),
-            Request::Claim(claim) => self.claim(&claim, now).map(Response::Claimed),
-            Request::Record(key, fence, record) => self.record(&key, fence, record).map(Response::Recorded),
-            Request::Secret(name, fresh) => Ok(Response::Secret(self.disk.secret(&name, fresh)?)),
-            Request::Check => {
+            WriteRequest::Create(new) => self.create(&new, now).map(WriteResponse::Applied),
+            WriteRequest::Apply(key, event) => self.apply(&key, &event, now).map(WriteResponse::Applied),
+            WriteRequest::Claim(claim) => self.claim(&claim, now).map(WriteResponse::Claimed),
+            WriteRequest::Record(key, fence, record) => self.record(&key, fence, record).map(WriteResponse::Recorded),
+            WriteRequest::Secret(name, fresh) => Ok(WriteResponse::Secret(self.disk.secret(&name, fresh)?)),
+            WriteRequest::Check => {
                 self.disk.check()?;
-                Ok(Response::Checked)
+                Ok(WriteResponse::Checked)
             }
         }
     }

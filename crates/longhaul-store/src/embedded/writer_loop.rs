@@ -9,33 +9,33 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::Limits;
+use super::EmbeddedLimits;
 use super::disk::{Disk, Reader};
 use super::failure_log::FailureLog;
-use super::writer::{Request, Response, UnsavedProgress, Writer};
+use super::writer::{UnsavedProgress, WriteRequest, WriteResponse, Writer};
 use crate::{Clock, StoreError};
 
 /// What a handle sends to the writer.
 pub(super) enum WriterMessage {
     Request {
-        request: Request,
+        request: WriteRequest,
         answer: ResponseSender,
     },
     /// The last message: nothing is taken after it.
     Close,
 }
 
-type ResponseSender = oneshot::Sender<Result<Response, StoreError>>;
+type ResponseSender = oneshot::Sender<Result<WriteResponse, StoreError>>;
 
 /// Requests that are written in one transaction.
 pub struct Batch {
-    requests: Vec<Request>,
+    requests: Vec<WriteRequest>,
     answers: Vec<ResponseSender>,
 }
 
 impl Batch {
     /// The requests, in the order in which they were sent.
-    pub fn requests(&self) -> &[Request] {
+    pub fn requests(&self) -> &[WriteRequest] {
         &self.requests
     }
 }
@@ -47,7 +47,7 @@ pub struct WriterLoop<D> {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) unsaved_progress: Arc<Mutex<UnsavedProgress>>,
     pub(super) progress_saved_at: Timestamp,
-    pub(super) limits: Limits,
+    pub(super) limits: EmbeddedLimits,
     pub(super) reader: Arc<dyn Reader>,
     pub(super) failure_log: Arc<FailureLog>,
     /// Dropped last of all: [`Store::close`](crate::Store::close) waits for this.
@@ -132,7 +132,7 @@ impl<D: Disk> WriterLoop<D> {
     }
 }
 
-fn send(answers: Vec<ResponseSender>, responses: Vec<Result<Response, StoreError>>) {
+fn send(answers: Vec<ResponseSender>, responses: Vec<Result<WriteResponse, StoreError>>) {
     for (answer, response) in answers.into_iter().zip(responses) {
         // The caller may have gone away; what was written stays written.
         let _ = answer.send(response);

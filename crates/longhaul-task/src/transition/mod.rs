@@ -16,8 +16,8 @@ mod settle;
 mod spawn;
 mod wake;
 
-pub use answer::Answer;
-pub use ask::{Ask, entry_conflict};
+pub use answer::AnswerQuestion;
+pub use ask::{AskQuestion, entry_conflict};
 pub use cancel::Cancel;
 pub use claim::Claim;
 pub use create::{Create, create};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{self, Ask, Claim, Create, Lose, Park, Release, Report, Spawn, Wake};
+use longhaul_task::transition::{self, AskQuestion, Claim, Create, Lose, Park, Release, Report, Spawn, Wake};
 use longhaul_task::{
     CHILDREN_MAX, Change, DEPTH_MAX, Event, JournalPosition, Json, LABEL_BYTES_MAX, MESSAGE_BYTES_MAX, OnCrash, Owner,
     Phase, Policy, QUESTIONS_OPEN_MAX, QuestionKind, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp,
@@ -35,7 +35,7 @@ fn spawn(task: &Task, id: &str) -> Event {
 }
 
 fn ask(task: &Task, label: impl Into<Arc<str>>) -> Event {
-    Event::Ask(Ask {
+    Event::Ask(AskQuestion {
         fence: task.fence,
         label: label.into(),
         kind: QuestionKind::Roots,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, Once};
 
 use jsonschema::Validator;
-use longhaul_task::transition::{self, Ask, Cancel, Claim, Create, Settle};
+use longhaul_task::transition::{self, AskQuestion, Cancel, Claim, Create, Settle};
 use longhaul_task::{
     Event, JournalPosition, Json, NodeId, Outcome, Owner, Policy, QuestionKind, Retention, Surroundings, Task,
     TaskError, TaskId, TaskKey, Timestamp, ToolRef,
@@ -82,7 +82,7 @@ pub(crate) fn running() -> Task {
 pub(crate) fn waiting(kind: QuestionKind, params: &str) -> Task {
     let task = running();
     let position = JournalPosition { fork: "".into(), seq: 0 };
-    let ask = Ask { fence: task.fence, label: "name".into(), kind, params: json(params), position, digest: 0 };
+    let ask = AskQuestion { fence: task.fence, label: "name".into(), kind, params: json(params), position, digest: 0 };
     after(&task, &Event::Ask(ask))
 }
 

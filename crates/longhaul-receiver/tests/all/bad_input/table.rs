@@ -1,7 +1,7 @@
 //! The table: a request, and the status, code and ID that it is answered with.
 
-use longhaul_testkit::raw::Request;
-use longhaul_testkit::{Row, VERSION, stateless_message, tasks_and_forms};
+use longhaul_testkit::raw::RawRequest;
+use longhaul_testkit::{RequestCase, VERSION, stateless_message, tasks_and_forms};
 use serde_json::{Value, json};
 
 /// The `_meta` of a client that takes tasks and fills in forms.
@@ -22,7 +22,7 @@ fn call(params: Value) -> Value {
     message(&json!(1), "tools/call", params)
 }
 
-pub(crate) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<RequestCase> {
     [
         no_messages(),
         ids(),
@@ -43,7 +43,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 /// Bodies that are no message, or one that no client may send.
-fn no_messages() -> Vec<Row> {
+fn no_messages() -> Vec<RequestCase> {
     let cut = discover().to_string();
     let deep = |levels: usize| {
         format!(
@@ -104,22 +104,22 @@ fn no_messages() -> Vec<Row> {
     let mut at_the_edge = discover();
     // The message, its parameters and 98 more.
     at_the_edge["params"]["deep"] = (0..98).fold(json!(1), |inner, _| json!([inner]));
-    let at_the_edge = Row::fine("the deepest nesting", Request::rpc(&at_the_edge));
+    let at_the_edge = RequestCase::fine("the deepest nesting", RawRequest::rpc(&at_the_edge));
     let refused = rows.into_iter().map(|(body, code, id)| {
         let what = format!("body {}", String::from_utf8_lossy(&body[..body.len().min(80)]));
-        Row::new(what, Request { body, ..Request::rpc(&discover()) }, 400, code, id)
+        RequestCase::new(what, RawRequest { body, ..RawRequest::rpc(&discover()) }, 400, code, id)
     });
     refused.chain([at_the_edge]).collect()
 }
 
 /// IDs of every kind.
-fn ids() -> Vec<Row> {
+fn ids() -> Vec<RequestCase> {
     let longest = format!("\"{}\"", "x".repeat(510));
     let too_long = format!("\"{}\"", "x".repeat(511));
     let huge = "9".repeat(100);
     let with = |id: &str| {
         let body = discover().to_string().replace(r#""id":1"#, &format!(r#""id":{id}"#));
-        Request { body: body.into_bytes(), ..Request::rpc(&discover()) }
+        RawRequest { body: body.into_bytes(), ..RawRequest::rpc(&discover()) }
     };
     let good = [
         r#""a""#,
@@ -152,13 +152,15 @@ fn ids() -> Vec<Row> {
         &too_long,
         &format!("1{huge}{huge}{huge}{huge}{huge}{huge}"),
     ];
-    let good = good.into_iter().map(|id| Row { id: Some(id.to_owned()), ..Row::fine(format!("id {id}"), with(id)) });
-    let bad = bad.into_iter().map(|id| Row::new(format!("id {id}"), with(id), 400, -32600, None));
+    let good = good
+        .into_iter()
+        .map(|id| RequestCase { id: Some(id.to_owned()), ..RequestCase::fine(format!("id {id}"), with(id)) });
+    let bad = bad.into_iter().map(|id| RequestCase::new(format!("id {id}"), with(id), 400, -32600, None));
     good.chain(bad).collect()
 }
 
 /// Methods that are not here.
-fn methods() -> Vec<Row> {
+fn methods() -> Vec<RequestCase> {
     let long = "m".repeat(100_000);
     let unknown = [
         "tools/unknown",
@@ -175,45 +177,45 @@ fn methods() -> Vec<Row> {
         "notifications/cancelled",
         "rpc.discover",
     ];
-    let mut rows: Vec<Row> = unknown
+    let mut rows: Vec<RequestCase> = unknown
         .iter()
         .map(|method| {
-            let request = Request::rpc(&message(&json!(1), method, json!({})));
-            Row::new(format!("method {method}"), request, 404, -32601, Some("1"))
+            let request = RawRequest::rpc(&message(&json!(1), method, json!({})));
+            RequestCase::new(format!("method {method}"), request, 404, -32601, Some("1"))
         })
         .collect();
-    let mut request = Request::rpc(&message(&json!(1), &long, json!({})));
+    let mut request = RawRequest::rpc(&message(&json!(1), &long, json!({})));
     request = request.without("Mcp-Method");
-    rows.push(Row::new("a method too long for a header", request, 400, -32020, Some("1")));
-    let empty = Request::rpc(&message(&json!(1), "", json!({})));
-    rows.push(Row::new("the empty method", empty, 404, -32601, Some("1")));
+    rows.push(RequestCase::new("a method too long for a header", request, 400, -32020, Some("1")));
+    let empty = RawRequest::rpc(&message(&json!(1), "", json!({})));
+    rows.push(RequestCase::new("the empty method", empty, 404, -32601, Some("1")));
     rows
 }
 
 /// `params` of every wrong kind.
-fn params() -> Vec<Row> {
+fn params() -> Vec<RequestCase> {
     let with = |params: &str| {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{params}}}"#);
-        let headers = Request::rpc(&message(&json!(1), "tools/list", json!({})));
-        Request { body: body.into_bytes(), ..headers }
+        let headers = RawRequest::rpc(&message(&json!(1), "tools/list", json!({})));
+        RawRequest { body: body.into_bytes(), ..headers }
     };
-    let mut rows: Vec<Row> = ["[]", "null", "5", "\"x\"", "true", "{}", r#"{"_meta":{},"_meta":{}}"#]
+    let mut rows: Vec<RequestCase> = ["[]", "null", "5", "\"x\"", "true", "{}", r#"{"_meta":{},"_meta":{}}"#]
         .into_iter()
-        .map(|params| Row::new(format!("params {params}"), with(params), 400, -32602, Some("1")))
+        .map(|params| RequestCase::new(format!("params {params}"), with(params), 400, -32602, Some("1")))
         .collect();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-    let request = Request { body: body.into(), ..with("{}") };
-    rows.push(Row::new("no params, though the header says 2026-07-28", request, 400, -32602, Some("1")));
+    let request = RawRequest { body: body.into(), ..with("{}") };
+    rows.push(RequestCase::new("no params, though the header says 2026-07-28", request, 400, -32602, Some("1")));
     rows
 }
 
 /// `_meta` of every wrong kind.
-fn metas() -> Vec<Row> {
+fn metas() -> Vec<RequestCase> {
     const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
     const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
     let with = |meta: &Value| {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta } });
-        Request::rpc(&body)
+        RawRequest::rpc(&body)
     };
     let changed = |key: &str, value: Value| {
         let mut meta = meta();
@@ -245,38 +247,52 @@ fn metas() -> Vec<Row> {
         changed("io.modelcontextprotocol/logLevel", json!("loud")),
         changed("io.modelcontextprotocol/logLevel", json!(5)),
     ];
-    let mut rows: Vec<Row> =
-        malformed.iter().map(|meta| Row::new(format!("_meta {meta}"), with(meta), 400, -32602, Some("1"))).collect();
+    let mut rows: Vec<RequestCase> = malformed
+        .iter()
+        .map(|meta| RequestCase::new(format!("_meta {meta}"), with(meta), 400, -32602, Some("1")))
+        .collect();
     for version in ["2025-11-25", "2027-01-01", "", "2026-07-28 "] {
         let meta = changed(VERSION_KEY, json!(version));
         let same = with(&meta).set("MCP-Protocol-Version", version);
         // White space around a header's value is not part of it.
         let code = if version == "2026-07-28 " { -32020 } else { -32022 };
-        rows.push(Row::new(format!("version {version:?} in both"), same, 400, code, Some("1")));
-        rows.push(Row::new(format!("version {version:?} in the body"), with(&meta), 400, -32020, Some("1")));
+        rows.push(RequestCase::new(format!("version {version:?} in both"), same, 400, code, Some("1")));
+        rows.push(RequestCase::new(format!("version {version:?} in the body"), with(&meta), 400, -32020, Some("1")));
         let only_header = with(&self::meta()).set("MCP-Protocol-Version", version);
         if version != "2026-07-28 " {
-            rows.push(Row::new(format!("version {version:?} in the header"), only_header, 400, -32020, Some("1")));
+            rows.push(RequestCase::new(
+                format!("version {version:?} in the header"),
+                only_header,
+                400,
+                -32020,
+                Some("1"),
+            ));
         }
     }
     // What is unknown in the capabilities is ignored, and so is what is not an object.
     for capabilities in [json!({ "unknown": 5 }), json!({ "extensions": [] }), json!({ "elicitation": true })] {
         let request = with(&changed(CAPABILITIES_KEY, capabilities.clone()));
-        rows.push(Row::fine(format!("capabilities {capabilities}"), request));
+        rows.push(RequestCase::fine(format!("capabilities {capabilities}"), request));
     }
     rows
 }
 
 /// The version and the method in headers.
-fn headers() -> Vec<Row> {
-    let good = || Request::rpc(&discover());
+fn headers() -> Vec<RequestCase> {
+    let good = || RawRequest::rpc(&discover());
     let mut rows = vec![
-        Row::new("no version header", good().without("MCP-Protocol-Version"), 400, -32020, Some("1")),
-        Row::new("two version headers", good().with("MCP-Protocol-Version", VERSION), 400, -32020, Some("1")),
-        Row::new("a version header of bytes", good().set("MCP-Protocol-Version", b"\xff\xfe"), 400, -32020, Some("1")),
-        Row::new("no method header", good().without("Mcp-Method"), 400, -32020, Some("1")),
-        Row::new("two method headers", good().with("Mcp-Method", "server/discover"), 400, -32020, Some("1")),
-        Row::new(
+        RequestCase::new("no version header", good().without("MCP-Protocol-Version"), 400, -32020, Some("1")),
+        RequestCase::new("two version headers", good().with("MCP-Protocol-Version", VERSION), 400, -32020, Some("1")),
+        RequestCase::new(
+            "a version header of bytes",
+            good().set("MCP-Protocol-Version", b"\xff\xfe"),
+            400,
+            -32020,
+            Some("1"),
+        ),
+        RequestCase::new("no method header", good().without("Mcp-Method"), 400, -32020, Some("1")),
+        RequestCase::new("two method headers", good().with("Mcp-Method", "server/discover"), 400, -32020, Some("1")),
+        RequestCase::new(
             "an encoded method",
             good().set("Mcp-Method", "=?base64?c2VydmVyL2Rpc2NvdmVy?="),
             400,
@@ -286,14 +302,14 @@ fn headers() -> Vec<Row> {
     ];
     for method in ["tools/list", "Server/Discover", "", "server/discover/", "server"] {
         let request = good().set("Mcp-Method", method);
-        rows.push(Row::new(format!("the method header {method:?}"), request, 400, -32020, Some("1")));
+        rows.push(RequestCase::new(format!("the method header {method:?}"), request, 400, -32020, Some("1")));
     }
-    rows.push(Row::fine(
+    rows.push(RequestCase::fine(
         "header names in any case",
         good().without("Mcp-Method").with("mCP-mETHOD", "server/discover"),
     ));
-    rows.push(Row::fine("a name header where none is due", good().with("Mcp-Name", "whatever")));
-    rows.push(Row::fine(
+    rows.push(RequestCase::fine("a name header where none is due", good().with("Mcp-Name", "whatever")));
+    rows.push(RequestCase::fine(
         "a header that nobody knows",
         good().with("Mcp-Param-Unknown", "x").with("Mcp-Param-Unknown", "y"),
     ));
@@ -301,15 +317,15 @@ fn headers() -> Vec<Row> {
 }
 
 /// The name in a header.
-fn names() -> Vec<Row> {
-    let greet = || Request::rpc(&call(json!({ "name": "greet", "arguments": { "name": "Ada" } })));
+fn names() -> Vec<RequestCase> {
+    let greet = || RawRequest::rpc(&call(json!({ "name": "greet", "arguments": { "name": "Ada" } })));
     let name = |value: &str| greet().set("Mcp-Name", value);
     let mut rows = vec![
-        Row::fine("the encoded name", name("=?base64?Z3JlZXQ=?=")),
-        Row::fine("white space around the name", name("  greet  ")),
-        Row::new("no name", greet().without("Mcp-Name"), 400, -32020, Some("1")),
-        Row::new("the name twice", greet().with("Mcp-Name", "greet"), 400, -32020, Some("1")),
-        Row::new("a name of bytes", greet().set("Mcp-Name", b"gr\xc3\xbc\xc3\x9f"), 400, -32020, Some("1")),
+        RequestCase::fine("the encoded name", name("=?base64?Z3JlZXQ=?=")),
+        RequestCase::fine("white space around the name", name("  greet  ")),
+        RequestCase::new("no name", greet().without("Mcp-Name"), 400, -32020, Some("1")),
+        RequestCase::new("the name twice", greet().with("Mcp-Name", "greet"), 400, -32020, Some("1")),
+        RequestCase::new("a name of bytes", greet().set("Mcp-Name", b"gr\xc3\xbc\xc3\x9f"), 400, -32020, Some("1")),
     ];
     let wrong = [
         "",
@@ -326,12 +342,20 @@ fn names() -> Vec<Row> {
         "=?base64?Z3JlZXQ=?= ,x",
         "=?utf-8?q?greet?=",
     ];
-    rows.extend(wrong.map(|value| Row::new(format!("the name {value:?}"), name(value), 400, -32020, Some("1"))));
+    rows.extend(
+        wrong.map(|value| RequestCase::new(format!("the name {value:?}"), name(value), 400, -32020, Some("1"))),
+    );
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        let about = || Request::rpc(&message(&json!(1), method, json!({ "taskId": "t1", "inputResponses": {} })));
-        rows.push(Row::new(format!("{method}, no name"), about().without("Mcp-Name"), 400, -32020, Some("1")));
-        rows.push(Row::new(format!("{method}, another name"), about().set("Mcp-Name", "t2"), 400, -32020, Some("1")));
-        rows.push(Row::new(
+        let about = || RawRequest::rpc(&message(&json!(1), method, json!({ "taskId": "t1", "inputResponses": {} })));
+        rows.push(RequestCase::new(format!("{method}, no name"), about().without("Mcp-Name"), 400, -32020, Some("1")));
+        rows.push(RequestCase::new(
+            format!("{method}, another name"),
+            about().set("Mcp-Name", "t2"),
+            400,
+            -32020,
+            Some("1"),
+        ));
+        rows.push(RequestCase::new(
             format!("{method}, an encoded name"),
             about().set("Mcp-Name", "=?base64?dDE=?="),
             200,
@@ -341,43 +365,46 @@ fn names() -> Vec<Row> {
     }
     // Method before name: whoever has both wrong is told of the first.
     let both = greet().set("Mcp-Method", "tools/list").set("Mcp-Name", "echo");
-    rows.push(Row::new("another method and another name", both, 400, -32020, Some("1")));
+    rows.push(RequestCase::new("another method and another name", both, 400, -32020, Some("1")));
     rows
 }
 
 /// Arguments that are repeated in headers.
-fn mirrored() -> Vec<Row> {
+fn mirrored() -> Vec<RequestCase> {
     let region =
-        |arguments: Value| Request::rpc(&call(json!({ "name": "test_custom_header", "arguments": arguments })));
+        |arguments: Value| RawRequest::rpc(&call(json!({ "name": "test_custom_header", "arguments": arguments })));
     let west = || region(json!({ "region": "west" }));
     let far = || region(json!({ "region": "дальний" }));
     vec![
-        Row::fine("the argument's header", west().with("Mcp-Param-Region", "west")),
-        Row::fine("the argument's header, encoded", far().with("Mcp-Param-Region", "=?base64?0LTQsNC70YzQvdC40Lk=?=")),
-        Row::fine("neither argument nor header", region(json!({}))),
-        Row::fine("a null argument and no header", region(json!({ "region": null }))),
-        Row::new("no header for the argument", west(), 400, -32020, Some("1")),
-        Row::new("another header", west().with("Mcp-Param-Region", "east"), 400, -32020, Some("1")),
-        Row::new(
+        RequestCase::fine("the argument's header", west().with("Mcp-Param-Region", "west")),
+        RequestCase::fine(
+            "the argument's header, encoded",
+            far().with("Mcp-Param-Region", "=?base64?0LTQsNC70YzQvdC40Lk=?="),
+        ),
+        RequestCase::fine("neither argument nor header", region(json!({}))),
+        RequestCase::fine("a null argument and no header", region(json!({ "region": null }))),
+        RequestCase::new("no header for the argument", west(), 400, -32020, Some("1")),
+        RequestCase::new("another header", west().with("Mcp-Param-Region", "east"), 400, -32020, Some("1")),
+        RequestCase::new(
             "the header twice",
             west().with("Mcp-Param-Region", "west").with("Mcp-Param-Region", "west"),
             400,
             -32020,
             Some("1"),
         ),
-        Row::new(
+        RequestCase::new(
             "a header without the argument",
             region(json!({})).with("Mcp-Param-Region", "west"),
             400,
             -32020,
             Some("1"),
         ),
-        Row::new("a header of bytes", far().with("Mcp-Param-Region", "дальний"), 400, -32020, Some("1")),
+        RequestCase::new("a header of bytes", far().with("Mcp-Param-Region", "дальний"), 400, -32020, Some("1")),
     ]
 }
 
 /// Calls that no tool is made for.
-fn calls() -> Vec<Row> {
+fn calls() -> Vec<RequestCase> {
     let refused = [
         json!({}),
         json!({ "name": null }),
@@ -397,53 +424,77 @@ fn calls() -> Vec<Row> {
         json!({ "name": "greet", "arguments": { "name": "Ada" }, "requestState": 5 }),
         json!({ "name": "greet", "arguments": { "name": "Ada" }, "requestState": "made up" }),
     ];
-    let mut rows: Vec<Row> = refused
+    let mut rows: Vec<RequestCase> = refused
         .into_iter()
         .map(|params| {
-            Row::new(format!("tools/call {params:.120}"), Request::rpc(&call(params)), 200, -32602, Some("1"))
+            RequestCase::new(
+                format!("tools/call {params:.120}"),
+                RawRequest::rpc(&call(params)),
+                200,
+                -32602,
+                Some("1"),
+            )
         })
         .collect();
     // An older generation's way to ask for a task is ignored.
     let older = json!({ "name": "greet", "arguments": { "name": "Ada" }, "task": { "ttl": 5 } });
-    rows.push(Row::fine("an older generation's task", Request::rpc(&call(older))));
+    rows.push(RequestCase::fine("an older generation's task", RawRequest::rpc(&call(older))));
     // A tool that is only for clients which take tasks.
     let mut plain = call(json!({ "name": "failing_job", "arguments": {} }));
     plain["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    rows.push(Row::new("a required task without the capability", Request::rpc(&plain), 400, -32021, Some("1")));
+    rows.push(RequestCase::new(
+        "a required task without the capability",
+        RawRequest::rpc(&plain),
+        400,
+        -32021,
+        Some("1"),
+    ));
     plain["params"]["arguments"] = json!({ "wrong": 1 });
-    rows.push(Row::new("the same before its arguments are judged", Request::rpc(&plain), 400, -32021, Some("1")));
+    rows.push(RequestCase::new(
+        "the same before its arguments are judged",
+        RawRequest::rpc(&plain),
+        400,
+        -32021,
+        Some("1"),
+    ));
     let mut asks = call(json!({ "name": "test_missing_capability", "arguments": {} }));
     asks["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    rows.push(Row::new("a question that the client cannot take", Request::rpc(&asks), 400, -32021, Some("1")));
+    rows.push(RequestCase::new(
+        "a question that the client cannot take",
+        RawRequest::rpc(&asks),
+        400,
+        -32021,
+        Some("1"),
+    ));
     rows
 }
 
 /// `tasks/*` with an ID that cannot be one.
-fn tasks() -> Vec<Row> {
+fn tasks() -> Vec<RequestCase> {
     let mut rows = Vec::new();
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         for id in [json!(null), json!(5), json!([]), json!({}), json!(true)] {
             let params = json!({ "taskId": id, "inputResponses": {} });
-            let request = Request::rpc(&message(&json!(1), method, params));
-            rows.push(Row::new(format!("{method} of {id}"), request, 200, -32602, Some("1")));
+            let request = RawRequest::rpc(&message(&json!(1), method, params));
+            rows.push(RequestCase::new(format!("{method} of {id}"), request, 200, -32602, Some("1")));
         }
-        let request = Request::rpc(&message(&json!(1), method, json!({ "inputResponses": {} })));
-        rows.push(Row::new(format!("{method} of nothing"), request, 200, -32602, Some("1")));
+        let request = RawRequest::rpc(&message(&json!(1), method, json!({ "inputResponses": {} })));
+        rows.push(RequestCase::new(format!("{method} of nothing"), request, 200, -32602, Some("1")));
     }
     for responses in [json!(null), json!(5), json!([]), json!("x")] {
         let params = json!({ "taskId": "t", "inputResponses": responses });
-        let request = Request::rpc(&message(&json!(1), "tasks/update", params));
-        rows.push(Row::new(format!("tasks/update with {responses}"), request, 200, -32602, Some("1")));
+        let request = RawRequest::rpc(&message(&json!(1), "tasks/update", params));
+        rows.push(RequestCase::new(format!("tasks/update with {responses}"), request, 200, -32602, Some("1")));
     }
     rows
 }
 
 /// Lists and subscriptions.
-fn others() -> Vec<Row> {
+fn others() -> Vec<RequestCase> {
     let mut rows = Vec::new();
     for cursor in [json!("made up"), json!(""), json!(5), json!({}), json!(null)] {
-        let request = Request::rpc(&message(&json!(1), "tools/list", json!({ "cursor": cursor })));
-        rows.push(Row::new(format!("cursor {cursor}"), request, 200, -32602, Some("1")));
+        let request = RawRequest::rpc(&message(&json!(1), "tools/list", json!({ "cursor": cursor })));
+        rows.push(RequestCase::new(format!("cursor {cursor}"), request, 200, -32602, Some("1")));
     }
     let too_many = vec!["t"; 1_001];
     for notifications in [
@@ -460,21 +511,30 @@ fn others() -> Vec<Row> {
         json!({ "toolsListChanged": "yes" }),
     ] {
         let params = json!({ "notifications": notifications });
-        let request = Request::rpc(&message(&json!(1), "subscriptions/listen", params));
-        rows.push(Row::new(format!("notifications {notifications:.60}"), request, 200, -32602, Some("1")));
+        let request = RawRequest::rpc(&message(&json!(1), "subscriptions/listen", params));
+        rows.push(RequestCase::new(format!("notifications {notifications:.60}"), request, 200, -32602, Some("1")));
     }
-    let request = Request::rpc(&message(&json!(1), "subscriptions/listen", json!({})));
-    rows.push(Row::new("no notifications", request, 200, -32602, Some("1")));
+    let request = RawRequest::rpc(&message(&json!(1), "subscriptions/listen", json!({})));
+    rows.push(RequestCase::new("no notifications", request, 200, -32602, Some("1")));
     let mut plain = message(&json!(1), "subscriptions/listen", json!({ "notifications": { "taskIds": [] } }));
     plain["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    rows.push(Row::new("a task subscription without the capability", Request::rpc(&plain), 400, -32021, Some("1")));
+    rows.push(RequestCase::new(
+        "a task subscription without the capability",
+        RawRequest::rpc(&plain),
+        400,
+        -32021,
+        Some("1"),
+    ));
     rows
 }
 
 /// Messages that get no response.
-fn notifications() -> Vec<Row> {
+fn notifications() -> Vec<RequestCase> {
     let mut rows = Vec::new();
-    let accepted = |what: &str, body: &str| Row { code: None, ..Row::new(what, Request::post(body), 202, 0, None) };
+    let accepted = |what: &str, body: &str| RequestCase {
+        code: None,
+        ..RequestCase::new(what, RawRequest::post(body), 202, 0, None)
+    };
     rows.push(accepted(
         "a notification",
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
@@ -484,7 +544,7 @@ fn notifications() -> Vec<Row> {
         "a request's name without an ID",
         r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo"}}"#,
     ));
-    let wrong = Request::post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}"#);
-    rows.push(Row::new("a notification with a list", wrong, 400, -32602, None));
+    let wrong = RawRequest::post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}"#);
+    rows.push(RequestCase::new("a notification with a list", wrong, 400, -32602, None));
     rows
 }

@@ -20,7 +20,7 @@ pub(crate) fn gated(name: &str, gate: &Arc<Semaphore>) -> Tool {
 }
 
 #[derive(serde::Deserialize, JsonSchema)]
-pub(crate) struct Size {
+pub(crate) struct SizeArguments {
     #[serde(default)]
     pub(crate) bytes: usize,
 }

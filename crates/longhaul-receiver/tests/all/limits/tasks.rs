@@ -9,7 +9,7 @@ use longhaul_testkit::{FailureReport, TestServer, in_time};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
-use super::kit::{Size, answer, asking, gated, is_refused};
+use super::kit::{SizeArguments, answer, asking, gated, is_refused};
 
 #[tokio::test]
 async fn a_full_queue_refuses_and_takes_again_when_there_is_room() {
@@ -65,7 +65,7 @@ async fn an_owner_has_so_many_open_tasks_and_another_owner_as_many_again() {
 async fn arguments_and_results_are_taken_up_to_their_last_byte() {
     let limits = ToolLimits::default().input_bytes_max(40).result_bytes_max(400);
     let make = |name: &str, support| {
-        Tool::new(name, |_: Ctx, Size { bytes }: Size| async move { Ok("x".repeat(bytes)) })
+        Tool::new(name, |_: Ctx, SizeArguments { bytes }: SizeArguments| async move { Ok("x".repeat(bytes)) })
             .task_support(support)
             .limits(limits.clone())
     };

@@ -1,8 +1,8 @@
 use longhaul_testkit::in_time;
 use serde_json::json;
 
-use crate::matrix::generation::{GENERATIONS, Generation};
-use crate::matrix::kit::Stage;
+use crate::matrix::generation::{GENERATIONS, TestGeneration};
+use crate::matrix::kit::SteeredServer;
 use crate::matrix::table::{self, Ending, bare};
 
 /// Every way to end, with everybody who can cancel.
@@ -13,7 +13,7 @@ fn endings() -> Vec<Ending> {
 
 #[tokio::test]
 async fn each_generation_sees_every_task_as_its_own_column_says() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     for maker in GENERATIONS {
         for follower in GENERATIONS {
             for ending in endings() {
@@ -24,7 +24,7 @@ async fn each_generation_sees_every_task_as_its_own_column_says() {
     }
 }
 
-async fn follow_to_its_end(stage: &Stage, maker: Generation, follower: Generation, ending: Ending) {
+async fn follow_to_its_end(stage: &SteeredServer, maker: TestGeneration, follower: TestGeneration, ending: Ending) {
     let case = format!("{follower:?} of a task of {maker:?} that ends in {ending:?}");
     let end = match ending {
         Ending::Answer | Ending::CancelledBy(_) => "answer",

@@ -15,13 +15,13 @@ pub(crate) const KEPT_MS: u64 = 2 * COLLECT_MS_MIN;
 pub(crate) const BRIEF_MS: u64 = 2_000;
 
 /// A server, and what a test steers it with.
-pub(crate) struct Stage {
+pub(crate) struct SteeredServer {
     pub(crate) server: TestServer,
     clock: ManualClock,
     door: Arc<Semaphore>,
 }
 
-impl Stage {
+impl SteeredServer {
     pub(crate) async fn set() -> Self {
         let clock = ManualClock::at(Timestamp::from_ms(1_000_000));
         let store = Arc::new(memory::open(clock.clone()).expect("a store in memory"));
@@ -48,19 +48,19 @@ impl Stage {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum End {
+enum WorkEnd {
     Answer,
     ToolError,
     ProtocolError,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Work {
-    end: End,
+struct WorkArguments {
+    end: WorkEnd,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Name {
+struct NameArguments {
     name: String,
 }
 
@@ -81,21 +81,21 @@ fn tools(door: &Arc<Semaphore>) -> Vec<Tool> {
 }
 
 /// Waits at the door, and ends as it was told.
-async fn work(ctx: Ctx, Work { end }: Work, door: Arc<Semaphore>) -> Result<&'static str, Failure> {
+async fn work(ctx: Ctx, WorkArguments { end }: WorkArguments, door: Arc<Semaphore>) -> Result<&'static str, Failure> {
     tokio::select! {
         passed = door.acquire() => passed.expect("an open semaphore").forget(),
         () = ctx.cancelled() => return Err(Failure::tool("stopped")),
     }
     match end {
-        End::Answer => Ok("well done"),
-        End::ToolError => Err(Failure::tool("no luck")),
-        End::ProtocolError => Err(Failure::protocol(-32_001, "broken")),
+        WorkEnd::Answer => Ok("well done"),
+        WorkEnd::ToolError => Err(Failure::tool("no luck")),
+        WorkEnd::ProtocolError => Err(Failure::protocol(-32_001, "broken")),
     }
 }
 
 async fn greet(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
-    match ctx.ask("name", Form::<Name>::new("What is your name?")).await? {
-        FormAnswer::Accepted(Name { name }) => Ok(format!("Hello, {name}!")),
+    match ctx.ask("name", Form::<NameArguments>::new("What is your name?")).await? {
+        FormAnswer::Accepted(NameArguments { name }) => Ok(format!("Hello, {name}!")),
         _ => Err(Failure::tool("nobody")),
     }
 }

@@ -3,13 +3,13 @@ use longhaul_testkit::until;
 use serde_json::json;
 
 use crate::matrix::generation::GENERATIONS;
-use crate::matrix::kit::{BRIEF_MS, KEPT_MS, Stage};
+use crate::matrix::kit::{BRIEF_MS, KEPT_MS, SteeredServer};
 use crate::matrix::table::{self, bare};
 
 #[tokio::test]
 async fn a_task_is_there_to_the_last_moment_of_its_retention() {
     for maker in GENERATIONS {
-        let stage = Stage::set().await;
+        let stage = SteeredServer::set().await;
         let mut client = maker.client(&stage, "ada").await;
         let id = client.create("work", json!({ "end": "answer" })).await;
         stage.open_door(1);
@@ -30,7 +30,7 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
     // However long it took: ten minutes, or the whole retention where that is shorter.
     for (tool, retention_ms, collect_ms) in [("work", KEPT_MS, COLLECT_MS_MIN), ("brief", BRIEF_MS, BRIEF_MS)] {
         for maker in GENERATIONS {
-            let stage = Stage::set().await;
+            let stage = SteeredServer::set().await;
             let mut client = maker.client(&stage, "ada").await;
             let id = client.create(tool, json!({ "end": "answer" })).await;
             stage.pass(10 * retention_ms).await;
@@ -53,7 +53,7 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
     }
 }
 
-async fn gone_for_everybody(stage: &Stage, id: &str) {
+async fn gone_for_everybody(stage: &SteeredServer, id: &str) {
     for viewer in GENERATIONS {
         let mut client = viewer.client(stage, "ada").await;
         until("the end of its retention", async || client.get(id).await.get("error").is_some()).await;

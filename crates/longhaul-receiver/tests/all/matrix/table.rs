@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::matrix::generation::Generation::{self, Core2025, Ext2026};
+use crate::matrix::generation::TestGeneration::{self, Core2025, Ext2026};
 use crate::matrix::kit::KEPT_MS;
 
 /// How a task ends.
@@ -17,11 +17,11 @@ pub(crate) enum Ending {
     /// The call ends in a JSON-RPC error.
     ProtocolError,
     /// Somebody of this generation cancels it.
-    CancelledBy(Generation),
+    CancelledBy(TestGeneration),
 }
 
 /// What is seen of a task that has ended.
-pub(crate) struct Seen {
+pub(crate) struct TaskEndings {
     /// What a poll shows.
     pub(crate) get: Value,
     /// What the question for its result is answered with, before and after the end.
@@ -36,7 +36,7 @@ pub(crate) struct Seen {
 
 /// The row of the table.
 #[rustfmt::skip]
-pub(crate) fn seen(by: Generation, ending: Ending) -> Seen {
+pub(crate) fn seen(by: TestGeneration, ending: Ending) -> TaskEndings {
     use Ending::{Answer, CancelledBy, ProtocolError, ToolError};
     let well_done = json!({ "content": [{ "type": "text", "text": "well done" }] });
     let no_luck   = json!({ "content": [{ "type": "text", "text": "no luck" }], "isError": true });
@@ -59,7 +59,7 @@ pub(crate) fn seen(by: Generation, ending: Ending) -> Seen {
 }
 
 /// What is seen of a task that goes on.
-pub(crate) fn working(by: Generation) -> Value {
+pub(crate) fn working(by: TestGeneration) -> Value {
     match by {
         Core2025 => json!({ "result": task_2025("working", None) }),
         Ext2026 => json!({ "result": complete(task_2026("working", None)) }),
@@ -67,7 +67,7 @@ pub(crate) fn working(by: Generation) -> Value {
 }
 
 /// What whoever cancels it is answered with, when it was not over yet.
-pub(crate) fn cancels(by: Generation) -> Value {
+pub(crate) fn cancels(by: TestGeneration) -> Value {
     match by {
         Core2025 => json!({ "result": task_2025("cancelled", None) }),
         Ext2026 => json!({ "result": complete(json!({})) }),
@@ -75,22 +75,22 @@ pub(crate) fn cancels(by: Generation) -> Value {
 }
 
 /// What each operation says of a task that is not there, or not there any more.
-pub(crate) fn gone(by: Generation) -> Seen {
+pub(crate) fn gone(by: TestGeneration) -> TaskEndings {
     let unknown = json!({ "error": { "code": -32_602, "message": UNKNOWN } });
     let (result, list) = match by {
         Core2025 => (unknown.clone(), json!({ "result": { "tasks": [] } })),
         Ext2026 => (no_method("tasks/result"), no_method("tasks/list")),
     };
-    Seen { get: unknown.clone(), result, list, cancel: unknown, push: Value::Null }
+    TaskEndings { get: unknown.clone(), result, list, cancel: unknown, push: Value::Null }
 }
 
 const UNKNOWN: &str = "Failed to retrieve task: Task not found";
 
 /// Status and message in every picture; the payload in `tasks/result` alone. What has ended cannot be cancelled.
-fn core2025(status: &str, message: Option<&str>, result: Value) -> Seen {
+fn core2025(status: &str, message: Option<&str>, result: Value) -> TaskEndings {
     let task = task_2025(status, message);
     let ended = format!("Cannot cancel task: already in terminal status '{status}'");
-    Seen {
+    TaskEndings {
         get: json!({ "result": task }),
         result,
         list: json!({ "result": { "tasks": [task] } }),
@@ -100,9 +100,9 @@ fn core2025(status: &str, message: Option<&str>, result: Value) -> Seen {
 }
 
 /// The payload in every picture; neither `tasks/result` nor `tasks/list`. A wish to stop it is always acknowledged.
-fn ext2026(status: &str, message: Option<&str>, inlined: Value) -> Seen {
+fn ext2026(status: &str, message: Option<&str>, inlined: Value) -> TaskEndings {
     let task = with(task_2026(status, message), inlined);
-    Seen {
+    TaskEndings {
         get: json!({ "result": complete(task.clone()) }),
         result: no_method("tasks/result"),
         list: no_method("tasks/list"),

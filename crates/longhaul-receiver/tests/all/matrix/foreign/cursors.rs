@@ -2,13 +2,13 @@ use longhaul_testkit::SessionClient;
 use serde_json::{Value, json};
 
 use super::probe::Prober;
-use crate::matrix::kit::Stage;
+use crate::matrix::kit::SteeredServer;
 
 /// More than a page has.
 const TASKS: usize = 60;
 
 /// A cursor of Ada's, and whom it was given to.
-async fn cursor(stage: &Stage) -> (String, Prober, SessionClient) {
+async fn cursor(stage: &SteeredServer) -> (String, Prober, SessionClient) {
     let (prober, ada) = Prober::of(stage, "ada").await;
     for _ in 0..TASKS {
         ada.create("work", json!({ "end": "answer" })).await;
@@ -24,14 +24,14 @@ async fn list(prober: &Prober, cursor: &str) -> String {
 
 #[tokio::test]
 async fn a_cursor_is_good_for_its_owner_alone() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     let (good, _, ada) = cursor(&stage).await;
     let (bob, _) = Prober::of(&stage, "bob").await;
     let refused = list(&bob, "nonsense").await;
     assert!(refused.contains("-32602"), "{refused}");
     assert_eq!(list(&bob, &good).await, refused);
     // Another server's, whose tasks are as good.
-    let elsewhere = Stage::set().await;
+    let elsewhere = SteeredServer::set().await;
     let (others, ..) = cursor(&elsewhere).await;
     let (prober, other_session) = Prober::of(&stage, "ada").await;
     for wrong in [&others, &bob.session, &prober.session, ""] {
@@ -47,7 +47,7 @@ async fn a_cursor_is_good_for_its_owner_alone() {
 
 #[tokio::test]
 async fn a_cursor_of_which_any_byte_was_changed_is_refused() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     let (good, ada, _) = cursor(&stage).await;
     let refused = list(&ada, "nonsense").await;
     for place in 0..good.len() {

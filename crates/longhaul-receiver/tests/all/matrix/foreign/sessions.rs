@@ -1,18 +1,18 @@
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::tools::named;
 use serde_json::{Value, json};
 
 use super::probe::{Prober, unknown};
-use crate::matrix::kit::Stage;
+use crate::matrix::kit::SteeredServer;
 
-fn in_each_method(prober: &Prober) -> Vec<Request> {
-    let empty = |method| prober.in_session(Request::post("").method(method));
+fn in_each_method(prober: &Prober) -> Vec<RawRequest> {
+    let empty = |method| prober.in_session(RawRequest::post("").method(method));
     vec![prober.stateful("ping", json!({})), empty("GET"), empty("DELETE")]
 }
 
 #[tokio::test]
 async fn a_foreign_session_is_byte_for_byte_an_unknown_one() {
-    let (stage, elsewhere) = (Stage::set().await, Stage::set().await);
+    let (stage, elsewhere) = (SteeredServer::set().await, SteeredServer::set().await);
     let (_, ada) = Prober::of(&stage, "ada").await;
     let (_, ended) = Prober::of(&stage, "bob").await;
     ended.end().await;
@@ -38,7 +38,7 @@ async fn a_foreign_session_is_byte_for_byte_an_unknown_one() {
 
 #[tokio::test]
 async fn the_events_of_another_session_cannot_be_resumed() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     let (_, ada) = Prober::of(&stage, "ada").await;
     let mut hers = ada.listen(None).await;
     let begun = hers.begun().await;
@@ -79,7 +79,7 @@ async fn the_events_of_another_session_cannot_be_resumed() {
 
 #[tokio::test]
 async fn the_question_of_another_sessions_task_is_not_answered_from_outside() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     let (_, ada) = Prober::of(&stage, "ada").await;
     let mut hers = ada.listening().await;
     let id = ada.create("greet", json!({})).await;
@@ -97,7 +97,7 @@ async fn the_question_of_another_sessions_task_is_not_answered_from_outside() {
 
 #[tokio::test]
 async fn a_request_state_is_of_no_use_to_another_owner() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     let (ada, _) = Prober::of(&stage, "ada").await;
     let (bob, _) = Prober::of(&stage, "bob").await;
     let mut client = stage.server.client().await.with_token(&ada.token);

@@ -7,31 +7,31 @@ mod ext2026;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::matrix::kit::Stage;
+use crate::matrix::kit::SteeredServer;
 
 /// A generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Generation {
+pub(crate) enum TestGeneration {
     Core2025,
     Ext2026,
 }
 
 /// Every generation there is.
-pub(crate) const GENERATIONS: &[Generation] = &[Generation::Core2025, Generation::Ext2026];
+pub(crate) const GENERATIONS: &[TestGeneration] = &[TestGeneration::Core2025, TestGeneration::Ext2026];
 
-impl Generation {
+impl TestGeneration {
     /// Somebody who speaks it.
-    pub(crate) async fn client(self, stage: &Stage, name: &str) -> Box<dyn Client> {
+    pub(crate) async fn client(self, stage: &SteeredServer, name: &str) -> Box<dyn GenerationClient> {
         match self {
-            Self::Core2025 => Box::new(core2025::Speaker::open(stage, name).await),
-            Self::Ext2026 => Box::new(ext2026::Speaker::open(stage, name).await),
+            Self::Core2025 => Box::new(core2025::SessionSpeaker::open(stage, name).await),
+            Self::Ext2026 => Box::new(ext2026::StatelessSpeaker::open(stage, name).await),
         }
     }
 }
 
 /// Somebody who speaks one generation.
 #[async_trait]
-pub(crate) trait Client: Send {
+pub(crate) trait GenerationClient: Send {
     /// Makes a task; says its ID.
     async fn create(&mut self, tool: &str, arguments: Value) -> String;
 
@@ -51,13 +51,13 @@ pub(crate) trait Client: Send {
     async fn follow(&mut self, id: &str) -> Box<dyn Pushes>;
 
     /// Waits until it is asked something by this task, in whatever way it is asked.
-    async fn asked(&mut self, id: &str) -> Asked;
+    async fn asked(&mut self, id: &str) -> ReceivedQuestion;
 
     /// Answers.
-    async fn answer(&mut self, asked: &Asked, with: Value);
+    async fn answer(&mut self, asked: &ReceivedQuestion, with: Value);
 
     /// Waits until it has been told, or sees, that there is nothing to answer any more.
-    async fn taken_back(&mut self, asked: &Asked);
+    async fn taken_back(&mut self, asked: &ReceivedQuestion);
 }
 
 /// What is pushed about one task.
@@ -68,7 +68,7 @@ pub(crate) trait Pushes: Send {
 }
 
 /// A question as its client knows it.
-pub(crate) struct Asked {
+pub(crate) struct ReceivedQuestion {
     pub(crate) task: String,
     /// The key, or the ID of the request.
     name: Value,
