@@ -83,7 +83,7 @@ pub struct OpenQuestion {
 #[derive(Debug)]
 pub(crate) struct CallLink {
     call: CallOptions,
-    chance: Arc<dyn RandomSource>,
+    random: Arc<dyn RandomSource>,
     rounds: Mutex<Rounds>,
 }
 
@@ -96,8 +96,8 @@ struct Rounds {
 }
 
 impl CallLink {
-    pub(crate) fn new(call: CallOptions, chance: Arc<dyn RandomSource>) -> Self {
-        Self { call, chance, rounds: Mutex::default() }
+    pub(crate) fn new(call: CallOptions, random: Arc<dyn RandomSource>) -> Self {
+        Self { call, random, rounds: Mutex::default() }
     }
 
     pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
@@ -144,8 +144,8 @@ impl CallLink {
         self.call.requestor.log(line);
     }
 
-    pub(crate) fn chance(&self) -> &dyn RandomSource {
-        &*self.chance
+    pub(crate) fn random(&self) -> &dyn RandomSource {
+        &*self.random
     }
 }
 

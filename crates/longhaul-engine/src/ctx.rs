@@ -187,8 +187,8 @@ impl Ctx {
     /// Random bits from the engine's one source.
     pub fn random(&mut self) -> [u8; 16] {
         match &self.link {
-            Link::Task(link) => link.chance().bits(),
-            Link::Call(link) => link.chance().bits(),
+            Link::Task(link) => link.random().bits(),
+            Link::Call(link) => link.random().bits(),
         }
     }
 }

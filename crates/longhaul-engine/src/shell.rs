@@ -29,7 +29,7 @@ use crate::{CtxError, EngineError, EngineLimits, EngineTool, RandomSource, attem
 /// What all handles on an engine share, and all of its attempts and services.
 pub(crate) struct EngineInner {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) chance: Arc<dyn RandomSource>,
+    pub(crate) random: Arc<dyn RandomSource>,
     pub(crate) node: NodeId,
     pub(crate) limits: EngineLimits,
     pub(crate) core: Mutex<Core>,
@@ -92,9 +92,9 @@ impl EngineInner {
         store: Arc<dyn Store>,
         tools: Vec<EngineTool>,
         limits: EngineLimits,
-        chance: Arc<dyn RandomSource>,
+        random: Arc<dyn RandomSource>,
     ) -> Self {
-        let node = NodeId::mint(chance.bits());
+        let node = NodeId::mint(random.bits());
         let mut core = Core::new(node, limits.clone());
         let mut registered = BTreeMap::new();
         for tool in tools {
@@ -104,7 +104,7 @@ impl EngineInner {
         }
         Self {
             store,
-            chance,
+            random,
             node,
             limits,
             core: Mutex::new(core),
@@ -161,13 +161,13 @@ impl EngineInner {
             Action::Start { key, fence } => self.start_attempt(&key, fence),
             Action::Forget { key, fence } => drop(self.forget(&key, fence)),
             Action::Claim { tool, limit, commit } => {
-                let shared = Arc::clone(self);
-                self.tracker.spawn(async move { shared.claim(tool, limit, commit).await });
+                let engine = Arc::clone(self);
+                self.tracker.spawn(async move { engine.claim(tool, limit, commit).await });
             }
             Action::LookAtQueue => self.queue.notify_one(),
             Action::Write { key, fence, event } => {
-                let shared = Arc::clone(self);
-                self.tracker.spawn(async move { shared.write(key, fence, event).await });
+                let engine = Arc::clone(self);
+                self.tracker.spawn(async move { engine.write(key, fence, event).await });
             }
             Action::Resume { key, fence } => {
                 if let Some(running) = self.running.lock().get_mut(&key).filter(|running| running.fence == fence) {
@@ -284,21 +284,21 @@ impl EngineInner {
             epoch: task.epoch(),
             stop: running.stop.clone(),
         };
-        let shared = Arc::clone(self);
+        let engine = Arc::clone(self);
         let key = key.clone();
         let returned = Arc::clone(&running.returned);
         let attempt = self.tracker.spawn(async move {
-            let outcome = attempt::drive(&shared, link, handler, input).await;
+            let outcome = attempt::drive(&engine, link, handler, input).await;
             returned.store(true, Ordering::SeqCst);
-            let actions = shared.core.lock().step(Input::Ended { key: key.clone(), fence, outcome });
+            let actions = engine.core.lock().step(Input::Ended { key: key.clone(), fence, outcome });
             for action in actions {
                 match action {
                     // Its own end is written here, without another hop.
-                    Action::Write { key, fence, event } => shared.write(key, fence, event).await,
-                    other => shared.perform(other),
+                    Action::Write { key, fence, event } => engine.write(key, fence, event).await,
+                    other => engine.perform(other),
                 }
             }
-            shared.forget(&key, fence);
+            engine.forget(&key, fence);
         });
         running.abort = Some(attempt.abort_handle());
     }
@@ -308,12 +308,12 @@ impl EngineInner {
             Some(running) => running.stop.cancel(),
             None => return,
         }
-        let shared = Arc::clone(self);
+        let engine = Arc::clone(self);
         // Not tracked: a shutdown waits for the handler, not for its grace to be over.
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(grace_ms)).await;
             // Only now, because the word to stop may have overtaken the start.
-            if shared.drop_attempt(&key, fence) {
+            if engine.drop_attempt(&key, fence) {
                 tracing::info!(task = %key.id, grace_ms, "a cancelled handler did not stop in time and was dropped");
             }
         });
@@ -386,19 +386,19 @@ impl EngineInner {
 
 /// A commit under way. It counts as ended also when the future that waits for it is dropped.
 struct CommitUnderWay<'a> {
-    shared: &'a EngineInner,
+    engine: &'a EngineInner,
     commit: CommitId,
 }
 
 impl<'a> CommitUnderWay<'a> {
-    fn begin(shared: &'a EngineInner) -> Self {
-        Self { shared, commit: shared.core.lock().begin_commit() }
+    fn begin(engine: &'a EngineInner) -> Self {
+        Self { engine, commit: engine.core.lock().begin_commit() }
     }
 }
 
 impl Drop for CommitUnderWay<'_> {
     fn drop(&mut self) {
-        self.shared.core.lock().end_commit(self.commit);
+        self.engine.core.lock().end_commit(self.commit);
     }
 }
 

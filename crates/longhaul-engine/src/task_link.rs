@@ -122,7 +122,7 @@ impl TaskLink {
         &self.key.id
     }
 
-    pub(crate) fn chance(&self) -> &dyn RandomSource {
-        &*self.engine.chance
+    pub(crate) fn random(&self) -> &dyn RandomSource {
+        &*self.engine.random
     }
 }

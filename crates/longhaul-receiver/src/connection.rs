@@ -22,7 +22,7 @@ const PATIENCE: ResponsePatience = ResponsePatience { single: Duration::ZERO, ba
 
 /// A client at the other end of a pipe. It has at most one session, which ends with the connection.
 pub struct Connection {
-    shared: Arc<ReceiverInner>,
+    receiver: Arc<ReceiverInner>,
     caller: Caller,
     session: OnceLock<Arc<Session>>,
     requests_max: usize,
@@ -34,7 +34,7 @@ impl Receiver {
     /// A connection for one client, which may have so many requests open at once.
     pub fn connect(&self, caller: Caller, requests_max: usize) -> Connection {
         Connection {
-            shared: Arc::clone(&self.shared),
+            receiver: Arc::clone(&self.inner),
             caller,
             session: OnceLock::new(),
             requests_max,
@@ -86,7 +86,7 @@ impl Connection {
     }
 
     fn initialize(&self, request: &jsonrpc::Request<'_>) -> MessageResponse {
-        let (peer, answer) = match entrance::handshake(&self.shared, &self.caller, request) {
+        let (peer, answer) = match entrance::handshake(&self.receiver, &self.caller, request) {
             Ok(opened) => opened,
             Err(error) => return self.refuse(Some(&request.id), &error),
         };
@@ -94,9 +94,9 @@ impl Connection {
             requests_max: self.requests_max,
             // A pipe that broke does not come back.
             kept_messages_max: 0,
-            ..self.shared.options.sessions.clone()
+            ..self.receiver.options.sessions.clone()
         };
-        let session = Session::new(Arc::clone(&self.shared), None, &self.caller, peer, limits);
+        let session = Session::new(Arc::clone(&self.receiver), None, &self.caller, peer, limits);
         let reader = session.listen();
         // Messages are taken one at a time, so the session is not set yet.
         let _ = self.session.set(session);
@@ -109,15 +109,16 @@ impl Connection {
             Ok(cancel) => cancel,
             Err(error) => return self.refuse(Some(&id), &error),
         };
-        let stream = Arc::new(stateless::new_stream(&self.shared, id.clone()));
+        let stream = Arc::new(stateless::new_stream(&self.receiver, id.clone()));
         let Some(reader) = stream.read_after(0) else { return MessageResponse::accepted() };
-        let (shared, caller, requests) = (Arc::clone(&self.shared), self.caller.clone(), Arc::clone(&self.requests));
-        self.shared.tracker.spawn(async move {
+        let (receiver, caller, requests) =
+            (Arc::clone(&self.receiver), self.caller.clone(), Arc::clone(&self.requests));
+        self.receiver.tracker.spawn(async move {
             tokio::select! {
                 // After a cancellation nothing more is sent. The cancellation has removed the request.
                 biased;
                 () = cancel.cancelled() => stream.close(),
-                () = answer(&shared, &caller, &message, &stream) => {
+                () = answer(&receiver, &caller, &message, &stream) => {
                     requests.lock().remove(&id);
                 }
             }
@@ -165,9 +166,9 @@ impl Connection {
     }
 }
 
-async fn answer(shared: &Arc<ReceiverInner>, caller: &Caller, message: &[u8], stream: &Arc<MessageStream>) {
+async fn answer(receiver: &Arc<ReceiverInner>, caller: &Caller, message: &[u8], stream: &Arc<MessageStream>) {
     let Ok(Message::Request(request)) = jsonrpc::parse(message) else { return };
-    match stateless::perform(shared, caller, &request, None).await {
+    match stateless::perform(receiver, caller, &request, None).await {
         Ok(OperationResult::Ready(response)) => stream.respond(Some(&response)),
         Ok(OperationResult::Work(work)) => stateless::run(work, stream).await,
         Err(error) => stream.respond(Some(&jsonrpc::error(Some(&request.id), &error))),

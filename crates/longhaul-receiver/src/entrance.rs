@@ -41,14 +41,14 @@ impl Receiver {
 
     /// Takes the body of a POST.
     pub async fn receive(&self, caller: &Caller, headers: &(dyn Headers + Sync), body: &[u8]) -> MessageResponse {
-        let shared = &self.shared;
+        let receiver = &self.inner;
         if route::is_stateless(body, Some(headers)) {
-            return stateless::receive(shared, caller, Some(headers), body).await;
+            return stateless::receive(receiver, caller, Some(headers), body).await;
         }
         if headers.value(SESSION_HEADER) == HeaderValue::Absent {
-            return without_session(shared, caller, body).await;
+            return without_session(receiver, caller, body).await;
         }
-        match find_session(shared, caller, headers).await {
+        match find_session(receiver, caller, headers).await {
             Ok(session) => session.receive(body, PATIENCE).await,
             Err(response) => response,
         }
@@ -56,11 +56,11 @@ impl Receiver {
 
     /// Answers a GET: opens a stream to listen on, or continues one that broke.
     pub async fn listen(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> MessageResponse {
-        let shared = &self.shared;
-        if let Err(too_many) = shared.rates.admit(&caller.owner, RequestKind::Read) {
+        let receiver = &self.inner;
+        if let Err(too_many) = receiver.rates.admit(&caller.owner, RequestKind::Read) {
             return refuse(caller, &too_many);
         }
-        let session = match find_session(shared, caller, headers).await {
+        let session = match find_session(receiver, caller, headers).await {
             Ok(session) => session,
             Err(response) => return response,
         };
@@ -79,31 +79,31 @@ impl Receiver {
         // A stream that can no longer be continued is replaced by a new one.
         match resumed.or_else(|| session.listen()) {
             Some(reader) => MessageResponse::stream(session.resumable(reader), MetricsLabel::Nothing),
-            None => no_such_session(shared, caller),
+            None => no_such_session(receiver, caller),
         }
     }
 
     /// Answers a DELETE: ends a session.
     pub async fn end_session(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> MessageResponse {
-        let shared = &self.shared;
-        if let Err(too_many) = shared.rates.admit(&caller.owner, RequestKind::Other) {
+        let receiver = &self.inner;
+        if let Err(too_many) = receiver.rates.admit(&caller.owner, RequestKind::Other) {
             return refuse(caller, &too_many);
         }
-        match session_claims(shared, caller, headers).await {
-            Ok(claims) if shared.sessions.end(&claims, shared.options.sessions.ended_max) => {
+        match session_claims(receiver, caller, headers).await {
+            Ok(claims) if receiver.sessions.end(&claims, receiver.options.sessions.ended_max) => {
                 MessageResponse::no_content()
             }
-            Ok(_) => no_such_session(shared, caller),
+            Ok(_) => no_such_session(receiver, caller),
             Err(response) => response,
         }
     }
 }
 
 /// A message without a session: only `initialize` is possible.
-async fn without_session(shared: &Arc<ReceiverInner>, caller: &Caller, body: &[u8]) -> MessageResponse {
+async fn without_session(receiver: &Arc<ReceiverInner>, caller: &Caller, body: &[u8]) -> MessageResponse {
     match jsonrpc::parse(body) {
         Ok(Message::Request(request)) if request.method == initialize::METHOD => {
-            open_session(shared, caller, &request).await.unwrap_or_else(|error| {
+            open_session(receiver, caller, &request).await.unwrap_or_else(|error| {
                 audit::turned_away(Some(&caller.owner), &error);
                 MessageResponse::error(Some(&request.id), &error, MetricsLabel::of(initialize::METHOD))
             })
@@ -116,35 +116,35 @@ async fn without_session(shared: &Arc<ReceiverInner>, caller: &Caller, body: &[u
         // It has no meaning outside of a session, and no answer.
         Ok(Message::Notification(_)) => MessageResponse::accepted(),
         Ok(Message::Response(_)) => stateless::unexpected_response(),
-        Err(rejected) => stateless::reject(shared, caller, &rejected),
+        Err(rejected) => stateless::reject(receiver, caller, &rejected),
     }
 }
 
 async fn open_session(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
 ) -> Result<MessageResponse, RpcError> {
-    let (peer, answer) = handshake(shared, caller, request)?;
-    let now = shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
-    let chance = &**shared.engine.chance();
-    let claims = SessionClaims::new(peer, now, chance);
-    let token = claims.seal(&caller.owner, &shared.session_seal, chance);
+    let (peer, answer) = handshake(receiver, caller, request)?;
+    let now = receiver.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
+    let random = &**receiver.engine.random();
+    let claims = SessionClaims::new(peer, now, random);
+    let token = claims.seal(&caller.owner, &receiver.session_seal, random);
     let token = token.ok_or_else(|| RpcError::internal("The session could not be sealed."))?;
-    shared.sessions.find(shared, caller, &claims)?;
+    receiver.sessions.find(receiver, caller, &claims)?;
     Ok(MessageResponse::message(answer, MetricsLabel::of(initialize::METHOD)).opening(token))
 }
 
 /// Reads `initialize`: the client of the session, and the response.
 pub(crate) fn handshake(
-    shared: &ReceiverInner,
+    receiver: &ReceiverInner,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
 ) -> Result<(Peer, String), RpcError> {
-    shared.rates.admit(&caller.owner, RequestKind::Other)?;
+    receiver.rates.admit(&caller.owner, RequestKind::Other)?;
     let asked = Initialize::parse(request.params)?;
     tracing::debug!(client = %asked.client_name, version = %asked.client_version, "a client opens a session");
-    let options = &shared.options;
+    let options = &receiver.options;
     let offer = initialize::Offer {
         name: &options.name,
         title: None,
@@ -153,13 +153,13 @@ pub(crate) fn handshake(
         tells_tool_changes: false,
         lists_tasks: caller.is_known,
     };
-    let to = ReplyTo { id: &request.id, revision: asked.peer.revision, server: &shared.server };
+    let to = ReplyTo { id: &request.id, revision: asked.peer.revision, server: &receiver.server };
     Ok((asked.peer, initialize::answer(&to, &offer)))
 }
 
 /// The claims of the session token that a request presents.
 async fn session_claims(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: &(dyn Headers + Sync),
 ) -> Result<SessionClaims, MessageResponse> {
@@ -167,24 +167,24 @@ async fn session_claims(
     let HeaderValue::Once(token) = headers.value(SESSION_HEADER) else {
         return Err(malformed(session_header_missing()));
     };
-    let claims = match shared.engine.now().await {
-        Ok(now) => SessionClaims::open(token, &caller.owner, &shared.session_seal, now),
+    let claims = match receiver.engine.now().await {
+        Ok(now) => SessionClaims::open(token, &caller.owner, &receiver.session_seal, now),
         Err(_) => None,
     };
-    let claims = claims.ok_or_else(|| no_such_session(shared, caller))?;
+    let claims = claims.ok_or_else(|| no_such_session(receiver, caller))?;
     let version = headers.value("mcp-protocol-version");
     Revision::of_request(version, Some(claims.peer.revision)).map_err(malformed)?;
     Ok(claims)
 }
 
 async fn find_session(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: &(dyn Headers + Sync),
 ) -> Result<Arc<Session>, MessageResponse> {
-    let claims = session_claims(shared, caller, headers).await?;
-    match shared.sessions.find(shared, caller, &claims) {
-        Ok(session) => session.ok_or_else(|| no_such_session(shared, caller)),
+    let claims = session_claims(receiver, caller, headers).await?;
+    match receiver.sessions.find(receiver, caller, &claims) {
+        Ok(session) => session.ok_or_else(|| no_such_session(receiver, caller)),
         Err(full) => {
             let error = full.into();
             audit::turned_away(Some(&caller.owner), &error);
@@ -207,8 +207,8 @@ fn session_header_missing() -> RpcError {
 
 /// The refusal for a session that is unknown, has ended, or belongs to another owner: one answer for all three. The
 /// message in it was not looked at, so it is counted here.
-fn no_such_session(shared: &ReceiverInner, caller: &Caller) -> MessageResponse {
-    let error = match shared.rates.admit(&caller.owner, RequestKind::Other) {
+fn no_such_session(receiver: &ReceiverInner, caller: &Caller) -> MessageResponse {
+    let error = match receiver.rates.admit(&caller.owner, RequestKind::Other) {
         Ok(()) => {
             RpcError::invalid_request("there is no such session; begin a new one with `initialize`").with_status(404)
         }

@@ -15,7 +15,7 @@ use crate::session::{LastNotified, Session};
 /// The context of one request.
 #[derive(Clone)]
 pub(crate) struct Exchange {
-    pub(crate) shared: Arc<ReceiverInner>,
+    pub(crate) receiver: Arc<ReceiverInner>,
     pub(crate) owner: Owner,
     /// Whether the owner can be told from others.
     pub(crate) is_known: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn reply_to(&self) -> ReplyTo<'_> {
-        ReplyTo { id: &self.id, revision: self.peer.revision, server: &self.shared.server }
+        ReplyTo { id: &self.id, revision: self.peer.revision, server: &self.receiver.server }
     }
 
     pub(crate) fn key(&self, id: TaskId) -> TaskKey {
@@ -43,7 +43,7 @@ impl Exchange {
 
     /// Reads a task by the ID that the client sent. Failed look-ups are counted against the owner.
     pub(crate) async fn look_up(&self, key: &TaskKey) -> Result<LoadedTask, RpcError> {
-        let found = self.shared.rates.look_up(&self.owner, LoadedTask::read(&self.shared, key)).await?;
+        let found = self.receiver.rates.look_up(&self.owner, LoadedTask::read(&self.receiver, key)).await?;
         let task = found.map_err(|error| refusal::of_engine(&error))?;
         audit::read(self.by(), &task.snapshot.task);
         Ok(task)

@@ -17,7 +17,7 @@ pub(crate) const NO_RESPONSES: &str = "a client must not send responses";
 
 /// Takes one message.
 pub(crate) async fn receive(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: Option<&(dyn Headers + Sync)>,
     body: &[u8],
@@ -27,15 +27,15 @@ pub(crate) async fn receive(
         // No notification has a meaning here: a client cancels a request by closing its stream.
         Ok(Message::Notification(_)) => return MessageResponse::accepted(),
         Ok(Message::Response(_)) => return unexpected_response(),
-        Err(rejected) => return reject(shared, caller, &rejected),
+        Err(rejected) => return reject(receiver, caller, &rejected),
     };
     let tally = MetricsLabel::of(&request.method);
-    match perform(shared, caller, &request, headers).await {
+    match perform(receiver, caller, &request, headers).await {
         Ok(OperationResult::Ready(text)) => MessageResponse::message(text, tally),
         Ok(OperationResult::Work(work)) => {
-            let stream = Arc::new(new_stream(shared, request.id));
+            let stream = Arc::new(new_stream(receiver, request.id));
             let Some(reader) = stream.read_after(0) else { return MessageResponse::accepted() };
-            shared.tracker.spawn(async move { run(work, &stream).await });
+            receiver.tracker.spawn(async move { run(work, &stream).await });
             MessageResponse::stream(reader, tally)
         }
         Err(error) => MessageResponse::error(Some(&request.id), &error, tally),
@@ -44,12 +44,12 @@ pub(crate) async fn receive(
 
 /// Performs the operation of a request.
 pub(crate) async fn perform(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
-    let performed = try_perform(shared, caller, request, headers).await;
+    let performed = try_perform(receiver, caller, request, headers).await;
     if let Err(error) = &performed {
         audit::refused(&caller.owner, generation_of(Revision::STATELESS[0]), request, error);
     }
@@ -57,15 +57,15 @@ pub(crate) async fn perform(
 }
 
 async fn try_perform(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
-    shared.rates.admit(&caller.owner, RequestKind::of(&request.method))?;
+    receiver.rates.admit(&caller.owner, RequestKind::of(&request.method))?;
     let request = route(request, &Context::Stateless { headers: headers.map(|headers| headers as &dyn Headers) })?;
     let exchange = Exchange {
-        shared: Arc::clone(shared),
+        receiver: Arc::clone(receiver),
         owner: caller.owner.clone(),
         is_known: caller.is_known,
         id: request.id.clone(),
@@ -78,9 +78,9 @@ async fn try_perform(
 }
 
 /// A stream for the messages of one request. Nothing is kept: it cannot be resumed.
-pub(crate) fn new_stream(shared: &ReceiverInner, request: RequestId) -> MessageStream {
-    let limits = SessionLimits { kept_messages_max: 0, ..shared.options.sessions.clone() };
-    MessageStream::new(shared.random_number(), StreamKind::StatelessRequest { request }, &limits)
+pub(crate) fn new_stream(receiver: &ReceiverInner, request: RequestId) -> MessageStream {
+    let limits = SessionLimits { kept_messages_max: 0, ..receiver.options.sessions.clone() };
+    MessageStream::new(receiver.random_number(), StreamKind::StatelessRequest { request }, &limits)
 }
 
 /// Works on a request until it has its response, or its client is gone.
@@ -108,8 +108,8 @@ pub(crate) fn unexpected_response() -> MessageResponse {
 }
 
 /// Refuses bytes that are no message. They count against the owner's rate like a request.
-pub(crate) fn reject(shared: &ReceiverInner, caller: &Caller, rejected: &InvalidMessage) -> MessageResponse {
-    let (id, error) = match shared.rates.admit(&caller.owner, RequestKind::Other) {
+pub(crate) fn reject(receiver: &ReceiverInner, caller: &Caller, rejected: &InvalidMessage) -> MessageResponse {
+    let (id, error) = match receiver.rates.admit(&caller.owner, RequestKind::Other) {
         Ok(()) => (rejected.id.as_ref(), rejected.error.clone()),
         Err(too_many) => (None, too_many),
     };

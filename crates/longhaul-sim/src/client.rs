@@ -49,9 +49,9 @@ const ACTS: [(u32, ClientAction); 9] = [
 impl SimClient {
     /// Does something by chance, and sometimes goes away before it is done.
     pub(crate) async fn act(self) {
-        let (act, patience_ms) = self.world.chance(|chance| {
-            let act = chance.weighted(&ACTS).unwrap_or(ClientAction::Create);
-            (act, chance.permille(60).then(|| chance.between(0, 10)))
+        let (act, patience_ms) = self.world.random(|random| {
+            let act = random.weighted(&ACTS).unwrap_or(ClientAction::Create);
+            (act, random.permille(60).then(|| random.between(0, 10)))
         });
         match patience_ms {
             None => self.do_it(act).await,
@@ -88,17 +88,17 @@ impl SimClient {
     }
 
     async fn create(&self) {
-        let (tool, owner, is_own) = self.world.chance(|chance| {
+        let (tool, owner, is_own) = self.world.random(|random| {
             let setup = self.world.setup();
-            let index = chance.below(setup.tools.len());
-            let owner = setup.owners[chance.below(setup.owners.len())].clone();
-            (Arc::clone(&setup.tools[index].tool.name), owner, chance.below(4) == 0)
+            let index = random.below(setup.tools.len());
+            let owner = setup.owners[random.below(setup.owners.len())].clone();
+            (Arc::clone(&setup.tools[index].tool.name), owner, random.below(4) == 0)
         });
         let id = if is_own { self.own_id(&owner).await } else { None };
         let number = {
             let mut state = self.world.state();
-            let mut chance = state.chance.split();
-            state.scripts.push(Arc::new(Script::choose(&mut chance, owner.clone())));
+            let mut random = state.random.split();
+            state.scripts.push(Arc::new(Script::choose(&mut random, owner.clone())));
             state.scripts.len() - 1
         };
         let began = self.world.line();
@@ -132,7 +132,7 @@ impl SimClient {
         let found = self.engine.read(&key).await.ok();
         let is_settled = found.as_ref().is_some_and(|found| found.task.is_settled());
         let mut state = self.world.state();
-        if !is_settled && state.chance.below(3) > 0 {
+        if !is_settled && state.random.below(3) > 0 {
             if found.is_none() && state.chosen.contains(&key) {
                 state.coverage.also("ID used again");
             }
@@ -178,7 +178,7 @@ impl SimClient {
             let open = open.map(|question| (key.clone(), question));
             state.asked.extend(open.clone());
             // Otherwise a client is late, or answers twice.
-            open.or_else(|| state.chance.pick(&state.asked).cloned())
+            open.or_else(|| state.random.pick(&state.asked).cloned())
         };
         if let Some((key, question)) = asked {
             self.answer(&key, question).await;
@@ -208,9 +208,9 @@ impl SimClient {
     }
 
     async fn foreign(&self, id: TaskId) {
-        let (owner, act) = self.world.chance(|chance| {
+        let (owner, act) = self.world.random(|random| {
             let owners = self.world.setup().counted_owners();
-            (owners[chance.below(owners.len())].clone(), chance.below(3))
+            (owners[random.below(owners.len())].clone(), random.below(3))
         });
         let key = TaskKey { owner, id };
         match act {
@@ -224,8 +224,8 @@ impl SimClient {
     async fn late(&self) {
         let (key, fence, act) = {
             let state = &mut *self.world.state();
-            let Some((key, fence)) = state.chance.pick(&state.void).cloned() else { return };
-            (key, fence, state.chance.below(3))
+            let Some((key, fence)) = state.random.pick(&state.void).cloned() else { return };
+            (key, fence, state.random.below(3))
         };
         let event = match act {
             0 => Event::Report(Report { fence, message: "too late".into() }),

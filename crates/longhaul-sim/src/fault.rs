@@ -2,7 +2,7 @@
 
 use longhaul_store::embedded::DiskError;
 
-use crate::chance::Chance;
+use crate::random::SeededRandom;
 
 /// Where a process died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,7 +165,7 @@ impl FaultRates {
         clock_jump: 0,
     };
 
-    pub(crate) fn choose(chance: &mut Chance) -> Self {
+    pub(crate) fn choose(random: &mut SeededRandom) -> Self {
         let mild = Self { delay: 250, slow_claim: 300, clock_jump: 60, shutdown: 10, ..Self::CALM };
         let fair = Self { crash: 20, idle_crash: 15, ..mild };
         let full_disk = Self { crash: 10, failure: 250, untrusted: 5, idle_crash: 10, ..mild };
@@ -183,27 +183,27 @@ impl FaultRates {
             clock_jump: 100,
         };
         let choices = [(2, mild), (4, fair), (1, full_disk), (3, far_away), (4, stormy)];
-        chance.weighted(&choices).unwrap_or(Self::CALM)
+        random.weighted(&choices).unwrap_or(Self::CALM)
     }
 
     /// What becomes of the next transaction. One with something rare in it is worth more trouble.
-    pub(crate) fn plan(&self, chance: &mut Chance, rare: bool) -> TransactionPlan {
+    pub(crate) fn plan(&self, random: &mut SeededRandom, rare: bool) -> TransactionPlan {
         let crash = if rare { self.crash * 4 } else { self.crash };
-        if chance.permille(crash) {
-            return match chance.below(8) {
-                0..=2 => TransactionPlan::CrashAt(chance.below(8)),
+        if random.permille(crash) {
+            return match random.below(8) {
+                0..=2 => TransactionPlan::CrashAt(random.below(8)),
                 3 => TransactionPlan::CrashBeforeCommit,
                 4 => TransactionPlan::CrashInCommit { durable: false },
                 _ => TransactionPlan::CrashInCommit { durable: true },
             };
         }
-        if chance.permille(self.untrusted) {
-            return TransactionPlan::Untrusted { durable: chance.below(2) == 0 };
+        if random.permille(self.untrusted) {
+            return TransactionPlan::Untrusted { durable: random.below(2) == 0 };
         }
-        if chance.permille(self.failure) {
-            let kind = if chance.below(2) == 0 { Kind::Full } else { Kind::Failed };
-            return match chance.below(3) {
-                0 => TransactionPlan::FailAt(chance.below(8), kind),
+        if random.permille(self.failure) {
+            let kind = if random.below(2) == 0 { Kind::Full } else { Kind::Failed };
+            return match random.below(3) {
+                0 => TransactionPlan::FailAt(random.below(8), kind),
                 _ => TransactionPlan::FailCommit(kind),
             };
         }

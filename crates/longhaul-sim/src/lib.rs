@@ -15,7 +15,6 @@
 
 #![allow(missing_docs, reason = "fields and variants whose names say what they are")]
 
-mod chance;
 pub mod check;
 mod client;
 pub mod coverage;
@@ -26,6 +25,7 @@ mod history;
 pub mod ledger;
 pub mod mutation;
 mod process;
+mod random;
 pub mod run;
 mod second_node;
 mod setup;

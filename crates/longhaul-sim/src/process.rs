@@ -83,7 +83,7 @@ impl SimProcess {
         }
         let mut engines = Vec::new();
         for engine in 0..count {
-            let has_gone_tool = world.is_calm() || world.chance(|chance| chance.below(3) > 0);
+            let has_gone_tool = world.is_calm() || world.random(|random| random.below(3) > 0);
             let served = (0..setup.tools.len()).filter(|index| has_gone_tool || !setup.tools[*index].may_be_gone);
             let tools = served.map(|index| handler::tool(world, &inner, engine, index)).collect();
             let started = Engine::start(Arc::clone(&store), tools, setup.limits.clone(), Arc::new(world.clone())).await;
@@ -129,20 +129,20 @@ impl SimProcess {
     async fn step(&self) -> bool {
         let (pause_ms, crashes, shuts_down, jumps, is_last) = {
             let state = &mut *self.world.state();
-            let weather = state.weather;
+            let fault_rates = state.fault_rates;
             state.acts_left = state.acts_left.saturating_sub(1);
-            let pause_ms = match state.chance.below(20) {
+            let pause_ms = match state.random.below(20) {
                 0..=7 => 0,
-                8..=16 => state.chance.between(1, 60),
-                17 | 18 => state.chance.between(1, 1_000),
-                _ => state.chance.between(1_000, 8_000),
+                8..=16 => state.random.between(1, 60),
+                17 | 18 => state.random.between(1, 1_000),
+                _ => state.random.between(1_000, 8_000),
             };
-            let mut permille = |times| state.chance.permille(times);
+            let mut permille = |times| state.random.permille(times);
             (
                 pause_ms,
-                permille(weather.idle_crash),
-                permille(weather.shutdown),
-                permille(weather.clock_jump),
+                permille(fault_rates.idle_crash),
+                permille(fault_rates.shutdown),
+                permille(fault_rates.clock_jump),
                 state.acts_left == 0,
             )
         };
@@ -161,14 +161,14 @@ impl SimProcess {
         if is_last {
             self.world.calm_down();
             // Several engines do not know each other's counts, so one takes over.
-            if self.engines.len() > 1 || self.world.chance(|chance| chance.below(6) == 0) {
+            if self.engines.len() > 1 || self.world.random(|random| random.below(6) == 0) {
                 self.shut_down().await;
                 return true;
             }
             return false;
         }
         let client = self.client();
-        if self.world.chance(|chance| chance.permille(40)) {
+        if self.world.random(|random| random.permille(40)) {
             self.follow(client);
         } else {
             tokio::spawn(client.act());
@@ -180,16 +180,16 @@ impl SimProcess {
     }
 
     fn client(&self) -> SimClient {
-        let engine = self.world.chance(|chance| chance.below(self.engines.len()));
+        let engine = self.world.random(|random| random.below(self.engines.len()));
         SimClient { world: self.world.clone(), engine: self.engines[engine].clone() }
     }
 
     /// The store's clock is corrected.
     fn jump(&self) {
-        let (back, ms) = self.world.chance(|chance| match chance.below(8) {
-            0..=3 => (true, chance.between(1, 500)),
-            4..=6 => (false, chance.between(1, 100_000)),
-            _ => (false, chance.between(1, 2 * RUNNING_MS_MAX)),
+        let (back, ms) = self.world.random(|random| match random.below(8) {
+            0..=3 => (true, random.between(1, 500)),
+            4..=6 => (false, random.between(1, 100_000)),
+            _ => (false, random.between(1, 2 * RUNNING_MS_MAX)),
         });
         if back {
             self.world.time().jump_back(ms);
@@ -204,7 +204,7 @@ impl SimProcess {
         let Some(key) = self.world.state().pick_known() else { return };
         let mut followed = self.followed.lock();
         if followed.len() == FOLLOWED_MAX {
-            let index = self.world.chance(|chance| chance.below(FOLLOWED_MAX));
+            let index = self.world.random(|random| random.below(FOLLOWED_MAX));
             followed.swap_remove(index).task.abort();
         }
         let revisions = Arc::<Mutex<Vec<Option<u64>>>>::default();
@@ -216,7 +216,7 @@ impl SimProcess {
     async fn shut_down(&self) {
         self.world.state().stage = ProcessStage::ShuttingDown;
         self.world.met(Fault::Shutdown);
-        let hangs_up = self.world.chance(|chance| chance.below(2) == 0);
+        let hangs_up = self.world.random(|random| random.below(2) == 0);
         if hangs_up {
             self.world.met(Fault::HangUp);
             join_all(self.engines.iter().map(Engine::give_up_waiting_tasks)).await;
@@ -238,7 +238,7 @@ impl SimProcess {
             for (key, questions) in open {
                 if round == ROUNDS || questions.is_empty() {
                     self.client().cancel(&key).await;
-                } else if self.world.chance(|chance| chance.below(4) > 0) {
+                } else if self.world.random(|random| random.below(4) > 0) {
                     for question in questions {
                         self.client().answer(&key, question).await;
                     }
@@ -281,7 +281,7 @@ impl SimProcess {
 /// A process whose store can promise nothing any more does not live long.
 async fn die_with_the_store(world: World, store: Arc<dyn Store>) {
     store.stopped().await;
-    let ms = world.chance(|chance| chance.between(0, 200));
+    let ms = world.random(|random| random.between(0, 200));
     tokio::time::sleep(Duration::from_millis(ms)).await;
     world.crash(CrashPoint::Untrusted);
 }

@@ -13,8 +13,8 @@ use longhaul_task::{
 };
 use parking_lot::Mutex;
 
-use crate::chance::Chance;
 use crate::ledger::Fact;
+use crate::random::SeededRandom;
 use crate::world::World;
 
 /// How long it sleeps when nothing enters the queue.
@@ -33,7 +33,7 @@ struct SecondNode {
 }
 
 pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
-    let node = NodeId::mint(world.chance(Chance::bits));
+    let node = NodeId::mint(world.random(SeededRandom::bits));
     let node = SecondNode { world, store, node, running: Arc::default() };
     let tools = node.world.setup().other_tools.each_ref().map(|setup| setup.tool.clone());
     while node.store.join(node.node, None, &tools).await.is_err() {
@@ -42,7 +42,7 @@ pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
     let wants: Vec<_> = tools.into_iter().map(|tool| (tool, 3)).collect();
     let mut queue = node.store.watch_queue();
     loop {
-        match node.world.chance(|chance| chance.below(3)) {
+        match node.world.random(|random| random.below(3)) {
             0 => node.create().await,
             1 => node.adopt().await,
             _ => {}
@@ -65,7 +65,7 @@ pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
 impl SecondNode {
     /// A new task of the second node's tools, claimed or queued.
     fn new_task(&self) -> Create {
-        let (tool, claimed, bits) = self.world.chance(|chance| (chance.below(2), chance.below(2) == 0, chance.bits()));
+        let (tool, claimed, bits) = self.world.random(|random| (random.below(2), random.below(2) == 0, random.bits()));
         let setup = self.world.setup();
         let tool = &setup.other_tools[tool];
         Create {
@@ -117,7 +117,7 @@ impl SecondNode {
     /// One attempt, until it has ended its task or lost it.
     async fn attempt(self, key: TaskKey, fence: u64) {
         loop {
-            let ms = self.world.chance(|chance| chance.between(1, 200));
+            let ms = self.world.random(|random| random.between(1, 200));
             tokio::time::sleep(Duration::from_millis(ms)).await;
             let task = match self.store.read(&key).await {
                 Ok(found) => found.task,
@@ -135,7 +135,7 @@ impl SecondNode {
                 }
             } else if self.world.is_calm() {
                 tokio::time::sleep(SLEEP).await;
-            } else if self.world.chance(|chance| chance.below(2) == 0) {
+            } else if self.world.random(|random| random.below(2) == 0) {
                 self.progress(&task).await;
             } else {
                 self.record(&task).await;
@@ -173,7 +173,7 @@ impl SecondNode {
             };
         }
         let now = longhaul_store::Clock::now(&self.world);
-        let (choice, ms) = self.world.chance(|chance| (chance.below(12), chance.between(0, 2_000)));
+        let (choice, ms) = self.world.random(|random| (random.below(12), random.between(0, 2_000)));
         match choice {
             0 => Some(Event::Report(Report { fence, message: "at work".into() })),
             1..=3 if task.family.depth < DEPTH_MAX && task.family.children < CHILDREN_MAX && self.makes_more() => {
@@ -201,7 +201,7 @@ impl SecondNode {
 
     /// Does one of a few steps once, on record.
     async fn record(&self, task: &Task) {
-        let (seq, bits) = self.world.chance(|chance| (chance.between(0, 2), chance.bits()));
+        let (seq, bits) = self.world.random(|random| (random.between(0, 2), random.bits()));
         let position = JournalPosition { fork: "".into(), seq: u32::try_from(seq).unwrap_or(0) };
         let output = Some(Json::from_text(format!("\"{:x}\"", u128::from_be_bytes(bits))));
         let record = JournalEntry { position: position.clone(), key: "step".into(), digest: 0, output };

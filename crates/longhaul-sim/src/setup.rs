@@ -5,8 +5,8 @@ use std::sync::Arc;
 use longhaul_engine::{EngineLimits, ToolLimits};
 use longhaul_task::{OnCrash, Owner, Policy, Retention, ToolRef};
 
-use crate::chance::Chance;
 use crate::ledger::{Rules, ToolRules};
+use crate::random::SeededRandom;
 
 /// What a history is played with.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) const RUNNING_MS_MAX: u64 = 200_000;
 pub(crate) const LIFE_MS_MAX: u64 = 900_000;
 
 impl Setup {
-    pub(crate) fn choose(chance: &mut Chance) -> Self {
+    pub(crate) fn choose(random: &mut SeededRandom) -> Self {
         let kinds = [
             ("resume", OnCrash::Resume, false),
             ("retry", OnCrash::Retry, false),
@@ -53,25 +53,25 @@ impl Setup {
         let mut tool = |(name, on_crash, may_be_gone)| {
             let policy = Policy {
                 on_crash,
-                attempts_max: u32::try_from(chance.between(1, 3)).unwrap_or(1),
-                backoff_ms: chance.between(0, 500),
+                attempts_max: u32::try_from(random.between(1, 3)).unwrap_or(1),
+                backoff_ms: random.between(0, 500),
                 backoff_ms_max: 800,
                 running_ms_max: RUNNING_MS_MAX,
                 life_ms_max: LIFE_MS_MAX,
             };
-            let retention = match chance.below(4) {
+            let retention = match random.below(4) {
                 0 => Retention::Unlimited,
-                1 => Retention::FromEnd(chance.between(0, 5_000)),
-                2 => Retention::FromCreation(chance.between(0, 100_000)),
-                _ => Retention::FromEnd(chance.between(5_000, 1_000_000)),
+                1 => Retention::FromEnd(random.between(0, 5_000)),
+                2 => Retention::FromCreation(random.between(0, 100_000)),
+                _ => Retention::FromEnd(random.between(5_000, 1_000_000)),
             };
             let limits = ToolLimits::default()
-                .running_max(1 + chance.below(3) / 2)
-                .idle_max(chance.below(3))
-                .queued_max(chance.below(4))
+                .running_max(1 + random.below(3) / 2)
+                .idle_max(random.below(3))
+                .queued_max(random.below(4))
                 .input_bytes_max(64)
                 .result_bytes_max(64)
-                .grace_ms(chance.between(0, 500))
+                .grace_ms(random.between(0, 500))
                 .calls_max(1);
             ToolSetup { tool: ToolRef::new(name, "1"), policy, retention, limits, may_be_gone }
         };
@@ -79,19 +79,19 @@ impl Setup {
         let other_tools = [("steps", OnCrash::Resume, false), ("parts", OnCrash::Retry, false)].map(&mut tool);
         let owners = ["ada", "bob", "kin"].iter().filter_map(|name| Owner::parse(name).ok()).collect();
         let limits = EngineLimits::default()
-            .open_per_owner_max(2 + chance.below(5))
+            .open_per_owner_max(2 + random.below(5))
             .tool_gone_ms(8_000)
-            .drain_ms(chance.between(0, 2_000));
-        let cache_bytes = if chance.below(2) == 0 { chance.between(0, 3_000) } else { 60_000 };
+            .drain_ms(random.between(0, 2_000));
+        let cache_bytes = if random.below(2) == 0 { random.between(0, 3_000) } else { 60_000 };
         Self {
-            engines: chance.weighted(&[(5, 1), (1, 2), (1, 3)]).unwrap_or(1),
-            second_node: chance.below(2) == 0,
+            engines: random.weighted(&[(5, 1), (1, 2), (1, 3)]).unwrap_or(1),
+            second_node: random.below(2) == 0,
             owners,
             tools: tools.into(),
             other_tools,
             limits,
             cache_bytes,
-            batch_max: 1 + chance.below(12),
+            batch_max: 1 + random.below(12),
         }
     }
 
@@ -153,8 +153,8 @@ pub(crate) enum ScriptEnd {
 }
 
 impl Script {
-    pub(crate) fn choose(chance: &mut Chance, owner: Owner) -> Self {
-        let ops = (0..chance.below(5)).map(|_| op(chance, true)).collect();
+    pub(crate) fn choose(random: &mut SeededRandom, owner: Owner) -> Self {
+        let ops = (0..random.below(5)).map(|_| op(random, true)).collect();
         let ends = [
             (8, ScriptEnd::Answer),
             (1, ScriptEnd::ToolError),
@@ -162,20 +162,20 @@ impl Script {
             (1, ScriptEnd::Error),
             (1, ScriptEnd::Panic),
         ];
-        let end = chance.weighted(&ends).unwrap_or(ScriptEnd::Answer);
-        Self { owner, ops, end, stubborn: chance.below(4) == 0 }
+        let end = random.weighted(&ends).unwrap_or(ScriptEnd::Answer);
+        Self { owner, ops, end, stubborn: random.below(4) == 0 }
     }
 }
 
-fn op(chance: &mut Chance, root: bool) -> Op {
-    match chance.below(if root { 14 } else { 10 }) {
-        0 | 1 => Op::Work(chance.between(0, 30)),
-        2 => Op::Work(chance.between(0, 500)),
+fn op(random: &mut SeededRandom, root: bool) -> Op {
+    match random.below(if root { 14 } else { 10 }) {
+        0 | 1 => Op::Work(random.between(0, 30)),
+        2 => Op::Work(random.between(0, 500)),
         4 => Op::Log,
         5..=8 => Op::Ask,
         9 => Op::Report,
         10 | 11 => {
-            let mut branch = |_| op(chance, false);
+            let mut branch = |_| op(random, false);
             Op::Fork((0..2).map(&mut branch).collect(), (0..2).map(&mut branch).collect())
         }
         12 => Op::Hang,

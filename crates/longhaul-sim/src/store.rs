@@ -34,8 +34,8 @@ impl SimStore {
         self.on_its_way().await;
         let fails = {
             let mut state = self.world.state();
-            let permille = state.weather.read_failure;
-            state.chance.permille(permille)
+            let permille = state.fault_rates.read_failure;
+            state.random.permille(permille)
         };
         if fails {
             self.world.met(Fault::Unavailable);
@@ -55,9 +55,9 @@ impl SimStore {
         self.on_its_way().await;
         let (is_lost, comes_through, wait_ms) = {
             let state = &mut *self.world.state();
-            let is_slow = event == "claim" && state.chance.permille(state.weather.slow_claim);
-            let wait_ms = if is_slow { state.chance.between(20, 400) } else { 0 };
-            (state.chance.permille(state.weather.in_doubt), state.chance.below(2) == 0, wait_ms)
+            let is_slow = event == "claim" && state.random.permille(state.fault_rates.slow_claim);
+            let wait_ms = if is_slow { state.random.between(20, 400) } else { 0 };
+            (state.random.permille(state.fault_rates.in_doubt), state.random.below(2) == 0, wait_ms)
         };
         if wait_ms > 0 {
             tokio::time::sleep(Duration::from_millis(wait_ms)).await;

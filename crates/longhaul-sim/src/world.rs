@@ -9,11 +9,11 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::chance::Chance;
 use crate::coverage::Coverage;
 use crate::disk::SimDisk;
 use crate::fault::{CrashPoint, Fault, FaultRates};
 use crate::ledger::{Entry, Fact};
+use crate::random::SeededRandom;
 use crate::setup::{Script, Setup};
 use crate::store::at_once;
 use crate::time::StoreTime;
@@ -44,10 +44,10 @@ struct Inner {
 /// Everything in the world that changes.
 #[derive(Debug)]
 pub(crate) struct WorldState {
-    pub(crate) chance: Chance,
+    pub(crate) random: SeededRandom,
     pub(crate) ledger: Vec<Entry>,
     pub(crate) coverage: Coverage,
-    pub(crate) weather: FaultRates,
+    pub(crate) fault_rates: FaultRates,
     /// Nothing goes wrong any more, and handlers come to their end by themselves.
     pub(crate) is_calm: bool,
     /// Every retention is over.
@@ -97,17 +97,17 @@ pub(crate) enum ProcessStage {
 
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut chance = Chance::new(seed);
-        let setup = Setup::choose(&mut chance);
-        let weather = FaultRates::choose(&mut chance);
-        let acts_left = chance.between(10, 70);
-        let kin_left = 1 + chance.below(8);
+        let mut random = SeededRandom::new(seed);
+        let setup = Setup::choose(&mut random);
+        let fault_rates = FaultRates::choose(&mut random);
+        let acts_left = random.between(10, 70);
+        let kin_left = 1 + random.below(8);
         let rules = Fact::Rules(setup.rules());
         let state = WorldState {
-            chance,
+            random,
             ledger: Vec::with_capacity(512),
             coverage: Coverage { histories: 1, ..Coverage::default() },
-            weather,
+            fault_rates,
             is_calm: false,
             all_expires: false,
             acts_left,
@@ -160,8 +160,8 @@ impl World {
         self.0.state.lock()
     }
 
-    pub(crate) fn chance<T>(&self, draw: impl FnOnce(&mut Chance) -> T) -> T {
-        draw(&mut self.state().chance)
+    pub(crate) fn random<T>(&self, draw: impl FnOnce(&mut SeededRandom) -> T) -> T {
+        draw(&mut self.state().random)
     }
 
     /// Writes something down, unless the process that says so is dead.
@@ -193,7 +193,7 @@ impl World {
     pub(crate) fn calm_down(&self) {
         let mut state = self.state();
         state.is_calm = true;
-        state.weather = FaultRates::CALM;
+        state.fault_rates = FaultRates::CALM;
         state.kin_left = 0;
         state.calls_left_alone = 0;
         drop(state);
@@ -316,32 +316,32 @@ impl Clock for World {
 
 impl longhaul_engine::RandomSource for World {
     fn bits(&self) -> [u8; 16] {
-        self.chance(Chance::bits)
+        self.random(SeededRandom::bits)
     }
 }
 
 impl WorldState {
     /// A task that clients know of, and rather a recent one.
     pub(crate) fn pick_known(&mut self) -> Option<TaskKey> {
-        let from = if self.chance.below(2) == 0 { self.known.len().saturating_sub(5) } else { 0 };
-        self.chance.pick(&self.known[from..]).cloned()
+        let from = if self.random.below(2) == 0 { self.known.len().saturating_sub(5) } else { 0 };
+        self.random.pick(&self.known[from..]).cloned()
     }
 
     /// How long a call is on its way, in one direction.
     fn delay_ms(&mut self) -> u64 {
-        if !self.chance.permille(self.weather.delay) {
+        if !self.random.permille(self.fault_rates.delay) {
             return 0;
         }
         self.coverage.met(Fault::Delay);
-        match self.chance.below(20) {
-            0 => self.chance.between(50, 500),
-            1..=6 => self.chance.between(5, 60),
-            _ => self.chance.between(1, 4),
+        match self.random.below(20) {
+            0 => self.random.between(50, 500),
+            1..=6 => self.random.between(5, 60),
+            _ => self.random.between(1, 4),
         }
     }
 
     /// How long the writer lets requests gather.
     pub(crate) fn write_ms(&mut self) -> u64 {
-        if self.is_calm { 0 } else { self.chance.between(0, 4) }
+        if self.is_calm { 0 } else { self.random.between(0, 4) }
     }
 }

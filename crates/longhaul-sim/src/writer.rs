@@ -66,12 +66,12 @@ impl SimWriter {
         let events: Vec<_> = requests.iter().filter_map(event_of).collect();
         let rare = events.iter().any(|(_, event)| RARE.contains(event));
         let mut state = self.world.state();
-        let weather = state.weather;
-        let plan = weather.plan(&mut state.chance, rare);
+        let fault_rates = state.fault_rates;
+        let plan = fault_rates.plan(&mut state.random, rare);
         // Sometimes a client reads in the middle of a transaction.
-        let look = if !state.known.is_empty() && !state.is_calm && state.chance.permille(150) {
+        let look = if !state.known.is_empty() && !state.is_calm && state.random.permille(150) {
             let keys = (0..2).filter_map(|_| state.pick_known()).collect();
-            let at = state.chance.below(12);
+            let at = state.random.below(12);
             Some(MidBatchRead { at, keys, store: self.store.clone(), began: state.ledger.len() })
         } else {
             None
@@ -110,8 +110,8 @@ impl SimWriter {
             }
         }
         // Everything is durable and published, and the process dies before it says so.
-        let permille = state.weather.crash / 4;
-        let dies_now = done.crashed.is_none() && state.chance.permille(permille);
+        let permille = state.fault_rates.crash / 4;
+        let dies_now = done.crashed.is_none() && state.random.permille(permille);
         let crashed = if dies_now { Some(CrashPoint::BeforeAnswers) } else { done.crashed };
         if crashed.is_some() {
             for event in done.lost {

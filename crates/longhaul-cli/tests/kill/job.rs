@@ -30,13 +30,13 @@ const ENDLESS_SECONDS: u64 = 900_000;
 
 impl LoadCall {
     /// Any of them. The number is the only one of its kind.
-    pub(crate) fn any(chance: &mut StdRng, number: u64, directory: &Path) -> Self {
+    pub(crate) fn any(rng: &mut StdRng, number: u64, directory: &Path) -> Self {
         let trace = || directory.join(format!("trace-{number}"));
-        match chance.random_range(0..100) {
+        match rng.random_range(0..100) {
             0..30 => Self::Echo { text: format!("echo {number}") },
-            30..48 => Self::Slow { millis: chance.random_range(0..100), label: format!("slow {number}") },
+            30..48 => Self::Slow { millis: rng.random_range(0..100), label: format!("slow {number}") },
             48..58 => Self::Endless,
-            58..78 => Self::Retry { millis: chance.random_range(0..150), trace: trace() },
+            58..78 => Self::Retry { millis: rng.random_range(0..150), trace: trace() },
             78..82 => Self::EndlessRetry { trace: trace() },
             82..92 => Self::Confirm { filename: format!("file-{number}") },
             _ => Self::RetryConfirm,

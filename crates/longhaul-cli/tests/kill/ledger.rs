@@ -158,13 +158,13 @@ impl Ledger {
         self.tasks.lock().unwrap().1.clone()
     }
 
-    pub(crate) fn any_id(&self, chance: &mut StdRng) -> Option<String> {
+    pub(crate) fn any_id(&self, rng: &mut StdRng) -> Option<String> {
         let tasks = self.tasks.lock().unwrap();
-        (!tasks.1.is_empty()).then(|| tasks.1[chance.random_range(0..tasks.1.len())].clone())
+        (!tasks.1.is_empty()).then(|| tasks.1[rng.random_range(0..tasks.1.len())].clone())
     }
 
-    pub(crate) fn new_job(&self, chance: &mut StdRng) -> LoadCall {
-        LoadCall::any(chance, self.calls.fetch_add(1, Ordering::Relaxed), &self.directory)
+    pub(crate) fn new_job(&self, rng: &mut StdRng) -> LoadCall {
+        LoadCall::any(rng, self.calls.fetch_add(1, Ordering::Relaxed), &self.directory)
     }
 
     pub(crate) fn created(&self, id: &str, job: LoadCall) {

@@ -14,13 +14,13 @@ use crate::ledger::{CancelProgress, KnownTask, Ledger};
 /// One client.
 pub(crate) struct Worker {
     ledger: Arc<Ledger>,
-    chance: StdRng,
+    rng: StdRng,
     killed: Arc<AtomicBool>,
 }
 
 impl Worker {
     pub(crate) fn new(ledger: Arc<Ledger>, seed: u64, killed: Arc<AtomicBool>) -> Self {
-        Self { ledger, chance: StdRng::seed_from_u64(seed), killed }
+        Self { ledger, rng: StdRng::seed_from_u64(seed), killed }
     }
 
     /// Works until the connection breaks, which only a kill may do.
@@ -41,13 +41,13 @@ impl Worker {
     }
 
     async fn step(&mut self, client: &mut StatelessClient) -> Result<(), FailureReport> {
-        match self.chance.random_range(0..100) {
+        match self.rng.random_range(0..100) {
             0..75 => self.create(client).await,
-            75..92 => match self.ledger.any_id(&mut self.chance) {
+            75..92 => match self.ledger.any_id(&mut self.rng) {
                 Some(id) => look(&self.ledger, client, &id).await.map(drop),
                 None => Ok(()),
             },
-            _ => match self.ledger.any_id(&mut self.chance) {
+            _ => match self.ledger.any_id(&mut self.rng) {
                 Some(id) => cancel(&self.ledger, client, &id).await,
                 None => Ok(()),
             },
@@ -55,14 +55,14 @@ impl Worker {
     }
 
     async fn create(&mut self, client: &mut StatelessClient) -> Result<(), FailureReport> {
-        let job = self.ledger.new_job(&mut self.chance);
+        let job = self.ledger.new_job(&mut self.rng);
         let id = client.create(job.tool(), job.arguments()).await?;
         self.ledger.created(&id, job.clone());
         self.ledger.answered();
-        if job.is_endless() && self.chance.random_ratio(4, 5) {
+        if job.is_endless() && self.rng.random_ratio(4, 5) {
             return cancel(&self.ledger, client, &id).await;
         }
-        if job.asks() && self.chance.random_ratio(4, 5) {
+        if job.asks() && self.rng.random_ratio(4, 5) {
             loop {
                 let view = look(&self.ledger, client, &id).await?;
                 if view.is_settled() {
@@ -73,7 +73,7 @@ impl Worker {
                 }
             }
         }
-        for _ in 0..self.chance.random_range(0..4) {
+        for _ in 0..self.rng.random_range(0..4) {
             look(&self.ledger, client, &id).await?;
         }
         Ok(())

@@ -48,12 +48,12 @@ async fn what_was_acknowledged_survives_every_kill() {
     let mut run = KillRun {
         file: directory.path().join("tasks.db"),
         ledger: Arc::new(Ledger::new(directory.path())),
-        chance: StdRng::seed_from_u64(seed),
+        rng: StdRng::seed_from_u64(seed),
         start: Duration::from_millis(100),
         early: 0,
     };
     for _ in 0..kills {
-        if run.chance.random_ratio(1, EARLY_ONE_IN) {
+        if run.rng.random_ratio(1, EARLY_ONE_IN) {
             run.kill_while_it_starts().await;
         } else {
             run.kill_under_load().await;
@@ -68,7 +68,7 @@ async fn what_was_acknowledged_survives_every_kill() {
 struct KillRun {
     file: PathBuf,
     ledger: Arc<Ledger>,
-    chance: StdRng,
+    rng: StdRng,
     /// How long the last start took, to know when a start can be disturbed.
     start: Duration,
     early: u32,
@@ -90,7 +90,7 @@ impl KillRun {
     async fn kill_while_it_starts(&mut self) {
         self.early += 1;
         let starting = self.launch().spawn();
-        let moment = self.chance.random_range(Duration::ZERO..self.start.mul_f64(1.3));
+        let moment = self.rng.random_range(Duration::ZERO..self.start.mul_f64(1.3));
         tokio::time::sleep(moment).await;
         starting.kill().await;
     }
@@ -101,13 +101,13 @@ impl KillRun {
         let killed = Arc::new(AtomicBool::new(false));
         let clients: Vec<_> = (0..CONNECTIONS)
             .map(|_| {
-                let client = load::Worker::new(Arc::clone(&self.ledger), self.chance.random(), Arc::clone(&killed));
+                let client = load::Worker::new(Arc::clone(&self.ledger), self.rng.random(), Arc::clone(&killed));
                 tokio::spawn(client.run(server.address()))
             })
             .collect();
-        let answers = self.chance.random_range(0..=ANSWERS_MAX);
+        let answers = self.rng.random_range(0..=ANSWERS_MAX);
         in_time("answers under load", self.ledger.answers(answers)).await;
-        tokio::time::sleep(self.chance.random_range(Duration::ZERO..JITTER)).await;
+        tokio::time::sleep(self.rng.random_range(Duration::ZERO..JITTER)).await;
         killed.store(true, Ordering::SeqCst);
         server.kill().await;
         for client in clients {

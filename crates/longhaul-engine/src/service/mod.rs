@@ -16,19 +16,19 @@ use crate::core;
 use crate::shell::EngineInner;
 
 /// Starts everything that waits for time to pass.
-pub(crate) fn start(shared: &Arc<EngineInner>) {
+pub(crate) fn start(engine: &Arc<EngineInner>) {
     let services: [fn(Arc<EngineInner>) -> futures_util::future::BoxFuture<'static, ()>; 5] = [
-        |shared| Box::pin(doubt::run(shared)),
-        |shared| Box::pin(doubt::recount(shared)),
-        |shared| Box::pin(due::run(shared)),
-        |shared| Box::pin(queue::run(shared)),
-        |shared| Box::pin(gone::run(shared)),
+        |engine| Box::pin(doubt::run(engine)),
+        |engine| Box::pin(doubt::recount(engine)),
+        |engine| Box::pin(due::run(engine)),
+        |engine| Box::pin(queue::run(engine)),
+        |engine| Box::pin(gone::run(engine)),
     ];
     for service in services {
-        let shared = Arc::clone(shared);
+        let engine = Arc::clone(engine);
         tokio::spawn(async move {
-            let stopping = shared.stopping.clone();
-            stopping.run_until_cancelled(service(shared)).await;
+            let stopping = engine.stopping.clone();
+            stopping.run_until_cancelled(service(engine)).await;
         });
     }
 }

@@ -11,11 +11,11 @@ use crate::shell::EngineInner;
 /// The pause after the store could not be asked.
 const RETRY_MS: u64 = 1_000;
 
-pub(crate) async fn run(shared: Arc<EngineInner>) {
+pub(crate) async fn run(engine: Arc<EngineInner>) {
     // What this process queues, it knows; what others do, on a shared store, it has to be told.
-    let mut others = shared.store.is_shared().then(|| shared.store.watch_queue());
+    let mut others = engine.store.is_shared().then(|| engine.store.watch_queue());
     loop {
-        let (pause_ms, sleep_ms) = match look(&shared).await {
+        let (pause_ms, sleep_ms) = match look(&engine).await {
             Ok(look) => (look.pause_ms, look.sleep_ms),
             Err(error) => {
                 tracing::warn!(%error, "could not look at the queue");
@@ -25,8 +25,8 @@ pub(crate) async fn run(shared: Arc<EngineInner>) {
         tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         tokio::select! {
             biased;
-            () = shared.queue.notified() => {}
-            () = told(&mut others) => shared.due.look(),
+            () = engine.queue.notified() => {}
+            () = told(&mut others) => engine.due.look(),
             () = tokio::time::sleep(Duration::from_millis(sleep_ms)) => {}
         }
     }
@@ -40,12 +40,12 @@ async fn told(others: &mut Option<Watch>) {
 }
 
 /// Offers work to every tool if some may be claimed now, and says when to look again.
-async fn look(shared: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
-    let served = shared.served();
-    let look = decide_queue(shared.store.now().await?, shared.store.next_queued(&served).await?);
+async fn look(engine: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
+    let served = engine.served();
+    let look = decide_queue(engine.store.now().await?, engine.store.next_queued(&served).await?);
     if look.offer {
         for tool in served {
-            shared.step(Input::MaybeQueued { tool });
+            engine.step(Input::MaybeQueued { tool });
         }
     }
     Ok(look)

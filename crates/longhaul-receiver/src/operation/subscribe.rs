@@ -19,16 +19,16 @@ use crate::loaded_task::LoadedTask;
 use crate::stream::MessageStream;
 
 pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) -> Result<OperationResult, RpcError> {
-    let shared = &exchange.shared;
+    let receiver = &exchange.receiver;
     let mut accepted = Vec::new();
     let mut tasks = Vec::new();
     let mut seen = HashSet::new();
     for id in filter.task_ids.iter().flatten().filter(|id| seen.insert(*id)) {
         let key = exchange.key(id.clone());
         // The watch comes first, so that no change is missed.
-        let watch = shared.engine.watch(&key);
+        let watch = receiver.engine.watch(&key);
         // Unknown IDs and those of other owners are left out without a word, so that they cannot be told apart.
-        if let Ok(found) = shared.rates.look_up(&exchange.owner, shared.engine.read(&key)).await? {
+        if let Ok(found) = receiver.rates.look_up(&exchange.owner, receiver.engine.read(&key)).await? {
             audit::read(exchange.by(), &found.task);
             accepted.push(id.clone());
             tasks.push(SubscribedTask { key, watch, sent: None });
@@ -64,7 +64,7 @@ async fn run(
                     changes.push(Box::pin(task.changed()));
                 }
             }
-            () = exchange.shared.closing.cancelled() => return Ok(closed(&exchange.reply_to()).into()),
+            () = exchange.receiver.closing.cancelled() => return Ok(closed(&exchange.reply_to()).into()),
         }
     }
 }
@@ -84,7 +84,7 @@ impl SubscribedTask {
 
     /// Sends the task if it has changed. Returns it unless it has ended or is gone.
     async fn send_change(mut self, exchange: &Exchange, stream: &MessageStream) -> Option<Self> {
-        let task = LoadedTask::read(&exchange.shared, &self.key).await.ok()?;
+        let task = LoadedTask::read(&exchange.receiver, &self.key).await.ok()?;
         let current = Some((task.snapshot.task.revision, task.snapshot.progress.clone()));
         if self.sent != current {
             stream.send(exchange.generation.changed(Some(&exchange.id), &task.view())).await;

@@ -117,7 +117,7 @@ impl Session {
 
     /// The error for bytes that are no message. They count against the owner's rate like a request.
     fn rejection(&self, rejected: &InvalidMessage) -> RpcError {
-        let too_many = self.shared.rates.admit(&self.owner, RequestKind::Other).err();
+        let too_many = self.receiver.rates.admit(&self.owner, RequestKind::Other).err();
         let error = too_many.unwrap_or_else(|| rejected.error.clone());
         audit::not_a_message(&self.owner, generation_of(self.peer.revision), &error);
         error
@@ -141,7 +141,7 @@ impl Session {
         request: &jsonrpc::Request<'_>,
         batch: Option<&Arc<MessageStream>>,
     ) -> Result<RequestStart, RpcError> {
-        self.shared.rates.admit(&self.owner, RequestKind::of(&request.method))?;
+        self.receiver.rates.admit(&self.owner, RequestKind::of(&request.method))?;
         let request = route(request, &Context::Session { peer: self.peer })?;
         let exchange = self.exchange(request.id.clone(), request.generation, request.operation.method());
         match operation::perform(&exchange, &request, None).await? {
@@ -196,7 +196,7 @@ impl Session {
         let stream = batch.map_or_else(own_stream, Arc::clone);
         let (session, carrier) = (Arc::clone(self), Arc::clone(&stream));
         let running = run(Arc::clone(&stream));
-        self.shared.tracker.spawn(async move {
+        self.receiver.tracker.spawn(async move {
             let completed = tokio::select! {
                 // After a cancellation nothing more is sent.
                 biased;

@@ -23,11 +23,11 @@ pub(crate) struct SessionClaims {
 }
 
 impl SessionClaims {
-    pub(crate) fn new(peer: Peer, now: Timestamp, chance: &dyn RandomSource) -> Self {
-        Self { id: chance.bits(), peer, expires_at: now.plus_ms(SESSION_MS_MAX) }
+    pub(crate) fn new(peer: Peer, now: Timestamp, random: &dyn RandomSource) -> Self {
+        Self { id: random.bits(), peer, expires_at: now.plus_ms(SESSION_MS_MAX) }
     }
 
-    pub(crate) fn seal(&self, owner: &Owner, seal: &Seal, chance: &dyn RandomSource) -> Option<String> {
+    pub(crate) fn seal(&self, owner: &Owner, seal: &Seal, random: &dyn RandomSource) -> Option<String> {
         let revision = Revision::SESSIONS.iter().position(|revision| *revision == self.peer.revision)?;
         // Counted from the oldest revision, so that adding a newer one leaves existing tokens valid.
         let revision = u8::try_from(Revision::SESSIONS.len() - revision).ok()?;
@@ -35,7 +35,7 @@ impl SessionClaims {
         plain.extend(self.peer.capabilities.bits().to_be_bytes());
         plain.extend(self.id);
         plain.extend(self.expires_at.as_ms().to_be_bytes());
-        seal.close(&binding(owner), &plain, chance)
+        seal.close(&binding(owner), &plain, random)
     }
 
     /// Opens a token. `None` if it was not made for this owner or has expired.

@@ -21,7 +21,7 @@ pub(crate) struct SimReader {
 impl Reader for SimReader {
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
         let found = self.disk.lock().rows.get(key).map(SimRow::snapshot);
-        let meets_the_writer = !self.world.is_calm() && self.world.chance(|chance| chance.permille(100));
+        let meets_the_writer = !self.world.is_calm() && self.world.random(|random| random.permille(100));
         if let Some(writer) = self.world.writer().filter(|_| meets_the_writer) {
             // The writer's thread comes between this load and what the reader does with it.
             writer.turn();

@@ -19,7 +19,7 @@ const PARK: &str = "crates/longhaul-task/src/transition/park.rs";
 const RELEASE: &str = "crates/longhaul-task/src/transition/release.rs";
 const RETENTION: &str = "crates/longhaul-task/src/retention.rs";
 const WRITER: &str = "crates/longhaul-store/src/embedded/writer.rs";
-const PUBLISHED: &str = "crates/longhaul-store/src/embedded/task_cache.rs";
+const TASK_CACHE: &str = "crates/longhaul-store/src/embedded/task_cache.rs";
 const EMBEDDED: &str = "crates/longhaul-store/src/embedded/mod.rs";
 const ADMIT: &str = "crates/longhaul-engine/src/core/admit.rs";
 const ATTEMPT: &str = "crates/longhaul-engine/src/core/attempt.rs";
@@ -127,18 +127,18 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "watcher-not-woken",
         file: WRITER,
-        find: "                    self.published.show(&task);\n                    self.watchers.changed(&task.key);\n",
-        replace: "                    self.published.show(&task);\n",
+        find: "                    self.cache.show(&task);\n                    self.watchers.changed(&task.key);\n",
+        replace: "                    self.cache.show(&task);\n",
     },
     Mutation {
         name: "stale-progress-shown",
-        file: PUBLISHED,
+        file: TASK_CACHE,
         find: "                snapshot.progress = None;\n",
         replace: "",
     },
     Mutation {
         name: "deleted-task-remembered",
-        file: PUBLISHED,
+        file: TASK_CACHE,
         find: "        if self.deletions() != deletions {\n",
         replace: "        if self.deletions() < deletions {\n",
     },

@@ -5,7 +5,7 @@
 //!  apply  ├─► queue ─► writer ─┤                                       ├─► publish ─► wake ─► answer
 //!  claim  ┘    (whatever is    └ a refusal fails only its own request  ┘   (cache)   (watch)
 //!               waiting: one batch)
-//!  read ─► published ─► (miss) reader
+//!  read ─► cache ─► (miss) reader
 //! ```
 
 mod disk;
@@ -65,13 +65,13 @@ impl Default for EmbeddedLimits {
 /// A store in this process, on any [`Disk`]. Clones are handles on the same store.
 #[derive(Clone)]
 pub struct Embedded {
-    shared: Arc<EmbeddedInner>,
+    inner: Arc<EmbeddedInner>,
 }
 
 struct EmbeddedInner {
     clock: Arc<dyn Clock>,
     reader: Arc<dyn Reader>,
-    published: Arc<TaskCache>,
+    cache: Arc<TaskCache>,
     watchers: Arc<Watchers>,
     requests: mpsc::Sender<WriterMessage>,
     unsaved_progress: Arc<Mutex<UnsavedProgress>>,
@@ -125,7 +125,7 @@ impl Embedded {
         limits: &EmbeddedLimits,
         hashing: Hashing,
     ) -> (Self, WriterLoop<D>) {
-        let published = Arc::new(TaskCache::new(limits.cache_bytes_max, hashing));
+        let cache = Arc::new(TaskCache::new(limits.cache_bytes_max, hashing));
         let watchers = Arc::new(Watchers::default());
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let unsaved_progress = Arc::new(Mutex::default());
@@ -134,7 +134,7 @@ impl Embedded {
         let failure_log = Arc::new(FailureLog::of(disk.name()));
         let reader: Arc<dyn Reader> = Arc::new(reader);
         let writer = WriterLoop {
-            writer: Writer::new(disk, Arc::clone(&published), Arc::clone(&watchers)),
+            writer: Writer::new(disk, Arc::clone(&cache), Arc::clone(&watchers)),
             waiting,
             clock: Arc::clone(&clock),
             unsaved_progress: Arc::clone(&unsaved_progress),
@@ -146,29 +146,20 @@ impl Embedded {
             runtime: Handle::try_current().ok(),
         };
         let nodes = Mutex::default();
-        let shared = EmbeddedInner {
-            clock,
-            reader,
-            published,
-            watchers,
-            requests,
-            unsaved_progress,
-            nodes,
-            failure_log,
-            stopped,
-        };
-        (Self { shared: Arc::new(shared) }, writer)
+        let inner =
+            EmbeddedInner { clock, reader, cache, watchers, requests, unsaved_progress, nodes, failure_log, stopped };
+        (Self { inner: Arc::new(inner) }, writer)
     }
 
     /// How many tasks are followed.
     pub fn watched(&self) -> usize {
-        self.shared.watchers.count()
+        self.inner.watchers.count()
     }
 
     async fn ask(&self, request: WriteRequest) -> Result<WriteResponse, StoreError> {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Stopped(CLOSED.into());
-        self.shared.requests.send(WriterMessage::Request { request, answer }).await.map_err(|_| gone())?;
+        self.inner.requests.send(WriterMessage::Request { request, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
@@ -176,7 +167,7 @@ impl Embedded {
     fn looked<T>(&self, operation: &str, found: Result<T, DiskError>) -> Result<T, StoreError> {
         found.map_err(|error| {
             let error = StoreError::from(error);
-            self.shared.failure_log.did_not_read(operation, &error, self.shared.clock.now());
+            self.inner.failure_log.did_not_read(operation, &error, self.inner.clock.now());
             error
         })
     }
@@ -185,7 +176,7 @@ impl Embedded {
 #[async_trait]
 impl Store for Embedded {
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        Ok(self.shared.clock.now())
+        Ok(self.inner.clock.now())
     }
 
     async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError> {
@@ -193,12 +184,12 @@ impl Store for Embedded {
     }
 
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
-        if let Some(snapshot) = self.shared.published.get(key) {
+        if let Some(snapshot) = self.inner.cache.get(key) {
             return Ok(snapshot);
         }
-        let deletions = self.shared.published.deletions();
-        let snapshot = self.looked("read", self.shared.reader.read(key))?.ok_or(StoreError::NotFound)?;
-        self.shared.published.remember(&snapshot, deletions);
+        let deletions = self.inner.cache.deletions();
+        let snapshot = self.looked("read", self.inner.reader.read(key))?.ok_or(StoreError::NotFound)?;
+        self.inner.cache.remember(&snapshot, deletions);
         Ok(snapshot)
     }
 
@@ -214,10 +205,10 @@ impl Store for Embedded {
     }
 
     async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError> {
-        let mut page = self.looked("list", self.shared.reader.list(of))?;
+        let mut page = self.looked("list", self.inner.reader.list(of))?;
         for listed in &mut page.tasks {
             // What a read shows, so that no caller sees a task go back from one call to the next.
-            if let Some(shown) = self.shared.published.get(&listed.task.key) {
+            if let Some(shown) = self.inner.cache.get(&listed.task.key) {
                 *listed = shown;
             }
         }
@@ -225,12 +216,12 @@ impl Store for Embedded {
     }
 
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError> {
-        self.looked("children", self.shared.reader.children(key))
+        self.looked("children", self.inner.reader.children(key))
     }
 
     async fn due(&self, limit: usize) -> Result<DueTasks, StoreError> {
-        let now = self.shared.clock.now();
-        let (keys, next) = self.looked("due", self.shared.reader.due(now, limit))?;
+        let now = self.inner.clock.now();
+        let (keys, next) = self.looked("due", self.inner.reader.due(now, limit))?;
         let mut tasks = Vec::with_capacity(keys.len());
         for key in &keys {
             match self.read(key).await {
@@ -244,12 +235,12 @@ impl Store for Embedded {
     }
 
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError> {
-        let queued = self.looked("next_queued", self.shared.reader.queued_tools())?.into_iter();
+        let queued = self.looked("next_queued", self.inner.reader.queued_tools())?.into_iter();
         Ok(queued.filter(|(tool, _)| tools.contains(tool)).map(|(_, not_before)| not_before).min())
     }
 
     async fn count_open_tasks(&self) -> Result<Vec<TaskCount>, StoreError> {
-        self.looked("count_open_tasks", self.shared.reader.count_open_tasks())
+        self.looked("count_open_tasks", self.inner.reader.count_open_tasks())
     }
 
     fn is_shared(&self) -> bool {
@@ -257,8 +248,8 @@ impl Store for Embedded {
     }
 
     async fn join(&self, node: NodeId, lease_ms: Option<u64>, serves: &[ToolRef]) -> Result<(), StoreError> {
-        let now = self.shared.clock.now();
-        let mut nodes = self.shared.nodes.lock();
+        let now = self.inner.clock.now();
+        let mut nodes = self.inner.nodes.lock();
         if nodes.get(&node).is_some_and(|member| !member.is_alive(now)) {
             return Err(StoreError::Lapsed);
         }
@@ -268,21 +259,21 @@ impl Store for Embedded {
     }
 
     async fn unserved(&self) -> Result<Vec<ToolRef>, StoreError> {
-        let queued = self.looked("unserved", self.shared.reader.queued_tools())?;
-        let now = self.shared.clock.now();
-        let nodes = self.shared.nodes.lock();
+        let queued = self.looked("unserved", self.inner.reader.queued_tools())?;
+        let now = self.inner.clock.now();
+        let nodes = self.inner.nodes.lock();
         let served = |tool: &ToolRef| nodes.values().any(|member| member.is_alive(now) && member.serves.contains(tool));
         Ok(queued.into_iter().map(|(tool, _)| tool).filter(|tool| !served(tool)).collect())
     }
 
     async fn orphans(&self, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
-        let now = self.shared.clock.now();
-        let alive = |node: &NodeId| self.shared.nodes.lock().get(node).is_some_and(|member| member.is_alive(now));
-        self.looked("orphans", orphans(&*self.shared.reader, alive, limit))
+        let now = self.inner.clock.now();
+        let alive = |node: &NodeId| self.inner.nodes.lock().get(node).is_some_and(|member| member.is_alive(now));
+        self.looked("orphans", orphans(&*self.inner.reader, alive, limit))
     }
 
     async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
-        self.looked("held", held(&*self.shared.reader, |holder| *holder == node, after.cloned(), limit))
+        self.looked("held", held(&*self.inner.reader, |holder| *holder == node, after.cloned(), limit))
     }
 
     async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError> {
@@ -293,24 +284,24 @@ impl Store for Embedded {
     }
 
     async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
-        self.looked("records", self.shared.reader.records(key, epoch))
+        self.looked("records", self.inner.reader.records(key, epoch))
     }
 
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {
         let progress = Arc::new(progress);
-        if let Some(attempt) = self.shared.published.show_progress(key, fence, Arc::clone(&progress)) {
-            self.shared.unsaved_progress.lock().insert(key.clone(), (attempt, progress));
-            self.shared.watchers.changed(key);
+        if let Some(attempt) = self.inner.cache.show_progress(key, fence, Arc::clone(&progress)) {
+            self.inner.unsaved_progress.lock().insert(key.clone(), (attempt, progress));
+            self.inner.watchers.changed(key);
         }
         Ok(())
     }
 
     fn watch(&self, key: &TaskKey) -> Watch {
-        self.shared.watchers.follow(key)
+        self.inner.watchers.follow(key)
     }
 
     fn watch_queue(&self) -> Watch {
-        self.shared.watchers.follow_queue()
+        self.inner.watchers.follow_queue()
     }
 
     async fn secret(&self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
@@ -321,7 +312,7 @@ impl Store for Embedded {
     }
 
     async fn stopped(&self) -> String {
-        let mut stopped = self.shared.stopped.clone();
+        let mut stopped = self.inner.stopped.clone();
         match stopped.wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or_default(),
             Err(_) => CLOSED.to_owned(),
@@ -329,7 +320,7 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        match self.shared.failure_log.refuses() {
+        match self.inner.failure_log.refuses() {
             None => Ok(()),
             // While it fails, `/healthz` may keep all other writers away, so only this one can find out that it works again.
             Some(_) => self.ask(WriteRequest::Check).await.map(|_| ()),
@@ -337,9 +328,9 @@ impl Store for Embedded {
     }
 
     async fn close(&self) {
-        let mut stopped = self.shared.stopped.clone();
+        let mut stopped = self.inner.stopped.clone();
         // It may be closing already.
-        let _ = self.shared.requests.send(WriterMessage::Close).await;
+        let _ = self.inner.requests.send(WriterMessage::Close).await;
         // The writer drops its end last of all.
         while stopped.changed().await.is_ok() {}
     }

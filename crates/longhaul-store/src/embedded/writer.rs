@@ -63,7 +63,7 @@ pub(super) type UnsavedProgress = BTreeMap<TaskKey, (u32, Arc<Progress>)>;
 /// The writer and what it publishes to.
 pub(super) struct Writer<D> {
     disk: D,
-    published: Arc<TaskCache>,
+    cache: Arc<TaskCache>,
     watchers: Arc<Watchers>,
     /// Tasks that the open batch has changed. Readers must not see them before the commit.
     working: HashMap<TaskKey, Arc<Task>>,
@@ -80,10 +80,10 @@ enum Publication {
 
 impl<D: Disk> Writer<D> {
     /// A writer that has written nothing.
-    pub(super) fn new(disk: D, published: Arc<TaskCache>, watchers: Arc<Watchers>) -> Self {
+    pub(super) fn new(disk: D, cache: Arc<TaskCache>, watchers: Arc<Watchers>) -> Self {
         Self {
             disk,
-            published,
+            cache,
             watchers,
             working: HashMap::default(),
             publications: Vec::new(),
@@ -174,11 +174,11 @@ impl<D: Disk> Writer<D> {
             match publication {
                 Publication::Task(task) => {
                     queue_changed |= task.phase.not_before().is_some() || task.phase.wake_condition().is_some();
-                    self.published.show(&task);
+                    self.cache.show(&task);
                     self.watchers.changed(&task.key);
                 }
                 Publication::Deleted(keys) => {
-                    self.published.forget(&keys);
+                    self.cache.forget(&keys);
                     for key in &keys {
                         self.watchers.changed(key);
                     }
@@ -308,7 +308,7 @@ impl<D: Disk> Writer<D> {
         if self.gone_in_this_batch(key) {
             return Ok(None);
         }
-        if let Some(snapshot) = self.published.get(key) {
+        if let Some(snapshot) = self.cache.get(key) {
             return Ok(Some(snapshot.task));
         }
         Ok(self.disk.task(key)?.map(Arc::new))

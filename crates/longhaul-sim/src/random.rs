@@ -1,13 +1,13 @@
-//! The one source of chance of a history.
+//! The only source of randomness in a history.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-/// Everything that a history decides by chance comes from here, so that its seed is the whole history.
+/// All random decisions of a history come from here, so that its seed determines it completely.
 #[derive(Debug)]
-pub(crate) struct Chance(Xoshiro256PlusPlus);
+pub(crate) struct SeededRandom(Xoshiro256PlusPlus);
 
-impl Chance {
+impl SeededRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
