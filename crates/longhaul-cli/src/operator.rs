@@ -99,8 +99,8 @@ async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static 
     let OperatorRequest::Cancel { owner, id } = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
     let owner = Owner::parse(&owner).map_err(|error| bad(error.to_string()))?;
     let id = TaskId::parse(&id).map_err(|error| bad(error.to_string()))?;
-    let said = |error: EngineError| (error.to_string(), error.code());
-    engine.cancel(&TaskKey { owner, id }, Some("cancelled by the operator".into())).await.map_err(said)?;
+    let describe = |error: EngineError| (error.to_string(), error.code());
+    engine.cancel(&TaskKey { owner, id }, Some("cancelled by the operator".into())).await.map_err(describe)?;
     Ok(())
 }
 

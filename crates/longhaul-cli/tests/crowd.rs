@@ -196,7 +196,7 @@ async fn come_and_go(crowd: usize) {
     host.until_metric("longhaul_streams_open", count).await;
     let listening = resident_kb(&server);
 
-    let (begins, mut begun) = mpsc::unbounded_channel();
+    let (begins, mut first_event_id) = mpsc::unbounded_channel();
     let mut waiting = JoinSet::new();
     for member in &members {
         let (number, session, task) = (member.number, member.session.clone(), member.task.clone());
@@ -210,7 +210,7 @@ async fn come_and_go(crowd: usize) {
     }
     // A call that waits for long is answered as a stream, and its head comes before its end.
     for _ in 0..crowd {
-        begun.recv().await.expect("a call that waits");
+        first_event_id.recv().await.expect("a call that waits");
     }
     host.until_metric("longhaul_streams_open", 2.0 * count).await;
     let blocked = resident_kb(&server);

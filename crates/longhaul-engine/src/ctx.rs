@@ -66,7 +66,7 @@ impl Ctx {
             Link::Task(link) => link.ask(asked, &self.branch).await?,
             Link::Call(link) => link.ask(asked, &self.branch).await?,
         };
-        match unanswered::why(&answer) {
+        match unanswered::refusal_reason(&answer) {
             Some(why) => Err(CtxError::NotAnswered(why)),
             None => question.read(&answer),
         }
@@ -130,10 +130,10 @@ impl Ctx {
     }
 
     fn say(&self, severity: Severity, logger: Option<&str>, data: &Value) {
-        let said = LogLine::new(severity, logger, Json::from_text(data.to_string()));
+        let line = LogLine::new(severity, logger, Json::from_text(data.to_string()));
         match &self.link {
-            Link::Task(link) => link.log(&said),
-            Link::Call(link) => link.log(&said),
+            Link::Task(link) => link.log(&line),
+            Link::Call(link) => link.log(&line),
         }
     }
 

@@ -128,7 +128,7 @@ impl EngineInner {
     /// Applies an event and does what follows from it. Every event of the engine takes this way.
     pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
         let _under_way = CommitUnderWay::begin(self);
-        let applied = self.store.apply(key, event).await.inspect_err(|error| self.doubted(error))?;
+        let applied = self.store.apply(key, event).await.inspect_err(|error| self.resolve_doubt(error))?;
         audit::applied(&applied);
         self.due.at_latest(applied.task.due_at());
         if !applied.effects.is_empty() {
@@ -182,10 +182,10 @@ impl EngineInner {
     }
 
     async fn claim(self: Arc<Self>, tool: ToolRef, limit: usize, commit: CommitId) {
-        let claim = ClaimRequest { node: self.node, wants: vec![(tool.clone(), limit)] };
+        let claim = ClaimRequest { node: self.node, tools: vec![(tool.clone(), limit)] };
         let claimed = self.store.claim(claim).await.unwrap_or_else(|error| {
             tracing::warn!(%tool, %error, "could not claim queued tasks");
-            self.doubted(&error);
+            self.resolve_doubt(&error);
             Vec::new()
         });
         let mut tasks = Vec::with_capacity(claimed.len());
@@ -226,7 +226,7 @@ impl EngineInner {
                 Ok(task)
             }
             Err(error) => {
-                self.doubted(&error);
+                self.resolve_doubt(&error);
                 self.step(Input::NotCreated { owner: key.owner, tool, claimed: claimed_by.is_some(), commit });
                 Err(error.into())
             }
@@ -244,8 +244,8 @@ impl EngineInner {
         }
     }
 
-    /// After a doubt, what this node knows may not be what the store has.
-    fn doubted(&self, error: &StoreError) {
+    /// After a commit in doubt the state of this node may differ from the store: starts the services that compare them.
+    fn resolve_doubt(&self, error: &StoreError) {
         if let StoreError::InDoubt(_) = error {
             self.doubt.notify_one();
             self.recount.notify_one();
@@ -374,7 +374,7 @@ impl EngineInner {
     }
 
     /// Whether that attempt is one of this process.
-    pub(crate) fn knows(&self, key: &TaskKey, fence: u64) -> bool {
+    pub(crate) fn is_running(&self, key: &TaskKey, fence: u64) -> bool {
         self.running.lock().get(key).is_some_and(|running| running.fence == fence)
     }
 

@@ -37,7 +37,7 @@ impl Exchange {
     }
 
     /// The actor, for the audit log.
-    pub(crate) fn by(&self) -> RequestSource<'_> {
+    pub(crate) fn source(&self) -> RequestSource<'_> {
         RequestSource { owner: &self.owner, generation: self.generation.label(), method: self.method }
     }
 
@@ -45,7 +45,7 @@ impl Exchange {
     pub(crate) async fn look_up(&self, key: &TaskKey) -> Result<LoadedTask, RpcError> {
         let found = self.receiver.rates.look_up(&self.owner, LoadedTask::read(&self.receiver, key)).await?;
         let task = found.map_err(|error| refusal::of_engine(&error))?;
-        audit::read(self.by(), &task.snapshot.task);
+        audit::read(self.source(), &task.snapshot.task);
         Ok(task)
     }
 

@@ -34,7 +34,7 @@ enum ClientAction {
     Burst,
 }
 
-const ACTS: [(u32, ClientAction); 9] = [
+const ACTIONS: [(u32, ClientAction); 9] = [
     (12, ClientAction::Create),
     (7, ClientAction::Read),
     (1, ClientAction::List),
@@ -49,30 +49,30 @@ const ACTS: [(u32, ClientAction); 9] = [
 impl SimClient {
     /// Does something by chance, and sometimes goes away before it is done.
     pub(crate) async fn act(self) {
-        let (act, patience_ms) = self.world.random(|random| {
-            let act = random.weighted(&ACTS).unwrap_or(ClientAction::Create);
-            (act, random.permille(60).then(|| random.between(0, 10)))
+        let (action, patience_ms) = self.world.random(|random| {
+            let action = random.weighted(&ACTIONS).unwrap_or(ClientAction::Create);
+            (action, random.permille(60).then(|| random.between(0, 10)))
         });
         match patience_ms {
-            None => self.do_it(act).await,
+            None => self.perform(action).await,
             Some(ms) => {
-                let done = tokio::time::timeout(Duration::from_millis(ms), self.do_it(act)).await;
+                let done = tokio::time::timeout(Duration::from_millis(ms), self.perform(action)).await;
                 if done.is_err() {
-                    self.world.met(Fault::ClientGone);
+                    self.world.count_fault(Fault::ClientGone);
                 }
             }
         }
     }
 
-    async fn do_it(&self, act: ClientAction) {
-        match act {
+    async fn perform(&self, action: ClientAction) {
+        match action {
             ClientAction::Create => return self.create().await,
             ClientAction::Late => return self.late().await,
             ClientAction::Burst => return self.burst().await,
             _ => {}
         }
         let Some(key) = self.world.state().pick_known() else { return };
-        match act {
+        match action {
             ClientAction::Create | ClientAction::Late | ClientAction::Burst => {}
             ClientAction::Read => drop(self.read(&key).await),
             ClientAction::List => self.list(&key.owner).await,
@@ -81,7 +81,7 @@ impl SimClient {
             ClientAction::Delete => {
                 let began = self.world.line();
                 let deleted = self.engine.store().apply(&key, Event::Delete(Delete)).await;
-                self.told("delete", began, &key, Ack::Deleted, deleted.map(|applied| applied.task));
+                self.record_result("delete", began, &key, Ack::Deleted, deleted.map(|applied| applied.task));
             }
             ClientAction::Foreign => self.foreign(key.id).await,
         }
@@ -114,7 +114,7 @@ impl SimClient {
                 self.acknowledge(Ack::Created, &task);
             }
             (Err(EngineError::Store(error)), Some(key)) => self.deny("create", began, &key, error),
-            (Err(error), _) => self.world.also(match error {
+            (Err(error), _) => self.world.count_other(match error {
                 EngineError::QueueFull { .. } => "queue full",
                 EngineError::TooManyOpen { .. } => "too many open",
                 EngineError::Draining => "draining",
@@ -127,14 +127,14 @@ impl SimClient {
     /// An ID of the client's own choice: a new one, one that is taken, perhaps by another owner, or one whose task is
     /// gone, while an attempt of that one may still be about.
     async fn own_id(&self, owner: &Owner) -> Option<TaskId> {
-        let theirs = self.world.state().pick_known()?;
-        let key = TaskKey { owner: owner.clone(), id: theirs.id };
+        let known = self.world.state().pick_known()?;
+        let key = TaskKey { owner: owner.clone(), id: known.id };
         let found = self.engine.read(&key).await.ok();
         let is_settled = found.as_ref().is_some_and(|found| found.task.is_settled());
         let mut state = self.world.state();
         if !is_settled && state.random.below(3) > 0 {
             if found.is_none() && state.chosen.contains(&key) {
-                state.coverage.also("ID used again");
+                state.coverage.count_other("ID used again");
             }
             return Some(key.id);
         }
@@ -167,7 +167,7 @@ impl SimClient {
     pub(crate) async fn cancel(&self, key: &TaskKey) {
         let began = self.world.line();
         let cancelled = self.engine.cancel(key, None).await;
-        self.told("cancel", began, key, Ack::Cancelled, of_the_store(cancelled));
+        self.record_result("cancel", began, key, Ack::Cancelled, to_store_result(cancelled));
     }
 
     async fn answer_something(&self, key: &TaskKey) {
@@ -189,7 +189,7 @@ impl SimClient {
         let began = self.world.line();
         let body = Json::from_text(format!("\"{question} at {began}\""));
         let answered = self.engine.answer(key, question.clone(), body.clone()).await;
-        self.told("answer", began, key, Ack::Answered { question, body }, of_the_store(answered));
+        self.record_result("answer", began, key, Ack::Answered { question, body }, to_store_result(answered));
     }
 
     /// Several things at once: what asks is answered, what is queued is cancelled.
@@ -208,12 +208,12 @@ impl SimClient {
     }
 
     async fn foreign(&self, id: TaskId) {
-        let (owner, act) = self.world.random(|random| {
+        let (owner, action) = self.world.random(|random| {
             let owners = self.world.setup().counted_owners();
             (owners[random.below(owners.len())].clone(), random.below(3))
         });
         let key = TaskKey { owner, id };
-        match act {
+        match action {
             0 => drop(self.read(&key).await),
             1 => self.cancel(&key).await,
             _ => self.answer(&key, QuestionKey::from_text("q-1")).await,
@@ -222,18 +222,18 @@ impl SimClient {
 
     /// An attempt that has lost its task does not know it yet, and writes.
     async fn late(&self) {
-        let (key, fence, act) = {
+        let (key, fence, action) = {
             let state = &mut *self.world.state();
-            let Some((key, fence)) = state.random.pick(&state.void).cloned() else { return };
+            let Some((key, fence)) = state.random.pick(&state.outdated_attempts).cloned() else { return };
             (key, fence, state.random.below(3))
         };
-        let event = match act {
+        let event = match action {
             0 => Event::Report(Report { fence, message: "too late".into() }),
             1 => Event::Release(Release { fence, wait_ms: 0 }),
             _ => Event::Settle(Settle { fence, outcome: Outcome::Cancelled }),
         };
         let name = event.name();
-        self.world.also("late write");
+        self.world.count_other("late write");
         if self.engine.store().apply(&key, event).await.is_ok() {
             self.world.note(Fact::WroteLate { key, fence, event: name });
         }
@@ -253,8 +253,15 @@ impl SimClient {
         }
     }
 
-    fn told(&self, what: &'static str, began: usize, key: &TaskKey, ack: Ack, told: Result<Arc<Task>, StoreError>) {
-        match told {
+    fn record_result(
+        &self,
+        what: &'static str,
+        began: usize,
+        key: &TaskKey,
+        ack: Ack,
+        result: Result<Arc<Task>, StoreError>,
+    ) {
+        match result {
             Ok(task) => self.acknowledge(ack, &task),
             Err(error) => self.deny(what, began, key, error),
         }
@@ -269,8 +276,8 @@ impl SimClient {
     }
 }
 
-fn of_the_store(told: Result<Arc<Task>, EngineError>) -> Result<Arc<Task>, StoreError> {
-    told.map_err(|error| match error {
+fn to_store_result(result: Result<Arc<Task>, EngineError>) -> Result<Arc<Task>, StoreError> {
+    result.map_err(|error| match error {
         EngineError::Store(error) => error,
         other => StoreError::Unavailable(other.to_string()),
     })

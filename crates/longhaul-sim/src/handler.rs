@@ -70,7 +70,7 @@ impl ScriptRun {
         self.world.note(Fact::Started { key: self.key.clone(), attempt: self.attempt });
         let ended = self.branch(ctx, "", &self.script.ops).await;
         if ended == Err(CtxError::Cancelled) && self.script.stubborn {
-            self.world.also("stubborn handler");
+            self.world.count_other("stubborn handler");
             std::future::pending::<()>().await;
         }
         ended?;

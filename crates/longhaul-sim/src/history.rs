@@ -29,7 +29,7 @@ pub fn play(seed: u64) -> HistoryResult {
     while world.state().endless.is_none() && process(&world) == Next::Process {}
     let mut state = world.state();
     let calls = state.calls;
-    state.coverage.also.insert("call of the store", calls);
+    state.coverage.others.insert("call of the store", calls);
     let (coverage, ledger) = (std::mem::take(&mut state.coverage), std::mem::take(&mut state.ledger));
     let broken = check(&ledger).err().or_else(|| {
         let what = state.endless?.to_owned();

@@ -60,15 +60,15 @@ fn main() -> ExitCode {
 
 fn mutations(args: &Args, workspace: &Path, scratch: &Path, only: Option<&str>) -> ExitCode {
     println!("seed {}, up to {} histories for each mutation", args.seed, args.histories);
-    let tell = |hunt: &mutation::MutationResult| match &hunt.found {
-        Some(found) => println!("{:<36}{:>8}  {}", hunt.mutation.name, found.histories, found.broken),
-        None => println!("{:<36}       -  not found", hunt.mutation.name),
+    let tell = |result: &mutation::MutationResult| match &result.found {
+        Some(found) => println!("{:<36}{:>8}  {}", result.mutation.name, found.histories, found.broken),
+        None => println!("{:<36}       -  not found", result.mutation.name),
     };
-    let hunts = std::path::absolute(scratch)
+    let results = std::path::absolute(scratch)
         .map_err(mutation::MutationError::from)
         .and_then(|scratch| mutation::run(workspace, &scratch, only, args.seed, args.histories, tell));
-    match hunts {
-        Ok(hunts) if hunts.iter().all(|hunt| hunt.found.is_some()) => ExitCode::SUCCESS,
+    match results {
+        Ok(results) if results.iter().all(|result| result.found.is_some()) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("{error}");

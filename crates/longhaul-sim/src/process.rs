@@ -79,7 +79,7 @@ impl SimProcess {
 
         let count = if world.is_calm() { 1 } else { setup.engines };
         if count > 1 {
-            world.met(Fault::SeveralEngines);
+            world.count_fault(Fault::SeveralEngines);
         }
         let mut engines = Vec::new();
         for engine in 0..count {
@@ -88,7 +88,7 @@ impl SimProcess {
             let tools = served.map(|index| handler::tool(world, &inner, engine, index)).collect();
             let started = Engine::start(Arc::clone(&store), tools, setup.limits.clone(), Arc::new(world.clone())).await;
             let Ok(engine) = started else {
-                world.met(Fault::StartFailed);
+                world.count_fault(Fault::StartFailed);
                 return None;
             };
             engines.push(engine);
@@ -99,7 +99,7 @@ impl SimProcess {
         let mut state = world.state();
         state.stage = ProcessStage::Serving;
         let held = std::mem::take(&mut state.held);
-        state.void.extend(held);
+        state.outdated_attempts.extend(held);
         drop(state);
         if setup.second_node {
             tokio::spawn(second_node::run(world.clone(), Arc::clone(&store)));
@@ -112,7 +112,7 @@ impl SimProcess {
         loop {
             if self.world.state().all_expires {
                 self.leave_alone(AFTER_START).await;
-                self.quiet(EndStage::Expired);
+                self.record_idle(EndStage::Expired);
                 return Next::Nothing;
             }
             if self.world.is_calm() {
@@ -130,7 +130,7 @@ impl SimProcess {
         let (pause_ms, crashes, shuts_down, jumps, is_last) = {
             let state = &mut *self.world.state();
             let fault_rates = state.fault_rates;
-            state.acts_left = state.acts_left.saturating_sub(1);
+            state.actions_left = state.actions_left.saturating_sub(1);
             let pause_ms = match state.random.below(20) {
                 0..=7 => 0,
                 8..=16 => state.random.between(1, 60),
@@ -143,7 +143,7 @@ impl SimProcess {
                 permille(fault_rates.idle_crash),
                 permille(fault_rates.shutdown),
                 permille(fault_rates.clock_jump),
-                state.acts_left == 0,
+                state.actions_left == 0,
             )
         };
         if pause_ms > 0 {
@@ -193,10 +193,10 @@ impl SimProcess {
         });
         if back {
             self.world.time().jump_back(ms);
-            self.world.met(Fault::ClockBack);
+            self.world.count_fault(Fault::ClockBack);
         } else {
             self.world.time().jump_forward(ms);
-            self.world.met(Fault::ClockForward);
+            self.world.count_fault(Fault::ClockForward);
         }
     }
 
@@ -215,10 +215,10 @@ impl SimProcess {
 
     async fn shut_down(&self) {
         self.world.state().stage = ProcessStage::ShuttingDown;
-        self.world.met(Fault::Shutdown);
+        self.world.count_fault(Fault::Shutdown);
         let hangs_up = self.world.random(|random| random.below(2) == 0);
         if hangs_up {
-            self.world.met(Fault::HangUp);
+            self.world.count_fault(Fault::HangUp);
             join_all(self.engines.iter().map(Engine::give_up_waiting_tasks)).await;
         }
         join_all(self.engines.iter().map(Engine::shut_down)).await;
@@ -229,7 +229,7 @@ impl SimProcess {
     /// Lets everything come to its end, step by step, and looks what is left after each.
     async fn calm(&self) {
         self.leave_alone(ALONE).await;
-        self.quiet(EndStage::LeftAlone);
+        self.record_idle(EndStage::LeftAlone);
         for round in 0..=ROUNDS {
             let open = self.world.disk().open();
             if open.is_empty() {
@@ -246,7 +246,7 @@ impl SimProcess {
             }
             self.leave_alone(AFTER_ANSWERS).await;
         }
-        self.quiet(EndStage::Settled);
+        self.record_idle(EndStage::Settled);
         self.shut_down().await;
         // The next process finds everything due, and does not have to wait until it notices.
         self.world.time().jump_forward(2 * LIFE_MS_MAX);
@@ -258,7 +258,7 @@ impl SimProcess {
         tokio::time::sleep(time).await;
     }
 
-    fn quiet(&self, stage: EndStage) {
+    fn record_idle(&self, stage: EndStage) {
         for followed in &*self.followed.lock() {
             if let Some(seen) = followed.revisions.lock().last() {
                 self.world.note(Fact::Followed { key: followed.key.clone(), seen: *seen });

@@ -43,8 +43,8 @@ pub fn run(seed: u64, histories: u64, threads: usize) -> RunReport {
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
         for worker in workers {
-            let Ok((met, found)) = worker.join() else { continue };
-            coverage.add(&met);
+            let Ok((counts, found)) = worker.join() else { continue };
+            coverage.add(&counts);
             if let Some((index, played)) = found
                 && broken.as_ref().is_none_or(|(first, _)| index < *first)
             {

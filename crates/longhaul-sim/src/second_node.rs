@@ -39,7 +39,7 @@ pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
     while node.store.join(node.node, None, &tools).await.is_err() {
         tokio::time::sleep(SLEEP).await;
     }
-    let wants: Vec<_> = tools.into_iter().map(|tool| (tool, 3)).collect();
+    let requested: Vec<_> = tools.into_iter().map(|tool| (tool, 3)).collect();
     let mut queue = node.store.watch_queue();
     loop {
         match node.world.random(|random| random.below(3)) {
@@ -48,7 +48,7 @@ pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
             _ => {}
         }
         // What was claimed is found by looking, so that a claim in doubt is found as well.
-        let _ = node.store.claim(ClaimRequest { node: node.node, wants: wants.clone() }).await;
+        let _ = node.store.claim(ClaimRequest { node: node.node, tools: requested.clone() }).await;
         for attempt in node.store.held(node.node, None, 100).await.unwrap_or_default() {
             if node.running.lock().insert((attempt.key.clone(), attempt.fence)) {
                 tokio::spawn(node.clone().attempt(attempt.key, attempt.fence));
@@ -69,7 +69,7 @@ impl SecondNode {
         let setup = self.world.setup();
         let tool = &setup.other_tools[tool];
         Create {
-            key: TaskKey { owner: setup.kin().clone(), id: TaskId::mint(Timestamp::ZERO, bits) },
+            key: TaskKey { owner: setup.second_node_owner().clone(), id: TaskId::mint(Timestamp::ZERO, bits) },
             tool: tool.tool.clone(),
             origin: "sim".into(),
             policy: tool.policy.clone(),
@@ -82,8 +82,8 @@ impl SecondNode {
     /// Whether the second node makes another task.
     fn makes_more(&self) -> bool {
         let mut state = self.world.state();
-        let more = state.kin_left > 0;
-        state.kin_left = state.kin_left.saturating_sub(1);
+        let more = state.second_node_tasks_left > 0;
+        state.second_node_tasks_left = state.second_node_tasks_left.saturating_sub(1);
         more
     }
 
@@ -100,7 +100,9 @@ impl SecondNode {
 
     /// Makes a child for a task that an engine runs, as its handler would.
     async fn adopt(&self) {
-        let Some(key) = self.world.state().pick_known().filter(|key| key.owner == *self.world.setup().kin()) else {
+        let Some(key) =
+            self.world.state().pick_known().filter(|key| key.owner == *self.world.setup().second_node_owner())
+        else {
             return;
         };
         let Ok(found) = self.store.read(&key).await else { return };
@@ -205,8 +207,8 @@ impl SecondNode {
         let position = JournalPosition { fork: "".into(), seq: u32::try_from(seq).unwrap_or(0) };
         let output = Some(Json::from_text(format!("\"{:x}\"", u128::from_be_bytes(bits))));
         let record = JournalEntry { position: position.clone(), key: "step".into(), digest: 0, output };
-        if let Ok(stands) = self.store.record(&task.key, task.fence, record).await
-            && let Some(output) = stands.output
+        if let Ok(entry) = self.store.record(&task.key, task.fence, record).await
+            && let Some(output) = entry.output
         {
             self.world.note(Fact::Got { key: task.key.clone(), epoch: task.epoch(), position, output });
         }

@@ -100,7 +100,7 @@ impl Setup {
         &self.owners[..2]
     }
 
-    pub(crate) fn kin(&self) -> &Owner {
+    pub(crate) fn second_node_owner(&self) -> &Owner {
         &self.owners[2]
     }
 

@@ -38,7 +38,7 @@ impl SimStore {
             state.random.permille(permille)
         };
         if fails {
-            self.world.met(Fault::Unavailable);
+            self.world.count_fault(Fault::Unavailable);
             return Err(StoreError::Unavailable("simulated".into()));
         }
         let answer = call.await;
@@ -63,7 +63,7 @@ impl SimStore {
             tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         }
         if is_lost && !comes_through {
-            self.world.met(Fault::InDoubtNotWritten);
+            self.world.count_fault(Fault::InDoubtNotWritten);
             self.world.note(Fact::InDoubt { event, written: false });
             return Err(in_doubt());
         }
@@ -89,7 +89,7 @@ impl SimStore {
         self.on_its_way().await;
         self.world.state().unanswered.remove(&number);
         if is_lost {
-            self.world.met(Fault::InDoubtWritten);
+            self.world.count_fault(Fault::InDoubtWritten);
             self.world.note(Fact::InDoubt { event, written: true });
             return Err(in_doubt());
         }

@@ -53,9 +53,9 @@ pub(crate) struct WorldState {
     /// Every retention is over.
     pub(crate) all_expires: bool,
     /// How many things clients still do before the calm.
-    pub(crate) acts_left: u64,
+    pub(crate) actions_left: u64,
     /// How many tasks the second node still makes.
-    pub(crate) kin_left: usize,
+    pub(crate) second_node_tasks_left: usize,
     pub(crate) stage: ProcessStage,
     /// Where the process died, if it did.
     pub(crate) crashed: Option<CrashPoint>,
@@ -80,7 +80,7 @@ pub(crate) struct WorldState {
     /// Attempts that the process before this one held when it died.
     pub(crate) held: Vec<(TaskKey, u64)>,
     /// Attempts that have lost their task.
-    pub(crate) void: Vec<(TaskKey, u64)>,
+    pub(crate) outdated_attempts: Vec<(TaskKey, u64)>,
     /// Every ID that was ever asked for.
     pub(crate) chosen: BTreeSet<TaskKey>,
     pub(crate) own_ids: usize,
@@ -100,8 +100,8 @@ impl World {
         let mut random = SeededRandom::new(seed);
         let setup = Setup::choose(&mut random);
         let fault_rates = FaultRates::choose(&mut random);
-        let acts_left = random.between(10, 70);
-        let kin_left = 1 + random.below(8);
+        let actions_left = random.between(10, 70);
+        let second_node_tasks_left = 1 + random.below(8);
         let rules = Fact::Rules(setup.rules());
         let state = WorldState {
             random,
@@ -110,8 +110,8 @@ impl World {
             fault_rates,
             is_calm: false,
             all_expires: false,
-            acts_left,
-            kin_left,
+            actions_left,
+            second_node_tasks_left,
             stage: ProcessStage::Starting,
             crashed: None,
             endless: None,
@@ -126,7 +126,7 @@ impl World {
             known: Vec::new(),
             asked: Vec::new(),
             held: Vec::new(),
-            void: Vec::new(),
+            outdated_attempts: Vec::new(),
             chosen: BTreeSet::new(),
             own_ids: 0,
             scripts: Vec::new(),
@@ -178,12 +178,12 @@ impl World {
         self.state().ledger.len()
     }
 
-    pub(crate) fn met(&self, fault: Fault) {
-        self.state().coverage.met(fault);
+    pub(crate) fn count_fault(&self, fault: Fault) {
+        self.state().coverage.count_fault(fault);
     }
 
-    pub(crate) fn also(&self, what: &'static str) {
-        self.state().coverage.also(what);
+    pub(crate) fn count_other(&self, what: &'static str) {
+        self.state().coverage.count_other(what);
     }
 
     pub(crate) fn is_calm(&self) -> bool {
@@ -194,7 +194,7 @@ impl World {
         let mut state = self.state();
         state.is_calm = true;
         state.fault_rates = FaultRates::CALM;
-        state.kin_left = 0;
+        state.second_node_tasks_left = 0;
         state.calls_left_alone = 0;
         drop(state);
         self.0.calm.notify_waiters();
@@ -332,7 +332,7 @@ impl WorldState {
         if !self.random.permille(self.fault_rates.delay) {
             return 0;
         }
-        self.coverage.met(Fault::Delay);
+        self.coverage.count_fault(Fault::Delay);
         match self.random.below(20) {
             0 => self.random.between(50, 500),
             1..=6 => self.random.between(5, 60),

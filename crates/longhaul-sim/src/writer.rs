@@ -69,7 +69,7 @@ impl SimWriter {
         let fault_rates = state.fault_rates;
         let plan = fault_rates.plan(&mut state.random, rare);
         // Sometimes a client reads in the middle of a transaction.
-        let look = if !state.known.is_empty() && !state.is_calm && state.random.permille(150) {
+        let mid_batch_read = if !state.known.is_empty() && !state.is_calm && state.random.permille(150) {
             let keys = (0..2).filter_map(|_| state.pick_known()).collect();
             let at = state.random.below(12);
             Some(MidBatchRead { at, keys, store: self.store.clone(), began: state.ledger.len() })
@@ -77,7 +77,7 @@ impl SimWriter {
             None
         };
         drop(state);
-        self.world.disk().expect(BatchJob { plan, now, events, look });
+        self.world.disk().expect(BatchJob { plan, now, events, mid_batch_read });
         plan
     }
 
@@ -97,12 +97,12 @@ impl SimWriter {
         if done.failed {
             match plan {
                 TransactionPlan::FailAt(_, Kind::Full) | TransactionPlan::FailCommit(Kind::Full) => {
-                    state.coverage.met(Fault::Full)
+                    state.coverage.count_fault(Fault::Full)
                 }
                 TransactionPlan::FailAt(_, Kind::Failed) | TransactionPlan::FailCommit(Kind::Failed) => {
-                    state.coverage.met(Fault::Unavailable);
+                    state.coverage.count_fault(Fault::Unavailable);
                 }
-                TransactionPlan::Untrusted { .. } => state.coverage.met(Fault::Untrusted),
+                TransactionPlan::Untrusted { .. } => state.coverage.count_fault(Fault::Untrusted),
                 TransactionPlan::Well
                 | TransactionPlan::CrashAt(_)
                 | TransactionPlan::CrashBeforeCommit

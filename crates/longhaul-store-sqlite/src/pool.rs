@@ -34,8 +34,8 @@ impl Pool {
     /// A connection for the caller alone.
     pub(crate) fn take(&self) -> Result<MappedMutexGuard<'_, Box<SqliteConnection>>, DiskError> {
         let home = home();
-        let mut around = (0..CONNECTIONS_MAX).map(|step| &self.slots[(home + step) % CONNECTIONS_MAX]);
-        let mut slot = around.find_map(Mutex::try_lock).unwrap_or_else(|| self.slots[home].lock());
+        let mut from_home = (0..CONNECTIONS_MAX).map(|step| &self.slots[(home + step) % CONNECTIONS_MAX]);
+        let mut slot = from_home.find_map(Mutex::try_lock).unwrap_or_else(|| self.slots[home].lock());
         let connection = match slot.take() {
             Some(connection) => connection,
             None if self.is_closed.load(Ordering::SeqCst) => {

@@ -44,8 +44,8 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits for an event that must happen. Panics with its description if it does not.
 pub async fn in_time<T>(what: &str, event: impl Future<Output = T>) -> T {
-    let came = tokio::time::timeout(PATIENCE, event).await;
-    came.unwrap_or_else(|_| panic!("waited for {PATIENCE:?}, and it did not come: {what}"))
+    let result = tokio::time::timeout(PATIENCE, event).await;
+    result.unwrap_or_else(|_| panic!("waited for {PATIENCE:?}, and it did not come: {what}"))
 }
 
 /// Looks again and again until this is true.

@@ -20,7 +20,7 @@ type PipeOutput = Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>;
 pub struct PipeClient {
     input: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     output: PipeOutput,
-    asked: SentRequests,
+    sent_requests: SentRequests,
     /// The revision of its session; none outside of one.
     revision: Option<String>,
     /// The server, if it is in this process.
@@ -38,7 +38,7 @@ impl PipeClient {
         Self {
             input: Some(Box::new(input)),
             output: BufReader::new(output).lines(),
-            asked: SentRequests::default(),
+            sent_requests: SentRequests::default(),
             revision: None,
             serving: None,
             stop: CancellationToken::new(),
@@ -66,7 +66,7 @@ impl PipeClient {
     }
 
     pub async fn write(&mut self, bytes: &[u8]) {
-        self.asked.sends(bytes);
+        self.sent_requests.record_sent(bytes);
         let input = self.input.as_mut().expect("an open input");
         input.write_all(bytes).await.expect("a server that reads");
         input.flush().await.expect("a server that reads");
@@ -79,7 +79,7 @@ impl PipeClient {
     /// The next line, a message or several, which are checked.
     pub async fn next(&mut self) -> Option<Value> {
         let line = in_time("a line from the server", self.output.next_line()).await.expect("UTF-8")?;
-        self.asked.hears_body(self.revision.as_deref(), Some("application/json"), line.as_bytes());
+        self.sent_requests.check_received_body(self.revision.as_deref(), Some("application/json"), line.as_bytes());
         let message: Value = serde_json::from_str(&line).expect("it was parsed before");
         if let Some(agreed) = message["result"]["protocolVersion"].as_str() {
             self.revision = Some(agreed.to_owned());

@@ -107,7 +107,7 @@ impl RawRequest {
                 };
                 let headers = reply.headers.iter().map(|(name, value)| header(name, value)).collect();
                 let body = reply.bytes().await.expect("a whole body").to_vec();
-                SentRequests::of(&self.body).hears_body(None, reply.content_type(), &body);
+                SentRequests::of(&self.body).check_received_body(None, reply.content_type(), &body);
                 RawReply { status: reply.status, headers, body }
             }
         }
@@ -181,14 +181,14 @@ impl RawConnection {
             self.socket.read_exact(&mut body).expect("the whole body");
         }
         // A body begins after an empty line, and another request may follow it.
-        let asked = SentRequests::default();
+        let sent_requests = SentRequests::default();
         for after in self.sent.windows(4).enumerate().filter(|(_, bytes)| bytes == b"\r\n\r\n").map(|(at, _)| at + 4) {
             let mut values = serde_json::Deserializer::from_slice(&self.sent[after..]).into_iter::<Value>();
             if let Some(Ok(message)) = values.next() {
-                asked.sends(message.to_string().as_bytes());
+                sent_requests.record_sent(message.to_string().as_bytes());
             }
         }
-        asked.hears_body(None, find(&headers, "content-type"), &body);
+        sent_requests.check_received_body(None, find(&headers, "content-type"), &body);
         Some(RawReply { status, headers, body })
     }
 

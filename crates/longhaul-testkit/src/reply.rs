@@ -140,15 +140,24 @@ pub struct ReplyMessages {
     reply: Reply,
     ready: VecDeque<Value>,
     is_read: bool,
-    asked: SentRequests,
+    sent_requests: SentRequests,
     /// The revision of the session; none in the stateless era.
     revision: Option<String>,
 }
 
 impl ReplyMessages {
-    pub(crate) fn new(reply: Reply, asked: SentRequests, revision: Option<String>) -> Self {
+    pub(crate) fn new(reply: Reply, sent_requests: SentRequests, revision: Option<String>) -> Self {
         let (status, headers) = (reply.status, reply.headers.clone());
-        Self { status, headers, last_event: None, reply, ready: VecDeque::new(), is_read: false, asked, revision }
+        Self {
+            status,
+            headers,
+            last_event: None,
+            reply,
+            ready: VecDeque::new(),
+            is_read: false,
+            sent_requests,
+            revision,
+        }
     }
 
     /// Whether it is a stream of events.
@@ -159,7 +168,7 @@ impl ReplyMessages {
     /// The next message; none when there are no more.
     pub async fn next(&mut self) -> Option<Value> {
         let message = self.read().await?;
-        self.asked.hears(self.revision.as_deref(), &message);
+        self.sent_requests.check_received(self.revision.as_deref(), &message);
         Some(message)
     }
 
@@ -206,7 +215,7 @@ impl ReplyMessages {
     }
 
     /// Waits until the stream has begun: its first event has an ID and no message.
-    pub async fn begun(&mut self) -> String {
+    pub async fn first_event_id(&mut self) -> String {
         while self.last_event.is_none() {
             let event = self.reply.event().await.expect("the first event of a stream");
             assert_eq!(event.data, "", "the first event of a stream has no message");

@@ -30,30 +30,30 @@ impl RequestCase {
     /// Sends the request and checks the response.
     pub async fn check(&self, endpoint: impl Into<TestEndpoint>) {
         let reply = self.request.send(endpoint).await;
-        let shown = format!("{}: {} {}", self.what, reply.status, reply.text());
-        assert_eq!(reply.status, self.status, "{shown}");
+        let context = format!("{}: {} {}", self.what, reply.status, reply.text());
+        assert_eq!(reply.status, self.status, "{context}");
         if let Some((name, value)) = self.header {
-            assert_eq!(reply.header(name), Some(value), "{shown}");
+            assert_eq!(reply.header(name), Some(value), "{context}");
         }
         if self.code.is_none() && self.status != 200 {
-            assert_eq!(reply.text(), "", "{shown}");
+            assert_eq!(reply.text(), "", "{context}");
             return;
         }
-        assert_eq!(reply.header("content-type"), Some("application/json"), "{shown}");
+        assert_eq!(reply.header("content-type"), Some("application/json"), "{context}");
         let body = reply.json();
-        assert_eq!(body["jsonrpc"], "2.0", "{shown}");
+        assert_eq!(body["jsonrpc"], "2.0", "{context}");
         match &self.id {
             // As text: a number may be larger than a reader can hold.
-            Some(id) => assert!(reply.text().starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"#)), "{shown}"),
-            None => assert!(body.get("id").is_none(), "{shown}"),
+            Some(id) => assert!(reply.text().starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"#)), "{context}"),
+            None => assert!(body.get("id").is_none(), "{context}"),
         }
         match self.code {
             Some(code) => {
-                assert_eq!(body["error"]["code"], code, "{shown}");
-                assert!(body["error"]["message"].as_str().is_some_and(|message| !message.is_empty()), "{shown}");
-                assert!(body.get("result").is_none(), "{shown}");
+                assert_eq!(body["error"]["code"], code, "{context}");
+                assert!(body["error"]["message"].as_str().is_some_and(|message| !message.is_empty()), "{context}");
+                assert!(body.get("result").is_none(), "{context}");
             }
-            None => assert!(body.get("result").is_some(), "{shown}"),
+            None => assert!(body.get("result").is_some(), "{context}"),
         }
     }
 }

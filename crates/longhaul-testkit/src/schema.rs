@@ -70,13 +70,13 @@ struct SentRequest {
 impl SentRequests {
     /// Just this.
     pub fn of(body: &[u8]) -> Self {
-        let asked = Self::default();
-        asked.sends(body);
-        asked
+        let sent_requests = Self::default();
+        sent_requests.record_sent(body);
+        sent_requests
     }
 
     /// Takes note of what is sent: a message, several, or something that is none.
-    pub fn sends(&self, body: &[u8]) {
+    pub fn record_sent(&self, body: &[u8]) {
         match serde_json::from_slice(body) {
             Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.note(message)),
             Ok(message) => self.note(&message),
@@ -93,18 +93,18 @@ impl SentRequests {
     }
 
     /// Checks what came back by HTTP: one message, several, or events with one each. Pages that are none are not looked at.
-    pub fn hears_body(&self, session: Option<&str>, content_type: Option<&str>, body: &[u8]) {
+    pub fn check_received_body(&self, session: Option<&str>, content_type: Option<&str>, body: &[u8]) {
         match content_type {
             Some("application/json") => match serde_json::from_slice(body) {
-                Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.hears(session, message)),
-                Ok(message) => self.hears(session, &message),
+                Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.check_received(session, message)),
+                Ok(message) => self.check_received(session, &message),
                 Err(error) => panic!("{error} in {:?}", String::from_utf8_lossy(body)),
             },
             Some("text/event-stream") => {
                 let text = std::str::from_utf8(body).expect("UTF-8");
                 for data in text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim) {
                     if !data.is_empty() {
-                        self.hears(session, &serde_json::from_str(data).expect("JSON"));
+                        self.check_received(session, &serde_json::from_str(data).expect("JSON"));
                     }
                 }
             }
@@ -113,7 +113,7 @@ impl SentRequests {
     }
 
     /// Checks any message of a server, in a session of this revision or outside of any.
-    pub fn hears(&self, session: Option<&str>, message: &Value) {
+    pub fn check_received(&self, session: Option<&str>, message: &Value) {
         let session = session.unwrap_or(VERSION);
         let Some(method) = message["method"].as_str() else { return self.hears_response(session, message) };
         let is_stateless = matches!(method, "notifications/tasks" | "notifications/subscriptions/acknowledged");

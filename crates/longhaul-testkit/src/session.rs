@@ -23,7 +23,7 @@ pub struct SessionClient {
     pub revision: String,
     /// The server's side of the handshake.
     pub server: Value,
-    asked: SentRequests,
+    sent_requests: SentRequests,
     requests: Arc<AtomicU64>,
 }
 
@@ -36,7 +36,7 @@ impl SessionClient {
             session: None,
             revision: LATEST.to_owned(),
             server: Value::Null,
-            asked: SentRequests::default(),
+            sent_requests: SentRequests::default(),
             requests: Arc::default(),
         }
     }
@@ -104,7 +104,7 @@ impl SessionClient {
     /// A new stream to listen on, which has begun.
     pub async fn listening(&self) -> ReplyMessages {
         let mut stream = self.listen(None).await;
-        stream.begun().await;
+        stream.first_event_id().await;
         stream
     }
 
@@ -127,10 +127,10 @@ impl SessionClient {
         headers.retain(|(name, _)| !more.iter().any(|(other, _)| other == name));
         headers.extend(more.iter().filter(|(_, value)| !value.is_empty()));
         let body = body.into();
-        self.asked.sends(&body);
+        self.sent_requests.record_sent(&body);
         let mut connection = HttpConnection::open(&self.endpoint).await.expect("a server that listens");
         let reply = connection.send(method, "/mcp", &headers, body).await.expect("a response");
-        ReplyMessages::new(reply, self.asked.clone(), Some(self.revision.clone()))
+        ReplyMessages::new(reply, self.sent_requests.clone(), Some(self.revision.clone()))
     }
 
     /// Tells something; the status says whether it was taken.

@@ -147,19 +147,19 @@ impl StatelessClient {
         let sent = body.into();
         let mut reply = self.post(sent.clone(), headers).await?;
         let body = reply.bytes().await?;
-        SentRequests::of(&sent).hears_body(None, reply.content_type(), &body);
+        SentRequests::of(&sent).check_received_body(None, reply.content_type(), &body);
         Ok(WholeReply { status: reply.status, headers: reply.headers, body })
     }
 
     /// Posts exactly this, which must be answered with a stream.
     pub async fn post_stream(&mut self, body: String, headers: &[(String, String)]) -> ReplyMessages {
-        let asked = SentRequests::of(body.as_bytes());
+        let sent_requests = SentRequests::of(body.as_bytes());
         let mut reply = self.post(body, headers).await.expect("a response");
         if !reply.is_stream() {
             let body = reply.bytes().await;
             panic!("not a stream, but {} {body:?}", reply.status)
         }
-        ReplyMessages::new(reply, asked, None)
+        ReplyMessages::new(reply, sent_requests, None)
     }
 
     /// A request whose response is a stream, on a connection of its own.

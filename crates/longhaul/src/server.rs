@@ -284,9 +284,9 @@ impl HttpServer {
         tokio::spawn(async move { tidying.tidy_until(tidied_until).await });
         let router = http::router(Arc::new(endpoint));
         let closing = receiver.clone();
-        let told = stop.clone();
+        let stop_signal = stop.clone();
         tokio::spawn(async move {
-            told.cancelled().await;
+            stop_signal.cancelled().await;
             // A task that began now would not have its full time.
             closing.engine().drain();
             closing.close();

@@ -80,6 +80,6 @@ impl Core {
                 state.unqueue(1);
             }
         }
-        self.feed(tool)
+        self.assign_workers(tool)
     }
 }

@@ -27,11 +27,11 @@ enum AttemptState {
 impl Attempt {
     /// Takes a worker if it wants one.
     pub(super) fn resume(&mut self) -> bool {
-        let wants = self.state == AttemptState::Resuming;
-        if wants {
+        let is_resuming = self.state == AttemptState::Resuming;
+        if is_resuming {
             self.state = AttemptState::Working;
         }
-        wants
+        is_resuming
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -76,7 +76,7 @@ impl Core {
         state.idle += 1;
         state.free += 1;
         let tool = state.tool.clone();
-        self.feed(&tool)
+        self.assign_workers(&tool)
     }
 
     /// An attempt that never gave its worker back goes on at once.
@@ -90,7 +90,7 @@ impl Core {
                     state.idle = state.idle.saturating_sub(1);
                     state.resuming.push_back((key, fence));
                 }
-                self.feed(&tool)
+                self.assign_workers(&tool)
             }
             // The first branch that has its answer asks for the worker; the others come along with it.
             AttemptState::Resuming => Vec::new(),
@@ -125,7 +125,7 @@ impl Core {
         }
         let Some(attempt) = self.attempts.remove(key) else { return Vec::new() };
         self.let_go(&attempt);
-        self.feed(&attempt.tool)
+        self.assign_workers(&attempt.tool)
     }
 
     /// Takes back what an attempt held.

@@ -77,11 +77,11 @@ impl Core {
         if let Some(state) = self.tool(tool) {
             state.all_wait = false;
         }
-        self.feed(tool)
+        self.assign_workers(tool)
     }
 
     /// Gives free workers first to attempts that go on, then to the queue.
-    pub(super) fn feed(&mut self, tool: &ToolRef) -> Vec<Action> {
+    pub(super) fn assign_workers(&mut self, tool: &ToolRef) -> Vec<Action> {
         let mut actions = self.resume(tool);
         let serving = self.stage == EngineStage::Serving;
         if let Some(state) = self.tool(tool) {
@@ -138,7 +138,7 @@ impl Core {
         }
         self.commits.end(commit);
         if got == asked {
-            actions.extend(self.feed(tool));
+            actions.extend(self.assign_workers(tool));
         } else {
             // Attempts that go on want the workers that were set aside for the claim.
             actions.extend(self.resume(tool));

@@ -49,7 +49,7 @@ async fn give_up_unknown(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
         while !engine.core.lock().knows_up_to(commit) {
             tokio::time::sleep(PAUSE).await;
         }
-        for attempt in held.iter().filter(|attempt| !engine.knows(&attempt.key, attempt.fence)) {
+        for attempt in held.iter().filter(|attempt| !engine.is_running(&attempt.key, attempt.fence)) {
             if engine.lose(attempt).await?.is_some() {
                 tracing::warn!(task = %attempt.key.id, "gave up an attempt that this node never heard of");
             }

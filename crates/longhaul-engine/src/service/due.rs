@@ -36,7 +36,7 @@ pub(crate) async fn run(engine: Arc<EngineInner>) {
 /// Deals with what is due now, and says whether there may be more.
 async fn pass(engine: &Arc<EngineInner>) -> Result<bool, StoreError> {
     let due = engine.store.due(BATCH).await?;
-    engine.due.looked(due.next);
+    engine.due.set_by_sleeper(due.next);
     let more = due.tasks.len() == BATCH;
     // All at once, so that they share commits.
     for done in join_all(due.tasks.iter().map(|task| act(engine, task, due.now))).await {
@@ -52,7 +52,7 @@ async fn act(engine: &Arc<EngineInner>, task: &Task, now: Timestamp) -> Result<(
     };
     match applied {
         // The clock went back since it was due: it will be again.
-        Err(StoreError::Refused(TransitionError::TooEarly)) => engine.due.looked(task.due_at()),
+        Err(StoreError::Refused(TransitionError::TooEarly)) => engine.due.set_by_sleeper(task.due_at()),
         // It moved on meanwhile, and is not due any more or gone.
         Ok(_) | Err(StoreError::NotFound | StoreError::Refused(_)) => {}
         Err(error) => return Err(error),

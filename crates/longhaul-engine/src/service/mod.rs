@@ -33,33 +33,33 @@ pub(crate) fn start(engine: &Arc<EngineInner>) {
     }
 }
 
-/// An alarm and a way to tell its sleeper that it was moved.
+/// An alarm that wakes its sleeper when it is set earlier.
 #[derive(Debug, Default)]
 pub(crate) struct DueAlarm {
     alarm: core::Alarm,
-    moved: Notify,
+    changed: Notify,
 }
 
 impl DueAlarm {
     /// The sleeper wakes at this moment or before.
     pub(crate) fn at_latest(&self, at: Option<Timestamp>) {
         if self.alarm.set(at) {
-            self.moved.notify_one();
+            self.changed.notify_one();
         }
     }
 
     /// Another node may have set a time that this one does not know.
-    pub(crate) fn look(&self) {
-        self.moved.notify_one();
+    pub(crate) fn check_now(&self) {
+        self.changed.notify_one();
     }
 
-    /// The sleeper is about to look.
+    /// Called before the sleeper reads the due tasks.
     pub(crate) fn reset(&self) {
         self.alarm.reset();
     }
 
-    /// The sleeper has looked and goes by this time itself, so it is not woken.
-    pub(crate) fn looked(&self, next: Option<Timestamp>) {
+    /// Sets the time that the sleeper has just read. The sleeper is not woken.
+    pub(crate) fn set_by_sleeper(&self, next: Option<Timestamp>) {
         self.alarm.set(next);
     }
 
@@ -70,6 +70,6 @@ impl DueAlarm {
 
     /// Waits until it is set earlier.
     pub(crate) async fn set_earlier(&self) {
-        self.moved.notified().await;
+        self.changed.notified().await;
     }
 }

@@ -12,11 +12,11 @@ use crate::shell::EngineInner;
 const RETRY_MS: u64 = 1_000;
 
 pub(crate) async fn run(engine: Arc<EngineInner>) {
-    // What this process queues, it knows; what others do, on a shared store, it has to be told.
-    let mut others = engine.store.is_shared().then(|| engine.store.watch_queue());
+    // The core knows the tasks that this process queues. On a shared store other nodes queue tasks, too.
+    let mut queue_watch = engine.store.is_shared().then(|| engine.store.watch_queue());
     loop {
-        let (pause_ms, sleep_ms) = match look(&engine).await {
-            Ok(look) => (look.pause_ms, look.sleep_ms),
+        let (pause_ms, sleep_ms) = match check_queue(&engine).await {
+            Ok(decision) => (decision.pause_ms, decision.sleep_ms),
             Err(error) => {
                 tracing::warn!(%error, "could not look at the queue");
                 (RETRY_MS, 0)
@@ -26,27 +26,27 @@ pub(crate) async fn run(engine: Arc<EngineInner>) {
         tokio::select! {
             biased;
             () = engine.queue.notified() => {}
-            () = told(&mut others) => engine.due.look(),
+            () = queue_change(&mut queue_watch) => engine.due.check_now(),
             () = tokio::time::sleep(Duration::from_millis(sleep_ms)) => {}
         }
     }
 }
 
-async fn told(others: &mut Option<Watch>) {
-    match others {
+async fn queue_change(queue_watch: &mut Option<Watch>) {
+    match queue_watch {
         Some(watch) => watch.changed().await,
         None => std::future::pending().await,
     }
 }
 
 /// Offers work to every tool if some may be claimed now, and says when to look again.
-async fn look(engine: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
+async fn check_queue(engine: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
     let served = engine.served();
-    let look = decide_queue(engine.store.now().await?, engine.store.next_queued(&served).await?);
-    if look.offer {
+    let decision = decide_queue(engine.store.now().await?, engine.store.next_queued(&served).await?);
+    if decision.offer {
         for tool in served {
             engine.step(Input::MaybeQueued { tool });
         }
     }
-    Ok(look)
+    Ok(decision)
 }

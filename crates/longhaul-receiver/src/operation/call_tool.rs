@@ -192,7 +192,7 @@ impl ToolCall {
         let to = self.exchange.reply_to();
         match end {
             CallEnd::Done(Outcome::Result { body, .. }) => Ok(tools_call::complete(&to, &body).into()),
-            CallEnd::Done(Outcome::Error(fault)) => Err(RpcError::from(&fault)),
+            CallEnd::Done(Outcome::Error(error)) => Err(RpcError::from(&error)),
             CallEnd::Done(Outcome::Cancelled) => Err(RpcError::internal("The call was cancelled.")),
             CallEnd::Stopped(stop) => Err(refusal::of_stop(&stop, self.exchange.peer.revision)),
             CallEnd::Asks { questions, answered } => {

@@ -30,7 +30,7 @@ pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, R
         exchange.generation.cancelled_too_late(&to, &task.view())
     };
     if answer.is_ok() {
-        audit::cancelled(exchange.by(), &key.id, cancelled);
+        audit::cancelled(exchange.source(), &key.id, cancelled);
     }
     answer
 }

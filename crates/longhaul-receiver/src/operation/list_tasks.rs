@@ -37,7 +37,7 @@ pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result
     for snapshot in page.tasks {
         tasks.push(LoadedTask::of(receiver, snapshot, now).await.map_err(failed)?);
     }
-    audit::listed(exchange.by(), tasks.len());
+    audit::listed(exchange.source(), tasks.len());
     let views: Vec<TaskView<'_>> = tasks.iter().map(LoadedTask::view).collect();
     let random = &**receiver.engine.random();
     let next = last.and_then(|last| receiver.session_seal.close(&binding, last.as_str().as_bytes(), random));

@@ -29,7 +29,7 @@ pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) ->
         let watch = receiver.engine.watch(&key);
         // Unknown IDs and those of other owners are left out without a word, so that they cannot be told apart.
         if let Ok(found) = receiver.rates.look_up(&exchange.owner, receiver.engine.read(&key)).await? {
-            audit::read(exchange.by(), &found.task);
+            audit::read(exchange.source(), &found.task);
             accepted.push(id.clone());
             tasks.push(SubscribedTask { key, watch, sent: None });
         }

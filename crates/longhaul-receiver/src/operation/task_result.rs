@@ -65,7 +65,7 @@ async fn wait(
             if let Some(session) = &exchange.session {
                 session.send_log(&task.snapshot.task, &stream);
             }
-            audit::read(exchange.by(), &task.snapshot.task);
+            audit::read(exchange.source(), &task.snapshot.task);
             return Ok(response.into());
         }
         exchange.follow(&task.snapshot.task, true);

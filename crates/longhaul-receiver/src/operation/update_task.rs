@@ -25,7 +25,7 @@ pub(super) async fn perform(exchange: &Exchange, update: &UpdateTask<'_>) -> Res
     }
     for (question, body) in answers {
         match receiver.engine.answer(&key, question.clone(), body).await {
-            Ok(_) => audit::answered(exchange.by(), &key.id, &question),
+            Ok(_) => audit::answered(exchange.source(), &key.id, &question),
             // Another answer was first, or the task has ended: the key is spent, and its answer ignored.
             Err(EngineError::Store(StoreError::Refused(_))) => {}
             Err(error) => return Err(refusal::of_engine(&error)),

@@ -300,8 +300,8 @@ async fn store(session: &Session, key: &TaskKey, question: &OutgoingQuestion, bo
         match session.receiver.engine.answer(key, question_key.clone(), body.clone()).await {
             Ok(_) => {
                 let generation = question.generation.label();
-                let by = RequestSource { owner: &session.owner, generation, method: question.method() };
-                return audit::answered(by, &key.id, &question_key);
+                let source = RequestSource { owner: &session.owner, generation, method: question.method() };
+                return audit::answered(source, &key.id, &question_key);
             }
             // Another answer was first, or the task has ended.
             Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => return,

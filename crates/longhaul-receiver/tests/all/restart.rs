@@ -102,7 +102,7 @@ async fn an_ordinary_call_is_reported_lost_after_a_restart() {
     // Somebody else's event tells nobody anything.
     let other = open(&second).await;
     let mut fresh = other.listen(Some(&event)).await;
-    assert!(!fresh.begun().await.contains(event.rsplit('.').next().unwrap()));
+    assert!(!fresh.first_event_id().await.contains(event.rsplit('.').next().unwrap()));
     second.stop().await;
 }
 

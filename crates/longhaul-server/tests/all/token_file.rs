@@ -106,7 +106,7 @@ async fn a_removed_token_ends_its_streams_and_its_tasks_go_on() {
     let mut result = in_session.send("tasks/result", json!({ "taskId": asks })).await;
     let question = result.next_of("elicitation/create").await;
     let mut listening = in_session.listen(None).await;
-    listening.begun().await;
+    listening.first_event_id().await;
     let blocked = tokio::spawn({
         let (session, id) = (in_session.clone(), id.clone());
         async move { session.send("tasks/result", json!({ "taskId": id })).await.status }
@@ -118,7 +118,7 @@ async fn a_removed_token_ends_its_streams_and_its_tasks_go_on() {
     let mut kept_session = in_session.clone();
     kept_session.token = Some("kept".into());
     let mut still_listening = kept_session.listen(None).await;
-    still_listening.begun().await;
+    still_listening.first_event_id().await;
 
     file.write(&[("ada", "kept"), ("bob", "bobs")]);
     let last_word = |mut messages: Vec<Value>| messages.pop().expect("a message")["error"]["message"].clone();
@@ -160,7 +160,7 @@ async fn a_token_that_changes_hands_opens_nothing_of_its_former_owner() {
     let id = client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();
     let session = session(&server, "passed on").await;
     let mut listening = session.listen(None).await;
-    listening.begun().await;
+    listening.first_event_id().await;
 
     file.write(&[("bob", "passed on"), ("ada", "adas")]);
     assert_eq!(listening.rest().await, Vec::<Value>::new());

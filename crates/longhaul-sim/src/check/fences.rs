@@ -2,7 +2,7 @@ use foldhash::HashSet;
 use longhaul_task::Task;
 
 use super::Law;
-use super::truth::{DurableStates, Life};
+use super::durable_states::{DurableStates, Life};
 use crate::ledger::{Fact, short};
 
 /// A write under an outdated fence changes nothing; the right to write moves only by raising the fence.
@@ -16,12 +16,12 @@ impl Law for FenceLaw {
         "one attempt wins"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Wrote { key, fence, event, revision } if BY_ATTEMPT.contains(event) => {
                 // Its task may be gone by now and another have its name; no two of them have the same fences.
                 let before = |life: &Life| life.at(revision - 1).is_some_and(|task| holds(task, *fence));
-                let held = truth.lives(key).any(before);
+                let held = states.lives(key).any(before);
                 if held { Ok(()) } else { Err(format!("{event} of {} under fence {fence}", short(key))) }
             }
             Fact::WroteLate { key, fence, event } => {
@@ -29,12 +29,12 @@ impl Law for FenceLaw {
             }
             Fact::Committed(commit) => {
                 let tasks: HashSet<_> = commit.written.iter().map(|written| &written.key).collect();
-                tasks.into_iter().filter_map(|key| truth.alive(key)).try_for_each(|life| {
+                tasks.into_iter().filter_map(|key| states.alive(key)).try_for_each(|life| {
                     life.states
                         .windows(2)
                         .rev()
                         .take(commit.written.len())
-                        .try_for_each(|pair| moved(&pair[0], &pair[1]))
+                        .try_for_each(|pair| check_fence_change(&pair[0], &pair[1]))
                 })
             }
             _ => Ok(()),
@@ -47,7 +47,7 @@ fn holds(task: &Task, fence: u64) -> bool {
 }
 
 /// A node that holds the task afterwards and did not before has it under a new fence.
-fn moved(before: &Task, after: &Task) -> Result<(), String> {
+fn check_fence_change(before: &Task, after: &Task) -> Result<(), String> {
     let (had, has) =
         (before.phase.active_attempt().map(|run| run.node), after.phase.active_attempt().map(|run| run.node));
     let lost = had.is_some() && has.is_none() && !after.is_settled();

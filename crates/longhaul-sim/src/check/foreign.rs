@@ -1,7 +1,7 @@
 use longhaul_store::StoreError;
 
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A foreign task and an unknown one give the same answer.
@@ -12,8 +12,8 @@ impl Law for ForeignTaskLaw {
         "not yours is not there"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
-        let never_was = |key| !truth.lives.contains_key(key);
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
+        let never_was = |key| !states.lives.contains_key(key);
         match fact {
             Fact::Denied { key, what, error: StoreError::Refused(refused), .. }
                 if never_was(key) && *what != "create" =>

@@ -2,7 +2,7 @@ use super::Law;
 use foldhash::HashMap;
 use longhaul_task::{Owner, ToolRef};
 
-use super::truth::{DurableStates, is_queued};
+use super::durable_states::{DurableStates, is_queued};
 use crate::ledger::{Fact, short};
 
 /// Never more at work, new in the queue, or open for one owner than allowed.
@@ -20,8 +20,8 @@ impl Law for LimitLaw {
         "everything has a limit"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
-        let Some(rules) = &truth.rules else { return Ok(()) };
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
+        let Some(rules) = &states.rules else { return Ok(()) };
         match fact {
             Fact::Working { tool, handlers } => {
                 let rules = rules.tools.iter().find(|rules| rules.tool == *tool);
@@ -49,7 +49,7 @@ impl Law for LimitLaw {
                 }
                 let mut open = HashMap::default();
                 let mut queued = HashMap::default();
-                for task in truth.all().filter(|task| !task.is_settled()) {
+                for task in states.all().filter(|task| !task.is_settled()) {
                     *open.entry(&task.key.owner).or_insert(0) += 1;
                     // What comes back into the queue was admitted before; what is new was admitted to a place in it.
                     if is_queued(task) && task.attempt == 0 {

@@ -1,6 +1,7 @@
 //! Holds a ledger against the laws: one file each.
 
 mod durable;
+mod durable_states;
 mod families;
 mod fences;
 mod finality;
@@ -14,10 +15,9 @@ mod recovery;
 #[cfg(test)]
 mod tests;
 mod time;
-mod truth;
 mod watchers;
 
-use self::truth::DurableStates;
+use self::durable_states::DurableStates;
 use crate::ledger::{Entry, Fact};
 
 /// A law that a history broke.
@@ -36,7 +36,7 @@ trait Law {
     fn statement(&self) -> &'static str;
 
     /// Looks at the next line.
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String>;
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String>;
 }
 
 fn laws() -> [Box<dyn Law>; 13] {
@@ -59,13 +59,13 @@ fn laws() -> [Box<dyn Law>; 13] {
 
 /// Holds a whole ledger against every law.
 pub fn check(ledger: &[Entry]) -> Result<(), Violation> {
-    let mut truth = DurableStates::default();
+    let mut states = DurableStates::default();
     let mut laws = laws();
     for (line, entry) in ledger.iter().enumerate() {
-        let counted = truth.take(line, &entry.fact);
+        let counted = states.take(line, &entry.fact);
         counted.map_err(|what| Violation { law: "every change is counted", what, line })?;
         for law in &mut laws {
-            law.observe(&truth, &entry.fact).map_err(|what| Violation { law: law.statement(), what, line })?;
+            law.observe(&states, &entry.fact).map_err(|what| Violation { law: law.statement(), what, line })?;
         }
     }
     Ok(())

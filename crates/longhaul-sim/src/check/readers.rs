@@ -5,7 +5,7 @@ use longhaul_store::Snapshot;
 use longhaul_task::{Task, TaskKey};
 
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// Readers see what is committed, nothing else, and never see it go back.
@@ -23,17 +23,17 @@ impl Law for ReaderLaw {
         "readers see what is committed, in order"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Acknowledged { key, revision, .. } => {
-                let lives = truth.lives.get(key).into_iter().flatten().enumerate();
+                let lives = states.lives.get(key).into_iter().flatten().enumerate();
                 let life = lives.filter(|(_, life)| life.at(*revision).is_some()).map(|(life, _)| life).next();
-                self.raise(truth.line, key, (life.unwrap_or(0), *revision));
+                self.raise(states.line, key, (life.unwrap_or(0), *revision));
                 Ok(())
             }
             Fact::Read { began, key, found } => match found {
-                Some(snapshot) => self.found(truth, *began, key, snapshot),
-                None => self.not_found(truth, *began, key),
+                Some(snapshot) => self.found(states, *began, key, snapshot),
+                None => self.not_found(states, *began, key),
             },
             _ => Ok(()),
         }
@@ -41,31 +41,37 @@ impl Law for ReaderLaw {
 }
 
 impl ReaderLaw {
-    fn found(&mut self, truth: &DurableStates, began: usize, key: &TaskKey, snapshot: &Snapshot) -> Result<(), String> {
+    fn found(
+        &mut self,
+        states: &DurableStates,
+        began: usize,
+        key: &TaskKey,
+        snapshot: &Snapshot,
+    ) -> Result<(), String> {
         let task = &snapshot.task;
-        let seen = committed(truth, key, task)
+        let seen = committed(states, key, task)
             .ok_or_else(|| format!("{} rev {} was read and never committed", short(key), task.revision))?;
         if seen < self.floor(began, key) {
             return Err(format!("{} went back to rev {}", short(key), task.revision));
         }
         // A handler of the simulator says which attempt it is.
-        let said = snapshot.progress.as_ref().and_then(|progress| progress.message.as_ref());
-        if said.is_some_and(|said| **said != *format!("attempt {}", task.attempt)) {
-            return Err(format!("{} shows the progress of another attempt: {said:?}", short(key)));
+        let message = snapshot.progress.as_ref().and_then(|progress| progress.message.as_ref());
+        if message.is_some_and(|message| **message != *format!("attempt {}", task.attempt)) {
+            return Err(format!("{} shows the progress of another attempt: {message:?}", short(key)));
         }
-        self.raise(truth.line, key, seen);
+        self.raise(states.line, key, seen);
         Ok(())
     }
 
-    fn not_found(&mut self, truth: &DurableStates, began: usize, key: &TaskKey) -> Result<(), String> {
-        let Some(lives) = truth.lives.get(key) else { return Ok(()) };
+    fn not_found(&mut self, states: &DurableStates, began: usize, key: &TaskKey) -> Result<(), String> {
+        let Some(lives) = states.lives.get(key) else { return Ok(()) };
         let floor = self.floor(began, key);
-        if floor.1 > 0 && lives.get(floor.0).is_some_and(|life| life.gone.is_none()) {
+        if floor.1 > 0 && lives.get(floor.0).is_some_and(|life| life.deleted_at.is_none()) {
             return Err(format!("{} was there and is not, and was not deleted", short(key)));
         }
         // Gone is gone: that life does not come back.
-        if lives.iter().all(|life| life.gone.is_some()) {
-            self.raise(truth.line, key, (lives.len(), 0));
+        if lives.iter().all(|life| life.deleted_at.is_some()) {
+            self.raise(states.line, key, (lives.len(), 0));
         }
         Ok(())
     }
@@ -85,8 +91,8 @@ impl ReaderLaw {
 }
 
 /// The newest life that had the task in this very state.
-fn committed(truth: &DurableStates, key: &TaskKey, task: &Arc<Task>) -> Option<LifeRevision> {
-    let lives = truth.lives.get(key)?.iter().enumerate().rev();
+fn committed(states: &DurableStates, key: &TaskKey, task: &Arc<Task>) -> Option<LifeRevision> {
+    let lives = states.lives.get(key)?.iter().enumerate().rev();
     let mut had = lives.filter(|(_, life)| life.at(task.revision).is_some_and(|state| state == task));
     had.next().map(|(life, _)| (life, task.revision))
 }

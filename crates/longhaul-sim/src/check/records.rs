@@ -2,7 +2,7 @@ use foldhash::HashMap;
 use longhaul_task::{JournalPosition, Json, TaskKey};
 
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Ack, Fact, short};
 
 /// What is recorded is recorded once, and every later attempt gets it.
@@ -18,8 +18,8 @@ impl Law for JournalLaw {
         "a recorded step is done"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
-        let life = |key: &TaskKey| truth.lives(key).count();
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
+        let life = |key: &TaskKey| states.lives(key).count();
         match fact {
             Fact::Committed(commit) => {
                 for recorded in &commit.recorded {

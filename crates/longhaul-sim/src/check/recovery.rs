@@ -1,5 +1,5 @@
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// Once a process serves, nothing in the store belongs to a dead one.
@@ -10,7 +10,7 @@ impl Law for RecoveryLaw {
         "after recovery no attempt belongs to a dead process"
     }
 
-    fn observe(&mut self, _truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, _states: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Recovered { nodes, held } = fact else { return Ok(()) };
         match held.iter().find(|attempt| !nodes.contains(&attempt.node)) {
             Some(attempt) => Err(format!("{} belongs to {}", short(&attempt.key), attempt.node)),

@@ -350,7 +350,7 @@ fn a_time_that_is_not_that_of_the_change_is_caught() {
     let mut ended = transition::apply(&created, &cancel(), &Surroundings::default(), book.now).unwrap().task;
     ended.updated_at = created.updated_at;
     book.commit("cancel", &key("a"), Some(ended));
-    book.breaks("the truth about time");
+    book.breaks("times follow the clock and nothing expires early");
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn a_task_that_expires_too_early_is_caught() {
     book.apply(&created, &settle(1));
     book.now = book.now.plus_ms(999);
     book.commit("expire", &key("a"), None);
-    book.breaks("the truth about time");
+    book.breaks("times follow the clock and nothing expires early");
 }
 
 #[test]

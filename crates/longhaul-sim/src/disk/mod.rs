@@ -50,7 +50,7 @@ pub(crate) struct BatchJob {
     /// The events in the batch, which tell apart what looks the same in the rows.
     pub(crate) events: Vec<(TaskKey, &'static str)>,
     /// A client reads these tasks in the middle of it.
-    pub(crate) look: Option<MidBatchRead>,
+    pub(crate) mid_batch_read: Option<MidBatchRead>,
 }
 
 /// A reader on another thread, between two calls of the writer.
@@ -66,7 +66,7 @@ pub(crate) struct MidBatchRead {
 
 impl Default for BatchJob {
     fn default() -> Self {
-        Self { plan: TransactionPlan::Well, now: Timestamp::ZERO, events: Vec::new(), look: None }
+        Self { plan: TransactionPlan::Well, now: Timestamp::ZERO, events: Vec::new(), mid_batch_read: None }
     }
 }
 
@@ -121,7 +121,7 @@ impl SimDisk {
     /// One call of the writer: the place for everything that can happen between two calls.
     fn call(&self) -> Result<MutexGuard<'_, DiskState>, DiskError> {
         let call = self.0.lock().calls;
-        self.look(|at| at == call);
+        self.read_mid_batch(|at| at == call);
         let mut state = self.0.lock();
         if state.dead.is_some() {
             return Err(power_off());
@@ -141,12 +141,12 @@ impl SimDisk {
     }
 
     /// A client reads, through the store's own cache.
-    fn look(&self, now: impl Fn(usize) -> bool) {
-        let look = self.0.lock().job.look.take_if(|look| now(look.at));
-        let Some(look) = look else { return };
-        for key in look.keys {
-            let found = at_once(look.store.read(&key)).and_then(Result::ok);
-            self.0.lock().facts.push(Fact::Read { began: look.began, key, found });
+    fn read_mid_batch(&self, now: impl Fn(usize) -> bool) {
+        let read = self.0.lock().job.mid_batch_read.take_if(|read| now(read.at));
+        let Some(read) = read else { return };
+        for key in read.keys {
+            let found = at_once(read.store.read(&key)).and_then(Result::ok);
+            self.0.lock().facts.push(Fact::Read { began: read.began, key, found });
         }
     }
 
@@ -296,9 +296,9 @@ impl Disk for SimDisk {
 
     fn commit(&mut self) -> Result<(), DiskError> {
         let calls = self.0.lock().calls;
-        self.look(|at| at >= calls && at % 2 == 0);
+        self.read_mid_batch(|at| at >= calls && at % 2 == 0);
         self.0.lock().end()?;
-        self.look(|_| true);
+        self.read_mid_batch(|_| true);
         if self.0.lock().dead.is_some() { Err(power_off()) } else { Ok(()) }
     }
 
@@ -414,26 +414,26 @@ impl Disk for SimDisk {
         question: Option<&QuestionKey>,
     ) -> Result<Option<StoredEntry>, DiskError> {
         let new = StoredEntry { record: record.clone(), question: question.cloned() };
-        let mut stands = None;
+        let mut entry = None;
         self.call()?.change(key, |row| {
             let position = (epoch, record.position.clone());
-            stands = row.records.get(&position).cloned();
-            if stands.is_some() {
+            entry = row.records.get(&position).cloned();
+            if entry.is_some() {
                 return None;
             }
             let written = recorded(&new, key, row.life, epoch);
             row.records.insert(position, new);
             Some(written)
         })?;
-        Ok(stands)
+        Ok(entry)
     }
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
         self.call()?.change(key, |row| {
             let mut records = row.records.iter_mut();
-            let ((epoch, _), stands) = records.find(|(_, stands)| stands.question.as_ref() == Some(question))?;
-            stands.record.output = Some(output.clone());
-            Some(recorded(stands, key, row.life, *epoch))
+            let ((epoch, _), entry) = records.find(|(_, entry)| entry.question.as_ref() == Some(question))?;
+            entry.record.output = Some(output.clone());
+            Some(recorded(entry, key, row.life, *epoch))
         })
     }
 
@@ -468,13 +468,13 @@ impl SimRow {
     }
 }
 
-fn recorded(stands: &StoredEntry, key: &TaskKey, life: usize, epoch: u32) -> WrittenEntry {
+fn recorded(entry: &StoredEntry, key: &TaskKey, life: usize, epoch: u32) -> WrittenEntry {
     WrittenEntry {
         key: key.clone(),
         life,
         epoch,
-        position: stands.record.position.clone(),
-        question: stands.question.clone(),
-        output: stands.record.output.clone(),
+        position: entry.record.position.clone(),
+        question: entry.question.clone(),
+        output: entry.record.output.clone(),
     }
 }

@@ -31,9 +31,9 @@ impl Reader for SimReader {
 
     fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError> {
         let state = self.disk.lock();
-        let mine = |key: &TaskKey| of.owner.as_ref().is_none_or(|owner| key.owner == *owner);
+        let matches_owner = |key: &TaskKey| of.owner.as_ref().is_none_or(|owner| key.owner == *owner);
         let past = |key: &TaskKey| of.after.as_ref().is_none_or(|after| key < after);
-        let mut rows = state.rows.iter().rev().filter(|(key, _)| mine(key) && past(key));
+        let mut rows = state.rows.iter().rev().filter(|(key, _)| matches_owner(key) && past(key));
         let tasks = rows.by_ref().take(of.limit).map(|(_, row)| row.snapshot()).collect();
         Ok(TaskPage { tasks, has_more: rows.next().is_some() })
     }

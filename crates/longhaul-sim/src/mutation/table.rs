@@ -55,19 +55,19 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "cancel-skips-children",
         file: ENDS,
-        find: "around.open_descendants.iter().filter(|task| !task.is_settled())",
-        replace: "around.open_descendants.iter().take(0)",
+        find: "surroundings.open_descendants.iter().filter(|task| !task.is_settled())",
+        replace: "surroundings.open_descendants.iter().take(0)",
     },
     Mutation {
         name: "parent-not-woken",
         file: ENDS,
-        find: "around.parent.as_ref().filter(waits)",
-        replace: "around.parent.as_ref().filter(waits).filter(|_| false)",
+        find: "surroundings.parent.as_ref().filter(waits)",
+        replace: "surroundings.parent.as_ref().filter(waits).filter(|_| false)",
     },
     Mutation {
         name: "parked-after-it-came",
         file: PARK,
-        find: "around.open_children < event.open_children || open_questions < event.open_questions",
+        find: "surroundings.open_children < event.open_children || open_questions < event.open_questions",
         replace: "event.open_children == u32::MAX",
     },
     Mutation {
@@ -211,7 +211,7 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "() = async { self.engine.store.watch(&self.key).changed().await } => {}",
     },
     Mutation {
-        name: "queue-not-looked-at-again",
+        name: "queue-not-set_by_sleeper-at-again",
         file: LOOK_SERVICE,
         find: "(RETRY_MS, 0)",
         replace: "(RETRY_MS, u64::MAX)",

@@ -111,7 +111,7 @@ pub(super) async fn claim(store: &dyn Store, node: NodeId, limit: usize) -> Vec<
 }
 
 pub(super) fn claim_request(node: NodeId, tool: ToolRef, limit: usize) -> ClaimRequest {
-    ClaimRequest { node, wants: vec![(tool, limit)] }
+    ClaimRequest { node, tools: vec![(tool, limit)] }
 }
 
 /// The time at which the next task of the suite's tool may be claimed.

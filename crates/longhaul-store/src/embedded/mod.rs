@@ -163,11 +163,11 @@ impl Embedded {
         answered.await.map_err(|_| gone())?
     }
 
-    /// What a look at the disk showed, or the word about it that its operator needs.
-    fn looked<T>(&self, operation: &str, found: Result<T, DiskError>) -> Result<T, StoreError> {
+    /// The result of a read. An error is logged for the operator.
+    fn report_read<T>(&self, operation: &str, found: Result<T, DiskError>) -> Result<T, StoreError> {
         found.map_err(|error| {
             let error = StoreError::from(error);
-            self.inner.failure_log.did_not_read(operation, &error, self.inner.clock.now());
+            self.inner.failure_log.log_read_error(operation, &error, self.inner.clock.now());
             error
         })
     }
@@ -188,7 +188,7 @@ impl Store for Embedded {
             return Ok(snapshot);
         }
         let deletions = self.inner.cache.deletions();
-        let snapshot = self.looked("read", self.inner.reader.read(key))?.ok_or(StoreError::NotFound)?;
+        let snapshot = self.report_read("read", self.inner.reader.read(key))?.ok_or(StoreError::NotFound)?;
         self.inner.cache.remember(&snapshot, deletions);
         Ok(snapshot)
     }
@@ -205,23 +205,23 @@ impl Store for Embedded {
     }
 
     async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError> {
-        let mut page = self.looked("list", self.inner.reader.list(of))?;
+        let mut page = self.report_read("list", self.inner.reader.list(of))?;
         for listed in &mut page.tasks {
             // What a read shows, so that no caller sees a task go back from one call to the next.
-            if let Some(shown) = self.inner.cache.get(&listed.task.key) {
-                *listed = shown;
+            if let Some(cached) = self.inner.cache.get(&listed.task.key) {
+                *listed = cached;
             }
         }
         Ok(page)
     }
 
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError> {
-        self.looked("children", self.inner.reader.children(key))
+        self.report_read("children", self.inner.reader.children(key))
     }
 
     async fn due(&self, limit: usize) -> Result<DueTasks, StoreError> {
         let now = self.inner.clock.now();
-        let (keys, next) = self.looked("due", self.inner.reader.due(now, limit))?;
+        let (keys, next) = self.report_read("due", self.inner.reader.due(now, limit))?;
         let mut tasks = Vec::with_capacity(keys.len());
         for key in &keys {
             match self.read(key).await {
@@ -235,12 +235,12 @@ impl Store for Embedded {
     }
 
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError> {
-        let queued = self.looked("next_queued", self.inner.reader.queued_tools())?.into_iter();
+        let queued = self.report_read("next_queued", self.inner.reader.queued_tools())?.into_iter();
         Ok(queued.filter(|(tool, _)| tools.contains(tool)).map(|(_, not_before)| not_before).min())
     }
 
     async fn count_open_tasks(&self) -> Result<Vec<TaskCount>, StoreError> {
-        self.looked("count_open_tasks", self.inner.reader.count_open_tasks())
+        self.report_read("count_open_tasks", self.inner.reader.count_open_tasks())
     }
 
     fn is_shared(&self) -> bool {
@@ -259,7 +259,7 @@ impl Store for Embedded {
     }
 
     async fn unserved(&self) -> Result<Vec<ToolRef>, StoreError> {
-        let queued = self.looked("unserved", self.inner.reader.queued_tools())?;
+        let queued = self.report_read("unserved", self.inner.reader.queued_tools())?;
         let now = self.inner.clock.now();
         let nodes = self.inner.nodes.lock();
         let served = |tool: &ToolRef| nodes.values().any(|member| member.is_alive(now) && member.serves.contains(tool));
@@ -269,22 +269,22 @@ impl Store for Embedded {
     async fn orphans(&self, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
         let now = self.inner.clock.now();
         let alive = |node: &NodeId| self.inner.nodes.lock().get(node).is_some_and(|member| member.is_alive(now));
-        self.looked("orphans", orphans(&*self.inner.reader, alive, limit))
+        self.report_read("orphans", orphans(&*self.inner.reader, alive, limit))
     }
 
     async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
-        self.looked("held", held(&*self.inner.reader, |holder| *holder == node, after.cloned(), limit))
+        self.report_read("held", held(&*self.inner.reader, |holder| *holder == node, after.cloned(), limit))
     }
 
     async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError> {
         match self.ask(WriteRequest::Record(key.clone(), fence, record)).await? {
-            WriteResponse::Recorded(stands) => Ok(stands),
+            WriteResponse::Recorded(entry) => Ok(entry),
             other => Err(mixed_up(&other)),
         }
     }
 
     async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
-        self.looked("records", self.inner.reader.records(key, epoch))
+        self.report_read("records", self.inner.reader.records(key, epoch))
     }
 
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {
@@ -320,7 +320,7 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        match self.inner.failure_log.refuses() {
+        match self.inner.failure_log.write_error() {
             None => Ok(()),
             // While it fails, `/healthz` may keep all other writers away, so only this one can find out that it works again.
             Some(_) => self.ask(WriteRequest::Check).await.map(|_| ()),

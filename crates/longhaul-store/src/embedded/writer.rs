@@ -217,31 +217,38 @@ impl<D: Disk> Writer<D> {
 
     fn apply(&mut self, key: &TaskKey, event: &Event, now: Timestamp) -> Result<CommitResult, RequestFailure> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
-        let around = self.surroundings(&task, event.scope(&task))?;
-        let change = transition::apply(&task, event, &around, now).map_err(StoreError::from)?;
+        let surroundings = self.surroundings(&task, event.scope(&task))?;
+        let change = transition::apply(&task, event, &surroundings, now).map_err(StoreError::from)?;
         if let Some((child, _)) = &change.child
             && self.load(&child.key)?.is_some()
         {
             return Err(TransitionError::DuplicateId.into());
         }
-        self.write(&task, change, &around)
+        self.write(&task, change, &surroundings)
     }
 
     fn surroundings(&mut self, task: &Task, scope: Scope) -> Result<Surroundings, DiskError> {
-        let mut around = Surroundings::default();
+        let mut surroundings = Surroundings::default();
         match scope.descendants {
             DescendantScope::Nothing => {}
-            DescendantScope::OpenChildren => around.open_children = self.disk.open_children(&task.key)?,
-            DescendantScope::OpenDescendants => around.open_descendants = self.disk.open_descendants(&task.key)?,
+            DescendantScope::OpenChildren => surroundings.open_children = self.disk.open_children(&task.key)?,
+            DescendantScope::OpenDescendants => {
+                surroundings.open_descendants = self.disk.open_descendants(&task.key)?
+            }
         }
         if let Some(parent) = task.family.parent.as_ref().filter(|_| scope.parent) {
             let key = TaskKey { owner: task.key.owner.clone(), id: parent.clone() };
-            around.parent = self.load(&key)?.map(Arc::unwrap_or_clone);
+            surroundings.parent = self.load(&key)?.map(Arc::unwrap_or_clone);
         }
-        Ok(around)
+        Ok(surroundings)
     }
 
-    fn write(&mut self, before: &Task, change: Change, around: &Surroundings) -> Result<CommitResult, RequestFailure> {
+    fn write(
+        &mut self,
+        before: &Task,
+        change: Change,
+        surroundings: &Surroundings,
+    ) -> Result<CommitResult, RequestFailure> {
         if change.deletes_family() {
             let keys = self.disk.delete_family(&before.key)?;
             for key in &keys {
@@ -253,8 +260,8 @@ impl<D: Disk> Writer<D> {
         match &change.journal_write {
             // Before anything else is written: a question that was asked before is refused.
             Some(JournalWrite::Asked { key, record }) => {
-                if let Some(stands) = self.disk.insert_record(&before.key, before.epoch(), record, Some(key))? {
-                    return Err(entry_conflict(&stands.record, stands.question.as_ref(), record).into());
+                if let Some(entry) = self.disk.insert_record(&before.key, before.epoch(), record, Some(key))? {
+                    return Err(entry_conflict(&entry.record, entry.question.as_ref(), record).into());
                 }
             }
             Some(JournalWrite::Answered { key, body }) => self.disk.answer_record(&before.key, key, body)?,
@@ -265,7 +272,7 @@ impl<D: Disk> Writer<D> {
             self.insert(child, &input)?;
         }
         for relative in change.relatives {
-            let mut loaded = around.open_descendants.iter().chain(&around.parent);
+            let mut loaded = surroundings.open_descendants.iter().chain(&surroundings.parent);
             if let Some(before) = loaded.find(|task| task.key == relative.key) {
                 self.disk.update(before, &relative)?;
                 self.keep(relative);
@@ -276,7 +283,7 @@ impl<D: Disk> Writer<D> {
 
     fn claim(&mut self, claim: &ClaimRequest, now: Timestamp) -> Result<Vec<ClaimedTask>, RequestFailure> {
         let mut claimed = Vec::new();
-        for (tool, limit) in &claim.wants {
+        for (tool, limit) in &claim.tools {
             for key in self.disk.queued(tool, now, *limit)? {
                 let event = Event::Claim(Claim { node: claim.node });
                 match self.apply(&key, &event, now) {
@@ -296,8 +303,8 @@ impl<D: Disk> Writer<D> {
     fn record(&mut self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, RequestFailure> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
         task.check_fence(fence)?;
-        let stands = self.disk.insert_record(key, task.epoch(), &record, None)?;
-        Ok(stands.map_or(record, |stands| stands.record))
+        let entry = self.disk.insert_record(key, task.epoch(), &record, None)?;
+        Ok(entry.map_or(record, |entry| entry.record))
     }
 
     /// The task as this batch sees it.

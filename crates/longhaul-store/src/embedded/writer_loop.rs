@@ -99,7 +99,7 @@ impl<D: Disk> WriterLoop<D> {
         let now = self.clock.now();
         let progress = self.progress_to_save(now);
         let responses = self.writer.batch(requests, &progress, now);
-        self.failure_log.wrote(operation, count, self.writer.failed(), now);
+        self.failure_log.log_write(operation, count, self.writer.failed(), now);
         match &self.runtime {
             // Waking many tasks from outside their runtime is expensive, so one of its own tasks does it.
             Some(runtime) if answers.len() > 1 => drop(runtime.spawn(async move { send(answers, responses) })),

@@ -100,23 +100,23 @@ impl History {
 
 /// Applies an event with the surroundings that its scope names.
 pub(crate) fn apply(world: &TaskMap, task: &Task, event: &Event, now: Timestamp) -> Result<Change, TransitionError> {
-    let mut around = Surroundings::default();
+    let mut surroundings = Surroundings::default();
     let scope = event.scope(task);
     if scope.parent {
-        around.parent = task.family.parent.as_ref().map(|parent| world[parent].clone());
+        surroundings.parent = task.family.parent.as_ref().map(|parent| world[parent].clone());
     }
     match scope.descendants {
         DescendantScope::Nothing => {}
         DescendantScope::OpenChildren => {
             let open = children(world, &task.key.id).filter(|child| !child.is_settled()).count();
-            around.open_children = u32::try_from(open).unwrap();
+            surroundings.open_children = u32::try_from(open).unwrap();
         }
         DescendantScope::OpenDescendants => {
             let open = descendants(world, &task.key.id).into_iter().filter(|task| !task.is_settled());
-            around.open_descendants = open.cloned().collect();
+            surroundings.open_descendants = open.cloned().collect();
         }
     }
-    transition::apply(task, event, &around, now)
+    transition::apply(task, event, &surroundings, now)
 }
 
 /// Writes a change.

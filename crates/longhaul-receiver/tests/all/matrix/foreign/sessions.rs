@@ -41,20 +41,20 @@ async fn the_events_of_another_session_cannot_be_resumed() {
     let stage = SteeredServer::set().await;
     let (_, ada) = Prober::of(&stage, "ada").await;
     let mut hers = ada.listen(None).await;
-    let begun = hers.begun().await;
+    let first_event_id = hers.first_event_id().await;
     let id = ada.create("work", json!({ "end": "answer" })).await;
     let call = ada.message("tools/call", json!({ "name": "confirm", "arguments": {} }));
     let mut asks = ada.post(call.to_string()).await;
-    let before_the_question = asks.begun().await;
+    let before_the_question = asks.first_event_id().await;
     let question = asks.next_of("elicitation/create").await;
     let newest = asks.last_event.clone().unwrap();
     let mut strangers = Vec::new();
     for name in ["bob", "ada"] {
         let (_, other) = Prober::of(&stage, name).await;
-        for event in [&begun, &before_the_question, &newest] {
+        for event in [&first_event_id, &before_the_question, &newest] {
             let mut stream = other.listen(Some(event)).await;
             let stream_of = |event: &str| event.split('.').next().unwrap().to_owned();
-            assert_ne!(stream_of(&stream.begun().await), stream_of(event), "{name} listens anew");
+            assert_ne!(stream_of(&stream.first_event_id().await), stream_of(event), "{name} listens anew");
             strangers.push(stream);
         }
         // And nobody else's answer counts, whatever it is an answer to.

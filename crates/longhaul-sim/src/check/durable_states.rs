@@ -21,9 +21,9 @@ pub(super) struct Life {
     /// In order of their revisions, from one.
     pub(super) states: Vec<Arc<Task>>,
     /// The line that created it.
-    pub(super) born: usize,
+    pub(super) created_at: usize,
     /// The line that deleted it.
-    pub(super) gone: Option<usize>,
+    pub(super) deleted_at: Option<usize>,
 }
 
 impl Life {
@@ -55,7 +55,7 @@ impl DurableStates {
 
     fn write(&mut self, key: &TaskKey, after: Option<&Arc<Task>>) -> Result<(), String> {
         let lives = self.lives.entry(key.clone()).or_default();
-        let now = lives.last_mut().filter(|life| life.gone.is_none());
+        let now = lives.last_mut().filter(|life| life.deleted_at.is_none());
         match (now, after) {
             (Some(life), Some(task)) => {
                 let expected = life.states.len() as u64 + 1;
@@ -64,9 +64,9 @@ impl DurableStates {
                 }
                 life.states.push(Arc::clone(task));
             }
-            (Some(life), None) => life.gone = Some(self.line),
+            (Some(life), None) => life.deleted_at = Some(self.line),
             (None, Some(task)) if task.revision == 1 => {
-                lives.push(Life { states: vec![Arc::clone(task)], born: self.line, gone: None });
+                lives.push(Life { states: vec![Arc::clone(task)], created_at: self.line, deleted_at: None });
             }
             (None, Some(task)) => return Err(format!("a task begins with revision {}", task.revision)),
             (None, None) => return Err("a task is deleted that is not there".into()),
@@ -76,7 +76,7 @@ impl DurableStates {
 
     /// The life that a task has now.
     pub(super) fn alive(&self, key: &TaskKey) -> Option<&Life> {
-        self.lives.get(key)?.last().filter(|life| life.gone.is_none())
+        self.lives.get(key)?.last().filter(|life| life.deleted_at.is_none())
     }
 
     /// The task as it is durable now.
@@ -104,7 +104,7 @@ impl DurableStates {
 
     /// Every task that is durable now.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Task>> {
-        self.lives.values().filter_map(|lives| lives.last().filter(|life| life.gone.is_none())?.last())
+        self.lives.values().filter_map(|lives| lives.last().filter(|life| life.deleted_at.is_none())?.last())
     }
 }
 
