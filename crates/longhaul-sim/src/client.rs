@@ -1,4 +1,4 @@
-//! Clients: they know what they were told, and ask for anything.
+//! Clients: they send random requests and record the responses in the ledger.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ const ACTIONS: [(u32, ClientAction); 9] = [
 ];
 
 impl SimClient {
-    /// Does something by chance, and sometimes goes away before it is done.
+    /// Performs a random action, and sometimes drops it before it is done.
     pub(crate) async fn act(self) {
         let (action, patience_ms) = self.world.random(|random| {
             let action = random.weighted(&ACTIONS).unwrap_or(ClientAction::Create);
@@ -124,8 +124,8 @@ impl SimClient {
         }
     }
 
-    /// An ID of the client's own choice: a new one, one that is taken, perhaps by another owner, or one whose task is
-    /// gone, while an attempt of that one may still be about.
+    /// An ID that the client chooses: a new one, one in use (perhaps by another owner), or one of a deleted task, of
+    /// which an attempt may still be running.
     async fn own_id(&self, owner: &Owner) -> Option<TaskId> {
         let known = self.world.state().pick_known()?;
         let key = TaskKey { owner: owner.clone(), id: known.id };
@@ -142,7 +142,7 @@ impl SimClient {
         TaskId::parse(&format!("own-{}", state.own_ids)).ok()
     }
 
-    /// Reads a task; `None` when there is none.
+    /// Reads a task; `None` if it does not exist.
     pub(crate) async fn read(&self, key: &TaskKey) -> Result<Option<Arc<Task>>, EngineError> {
         let began = self.world.line();
         let found = match self.engine.read(key).await {
@@ -177,7 +177,7 @@ impl SimClient {
             let state = &mut *self.world.state();
             let open = open.map(|question| (key.clone(), question));
             state.asked.extend(open.clone());
-            // Otherwise a client is late, or answers twice.
+            // Without an open question the client answers one that may be closed.
             open.or_else(|| state.random.pick(&state.asked).cloned())
         };
         if let Some((key, question)) = asked {
@@ -192,7 +192,7 @@ impl SimClient {
         self.record_result("answer", began, key, Ack::Answered { question, body }, to_store_result(answered));
     }
 
-    /// Several things at once: what asks is answered, what is queued is cancelled.
+    /// Handles several tasks concurrently: answers an open question, cancels a queued task.
     async fn burst(&self) {
         let keys: Vec<_> = (0..3).filter_map(|_| self.world.state().pick_known()).collect();
         join_all(keys.iter().map(async |key| {
@@ -220,7 +220,7 @@ impl SimClient {
         }
     }
 
-    /// An attempt that has lost its task does not know it yet, and writes.
+    /// Writes under the fence of an attempt that has lost its task.
     async fn late(&self) {
         let (key, fence, action) = {
             let state = &mut *self.world.state();
@@ -239,9 +239,9 @@ impl SimClient {
         }
     }
 
-    /// Follows a task for as long as the process lives: `seen` has the revision that was seen last.
+    /// Follows a task until the process ends, and calls `seen` with each revision that it reads.
     pub(crate) async fn follow(self, key: TaskKey, seen: impl Fn(Option<u64>) + Send) {
-        // Subscribe, then read.
+        // The watch begins before the read, so that no change in between is missed.
         let mut watch = self.engine.watch(&key);
         loop {
             if let Ok(task) = self.read(&key).await {

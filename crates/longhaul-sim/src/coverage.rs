@@ -1,11 +1,11 @@
-//! What the histories met.
+//! Counts of the transitions, crashes and faults in the histories.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::fault::{CrashPoint, Fault};
 
-/// Every transition: creation and the events by their names.
+/// The creation, and all events by name.
 pub const TRANSITIONS: [&str; 15] = [
     "create", "claim", "report", "ask", "answer", "spawn", "park", "wake", "release", "settle", "cancel", "lose",
     "overdue", "expire", "delete",
@@ -21,13 +21,13 @@ pub struct Coverage {
     pub others: BTreeMap<&'static str, u64>,
 }
 
-/// What happened around one transition.
+/// Counts for one transition.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransitionCounts {
     pub committed: u64,
-    /// How often the process died when it was written and not yet durable.
+    /// Crashes after the write and before it was durable.
     pub crash_before: u64,
-    /// How often the process died when it was durable and its caller had no answer.
+    /// Crashes after it was durable and before the caller had the response.
     pub crash_after: u64,
 }
 
@@ -52,7 +52,7 @@ impl Coverage {
         *self.others.entry(what).or_default() += 1;
     }
 
-    /// Adds the counts of others.
+    /// Adds the counts of other histories.
     pub fn add(&mut self, other: &Self) {
         self.histories += other.histories;
         for (event, counts) in &other.transitions {
@@ -72,7 +72,7 @@ impl Coverage {
         }
     }
 
-    /// What was never met, in words.
+    /// A sentence for everything that never happened.
     pub fn gaps(&self) -> Vec<String> {
         let mut gaps = Vec::new();
         for event in TRANSITIONS {

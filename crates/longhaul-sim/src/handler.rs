@@ -1,4 +1,4 @@
-//! Handlers: scripts that run through the real context.
+//! Handlers that run scripts with the real `Ctx`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::ledger::Fact;
 use crate::setup::{Op, Script, ScriptEnd, ToolSetup};
 use crate::world::World;
 
-/// The tool of one engine; both are given by their places.
+/// The tool with this index, for the engine with this index.
 pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: usize) -> EngineTool {
     let ToolSetup { tool, policy, retention, limits, .. } = &world.setup().tools[tool_index];
     let handler = ScriptedHandler { world: world.clone(), store: store.clone(), engine, tool_index };
@@ -28,7 +28,7 @@ pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: u
     }
 }
 
-/// Runs the script whose number is its input.
+/// Runs a script. The input is the number of the script.
 struct ScriptedHandler {
     world: World,
     store: Embedded,
@@ -111,7 +111,7 @@ impl ScriptRun {
         self.work.asks(true);
         let answer = ctx.ask("q", ScriptQuestion).await;
         if answer.is_err() {
-            // It may have lost its task, and its worker with it.
+            // The attempt may have lost its task and so its worker.
             self.work.stop();
         }
         self.work.asks(false);
@@ -133,7 +133,8 @@ impl ScriptRun {
         left.and(right)
     }
 
-    /// Runs until it is cancelled. In the calm it goes on, unless it has lost its task: then it waits to be told.
+    /// Runs until it is cancelled, or until the calm phase. If the attempt has lost its task by then, it waits for the
+    /// cancellation.
     async fn hang(&self, ctx: &Ctx) -> Result<(), CtxError> {
         tokio::select! {
             biased;
@@ -167,7 +168,7 @@ impl Ask for ScriptQuestion {
     }
 }
 
-/// Whether a handler is at work, for the count of those that are.
+/// Counts a handler as working while at least one of its branches does not wait for an answer.
 struct HandlerActivity {
     world: World,
     engine: usize,
@@ -176,13 +177,13 @@ struct HandlerActivity {
 }
 
 struct ActivityState {
-    /// Branches without branches of their own.
+    /// Branches that have not forked.
     leaves: usize,
     /// Branches that wait for an answer.
     asking: usize,
     stopped: bool,
     counted: bool,
-    /// Branches of forks of which one has ended.
+    /// 1 while one branch of a fork has ended and the other has not.
     half_joined: usize,
 }
 
@@ -203,7 +204,8 @@ impl HandlerActivity {
         self.change(|state| state.leaves += 1);
     }
 
-    /// A branch has ended. With the first of a fork there is one leaf less; with the second its root is one.
+    /// A branch has ended. After the first branch of a fork there is one leaf less; after the second the fork itself
+    /// is a leaf.
     fn joins(&self) {
         self.change(|state| {
             if state.half_joined == 0 {

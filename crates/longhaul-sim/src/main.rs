@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use longhaul_sim::{HistoryResult, mutation, play, play_twice, run};
 
-/// Plays seeded histories of the engine and its store under crashes, and holds each against the laws.
+/// Plays seeded histories of the engine and its store under crashes, and checks each against the laws.
 #[derive(Debug, Parser)]
 struct Args {
     /// How many histories.
     #[arg(long, default_value_t = 100_000)]
     histories: u64,
-    /// The seed of the first; the others count on from there.
+    /// The seed of the first history; each further one has the next seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Threads; as many as there are processors when left out.
@@ -32,7 +32,7 @@ struct Args {
 enum SimCommand {
     /// Plays histories twice and compares them.
     Twice,
-    /// Puts faults into a copy of the code, one after the other, and sees that each is found.
+    /// Puts faults into a copy of the code, one after the other, and checks that each is found.
     Mutations {
         /// The root of the workspace.
         #[arg(long, default_value = ".")]

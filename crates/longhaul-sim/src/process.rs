@@ -1,4 +1,4 @@
-//! One process: the store, the engines on it, their clients, from the start to a crash or a shutdown.
+//! One process, from its start to a crash or a shutdown: the store, its engines and their clients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,28 +21,27 @@ use crate::world::{ProcessStage, World};
 use crate::writer::SimWriter;
 use crate::{handler, second_node};
 
-/// How long everything is left alone at first: past every backoff, grace and pause of a service, past the wait for a
-/// missing tool, and well before anything is overdue.
+/// The first wait without requests: longer than every backoff, grace period and pause of a service and than the wait
+/// for a missing tool, and much shorter than the time after which a task is overdue.
 const ALONE: Duration = Duration::from_secs(15);
 
-/// How long after a round of answers: past every backoff, grace and pause.
+/// The wait after a round of answers: longer than every backoff, grace period and pause.
 const AFTER_ANSWERS: Duration = Duration::from_secs(8);
 
-/// Until a process that has just started has dealt with what is due.
+/// The wait until a new process has handled the due tasks.
 const AFTER_START: Duration = Duration::from_secs(3);
 
-/// How often questions are answered at the end before the tasks that still ask are cancelled.
+/// Rounds of answers at the end. After them, tasks that still ask are cancelled.
 const ROUNDS: usize = 3;
 
 /// How many tasks clients follow at once.
 const FOLLOWED_MAX: usize = 6;
 
-/// What is left to do when a process has ended.
+/// What follows the end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Another process.
     Process,
-    /// Nothing: the history is over.
+    /// The history is over.
     Nothing,
 }
 
@@ -55,13 +54,13 @@ pub(crate) struct SimProcess {
 
 struct TaskFollower {
     key: TaskKey,
-    /// Every revision that was seen; none where the task was gone.
+    /// Every revision that was read; `None` where the task did not exist.
     revisions: Arc<Mutex<Vec<Option<u64>>>>,
     task: AbortHandle,
 }
 
 impl SimProcess {
-    /// Opens the store and starts the engines. `None` when one of them could not start.
+    /// Opens the store and starts the engines. `None` if one of them could not start.
     pub(crate) async fn start(world: &World) -> Option<Self> {
         let setup = world.setup();
         let limits = EmbeddedLimits {
@@ -107,7 +106,7 @@ impl SimProcess {
         Some(Self { world: world.clone(), store, engines, followed: Mutex::default() })
     }
 
-    /// Clients act until the process ends, or until there is nothing more for them to do; then everything calms down.
+    /// Runs clients until the process ends, or until they have no actions left; then the calm phase follows.
     pub(crate) async fn live(&self) -> Next {
         loop {
             if self.world.state().all_expires {
@@ -125,7 +124,7 @@ impl SimProcess {
         }
     }
 
-    /// A client does something, or something happens to the process. True when it has ended.
+    /// Starts one action of a client, or a fault of the process. Returns true if the process has ended.
     async fn step(&self) -> bool {
         let (pause_ms, crashes, shuts_down, jumps, is_last) = {
             let state = &mut *self.world.state();
@@ -160,7 +159,7 @@ impl SimProcess {
         }
         if is_last {
             self.world.calm_down();
-            // Several engines do not know each other's counts, so one takes over.
+            // The final counts are checked for one engine, and engines do not know each other's counts.
             if self.engines.len() > 1 || self.world.random(|random| random.below(6) == 0) {
                 self.shut_down().await;
                 return true;
@@ -184,7 +183,7 @@ impl SimProcess {
         SimClient { world: self.world.clone(), engine: self.engines[engine].clone() }
     }
 
-    /// The store's clock is corrected.
+    /// Sets the store's clock forward or back.
     fn jump(&self) {
         let (back, ms) = self.world.random(|random| match random.below(8) {
             0..=3 => (true, random.between(1, 500)),
@@ -226,7 +225,7 @@ impl SimProcess {
         self.world.note(Fact::ShutDown);
     }
 
-    /// Lets everything come to its end, step by step, and looks what is left after each.
+    /// Lets all tasks end in stages, and records the counts after each stage.
     async fn calm(&self) {
         self.leave_alone(ALONE).await;
         self.record_idle(EndStage::LeftAlone);
@@ -248,7 +247,7 @@ impl SimProcess {
         }
         self.record_idle(EndStage::Settled);
         self.shut_down().await;
-        // The next process finds everything due, and does not have to wait until it notices.
+        // For the next process every retention is over when it starts.
         self.world.time().jump_forward(2 * LIFE_MS_MAX);
         self.world.state().all_expires = true;
     }
@@ -278,7 +277,7 @@ impl SimProcess {
     }
 }
 
-/// A process whose store can promise nothing any more does not live long.
+/// Crashes the process soon after its store has stopped.
 async fn die_with_the_store(world: World, store: Arc<dyn Store>) {
     store.stopped().await;
     let ms = world.random(|random| random.between(0, 200));

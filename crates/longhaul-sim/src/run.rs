@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use crate::coverage::Coverage;
 use crate::{HistoryResult, play};
 
-/// How a run went.
+/// The result of a run.
 #[derive(Debug)]
 pub struct RunReport {
     pub coverage: Coverage,
-    /// The broken one, if there was any: the earliest that was found.
+    /// The first history that violates a law, if there is one.
     pub broken: Option<HistoryResult>,
-    /// How many histories were played before it, itself included.
+    /// The number of histories up to the broken one, or of all.
     pub played: u64,
     pub took: Duration,
 }
 
-/// Plays `histories` of them, from `seed` on, and stops at the first that breaks a law.
+/// Plays `histories`, beginning with `seed`, and stops at the first that violates a law.
 pub fn run(seed: u64, histories: u64, threads: usize) -> RunReport {
     let began = Instant::now();
     let next = AtomicU64::new(0);

@@ -1,5 +1,5 @@
-//! A node that talks to the store directly. The context of a handler has no steps, sleeps and subtasks yet; this keeps
-//! the transitions that they need under the laws until it has.
+//! A node that calls the store directly. `Ctx` has no steps, sleeps and subtasks yet; this node tests the transitions
+//! that they will need.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::ledger::Fact;
 use crate::random::SeededRandom;
 use crate::world::World;
 
-/// How long it sleeps when nothing enters the queue.
+/// The longest sleep while nothing enters the queue.
 const SLEEP: Duration = Duration::from_secs(4);
 
-/// How deep its families are, and how many children it makes for one task.
+/// The depth of its families, and the most children of one task.
 const DEPTH_MAX: u16 = 2;
 const CHILDREN_MAX: u32 = 3;
 
@@ -47,7 +47,7 @@ pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
             1 => node.adopt().await,
             _ => {}
         }
-        // What was claimed is found by looking, so that a claim in doubt is found as well.
+        // The claimed tasks are read from the store, so that those of a claim in doubt are included.
         let _ = node.store.claim(ClaimRequest { node: node.node, tools: requested.clone() }).await;
         for attempt in node.store.held(node.node, None, 100).await.unwrap_or_default() {
             if node.running.lock().insert((attempt.key.clone(), attempt.fence)) {
@@ -98,7 +98,7 @@ impl SecondNode {
         }
     }
 
-    /// Makes a child for a task that an engine runs, as its handler would.
+    /// Spawns a child of a task that an engine runs, as its handler would.
     async fn adopt(&self) {
         let Some(key) =
             self.world.state().pick_known().filter(|key| key.owner == *self.world.setup().second_node_owner())
@@ -116,7 +116,7 @@ impl SecondNode {
         Event::Spawn(Box::new(Spawn { fence, child: self.new_task(), input: Json::from_text("{}") }))
     }
 
-    /// One attempt, until it has ended its task or lost it.
+    /// Runs one attempt until it has ended or lost its task.
     async fn attempt(self, key: TaskKey, fence: u64) {
         loop {
             let ms = self.world.random(|random| random.between(1, 200));
@@ -156,7 +156,7 @@ impl SecondNode {
         Ok(open)
     }
 
-    /// What an attempt does next; `None` for a step on record.
+    /// The next event of an attempt; `None` for a recorded step.
     fn next(&self, task: &Task, open_children: u32) -> Option<Event> {
         let (fence, resumes) = (task.fence, task.resumes());
         let open_questions = task.phase.questions().map_or(0, longhaul_task::Questions::count);
@@ -201,7 +201,7 @@ impl SecondNode {
         let _ = self.store.progress(&task.key, task.fence, progress).await;
     }
 
-    /// Does one of a few steps once, on record.
+    /// Runs one of a few steps and records its output.
     async fn record(&self, task: &Task) {
         let (seq, bits) = self.world.random(|random| (random.between(0, 2), random.bits()));
         let position = JournalPosition { fork: "".into(), seq: u32::try_from(seq).unwrap_or(0) };

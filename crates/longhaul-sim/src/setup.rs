@@ -1,4 +1,4 @@
-//! The tools, limits and handlers of one history: small, so that everything fills up.
+//! The tools, limits and handlers of one history. The limits are small, so that they are reached.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use longhaul_task::{OnCrash, Owner, Policy, Retention, ToolRef};
 use crate::ledger::{Rules, ToolRules};
 use crate::random::SeededRandom;
 
-/// What a history is played with.
+/// The configuration of a history.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// How many engines a process has, until the calm.
+    /// Engines per process until the calm phase, which has one.
     pub(crate) engines: usize,
-    /// Whether there is a node that talks to the store directly.
+    /// Whether there is a node that calls the store directly.
     pub(crate) second_node: bool,
-    /// The last one has the tasks that the second node has to do with. The engines do not count them right.
+    /// The last owner has the tasks of the second node. The counts of the engines are not checked for it.
     pub(crate) owners: Vec<Owner>,
     /// The tools of the engines.
     pub(crate) tools: Vec<ToolSetup>,
     /// The tools of the second node: one that resumes and one that starts over.
     pub(crate) other_tools: [ToolSetup; 2],
     pub(crate) limits: EngineLimits,
-    /// So small that settled tasks are evicted, or large enough that none is.
+    /// Either so small that settled tasks are evicted, or large enough for all.
     pub(crate) cache_bytes: u64,
     pub(crate) batch_max: usize,
 }
@@ -33,12 +33,12 @@ pub(crate) struct ToolSetup {
     pub(crate) policy: Policy,
     pub(crate) retention: Retention,
     pub(crate) limits: ToolLimits,
-    /// Whether a process may come up without it.
+    /// Whether a process may start without this tool.
     pub(crate) may_be_gone: bool,
 }
 
-/// Longer than the backoffs, the graces and the pauses of the services, so that what is stuck shows before its time
-/// is up.
+/// Longer than the backoffs, the grace periods and the pauses of the services, so that a stuck task is noticed before
+/// it is overdue.
 pub(crate) const RUNNING_MS_MAX: u64 = 200_000;
 pub(crate) const LIFE_MS_MAX: u64 = 900_000;
 
@@ -119,25 +119,25 @@ impl Setup {
     }
 }
 
-/// What a handler does: the same in every attempt of its task, as a real one would.
+/// The operations of a handler: the same in every attempt of a task.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) owner: Owner,
     pub(crate) ops: Arc<[Op]>,
     pub(crate) end: ScriptEnd,
-    /// Does not stop when it is told to.
+    /// Does not stop when it is cancelled.
     pub(crate) stubborn: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
-    /// Works for so many milliseconds, away from its context.
+    /// Works for this many milliseconds without using `Ctx`.
     Work(u64),
     Report,
     Progress,
     Log,
     Ask,
-    /// Two branches side by side.
+    /// Two concurrent branches.
     Fork(Arc<[Op]>, Arc<[Op]>),
     /// Runs until it is cancelled.
     Hang,

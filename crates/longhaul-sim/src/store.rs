@@ -1,4 +1,4 @@
-//! The store that engines and clients of a simulated process see: the real one, behind a network that delays and loses.
+//! The store of a simulated process: the real store behind a network that delays calls and loses responses.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl SimStore {
         answer
     }
 
-    /// A call that asks for a commit, which `event` is the name of.
+    /// A call that commits. `event` is the name of the commit.
     async fn write_call<T>(
         &self,
         event: &'static str,
@@ -96,7 +96,7 @@ impl SimStore {
         answer
     }
 
-    /// Passes time. A call of a process that is dead goes no further.
+    /// Waits for the delay of the network. A call of a crashed process never returns.
     async fn on_its_way(&self) {
         let delay_ms = self.world.call();
         if delay_ms > 0 {
@@ -173,7 +173,7 @@ impl Store for SimStore {
         self.read_call(self.inner.count_open_tasks()).await
     }
 
-    /// True when other nodes use the store: then an engine has to be told of what they queue.
+    /// True if other nodes use the store, so that an engine watches the queue for their tasks.
     fn is_shared(&self) -> bool {
         let setup = self.world.setup();
         setup.second_node || setup.engines > 1
@@ -235,7 +235,7 @@ impl Store for SimStore {
     }
 }
 
-/// What a future that never waits results in.
+/// The output of a future that is ready at the first poll.
 pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
         Poll::Ready(result) => Some(result),

@@ -1,4 +1,5 @@
-//! Virtual time: the runtime's clock, which only sleeping moves, and the store's, which can also jump.
+//! Virtual time: the runtime's clock, which advances only while all tasks sleep, and the store's clock, which can
+//! also jump.
 
 use longhaul_store::Clock;
 use longhaul_task::Timestamp;
@@ -8,13 +9,13 @@ use tokio::time::Instant;
 /// The store's time when a history begins.
 const START_MS: u64 = 1_700_000_000_000;
 
-/// The store's clock. It goes on from one runtime to the next.
+/// The store's clock. It continues from one runtime to the next.
 #[derive(Debug)]
 pub(crate) struct StoreTime(Mutex<ClockState>);
 
 #[derive(Debug)]
 struct ClockState {
-    /// What the store's clock showed when the runtime started, and what it was set forward or back since.
+    /// The store's time at the start of the runtime, plus all jumps since.
     base_ms: u64,
     started: Option<Instant>,
 }
@@ -24,12 +25,12 @@ impl StoreTime {
         Self(Mutex::new(ClockState { base_ms: START_MS, started: None }))
     }
 
-    /// A runtime begins.
+    /// Called when a runtime starts.
     pub(crate) fn resume(&self) {
         self.0.lock().started = Some(Instant::now());
     }
 
-    /// A runtime ends.
+    /// Called when a runtime ends.
     pub(crate) fn suspend(&self) {
         let now = self.now();
         *self.0.lock() = ClockState { base_ms: now.as_ms(), started: None };

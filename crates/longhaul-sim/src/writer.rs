@@ -1,4 +1,4 @@
-//! Drives the store's writer: what production leaves to a thread.
+//! Drives the store's writer, which has its own thread in production.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::fault::{CrashPoint, Fault, Kind, TransactionPlan};
 use crate::ledger::Fact;
 use crate::world::World;
 
-/// Events that few histories meet.
+/// Events that occur in few histories.
 const RARE: [&str; 4] = ["wake", "overdue", "expire", "park"];
 
 pub(crate) struct SimWriter {
@@ -41,8 +41,8 @@ impl SimWriter {
         }
     }
 
-    /// Carries out one batch, if requests wait and the writer is not at work already. A reader calls this, too, where
-    /// the writer's thread could come between two of its steps.
+    /// Writes one batch if requests wait and the writer is not busy. A reader calls this, too, at points where the
+    /// writer's thread could run in production.
     pub(crate) fn turn(&self) -> bool {
         let Some(mut guard) = self.writer.try_lock() else { return false };
         let Some(writer) = guard.as_mut() else { return false };
@@ -109,7 +109,7 @@ impl SimWriter {
                 | TransactionPlan::CrashInCommit { .. } => {}
             }
         }
-        // Everything is durable and published, and the process dies before it says so.
+        // The batch is durable and in the cache, and the process crashes before the first answer.
         let permille = state.fault_rates.crash / 4;
         let dies_now = done.crashed.is_none() && state.random.permille(permille);
         let crashed = if dies_now { Some(CrashPoint::BeforeAnswers) } else { done.crashed };

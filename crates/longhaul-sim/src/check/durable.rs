@@ -5,7 +5,7 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Ack, Fact, short};
 
-/// Nothing is acknowledged before it is durable, and nothing acknowledged goes away but by deletion.
+/// A change is acknowledged only after it is durable, and what was acknowledged disappears only by deletion.
 pub(super) struct DurabilityLaw;
 
 impl Law for DurabilityLaw {

@@ -1,4 +1,4 @@
-//! What the disk says, over time: the measure of everything else.
+//! All states that the disk has made durable. The laws compare everything else with them.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ pub(super) struct DurableStates {
     pub(super) lives: HashMap<TaskKey, Vec<Life>>,
 }
 
-/// A task from its creation to its deletion. A requestor who chooses the ID can begin another life under it.
+/// A task from its creation to its deletion. If the requestor chooses the ID, another life can follow under the same
+/// ID.
 #[derive(Debug)]
 pub(super) struct Life {
-    /// In order of their revisions, from one.
+    /// The state of revision 1 comes first.
     pub(super) states: Vec<Arc<Task>>,
     /// The line that created it.
     pub(super) created_at: usize,
@@ -31,7 +32,6 @@ impl Life {
         self.states.last()
     }
 
-    /// The state of that revision.
     pub(super) fn at(&self, revision: u64) -> Option<&Arc<Task>> {
         self.states.get(usize::try_from(revision).ok()?.checked_sub(1)?)
     }
@@ -84,14 +84,14 @@ impl DurableStates {
         self.alive(key)?.last()
     }
 
-    /// Which life of its key a state belongs to, from one: a commit can end one and begin the next.
+    /// The number of the life that a state belongs to, counted from 1. One commit can end a life and begin the next.
     pub(super) fn life(&self, task: &Arc<Task>) -> usize {
         let lives = self.lives.get(&task.key).map_or(&[][..], Vec::as_slice);
         let of = |life: &Life| life.at(task.revision).is_some_and(|state| Arc::ptr_eq(state, task));
         lives.iter().rposition(of).map_or(0, |index| index + 1)
     }
 
-    /// The state before that one, in the same life.
+    /// The previous state in the same life.
     pub(super) fn before(&self, task: &Arc<Task>) -> Option<&Arc<Task>> {
         let index = self.life(task).checked_sub(1)?;
         self.lives.get(&task.key)?.get(index)?.at(task.revision.checked_sub(1)?)

@@ -6,7 +6,7 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
-/// A parent settles after its children; a child is there exactly as long as its parent.
+/// A parent settles after its children, and a child exists exactly as long as its parent.
 pub(super) struct FamilyLaw;
 
 impl Law for FamilyLaw {
@@ -25,7 +25,7 @@ impl Law for FamilyLaw {
     }
 }
 
-/// An attempt that starts over leaves no open child behind: the next one would not know of it.
+/// When the handler starts over, no child of the lost attempt stays open: the next attempt would not know it.
 fn starts_over(states: &DurableStates, task: &Arc<Task>) -> Result<(), String> {
     let before = states.before(task);
     let lost =

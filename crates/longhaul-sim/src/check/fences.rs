@@ -5,10 +5,10 @@ use super::Law;
 use super::durable_states::{DurableStates, Life};
 use crate::ledger::{Fact, short};
 
-/// A write under an outdated fence changes nothing; the right to write moves only by raising the fence.
+/// A write under an outdated fence changes nothing, and the right to write moves only by raising the fence.
 pub(super) struct FenceLaw;
 
-/// What an attempt writes under its fence.
+/// The events that an attempt writes under its fence.
 const BY_ATTEMPT: [&str; 6] = ["report", "ask", "spawn", "park", "release", "settle"];
 
 impl Law for FenceLaw {
@@ -19,7 +19,8 @@ impl Law for FenceLaw {
     fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Wrote { key, fence, event, revision } if BY_ATTEMPT.contains(event) => {
-                // Its task may be gone by now and another have its name; no two of them have the same fences.
+                // The task may have been deleted and its ID used again. Two lives of an ID never have a fence in
+                // common.
                 let before = |life: &Life| life.at(revision - 1).is_some_and(|task| holds(task, *fence));
                 let held = states.lives(key).any(before);
                 if held { Ok(()) } else { Err(format!("{event} of {} under fence {fence}", short(key))) }
@@ -46,7 +47,7 @@ fn holds(task: &Task, fence: u64) -> bool {
     task.fence == fence && task.phase.active_attempt().is_some()
 }
 
-/// A node that holds the task afterwards and did not before has it under a new fence.
+/// A node that gets the task with this change gets it under a new fence.
 fn check_fence_change(before: &Task, after: &Task) -> Result<(), String> {
     let (had, has) =
         (before.phase.active_attempt().map(|run| run.node), after.phase.active_attempt().map(|run| run.node));

@@ -5,13 +5,13 @@ use longhaul_task::{Owner, ToolRef};
 use super::durable_states::{DurableStates, is_queued};
 use crate::ledger::{Fact, short};
 
-/// Never more at work, new in the queue, or open for one owner than allowed.
+/// The limits on working handlers, on new tasks in the queue and on open tasks of an owner are kept.
 #[derive(Default)]
 pub(super) struct LimitLaw {
-    /// By tool: tasks that came back into the queue. Such a task may have left it again before the core hears of
-    /// either, and until it does there is one place more than there should be.
+    /// By tool: tasks that returned to the queue. Such a task may leave the queue again before the core knows of
+    /// either change; until then the core admits one task more.
     came_back: HashMap<ToolRef, usize>,
-    /// Commits in doubt: until the engine has counted again, each can hide one task from it.
+    /// Commits in doubt. Each can hide one task from the engine until it has counted again.
     in_doubt: usize,
 }
 
@@ -51,7 +51,7 @@ impl Law for LimitLaw {
                 let mut queued = HashMap::default();
                 for task in states.all().filter(|task| !task.is_settled()) {
                     *open.entry(&task.key.owner).or_insert(0) += 1;
-                    // What comes back into the queue was admitted before; what is new was admitted to a place in it.
+                    // The limit holds for new tasks. A task that returns to the queue was admitted before.
                     if is_queued(task) && task.attempt == 0 {
                         *queued.entry(&task.tool).or_insert(0) += 1;
                     }

@@ -1,4 +1,4 @@
-//! Holds a ledger against the laws: one file each.
+//! Checks a ledger against the laws. Each law has a file.
 
 mod durable;
 mod durable_states;
@@ -26,16 +26,15 @@ use crate::ledger::{Entry, Fact};
 pub struct Violation {
     pub law: &'static str,
     pub what: String,
-    /// The line of the ledger that shows it.
+    /// The line of the ledger that violates the law.
     pub line: usize,
 }
 
-/// One law, looking at one line after the other. The truth already contains the line.
+/// A law. It observes the ledger line by line; `states` already contains the line.
 trait Law {
-    /// What it says.
+    /// The law in one sentence.
     fn statement(&self) -> &'static str;
 
-    /// Looks at the next line.
     fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String>;
 }
 
@@ -57,7 +56,7 @@ fn laws() -> [Box<dyn Law>; 13] {
     ]
 }
 
-/// Holds a whole ledger against every law.
+/// Checks a whole ledger against every law.
 pub fn check(ledger: &[Entry]) -> Result<(), Violation> {
     let mut states = DurableStates::default();
     let mut laws = laws();

@@ -7,7 +7,7 @@ use super::Law;
 use super::durable_states::{DurableStates, is_queued};
 use crate::ledger::{EndStage, Fact, IdleCounts, short};
 
-/// Left alone, everything comes to its end, and every worker and every count comes back.
+/// Without further requests every task ends, all workers become free, and all counts are right.
 pub(super) struct ProgressLaw;
 
 impl Law for ProgressLaw {
@@ -27,12 +27,13 @@ fn stuck(states: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
     for task in states.all() {
         let done = match &task.phase {
             Phase::Settled { .. } => stage < EndStage::Expired || task.retention == Retention::Unlimited,
-            // An attempt that waits for an answer and could not give its worker back keeps it, and others wait for that.
+            // An attempt that waits for an answer keeps its worker if it could not return it, and queued tasks wait
+            // for the worker.
             phase if phase.not_before().is_some() => {
                 stage == EndStage::LeftAlone && all_workers_taken(states, quiet, &task.tool)
             }
             Phase::Waiting { .. } => stage == EndStage::LeftAlone,
-            // A parent goes on when its child does, which is looked at by itself.
+            // A parent waits for its child, and the child is checked separately.
             Phase::Running { .. } => {
                 let waits_for_child = states.all().any(|it| is_open_child(it, task));
                 stage == EndStage::LeftAlone && (waits_for_child || all_workers_taken(states, quiet, &task.tool))
@@ -75,7 +76,7 @@ fn check_leaks(states: &DurableStates, quiet: &IdleCounts) -> Result<(), String>
     let is_ours = |task: &&Arc<Task>| task.phase.active_attempt().is_some_and(|run| !quiet.others.contains(&run.node));
     let held = states.all().filter(is_ours).count();
     let IdleCounts { attempts, running, handlers, .. } = quiet;
-    // A handler that has returned and whose end waits for its children is gone.
+    // A handler has returned when its end waits for the children.
     if *attempts != held || *running != held || *handlers > held {
         return Err(format!(
             "{held} attempts are held, the core knows {attempts}, the shell {running}; {handlers} handlers live"
@@ -88,7 +89,7 @@ fn check_leaks(states: &DurableStates, quiet: &IdleCounts) -> Result<(), String>
         if *queued != is_queued {
             return Err(format!("{is_queued} tasks of {tool} are queued, and {queued} are counted"));
         }
-        // An attempt that waits has given its worker back, or had no room to.
+        // An attempt that waits has returned its worker, unless too many others had done so already.
         if *running > is_held {
             return Err(format!("{is_held} attempts of {tool} are held, and {running} workers are taken"));
         }

@@ -5,10 +5,10 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Ack, Commit, Fact, short};
 
-/// A question is asked once and answered once; its key is never used again, and its answer is kept.
+/// A question is asked once and answered once. Its key is not used again, and its answer is kept.
 #[derive(Default)]
 pub(super) struct QuestionLaw {
-    /// By task and life: every key that it ever used.
+    /// By task and life: all keys used so far.
     used: HashMap<(TaskKey, usize), HashSet<QuestionKey>>,
     answered: HashSet<(TaskKey, usize, QuestionKey)>,
 }
@@ -65,7 +65,7 @@ impl QuestionLaw {
     }
 }
 
-/// A tool that resumes finds every question of its earlier attempts, open or answered.
+/// A handler that resumes finds every question of earlier attempts, open or answered.
 fn kept(states: &DurableStates, commit: &Commit) -> Result<(), String> {
     for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
         let before = states.before(task);

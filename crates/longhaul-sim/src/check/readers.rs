@@ -8,14 +8,14 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
-/// Readers see what is committed, nothing else, and never see it go back.
+/// Readers see only committed states, and never an older one after a newer one.
 #[derive(Default)]
 pub(super) struct ReaderLaw {
-    /// By task: from which line on every reader has to see at least this life and revision.
+    /// By task: the lines of the ledger from which on a reader must see at least a certain life and revision.
     floors: HashMap<TaskKey, Vec<(usize, LifeRevision)>>,
 }
 
-/// A life and a revision in it.
+/// The number of a life and a revision in it.
 type LifeRevision = (usize, u64);
 
 impl Law for ReaderLaw {
@@ -54,7 +54,7 @@ impl ReaderLaw {
         if seen < self.floor(began, key) {
             return Err(format!("{} went back to rev {}", short(key), task.revision));
         }
-        // A handler of the simulator says which attempt it is.
+        // Handlers of the simulator write the number of their attempt into the progress message.
         let message = snapshot.progress.as_ref().and_then(|progress| progress.message.as_ref());
         if message.is_some_and(|message| **message != *format!("attempt {}", task.attempt)) {
             return Err(format!("{} shows the progress of another attempt: {message:?}", short(key)));
@@ -69,7 +69,7 @@ impl ReaderLaw {
         if floor.1 > 0 && lives.get(floor.0).is_some_and(|life| life.deleted_at.is_none()) {
             return Err(format!("{} was there and is not, and was not deleted", short(key)));
         }
-        // Gone is gone: that life does not come back.
+        // A life that has ended must not be seen again.
         if lives.iter().all(|life| life.deleted_at.is_some()) {
             self.raise(states.line, key, (lives.len(), 0));
         }
@@ -90,7 +90,7 @@ impl ReaderLaw {
     }
 }
 
-/// The newest life that had the task in this very state.
+/// The newest life that contains exactly this state.
 fn committed(states: &DurableStates, key: &TaskKey, task: &Arc<Task>) -> Option<LifeRevision> {
     let lives = states.lives.get(key)?.iter().enumerate().rev();
     let mut had = lives.filter(|(_, life)| life.at(task.revision).is_some_and(|state| state == task));

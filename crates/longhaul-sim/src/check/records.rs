@@ -5,10 +5,10 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Ack, Fact, short};
 
-/// What is recorded is recorded once, and every later attempt gets it.
+/// A journal entry is written once, and every later attempt reads it.
 #[derive(Default)]
 pub(super) struct JournalLaw {
-    /// By task, life, shelf and place.
+    /// By task, life, epoch and position.
     outputs: HashMap<(TaskKey, usize, u32, JournalPosition), Json>,
     answers: HashMap<(TaskKey, usize, longhaul_task::QuestionKey), Json>,
 }

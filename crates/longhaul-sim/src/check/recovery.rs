@@ -2,7 +2,7 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
-/// Once a process serves, nothing in the store belongs to a dead one.
+/// When a process serves, no attempt in the store belongs to a dead process.
 pub(super) struct RecoveryLaw;
 
 impl Law for RecoveryLaw {

@@ -1,4 +1,4 @@
-//! Ledgers made by hand, each breaking one law, and one that breaks none.
+//! Handwritten ledgers: one that violates no law, and for each law one that violates it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use longhaul_task::{
 use super::check;
 use crate::ledger::{Ack, Commit, EndStage, Entry, Fact, IdleCounts, Rules, ToolRules, WrittenEntry, WrittenTask};
 
-/// A ledger that grows by real transitions, so that only what a test bends is wrong.
+/// A ledger built from real transitions, so that only the part that a test changes is wrong.
 struct Book {
     now: Timestamp,
     lines: Vec<Entry>,

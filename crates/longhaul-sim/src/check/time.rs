@@ -6,7 +6,7 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Commit, Fact, WrittenTask, short};
 
-/// A task's times are those of its changes, never go back, and nothing expires before its time.
+/// A task's times are the times of its changes and never decrease, and no task expires early.
 pub(super) struct TimeLaw;
 
 impl Law for TimeLaw {
@@ -28,7 +28,7 @@ fn changed(states: &DurableStates, commit: &Commit, task: &Arc<Task>) -> Result<
     let expected = match before {
         Some(before) => commit.now.max(before.updated_at),
         None if task.family.parent.is_none() => commit.now,
-        // A child is as old as the change of its parent that made it, which the clock may have fallen behind.
+        // A child has the time of the change that created it. The clock may have been set back before that time.
         None => task.updated_at.max(commit.now),
     };
     let created = before.map_or(task.updated_at, |before| before.created_at);
@@ -52,7 +52,7 @@ fn deleted(states: &DurableStates, commit: &Commit, written: &WrittenTask) -> Re
     }
 }
 
-/// By the documents, not by the code that is tested.
+/// Computed from the documentation, not with the code under test.
 fn kept_until(task: &Task, ended: Timestamp) -> Option<Timestamp> {
     match task.retention {
         Retention::FromEnd(ms) => Some(ended.plus_ms(ms)),

@@ -1,7 +1,7 @@
-//! A disk that can be pulled out of its machine at any moment.
+//! A simulated disk that can fail or lose power at any call.
 //!
-//! Readers see what is committed while a transaction is open, as they do on SQLite. Every call of the writer is a
-//! place where the process may die, where the disk may fail, and where a client may read.
+//! While a transaction is open, readers see the last commit, as with SQLite. At every call of the writer the process
+//! may crash, the disk may fail, and a client may read.
 
 mod reader;
 
@@ -22,14 +22,14 @@ use crate::ledger::{Commit, Fact, WrittenEntry, WrittenTask};
 use crate::store::at_once;
 use crate::world::World;
 
-/// The disk. It outlives processes; clones are the same disk.
+/// Survives crashes of the process. Clones are handles on the same disk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SimDisk(Arc<Mutex<DiskState>>);
 
 #[derive(Debug, Default)]
 struct DiskState {
     rows: BTreeMap<TaskKey, SimRow>,
-    /// How many lives each key has had.
+    /// The number of lives of each key so far.
     lives: BTreeMap<TaskKey, usize>,
     secrets: BTreeMap<String, [u8; 32]>,
     open: Option<Transaction>,
@@ -38,29 +38,28 @@ struct DiskState {
     calls: usize,
     dead: Option<CrashPoint>,
     failed: bool,
-    /// What happened, to be taken to the ledger.
+    /// Facts that are not in the ledger yet.
     facts: Vec<Fact>,
 }
 
-/// What the disk is told before a batch.
+/// The instructions for the next batch.
 #[derive(Debug)]
 pub(crate) struct BatchJob {
     pub(crate) plan: TransactionPlan,
     pub(crate) now: Timestamp,
-    /// The events in the batch, which tell apart what looks the same in the rows.
+    /// The events in the batch: several events can change a row in the same way.
     pub(crate) events: Vec<(TaskKey, &'static str)>,
-    /// A client reads these tasks in the middle of it.
     pub(crate) mid_batch_read: Option<MidBatchRead>,
 }
 
-/// A reader on another thread, between two calls of the writer.
+/// Reads of a client between two calls of the writer, as if on another thread.
 #[derive(Debug)]
 pub(crate) struct MidBatchRead {
-    /// Before that call; past the last one it is between the commit and what follows.
+    /// The call before which the client reads. A number past the last call means right after the commit.
     pub(crate) at: usize,
     pub(crate) keys: Vec<TaskKey>,
     pub(crate) store: Embedded,
-    /// How long the ledger is.
+    /// The length of the ledger.
     pub(crate) began: usize,
 }
 
@@ -87,7 +86,7 @@ struct Transaction {
     recorded: Vec<WrittenEntry>,
 }
 
-/// What became of a batch at the disk.
+/// The result of a batch.
 #[derive(Debug)]
 pub(crate) struct BatchResult {
     pub(crate) facts: Vec<Fact>,
@@ -103,14 +102,14 @@ impl SimDisk {
         SimReader { disk: Arc::clone(&self.0), world: world.clone() }
     }
 
-    /// Every attempt that some node holds.
+    /// The attempts that nodes hold.
     pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
         let state = self.0.lock();
         let held = state.rows.values().filter(|row| row.task.phase.active_attempt().is_some());
         held.map(|row| (row.task.key.clone(), row.task.fence)).collect()
     }
 
-    /// Every task that has not ended, with its open questions.
+    /// The open tasks with their open questions.
     pub(crate) fn open(&self) -> Vec<(TaskKey, Vec<QuestionKey>)> {
         let state = self.0.lock();
         let open = state.rows.values().map(|row| &row.task).filter(|task| !task.is_settled());
@@ -118,7 +117,7 @@ impl SimDisk {
         open.map(|task| (task.key.clone(), questions(task))).collect()
     }
 
-    /// One call of the writer: the place for everything that can happen between two calls.
+    /// Called at each call of the writer. Carries out what is planned for this call: a crash, a failure, a read.
     fn call(&self) -> Result<MutexGuard<'_, DiskState>, DiskError> {
         let call = self.0.lock().calls;
         self.read_mid_batch(|at| at == call);
@@ -140,7 +139,7 @@ impl SimDisk {
         }
     }
 
-    /// A client reads, through the store's own cache.
+    /// Lets the client read through the store, which includes its cache.
     fn read_mid_batch(&self, now: impl Fn(usize) -> bool) {
         let read = self.0.lock().job.mid_batch_read.take_if(|read| now(read.at));
         let Some(read) = read else { return };
@@ -157,7 +156,7 @@ impl SimDisk {
         state.calls = 0;
     }
 
-    /// What the last batch did.
+    /// The result of the last batch.
     pub(crate) fn done(&self) -> BatchResult {
         let mut state = self.0.lock();
         state.job = BatchJob::default();
@@ -171,7 +170,7 @@ impl SimDisk {
         }
     }
 
-    /// The machine is on again: what was not committed is gone.
+    /// Discards what was not committed.
     pub(crate) fn restart(&self) {
         let mut state = self.0.lock();
         state.open = None;
@@ -185,7 +184,7 @@ impl DiskState {
         self.open.as_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into()))
     }
 
-    /// Ends the transaction as it was planned.
+    /// Ends the transaction as planned.
     fn end(&mut self) -> Result<(), DiskError> {
         match self.job.plan {
             _ if self.dead.is_some() => return Err(power_off()),
@@ -206,7 +205,7 @@ impl DiskState {
                 self.failed = true;
                 return Err(DiskError::Untrusted("simulated".into()));
             }
-            // A planned call that did not come: the transaction was shorter.
+            // The transaction had fewer calls than the plan.
             TransactionPlan::Well | TransactionPlan::CrashAt(_) | TransactionPlan::FailAt(..) => self.commit(),
         }
         Ok(())
@@ -256,7 +255,7 @@ impl DiskState {
         Ok(())
     }
 
-    /// The name of an event, from what it did and from what is in the batch.
+    /// The first of the candidates that is in the batch.
     fn name(&self, key: &TaskKey, candidates: &[&'static str]) -> &'static str {
         let asked = |name: &&&'static str| self.job.events.iter().any(|(of, event)| of == key && event == *name);
         candidates.iter().find(asked).copied().unwrap_or("with its family")
@@ -267,7 +266,7 @@ fn power_off() -> DiskError {
     DiskError::Failed("the power is off".into())
 }
 
-/// What could have made this change.
+/// The events that could have made this change.
 fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
     match (&before.phase, &after.phase) {
         (_, Phase::Settled { .. }) if after.fence == before.fence => &["settle"],
@@ -304,7 +303,7 @@ impl Disk for SimDisk {
 
     fn rollback(&mut self) {
         let mut state = self.0.lock();
-        // After a crash it stays for `done`, which counts what was lost.
+        // After a crash `done` counts the events of the open transaction as lost.
         if state.dead.is_none() {
             state.open = None;
         }

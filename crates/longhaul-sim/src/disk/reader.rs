@@ -1,4 +1,4 @@
-//! The readers' side of the disk.
+//! The reader of the simulated disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::{DiskState, SimRow};
 use crate::world::World;
 
-/// Reads of what is committed.
+/// Reads committed rows.
 #[derive(Debug, Clone)]
 pub(crate) struct SimReader {
     pub(super) disk: Arc<Mutex<DiskState>>,
@@ -23,7 +23,7 @@ impl Reader for SimReader {
         let found = self.disk.lock().rows.get(key).map(SimRow::snapshot);
         let meets_the_writer = !self.world.is_calm() && self.world.random(|random| random.permille(100));
         if let Some(writer) = self.world.writer().filter(|_| meets_the_writer) {
-            // The writer's thread comes between this load and what the reader does with it.
+            // A batch is written between this load and its use, as by the writer's thread in production.
             writer.turn();
         }
         Ok(found)

@@ -1,13 +1,12 @@
-//! The mutations: each a mistake that a programmer could make, and that has to be found.
+//! The mutations. Each is a mistake that a programmer could make.
 
 /// One change to one file.
 #[derive(Debug, Clone, Copy)]
 pub struct Mutation {
     pub name: &'static str,
-    /// The file, from the workspace's root.
+    /// Relative to the root of the workspace.
     pub file: &'static str,
     pub find: &'static str,
-    /// What is put in its place.
     pub replace: &'static str,
 }
 

@@ -11,14 +11,14 @@ const SAY_MS_MIN: u64 = 10_000;
 /// The last failure of a store, and what was logged about it.
 #[derive(Debug)]
 pub(super) struct FailureLog {
-    /// The address of the store, as the operator configured it.
+    /// The name of the store in the log.
     store: String,
     state: Mutex<FailureState>,
 }
 
 #[derive(Debug, Default)]
 struct FailureState {
-    /// Why the last write was refused, if it was.
+    /// The error of the last write, if it failed.
     write_error: Option<StoreError>,
     logged_at: Option<Timestamp>,
     /// Whether the last logged line says that writes are refused.
@@ -31,7 +31,7 @@ impl FailureLog {
         Self { store, state: Mutex::default() }
     }
 
-    /// Why writes are refused, if they are.
+    /// The error of the last write, if it failed.
     pub(super) fn write_error(&self) -> Option<StoreError> {
         self.state.lock().write_error.clone()
     }
@@ -44,7 +44,8 @@ impl FailureLog {
             Some(error) => {
                 state.is_failure_logged |= self.log_failure(&mut state, operation, requests, error, now);
             }
-            // At most one line for each line about a failure: on a full disk small writes may succeed between large ones that fail.
+            // At most one line for each line about a failure: on a full disk small writes may succeed between large
+            // ones that fail.
             None if state.is_failure_logged => {
                 state.is_failure_logged = false;
                 let left_out = std::mem::take(&mut state.left_out);
@@ -54,7 +55,6 @@ impl FailureLog {
         }
     }
 
-    /// A read failed.
     pub(super) fn log_read_error(&self, operation: &str, error: &StoreError, now: Timestamp) {
         self.log_failure(&mut self.state.lock(), operation, 1, error, now);
     }
@@ -74,8 +74,8 @@ impl FailureLog {
 }
 
 impl FailureState {
-    /// `None` if nothing is to be logged now. Otherwise the number of failures that the line stands for, besides the one it
-    /// names.
+    /// `None` if nothing is to be logged now. Otherwise the number of failures that the line stands for, besides the
+    /// one it names.
     fn next_line(&mut self, requests: usize, now: Timestamp) -> Option<usize> {
         // If the clock was set back, the next line does not wait longer.
         if self.logged_at.is_some_and(|logged_at| logged_at <= now && now.ms_since(logged_at) < SAY_MS_MIN) {

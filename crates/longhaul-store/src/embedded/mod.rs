@@ -37,22 +37,21 @@ use crate::{
     StoreError, TaskCount, TaskPage, Watch, Watchers,
 };
 
-/// How many attempts are looked at in one read when a dead node's are searched for.
+/// Attempts per read while attempts of dead nodes are searched.
 const HELD_PAGE: usize = 1_000;
 
-/// What a caller is told after the store was closed.
+/// The reason that callers get after the store was closed.
 const CLOSED: &str = "it is closed";
 
-/// What an embedded store may use.
 #[derive(Debug, Clone)]
 pub struct EmbeddedLimits {
     /// Memory for settled tasks, so that they can be read without the disk.
     pub cache_bytes_max: u64,
-    /// Requests that may wait for the writer; past that, callers wait for a place.
+    /// Requests in the queue of the writer. If it is full, callers wait.
     pub waiting_max: usize,
     /// Requests in one transaction.
     pub batch_max: usize,
-    /// Progress is written at most this often.
+    /// The least time between two writes of progress.
     pub progress_ms_min: u64,
 }
 
@@ -75,8 +74,7 @@ struct EmbeddedInner {
     watchers: Arc<Watchers>,
     requests: mpsc::Sender<WriterMessage>,
     unsaved_progress: Arc<Mutex<UnsavedProgress>>,
-    /// The nodes of this process, and until when. A node that is not here is dead: the lock on the disk proves that
-    /// no other process can have one.
+    /// The nodes of this process. Any other node is dead: the lock on the disk excludes other processes.
     nodes: Mutex<HashMap<NodeId, LocalNode>>,
     failure_log: Arc<FailureLog>,
     stopped: watch::Receiver<Option<String>>,
@@ -84,7 +82,7 @@ struct EmbeddedInner {
 
 /// A node of this process.
 struct LocalNode {
-    /// The end of its lease, if it has one.
+    /// The end of its lease. `None`: as long as the process runs.
     until: Option<Timestamp>,
     serves: Vec<ToolRef>,
 }
@@ -95,12 +93,12 @@ impl LocalNode {
     }
 }
 
-/// How the cache spreads its entries over its shards.
+/// The hash function of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hashing {
-    /// Differently in every process, so that a requestor cannot choose IDs that collide.
+    /// A random seed per process, so that a requestor cannot choose IDs that collide.
     Random,
-    /// Always alike, so that the simulator can repeat a history.
+    /// A fixed seed, so that the simulator can repeat a history.
     Fixed,
 }
 
@@ -117,7 +115,7 @@ impl Embedded {
         Ok(store)
     }
 
-    /// Opens a store whose writer the caller drives. Nothing is written until it does.
+    /// Opens a store whose writer is driven by the caller.
     pub fn with_writer_loop<D: Disk>(
         disk: D,
         reader: impl Reader,
@@ -151,7 +149,7 @@ impl Embedded {
         (Self { inner: Arc::new(inner) }, writer)
     }
 
-    /// How many tasks are followed.
+    /// The number of tasks with a watch.
     pub fn watched(&self) -> usize {
         self.inner.watchers.count()
     }
@@ -207,7 +205,7 @@ impl Store for Embedded {
     async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError> {
         let mut page = self.report_read("list", self.inner.reader.list(of))?;
         for listed in &mut page.tasks {
-            // What a read shows, so that no caller sees a task go back from one call to the next.
+            // The cache may be newer than the page. A caller must not see an older state than an earlier read returned.
             if let Some(cached) = self.inner.cache.get(&listed.task.key) {
                 *listed = cached;
             }
@@ -226,7 +224,7 @@ impl Store for Embedded {
         for key in &keys {
             match self.read(key).await {
                 Ok(snapshot) => tasks.push(snapshot.task),
-                // Gone since.
+                // Deleted since the first read.
                 Err(StoreError::NotFound) => {}
                 Err(error) => return Err(error),
             }
@@ -322,16 +320,17 @@ impl Store for Embedded {
     async fn check(&self) -> Result<(), StoreError> {
         match self.inner.failure_log.write_error() {
             None => Ok(()),
-            // While it fails, `/healthz` may keep all other writers away, so only this one can find out that it works again.
+            // While `/healthz` fails, there may be no other requests, so only this write can find out that the disk
+            // works again.
             Some(_) => self.ask(WriteRequest::Check).await.map(|_| ()),
         }
     }
 
     async fn close(&self) {
         let mut stopped = self.inner.stopped.clone();
-        // It may be closing already.
+        // An error means that the store is closing already.
         let _ = self.inner.requests.send(WriterMessage::Close).await;
-        // The writer drops its end last of all.
+        // The writer drops its sender last.
         while stopped.changed().await.is_ok() {}
     }
 }
@@ -347,7 +346,7 @@ fn orphans(reader: &dyn Reader, alive: impl Fn(&NodeId) -> bool, limit: usize) -
     held(reader, |node| !alive(node), None, limit)
 }
 
-/// Attempts of these nodes, past that key, in order of keys.
+/// Attempts of these nodes, after this key, in the order of the keys.
 fn held(
     reader: &dyn Reader,
     of: impl Fn(&NodeId) -> bool,

@@ -1,4 +1,4 @@
-//! What readers see: the committed state of recent tasks, in memory.
+//! The committed state of recent tasks, in memory.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -14,28 +14,28 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use super::Hashing;
 use crate::Snapshot;
 
-/// Shards of the live map: enough that readers on a small machine seldom meet.
+/// Shards of the map of live tasks: enough to make contention rare on a small machine.
 const SHARDS: usize = 16;
 
-/// The most marks of tasks that were loaded: a quarter of a megabyte.
+/// The most marks of loaded tasks. They take a quarter of a megabyte.
 const MARKS_MAX: usize = 1 << 16;
 
-/// What a cached task costs beside its texts: the struct, its handles, its place in the map.
+/// The memory of a cached task without its texts: the struct, its handles, its entry in the map.
 const ENTRY_BYTES: usize = 640;
 
 type Live = HashMap<TaskKey, Snapshot, SeedableRandomState>;
 
-/// Committed tasks in memory. Live ones stay, because they are asked for and written to; settled ones are final, so
-/// they can be dropped and loaded again, and share a budget of bytes.
+/// Committed tasks in memory. Live tasks stay, because they are read and written often. Settled tasks are final, so
+/// they can be evicted and loaded again; they share a budget of bytes.
 #[derive(Debug)]
 pub(super) struct TaskCache {
     hasher: SeedableRandomState,
     live: [RwLock<Live>; SHARDS],
     settled: Cache<ByKey, Snapshot, Weight, SeedableRandomState>,
-    /// Marks of settled tasks that were loaded. Only one that is asked for again gets a place in the cache: among a
-    /// million that are read at random, those that are read once would push each other out, at a price.
+    /// Marks of settled tasks that were loaded. A task enters the cache at its second load. Otherwise random reads of a
+    /// million tasks would evict each other at the cost of an insertion each.
     loaded: Box<[AtomicU32]>,
-    /// Counts deletions, so that a reader who loaded a task before it was deleted does not bring it back.
+    /// Counts deletions, so that a reader that loaded a task before its deletion does not put it back.
     deletions: AtomicU64,
 }
 
@@ -74,12 +74,12 @@ impl TaskCache {
     pub(super) fn show(&self, task: &Arc<Task>) {
         let mut live = self.shard(&task.key).write();
         if task.is_settled() {
-            // Settled first, then no longer live: a reader in between finds it in at least one of the two.
+            // Inserted as settled before it is removed as live, so that a concurrent reader finds it in one of the two.
             let progress = live.get(&task.key).and_then(|snapshot| snapshot.progress.clone());
             self.settled.insert(ByKey(Arc::clone(task)), Snapshot { task: Arc::clone(task), progress });
             live.remove(&task.key);
         } else if let Some(snapshot) = live.get_mut(&task.key) {
-            // A new attempt starts from nothing, and so does its progress.
+            // A new attempt starts without progress.
             if snapshot.task.attempt != task.attempt {
                 snapshot.progress = None;
             }
@@ -89,7 +89,7 @@ impl TaskCache {
         }
     }
 
-    /// Puts progress beside a live task, if the attempt that says so still has it; says which attempt it is.
+    /// Sets the progress of a live task if the fence is current. Returns the number of the attempt.
     pub(super) fn show_progress(&self, key: &TaskKey, fence: u64, progress: Arc<Progress>) -> Option<u32> {
         match self.shard(key).write().get_mut(key) {
             Some(snapshot) if snapshot.task.fence == fence => {
@@ -108,12 +108,12 @@ impl TaskCache {
         }
     }
 
-    /// What [`remember`](Self::remember) needs to have seen before the load.
+    /// The argument for [`remember`](Self::remember), to be read before the load.
     pub(super) fn deletions(&self) -> u64 {
         self.deletions.load(Ordering::SeqCst)
     }
 
-    /// Whether a task was loaded before, as far as its mark still stands.
+    /// Whether the task was loaded before. May be false if its mark was overwritten.
     fn was_loaded_before(&self, key: &TaskKey) -> bool {
         let hash = self.hasher.hash_one(key);
         let mark = u32::try_from(hash >> 32).unwrap_or_default() | 1;
@@ -121,7 +121,7 @@ impl TaskCache {
         self.loaded[index].swap(mark, Ordering::Relaxed) == mark
     }
 
-    /// Keeps what a reader loaded for the second time, if it is final and nothing was deleted since `deletions` was read.
+    /// Caches a settled task at its second load, unless a task was deleted since `deletions` was read.
     pub(super) fn remember(&self, snapshot: &Snapshot, deletions: u64) {
         let key = &snapshot.task.key;
         if !snapshot.task.is_settled() || !self.was_loaded_before(key) {
@@ -134,7 +134,7 @@ impl TaskCache {
     }
 }
 
-/// A task that is found by its key, without a second copy of that.
+/// A task that is hashed by its key, so that the set needs no copy of the key.
 #[derive(Debug)]
 struct ByKey(Arc<Task>);
 

@@ -1,6 +1,6 @@
 //! The one writer: evaluates requests against its working state and commits whatever is waiting in one transaction.
 //!
-//! It has no thread, no channel and no clock: a [`WriterLoop`](super::WriterLoop) feeds it.
+//! It has no thread, no channel and no clock: a [`WriterLoop`](super::WriterLoop) calls it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::disk::{Disk, DiskError};
 use super::task_cache::TaskCache;
 use crate::{ClaimRequest, ClaimedTask, CommitResult, NewTask, StoreError, Watchers};
 
-/// Something for the writer to do.
+/// A request to the writer.
 #[derive(Debug, Clone)]
 pub enum WriteRequest {
     /// [`Store::create`](crate::Store::create)
@@ -34,7 +34,7 @@ pub enum WriteRequest {
 }
 
 impl WriteRequest {
-    /// What it is called in a log.
+    /// The name in the log.
     pub(super) fn operation(&self) -> &'static str {
         match self {
             Self::Create(_) => "create",
@@ -57,7 +57,7 @@ pub(super) enum WriteResponse {
     Checked,
 }
 
-/// Progress that readers see and the disk does not have yet, with the number of the attempt that said so.
+/// Progress that is in the cache and not on the disk yet, with the number of its attempt.
 pub(super) type UnsavedProgress = BTreeMap<TaskKey, (u32, Arc<Progress>)>;
 
 /// The writer and what it publishes to.
@@ -67,7 +67,7 @@ pub(super) struct Writer<D> {
     watchers: Arc<Watchers>,
     /// Tasks that the open batch has changed. Readers must not see them before the commit.
     working: HashMap<TaskKey, Arc<Task>>,
-    /// The changes of the open batch, in order, to be publication after the commit.
+    /// The changes of the open batch, in order. They go to the cache after the commit.
     publications: Vec<Publication>,
     stopped: Option<String>,
     failed: Option<StoreError>,
@@ -79,7 +79,6 @@ enum Publication {
 }
 
 impl<D: Disk> Writer<D> {
-    /// A writer that has written nothing.
     pub(super) fn new(disk: D, cache: Arc<TaskCache>, watchers: Arc<Watchers>) -> Self {
         Self {
             disk,
@@ -92,27 +91,27 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Why nothing can be promised any more, if so.
+    /// Why the store has stopped, if it has.
     pub(super) fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
-    /// Why nothing of the last batch was written, if so.
+    /// Why the last batch was not written, if it failed.
     pub(super) fn failed(&self) -> Option<&StoreError> {
         self.failed.as_ref()
     }
 
-    /// Lets go of the disk.
+    /// Closes the disk.
     pub(super) fn close(mut self) {
-        // What may or may not be on the disk is left as it is: the next process reads what is there.
+        // After a failed sync the files are left alone: the next process recovers from them.
         if self.stopped.is_none() {
             self.disk.close();
         }
     }
 
     /// Carries out a batch: one transaction, one commit. The answers are in the order of the requests, and may be
-    /// sent, because what they say is durable and visible. A refusal fails only its own request; a failed commit fails all.
-    /// Progress, each with the number of the attempt that said so, is saved with them.
+    /// sent, because what they say is durable and visible. A refusal fails only its own request; a failed commit
+    /// fails all. Progress is written in the same transaction.
     pub(super) fn batch(
         &mut self,
         requests: Vec<WriteRequest>,
@@ -159,7 +158,7 @@ impl<D: Disk> Writer<D> {
             }
         }
         for (key, (attempt, progress)) in progress {
-            // The task may be gone, or another attempt's, since it said so.
+            // The task may have been deleted, or have a newer attempt.
             if self.load(key)?.is_some_and(|task| task.attempt == *attempt) {
                 self.disk.write_progress(key, progress)?;
             }
@@ -211,7 +210,7 @@ impl<D: Disk> Writer<D> {
     }
 
     fn insert(&mut self, task: Task, input: &Json) -> Result<Arc<Task>, RequestFailure> {
-        // The disk looks whether there is one already: a look of our own before each creation would cost a tenth of it.
+        // The disk detects a duplicate key. A read before each creation would cost a tenth of its time.
         if self.disk.insert(&task, input)? { Ok(self.keep(task)) } else { Err(TransitionError::DuplicateId.into()) }
     }
 
@@ -258,7 +257,7 @@ impl<D: Disk> Writer<D> {
             return Ok(CommitResult { task: Arc::new(change.task), effects: change.effects });
         }
         match &change.journal_write {
-            // Before anything else is written: a question that was asked before is refused.
+            // Before all other writes, because a question that was asked before is refused.
             Some(JournalWrite::Asked { key, record }) => {
                 if let Some(entry) = self.disk.insert_record(&before.key, before.epoch(), record, Some(key))? {
                     return Err(entry_conflict(&entry.record, entry.question.as_ref(), record).into());
@@ -291,7 +290,7 @@ impl<D: Disk> Writer<D> {
                         let input = self.disk.input(&key)?.ok_or(StoreError::NotFound)?;
                         claimed.push(ClaimedTask { task, input });
                     }
-                    // The clock went back since the task was queued: it is not this one's turn yet.
+                    // The clock was set back since the task was queued, so it may not be claimed yet.
                     Err(RequestFailure::Answer(_)) => {}
                     Err(failed) => return Err(failed),
                 }
@@ -335,7 +334,7 @@ impl<D: Disk> Writer<D> {
     }
 }
 
-/// A request ends with an answer to its caller, or the disk ends the whole batch.
+/// An error of one request, or an error of the disk, which fails the whole batch.
 enum RequestFailure {
     Answer(StoreError),
     Disk(DiskError),
