@@ -1,7 +1,7 @@
-//! Thousands at once: a session each, a stream to listen on, and a call that waits for the result of a task. Everybody
-//! is answered when the tasks end, and nothing is left behind when they leave.
+//! Thousands of clients at once, each with a session, a stream, and a request that waits for the result of a task.
+//! All get their results when the tasks end, and the server has freed everything when they are gone.
 //!
-//! `LONGHAUL_CROWD` says how many; a run prints what they cost.
+//! `LONGHAUL_CROWD` sets the number of clients. A run prints the memory and the descriptors that they take.
 
 #[path = "kit/mod.rs"]
 mod kit;
@@ -24,19 +24,18 @@ use tokio::task::JoinSet;
 
 use crate::kit::{Launch, ServerProcess};
 
-/// How many come, unless it is said otherwise.
+/// The default number of clients.
 const CROWD: usize = 5_000;
 
-/// How many come through the door at once.
+/// Clients that connect at the same time.
 const ARRIVING: usize = 64;
 
-/// How many answer what the tasks ask.
+/// Clients that answer the questions of the tasks.
 const HOSTS: usize = 8;
 
-/// How long all of it may take: it is given up then. Nothing is measured by it.
+/// The longest time for the whole test. No test measures times with it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// One connection.
 struct CrowdConnection {
     send: SendRequest<Full<Bytes>>,
     address: SocketAddr,
@@ -71,7 +70,7 @@ fn request(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
 }
 
-/// The last message of an answer, whether it came as one or as a stream of events.
+/// The last message of a response, which is one message or a stream of events.
 async fn last_message(response: Response<Incoming>) -> Value {
     let body = response.into_body().collect().await.expect("a whole answer").to_bytes();
     let text = std::str::from_utf8(&body).expect("UTF-8");
@@ -79,13 +78,13 @@ async fn last_message(response: Response<Incoming>) -> Value {
     serde_json::from_str(last.unwrap_or(text)).unwrap_or_else(|error| panic!("{error}: {text:?}"))
 }
 
-/// One of the crowd: a session, its stream, a task.
+/// One client: a session, its stream, a task.
 struct Member {
     number: usize,
     session: String,
     task: String,
     hears: Incoming,
-    /// Kept, or the connection would end with it.
+    /// Dropping it would close the connection.
     _line: CrowdConnection,
 }
 
@@ -107,7 +106,7 @@ async fn arrive(address: SocketAddr, number: usize) -> Member {
     Member { number, session, task, hears, _line: line }
 }
 
-/// One end of every connection is this process's.
+/// This process has one end of every connection.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).expect("its own maximum");
@@ -130,12 +129,12 @@ async fn a_crowd_is_answered_when_its_tasks_end_and_leaves_nothing_behind() {
     tokio::time::timeout(PATIENCE, come_and_go(crowd)).await.expect("all of it, at some time");
 }
 
-/// The server under a shell that sets its limit of open files first.
+/// The server, started by a shell that sets the limit of open files.
 fn with_open_files(limit: &str) -> Launch {
     Launch::conformance().under(["sh", "-c", &format!(r#"ulimit {limit} && exec "$0" "$@""#)])
 }
 
-/// So many connections at once, each of which was answered.
+/// This many connections, each of which has got a response.
 async fn connected(server: &ServerProcess, count: usize) -> Vec<StatelessClient> {
     let mut clients = Vec::new();
     for _ in 0..count {
@@ -176,7 +175,7 @@ async fn come_and_go(crowd: usize) {
     let server = Launch::conformance().start().await;
     let address = server.address();
     let mut host = StatelessClient::connect(address).await.unwrap();
-    // Asked something, so that its own connection is among those that were there before.
+    // Sends a request, so that its own connection is in the first count.
     host.until_metric("longhaul_sessions", 0.0).await;
     let before = (resident_kb(&server), descriptors(&server));
 
@@ -204,18 +203,18 @@ async fn come_and_go(crowd: usize) {
         waiting.spawn(async move {
             let mut line = CrowdConnection::open(address).await;
             let answer = line.ask("POST", Some(&session), request("tasks/result", &json!({ "taskId": task }))).await;
-            begins.send(()).expect("somebody who counts");
+            begins.send(()).expect("the receiver of the count");
             (number, last_message(answer).await)
         });
     }
-    // A call that waits for long is answered as a stream, and its head comes before its end.
+    // The response to a long wait is a stream, whose head is sent at once.
     for _ in 0..crowd {
         first_event_id.recv().await.expect("a call that waits");
     }
     host.until_metric("longhaul_streams_open", 2.0 * count).await;
     let blocked = resident_kb(&server);
 
-    // A few connections more, and they are heard.
+    // A few more connections get responses, too.
     let key = host.asked(&members[0].task, 1).await.remove(0);
     let yes = json!({ key: { "action": "accept", "content": { "confirm": true } } });
     let mut ending = JoinSet::new();
@@ -238,7 +237,7 @@ async fn come_and_go(crowd: usize) {
     assert_eq!(answered, crowd);
     host.until_metric("longhaul_streams_open", count).await;
 
-    // Half of them say goodbye; the others hang up first, and are gone when their sessions are.
+    // Half of the clients end their sessions. The others only close their connections.
     let mut leaving = JoinSet::new();
     for member in members {
         let door = Arc::clone(&door);

@@ -122,7 +122,7 @@ pub fn answered(source: RequestSource<'_>, task: &TaskId, question: &QuestionKey
 pub struct AuditRefusal<'a> {
     pub owner: Option<&'a Owner>,
     pub generation: Option<&'static str>,
-    /// The method, which may be none that exists.
+    /// The method, known or unknown.
     pub method: Option<&'a str>,
     /// The task that it names. It may not exist or belong to another owner.
     pub task: Option<&'a TaskId>,

@@ -54,8 +54,8 @@ impl Ctx {
     /// Asks the requestor something and waits for the answer, however long that takes. While every branch of the
     /// handler waits, its worker serves other tasks.
     ///
-    /// In an ordinary call (a client that did not ask for a task), a client that cannot be asked while it waits is asked
-    /// to call again with the answer; the handler then runs from the start, and this returns at once.
+    /// In an ordinary call (a client that did not ask for a task), a client that cannot be asked while it waits is
+    /// asked to call again with the answer; the handler then runs from the start, and this returns at once.
     pub async fn ask<Q: Ask>(&mut self, label: &str, question: Q) -> Result<Q::Answer, CtxError> {
         let kind = question.kind();
         let params = question.params();
@@ -81,8 +81,8 @@ impl Ctx {
         }
     }
 
-    /// Reports how far the work is, for clients that follow it. It is cheap and not durable; the last report counts. The
-    /// numbers can be of any type; the total is `None` where it is not known:
+    /// Reports how far the work is, for clients that follow it. It is cheap and not durable; the last report counts.
+    /// The numbers can be of any type; the total is `None` where it is not known:
     ///
     /// ```no_run
     /// # use longhaul_engine::{Ctx, CtxError};
@@ -117,8 +117,8 @@ impl Ctx {
         }
     }
 
-    /// Sends a line to the clients that follow the work now and want lines of this severity. Nothing is kept, the handler
-    /// does not wait, and a client that is slow misses some: for what must not be lost there is
+    /// Sends a line to the clients that follow the work now and want lines of this severity. Nothing is kept, the
+    /// handler does not wait, and a client that is slow misses some: for what must not be lost there is
     /// [`report`](Ctx::report).
     pub fn log(&self, severity: Severity, data: impl Into<Value>) {
         self.say(severity, None, &data.into());
@@ -130,10 +130,10 @@ impl Ctx {
     }
 
     fn say(&self, severity: Severity, logger: Option<&str>, data: &Value) {
-        let line = LogLine::new(severity, logger, Json::from_text(data.to_string()));
+        let log_line = LogLine::new(severity, logger, Json::from_text(data.to_string()));
         match &self.link {
-            Link::Task(link) => link.log(&line),
-            Link::Call(link) => link.log(&line),
+            Link::Task(link) => link.log(&log_line),
+            Link::Call(link) => link.log(&log_line),
         }
     }
 

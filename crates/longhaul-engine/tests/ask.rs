@@ -43,7 +43,7 @@ async fn a_handler_gets_the_answer_to_its_question() {
     lab.counts("ask", (0, 0)).await;
 }
 
-/// The two questions by their labels: which one was asked first, nobody knows.
+/// The two questions by their labels. Their order is not defined.
 async fn left_and_right(lab: &Lab, key: &TaskKey) -> Vec<QuestionKey> {
     let mut questions = lab.asks(key, 2).await;
     questions.sort();

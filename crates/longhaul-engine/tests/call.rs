@@ -243,7 +243,7 @@ async fn a_call_whose_client_goes_away_drops_its_handler_and_gives_up_its_turn()
 async fn progress_reaches_the_client_that_waits() {
     let reports = handler(|mut ctx: Ctx, _input| async move {
         ctx.progress(1.0, Some(2.0), "half").await?;
-        ctx.report("nobody stores this").await?;
+        ctx.report("this is not stored").await?;
         answer("done")
     });
     let lab = Lab::start(vec![tool("work", reports)]).await;

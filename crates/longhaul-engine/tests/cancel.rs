@@ -24,7 +24,7 @@ async fn a_task_is_cancelled_at_once_whatever_its_handler_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_cancels_what_has_ended_or_is_not_theirs() {
+async fn a_task_that_has_ended_or_has_another_owner_cannot_be_cancelled() {
     let lab = Lab::start(vec![tool("echo", echo())]).await;
     let key = lab.create("echo").await;
     let end = lab.end(&key).await;

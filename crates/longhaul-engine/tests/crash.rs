@@ -68,7 +68,7 @@ fn a_task_that_retries_runs_again_after_its_backoff() {
     machine.run(async |store| {
         let lab = Lab::on(&store, tools(), EngineLimits::default()).await;
         let task = lab.read(&key).await;
-        assert_eq!(phase(&task), PhaseName::Queued, "it belongs to nobody once the engine has started");
+        assert_eq!(phase(&task), PhaseName::Queued, "no node holds it when the engine has started");
         let longhaul_task::Phase::Queued { not_before } = task.phase else { unreachable!() };
         assert_eq!(not_before.ms_since(task.updated_at), Policy::default().backoff_ms);
         door.open();

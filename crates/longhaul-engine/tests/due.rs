@@ -1,4 +1,4 @@
-//! Time ends what takes too long and deletes what is kept no more; whoever watches the clock sleeps meanwhile.
+//! The due service ends tasks that take too long, deletes tasks whose retention is over, and sleeps in between.
 
 mod common;
 
@@ -239,7 +239,7 @@ async fn a_due_task_is_still_dealt_with_after_the_clock_went_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_goes_back_while_everybody_sleeps_ends_nothing_early() {
+async fn a_clock_that_goes_back_while_the_service_sleeps_ends_nothing_early() {
     let door = Door::shut();
     let lab = Lab::start(vec![limited(one_worker("work", waits_at(&door, &HandlerLog::new())), DAY_MS, 5_000)]).await;
     let key = lab.create("work").await;
@@ -249,5 +249,5 @@ async fn a_clock_that_goes_back_while_everybody_sleeps_ends_nothing_early() {
     lab.store.apply(&key, report).await.unwrap();
     assert_eq!(code(&lab.end(&key).await), "LIFE_TIME");
     assert!(age_ms(&lab, &key).await >= 5_000);
-    assert_eq!(lab.store.calls("overdue"), 1, "nobody tried before its time");
+    assert_eq!(lab.store.calls("overdue"), 1, "no attempt before its time");
 }

@@ -161,7 +161,7 @@ async fn a_task_that_is_given_up_while_it_waits_for_an_answer_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_answer_any_more_a_shutdown_waits_for_work_and_not_for_answers() {
+async fn without_clients_a_shutdown_waits_for_work_and_not_for_answers() {
     let (door, log) = (Door::shut(), HandlerLog::new());
     let asks = || {
         handler(|mut ctx: Ctx, _input| async move {

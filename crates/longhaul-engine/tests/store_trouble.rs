@@ -1,4 +1,4 @@
-//! The store fails for a while: nothing leaks, what was earned is written later, and whoever asked hears why not.
+//! The store fails for a while: nothing leaks, outcomes are written later, and callers get the error.
 
 mod common;
 
@@ -218,7 +218,7 @@ fn the_end_of_a_task_whose_tool_is_gone_is_written_again_until_it_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_was_written_although_nobody_could_say_so_is_its_own() {
+async fn an_end_in_doubt_that_was_written_counts() {
     let limits = EngineLimits::default().open_per_owner_max(1);
     let lab = Lab::with(vec![one_worker("echo", echo())], limits).await;
     for n in 1..=3 {

@@ -32,8 +32,8 @@ pub struct ReceiverOptions {
     pub list_ttl_ms: u64,
     /// The longest retention that a requestor can choose for a task whose tool sets none from its creation.
     pub ttl_ms_max: u64,
-    /// The longest retention of an anonymous task. Only a client that knows its ID can find it, because anonymous tasks are
-    /// not listed.
+    /// The longest retention of an anonymous task. Only a client that knows its ID can find it, because anonymous
+    /// tasks are not listed.
     pub anonymous_kept_ms_max: u64,
     /// How often one owner may ask.
     pub rates: RateLimits,
@@ -105,8 +105,8 @@ impl Receiver {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Drops expired state: rates of idle owners, idle sessions, streams whose clients did not come back. Runs until `stop`,
-    /// then closes the streams that would not end by themselves.
+    /// Drops expired state: rates of idle owners, idle sessions, streams whose clients did not come back. Runs until
+    /// `stop`, then closes the streams that would not end by themselves.
     pub async fn tidy_until(&self, stop: CancellationToken) {
         let limits = &self.inner.options.sessions;
         let interval = (limits.idle_time_max.min(limits.broken_time_max) / 4)
@@ -155,7 +155,7 @@ impl Receiver {
 }
 
 impl ReceiverInner {
-    /// The retention of a task, shortened for a caller that could be anyone.
+    /// The retention of a task, shortened for a caller without an identity.
     pub(crate) fn retention(&self, wanted: Retention, is_known: bool) -> Retention {
         if is_known { wanted } else { wanted.at_most(self.options.anonymous_kept_ms_max) }
     }

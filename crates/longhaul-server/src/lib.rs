@@ -3,7 +3,7 @@
 //!
 //! - [`http`]: Streamable HTTP at `/mcp`, beside it `/healthz` and `/metrics`.
 //! - [`stdio`]: the same over standard input and output, one message a line.
-//! - [`Identify`]: who is calling; the caller's owner becomes the owner of its tasks.
+//! - [`Identify`]: identifies the caller; the caller's owner becomes the owner of its tasks.
 //! - [`ServerLimits`]: what clients may use. [`Metrics`]: what operators watch.
 
 #![allow(missing_docs, reason = "the crate `longhaul` documents what users see")]

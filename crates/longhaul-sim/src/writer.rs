@@ -97,7 +97,7 @@ impl SimWriter {
         if done.failed {
             match plan {
                 TransactionPlan::FailAt(_, Kind::Full) | TransactionPlan::FailCommit(Kind::Full) => {
-                    state.coverage.count_fault(Fault::Full)
+                    state.coverage.count_fault(Fault::Full);
                 }
                 TransactionPlan::FailAt(_, Kind::Failed) | TransactionPlan::FailCommit(Kind::Failed) => {
                     state.coverage.count_fault(Fault::Unavailable);

@@ -24,8 +24,8 @@
 //!
 //! - `open`: [`open`], [`open_read_only`] and their [`SqliteOptions`].
 //! - `lock`, `check`, `migration`: what happens to a file before it is used.
-//! - `disk`: the connection of the writer. `reader`, `pool`: the connections of readers. `sqlite_connection`: what both do with
-//!   a connection. `row`: converting tasks to rows and back.
+//! - `disk`: the connection of the writer. `reader`, `pool`: the connections of readers.
+//!   `sqlite_connection`: what both do with a connection. `row`: converting tasks to rows and back.
 //! - `backup`: [`backup`], also while a server runs.
 //!
 //! # Limits

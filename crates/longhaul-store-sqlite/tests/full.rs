@@ -64,7 +64,7 @@ async fn a_file_at_its_limit_keeps_what_it_has_and_takes_more_when_something_is_
 }
 
 #[tokio::test]
-async fn one_that_is_too_large_fails_nobody_after_it() {
+async fn a_write_that_is_too_large_fails_no_later_one() {
     let directory = TempDir::new().unwrap();
     let options = SqliteOptions::default().file_bytes_max(Some(512 << 10));
     let store = open(directory.path().join("tasks.db"), &options, SystemClock).unwrap();
@@ -119,7 +119,7 @@ mod disk {
         let copy = open(elsewhere.path().join("tasks.db"), &SqliteOptions::default(), SystemClock).unwrap();
         all_there(&copy, count).await;
 
-        // Somebody makes room.
+        // Makes room on the disk.
         let remount = ["-o", "remount,size=64m"];
         assert_eq!(store.check().await.unwrap_err().code(), "STORE_FULL");
         assert!(Command::new("mount").args(remount).arg(disk.0.path()).status().unwrap().success());

@@ -23,7 +23,7 @@ fn refusal(path: &Path) -> OpenError {
     open(path, &SqliteOptions::default(), SystemClock).unwrap_err()
 }
 
-/// Runs SQL on a file that nobody else has open.
+/// Runs SQL on a file that is not open elsewhere.
 fn sql(path: &Path, sql: &str) {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch(sql).unwrap();
@@ -142,8 +142,8 @@ async fn a_file_that_was_cut_off_is_refused() {
     opened(&path);
 }
 
-/// Opens a damaged file: whether it is refused. If it is not, then what was damaged means nothing (a free page, a byte
-/// that nobody reads), and everything is there.
+/// Opens a damaged file. Returns whether it is refused. If it is not, the damage must be without effect (a free page,
+/// an unused byte), and all tasks must be there.
 async fn is_refused(path: &Path, damaged: &[u8], settled: &[Arc<Task>]) -> bool {
     fs::write(path, damaged).unwrap();
     let Ok(store) = open(path, &SqliteOptions::default(), SystemClock) else { return true };
@@ -263,7 +263,7 @@ async fn an_operator_can_look_at_a_store_that_a_server_has() {
     let page = look.list(&ListQuery { owner: None, after: None, limit: 10 }).unwrap();
     assert_eq!(page.tasks.len(), 2);
 
-    // Also when the server is gone. It could not remove a log that somebody looks at, but there is nothing in it.
+    // Also after the end of the server. It could not remove a log that a reader has open, but the log is empty.
     store.close().await;
     assert_eq!(fs::metadata(path.with_file_name("tasks.db-wal")).unwrap().len(), 0);
     assert_eq!(look.read(&key(1)).unwrap().unwrap().task, settled);

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 use crate::{FailureReport, Reply, in_time};
 
-/// A server as its clients know it.
+/// Where clients reach a server.
 #[derive(Debug, Clone)]
 pub enum TestEndpoint {
     /// A server that listens on this address.
@@ -51,7 +51,7 @@ impl HttpConnection {
                 let stream = TcpStream::connect(address).await.map_err(FailureReport::lost)?;
                 stream.set_nodelay(true).map_err(FailureReport::lost)?;
                 let (http, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(FailureReport::lost)?;
-                // Its errors reach the request that waits for a response.
+                // The request that waits for a response gets the error, too.
                 tokio::spawn(driver);
                 Some(http)
             }
@@ -63,7 +63,7 @@ impl HttpConnection {
         &self.endpoint
     }
 
-    /// Sends a request, and returns the response before its body has come.
+    /// Sends a request, and returns the response before its body was received.
     pub(crate) async fn send(
         &mut self,
         method: &str,
@@ -98,7 +98,7 @@ impl HttpConnection {
 
 /// Hands a request to a receiver, as an HTTP transport does.
 pub(crate) async fn enter(receiver: &Receiver, method: &str, headers: &[(String, Vec<u8>)], body: &[u8]) -> Reply {
-    // A request over a socket lets other tasks run; so does this one.
+    // Other tasks may run here, as during a request over a socket.
     tokio::task::yield_now().await;
     let headers = GivenHeaders(headers);
     if let Some(refusal) = receiver.refuse_http_method(method, &headers) {
@@ -144,7 +144,7 @@ fn reply(response: MessageResponse) -> Reply {
     }
 }
 
-/// Headers as data. White space around a value is no part of it, as in HTTP.
+/// Headers as data. White space around a value is removed, as in HTTP.
 struct GivenHeaders<'a>(&'a [(String, Vec<u8>)]);
 
 impl Headers for GivenHeaders<'_> {

@@ -1,4 +1,4 @@
-//! What the tests of the crates share: a server in this process, clients that speak to it, tools that a test can steer.
+//! Shared by the tests of the crates: a server in this process, its clients, and tools that a test controls.
 //!
 //! ```ignore
 //! let server = TestServer::start(conformance()).await;          // no socket
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! - [`TestEndpoint`]: where a client sends its requests: a receiver in this process, or an address.
-//! - [`StatelessClient`], [`SessionClient`]: the two eras. Every message from the server is checked against the official
-//!   schema of its revision.
-//! - [`raw`]: requests that no client would send.
+//! - [`StatelessClient`], [`SessionClient`]: the two eras. Every message from the server is checked against the
+//!   official schema of its revision.
+//! - [`raw`]: requests that are not valid.
 //! - [`tools`]: tools that wait until a test lets them go on.
 
 mod conformance;
@@ -39,7 +39,7 @@ pub use stateless::{
     FailureReport, GetTaskResult, StatelessClient, VERSION, WholeReply, stateless_message, tasks_and_forms,
 };
 
-/// When a test gives up waiting for an event that must happen. No test measures anything by it.
+/// The longest wait for an event that must happen. No test measures times with it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits for an event that must happen. Panics with its description if it does not.
@@ -48,7 +48,7 @@ pub async fn in_time<T>(what: &str, event: impl Future<Output = T>) -> T {
     result.unwrap_or_else(|_| panic!("waited for {PATIENCE:?}, and it did not come: {what}"))
 }
 
-/// Looks again and again until this is true.
+/// Polls until this is true.
 pub async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
     in_time(what, async {
         while !is_true().await {

@@ -1,4 +1,4 @@
-//! A client on a pipe, such as standard input and output: one message a line, of both eras.
+//! A client on a pipe, such as standard input and output: one message per line, of both eras.
 
 use longhaul_receiver::Caller;
 use longhaul_server::{ServerLimits, stdio};
@@ -11,7 +11,7 @@ use crate::schema::SentRequests;
 use crate::stateless::tasks_and_forms;
 use crate::{TestServer, in_time, stateless_message};
 
-/// Bytes that wait between the two ends of a pipe in this process.
+/// The size of the buffer of a pipe in this process.
 const PIPE_BYTES: usize = 1 << 20;
 
 type PipeOutput = Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>;
@@ -21,7 +21,7 @@ pub struct PipeClient {
     input: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     output: PipeOutput,
     sent_requests: SentRequests,
-    /// The revision of its session; none outside of one.
+    /// The revision of the session; `None` without a session.
     revision: Option<String>,
     /// The server, if it is in this process.
     serving: Option<JoinHandle<std::io::Result<()>>>,
@@ -29,7 +29,7 @@ pub struct PipeClient {
 }
 
 impl PipeClient {
-    /// A client of a server that reads and writes these.
+    /// A client of a server that uses these streams.
     pub fn new(
         input: impl AsyncWrite + Send + Unpin + 'static,
         output: impl AsyncRead + Send + Unpin + 'static,
@@ -45,7 +45,7 @@ impl PipeClient {
         }
     }
 
-    /// A client that this server in the same process serves on a pipe, within these limits.
+    /// A client on a pipe of a server in this process.
     pub fn connect(server: &TestServer, caller: Caller, limits: ServerLimits) -> Self {
         let (input, input_end) = tokio::io::duplex(PIPE_BYTES);
         let (output, output_end) = tokio::io::duplex(PIPE_BYTES);
@@ -76,7 +76,7 @@ impl PipeClient {
         self.write(format!("{message}\n").as_bytes()).await;
     }
 
-    /// The next line, a message or several, which are checked.
+    /// The next line: a message or a batch. It is checked against the schema.
     pub async fn next(&mut self) -> Option<Value> {
         let line = in_time("a line from the server", self.output.next_line()).await.expect("UTF-8")?;
         self.sent_requests.check_received_body(self.revision.as_deref(), Some("application/json"), line.as_bytes());
@@ -91,7 +91,7 @@ impl PipeClient {
         self.next().await.expect("a message")
     }
 
-    /// The next message of this method; others are passed over.
+    /// The next message of this method. Others are skipped.
     pub async fn next_of(&mut self, method: &str) -> Value {
         loop {
             let message = self.must_next().await;
@@ -106,7 +106,7 @@ impl PipeClient {
         self.send(&stateless_message(&id.into(), method, params, &tasks_and_forms())).await;
     }
 
-    /// A request of the stateless era and its response, nothing else being under way.
+    /// A request of the stateless era and its response. No other request may be open.
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
         self.ask("r", method, params).await;
         let response = self.must_next().await;
@@ -143,7 +143,7 @@ impl PipeClient {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
     }
 
-    /// The response to a request; messages before it are passed over.
+    /// The response to a request. Messages before it are skipped.
     pub async fn response(&mut self, id: &str) -> Value {
         loop {
             let message = self.must_next().await;
@@ -170,7 +170,7 @@ impl PipeClient {
         self.stop.cancel();
     }
 
-    /// Closes the input, and returns the messages that still come.
+    /// Closes the input, and returns the remaining messages.
     pub async fn finish(mut self) -> Vec<Value> {
         self.close();
         self.rest().await

@@ -1,4 +1,4 @@
-//! Requests as data: a test can send what no client would, and over a socket stop in the middle of it.
+//! Requests as data. A test can send requests that are not valid, and over a socket only a part of one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::schema::SentRequests;
 use crate::{PATIENCE, Reply, TestEndpoint, VERSION, endpoint};
 
-/// A request, as it is written.
+/// A request as it is sent.
 #[derive(Debug, Clone)]
 pub struct RawRequest {
     pub method: &'static str,
@@ -51,24 +51,24 @@ impl RawRequest {
         Self { method, ..self }
     }
 
-    /// Adds a header, beside any other of that name.
+    /// Adds a header. Others of the same name stay.
     pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.headers.push((name.to_owned(), value.as_ref().to_vec()));
         self
     }
 
-    /// Takes a header away.
+    /// Removes a header.
     pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
 
-    /// Puts a header in the place of any other of that name.
+    /// Replaces all headers of this name.
     pub fn set(self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.without(name).with(name, value)
     }
 
-    /// The head, for a body of that many bytes.
+    /// The head, for a body of this many bytes.
     pub fn head(&self, length: usize) -> Vec<u8> {
         let mut bytes = format!("{} {} HTTP/1.1\r\n", self.method, self.path).into_bytes();
         for (name, value) in &self.headers {
@@ -81,14 +81,14 @@ impl RawRequest {
         bytes
     }
 
-    /// All of it.
+    /// Head and body.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.head(self.body.len());
         bytes.extend(&self.body);
         bytes
     }
 
-    /// Sends it on a connection of its own. The response must not be a stream.
+    /// Sends the request on a new connection. The response must not be a stream.
     pub async fn send(&self, endpoint: impl Into<TestEndpoint>) -> RawReply {
         match endpoint.into() {
             TestEndpoint::Http(address) => {
@@ -113,7 +113,7 @@ impl RawRequest {
         }
     }
 
-    /// Hands it to a receiver in this process, and returns the response before its body has come.
+    /// Passes the request to a receiver in this process, and returns the response before its body was received.
     pub async fn begin(&self, endpoint: &TestEndpoint) -> Reply {
         let TestEndpoint::Memory(receiver) = endpoint else { panic!("{endpoint:?} is not in this process") };
         endpoint::enter(receiver, self.method, &self.headers, &self.body).await
@@ -146,10 +146,9 @@ fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-/// One connection.
 pub struct RawConnection {
     socket: BufReader<TcpStream>,
-    /// Everything that was sent.
+    /// All bytes sent so far.
     sent: Vec<u8>,
 }
 
@@ -161,18 +160,18 @@ impl RawConnection {
         Self { socket: BufReader::new(socket), sent: Vec::new() }
     }
 
-    /// Writes these bytes. A server that has hung up is found out when its answer is read.
+    /// Writes these bytes. If the server has closed the connection, reading the response shows it.
     pub fn write(&mut self, bytes: &[u8]) {
         self.sent.extend(bytes);
         let _ = self.socket.get_mut().write_all(bytes);
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending half.
     pub fn finish(&mut self) {
         let _ = self.socket.get_mut().shutdown(Shutdown::Write);
     }
 
-    /// The next response, which is checked; none if the server closed the connection.
+    /// The next response, checked against the schema. `None` if the server closed the connection.
     pub fn answer(&mut self) -> Option<RawReply> {
         let (status, headers) = self.head()?;
         let mut body = Vec::new();
@@ -180,7 +179,7 @@ impl RawConnection {
             body = vec![0; length.parse().expect("a length")];
             self.socket.read_exact(&mut body).expect("the whole body");
         }
-        // A body begins after an empty line, and another request may follow it.
+        // A body begins after an empty line. Another request may follow the body.
         let sent_requests = SentRequests::default();
         for after in self.sent.windows(4).enumerate().filter(|(_, bytes)| bytes == b"\r\n\r\n").map(|(at, _)| at + 4) {
             let mut values = serde_json::Deserializer::from_slice(&self.sent[after..]).into_iter::<Value>();

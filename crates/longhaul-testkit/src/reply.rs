@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::schema::SentRequests;
 use crate::{FailureReport, in_time};
 
-/// A response as it comes. Dropping it hangs up.
+/// A response whose body is read as it is received. Dropping it closes the connection.
 pub struct Reply {
     pub status: u16,
     pub headers: HeaderMap,
@@ -29,7 +29,7 @@ enum ReplyBody {
 #[derive(Debug)]
 pub struct StreamEvent {
     pub id: Option<String>,
-    /// Empty for an event that only gives an ID, a wait, or a sign of life.
+    /// Empty for an event with only an ID or a retry time, and for a keep-alive comment.
     pub data: String,
 }
 
@@ -78,7 +78,7 @@ impl Reply {
         }
     }
 
-    /// The body as text; of a stream, the first message.
+    /// The body as text. For a stream, the first message.
     pub async fn first(mut self) -> String {
         if !self.is_stream() {
             return String::from_utf8(self.bytes().await.expect("a whole body").to_vec()).expect("UTF-8");
@@ -131,7 +131,7 @@ impl StreamEvent {
     }
 }
 
-/// The messages of a response, each of which is checked. Dropping it hangs up.
+/// The messages of a response, each checked against the schema. Dropping it closes the connection.
 pub struct ReplyMessages {
     pub status: u16,
     pub headers: HeaderMap,
@@ -141,7 +141,7 @@ pub struct ReplyMessages {
     ready: VecDeque<Value>,
     is_read: bool,
     sent_requests: SentRequests,
-    /// The revision of the session; none in the stateless era.
+    /// The revision of the session; `None` in the stateless era.
     revision: Option<String>,
 }
 
@@ -165,7 +165,7 @@ impl ReplyMessages {
         self.reply.is_stream()
     }
 
-    /// The next message; none when there are no more.
+    /// The next message; `None` at the end.
     pub async fn next(&mut self) -> Option<Value> {
         let message = self.read().await?;
         self.sent_requests.check_received(self.revision.as_deref(), &message);
@@ -176,7 +176,7 @@ impl ReplyMessages {
         self.next().await.expect("a message")
     }
 
-    /// The next message of this method; others are passed over.
+    /// The next message of this method. Others are skipped.
     pub async fn next_of(&mut self, method: &str) -> Value {
         loop {
             let message = self.must_next().await;
@@ -214,7 +214,7 @@ impl ReplyMessages {
         self.ready.pop_front()
     }
 
-    /// Waits until the stream has begun: its first event has an ID and no message.
+    /// Waits for the first event of the stream, which has an ID and no message. Returns the ID.
     pub async fn first_event_id(&mut self) -> String {
         while self.last_event.is_none() {
             let event = self.reply.event().await.expect("the first event of a stream");

@@ -8,9 +8,9 @@ pub struct RequestCase {
     pub what: String,
     pub request: RawRequest,
     pub status: u16,
-    /// The JSON-RPC error; none when there is no error.
+    /// The code of the JSON-RPC error; `None` if there must be no error.
     pub code: Option<i64>,
-    /// The ID that comes back, as the very text that was sent; none when there must not be one.
+    /// The ID in the response, exactly as it was sent; `None` if there must be no ID.
     pub id: Option<String>,
     /// A header that must be there.
     pub header: Option<(&'static str, &'static str)>,
@@ -43,7 +43,7 @@ impl RequestCase {
         let body = reply.json();
         assert_eq!(body["jsonrpc"], "2.0", "{context}");
         match &self.id {
-            // As text: a number may be larger than a reader can hold.
+            // Compared as text, because a number may be larger than a parser supports.
             Some(id) => assert!(reply.text().starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"#)), "{context}"),
             None => assert!(body.get("id").is_none(), "{context}"),
         }

@@ -1,5 +1,5 @@
-//! The official schemas: whatever a server sends in a test must fit that of its revision. Every client of the tests
-//! takes note of what it asks in an [`SentRequests`] and shows it what it hears.
+//! The official schemas. Every message from a server in a test must fit the schema of its revision. Each test client
+//! records its requests in [`SentRequests`], which checks the responses.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ type ValidatorCache = HashMap<(String, String), Option<Arc<Validator>>>;
 
 static KNOWN: Mutex<Option<ValidatorCache>> = Mutex::new(None);
 
-/// They are looked for in `LONGHAUL_SPEC_DIR`, else in `../shared/spec` beside the workspace.
+/// The schemas are in `LONGHAUL_SPEC_DIR`, or else in `../shared/spec` beside the workspace.
 fn official(file: &str, definition: &str) -> Option<Arc<Validator>> {
     let mut known = KNOWN.lock().unwrap();
     let known = known.get_or_insert_default();
@@ -33,7 +33,7 @@ fn compile(file: &str, definition: &str, is_second: bool) -> Option<Arc<Validato
     let path = folder.join(format!("{file}.schema.json"));
     let Ok(text) = std::fs::read_to_string(&path) else {
         if !is_second {
-            // Past the test harness, which shows nothing of what a passing test prints.
+            // Not with `println!`: the test harness hides the output of a passing test.
             let path = path.display();
             let _ = writeln!(std::io::stderr(), "SKIPPED: no official schema at {path}; set LONGHAUL_SPEC_DIR");
         }
@@ -41,7 +41,7 @@ fn compile(file: &str, definition: &str, is_second: bool) -> Option<Arc<Validato
     };
     let mut schema: Value = serde_json::from_str(&text).expect("JSON");
     let root = schema.as_object_mut().expect("a schema");
-    // The older revisions are in an older dialect, where a reference cannot stand beside anything else.
+    // The schemas of older revisions are in an older dialect, where a reference must be the only member.
     let definitions = if root.contains_key("$defs") { "$defs" } else { "definitions" };
     assert!(root[definitions].get(definition).is_some(), "{file} has no {definition}");
     root.remove("$id");
@@ -55,7 +55,7 @@ fn must_fit(file: &str, definition: &str, value: &Value) {
     assert!(faults.is_empty(), "{definition} of {file}: {faults:?}\n{value:#}");
 }
 
-/// What a client has asked for: only so can be said what an answer must look like. Clones are the same one.
+/// The requests of a client. The schema of a response depends on its request. Clones share the requests.
 #[derive(Debug, Clone, Default)]
 pub struct SentRequests {
     by_id: Arc<Mutex<HashMap<String, SentRequest>>>,
@@ -68,14 +68,13 @@ struct SentRequest {
 }
 
 impl SentRequests {
-    /// Just this.
     pub fn of(body: &[u8]) -> Self {
         let sent_requests = Self::default();
         sent_requests.record_sent(body);
         sent_requests
     }
 
-    /// Takes note of what is sent: a message, several, or something that is none.
+    /// Records the requests in a body: a message, a batch, or invalid bytes.
     pub fn record_sent(&self, body: &[u8]) {
         match serde_json::from_slice(body) {
             Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.note(message)),
@@ -92,7 +91,8 @@ impl SentRequests {
         }
     }
 
-    /// Checks what came back by HTTP: one message, several, or events with one each. Pages that are none are not looked at.
+    /// Checks the body of an HTTP response: a message, a batch, or events with a message each. Other content is
+    /// ignored.
     pub fn check_received_body(&self, session: Option<&str>, content_type: Option<&str>, body: &[u8]) {
         match content_type {
             Some("application/json") => match serde_json::from_slice(body) {
@@ -112,7 +112,7 @@ impl SentRequests {
         }
     }
 
-    /// Checks any message of a server, in a session of this revision or outside of any.
+    /// Checks a message of a server, in a session of this revision or without a session.
     pub fn check_received(&self, session: Option<&str>, message: &Value) {
         let session = session.unwrap_or(VERSION);
         let Some(method) = message["method"].as_str() else { return self.hears_response(session, message) };
@@ -142,7 +142,7 @@ fn core(revision: &str) -> String {
 }
 
 fn refused(revision: &str, message: &Value) {
-    // The definitions of a single error came with the newest revision; older ones have none for an unknown ID.
+    // Revisions before 2025-11-25 do not define an error without an ID.
     let is_named = revision == VERSION || revision == "2025-11-25";
     if is_named {
         must_fit(&core(revision), "JSONRPCErrorResponse", message);
@@ -186,7 +186,7 @@ fn answered_2026(method: &str, message: &Value) {
         ("tasks/update", _) => (TASKS, "UpdateTaskResult"),
         ("tasks/cancel", _) => (TASKS, "CancelTaskResult"),
         ("subscriptions/listen", _) => (core.as_str(), "SubscriptionsListenResult"),
-        (other, _) => panic!("nobody answers {other}: {message}"),
+        (other, _) => panic!("there is no response to {other}: {message}"),
     };
     must_fit(file, definition, result);
     if method == "tasks/get" && result["status"] == "completed" {
@@ -197,7 +197,7 @@ fn answered_2026(method: &str, message: &Value) {
 fn said(revision: &str, message: &Value) {
     let kind = if message.get("id").is_some() { "Request" } else { "Notification" };
     must_fit(&core(revision), &format!("JSONRPC{kind}"), message);
-    // What the server asks about a client's task is not in every list of its requests.
+    // Not every revision lists the requests about a client's task.
     must_fit(&core(revision), &format!("Server{kind}"), message);
 }
 
@@ -214,7 +214,7 @@ fn answered(revision: &str, method: &str, message: &Value) {
         "tasks/list" => "ListTasksResult",
         "tasks/cancel" => "CancelTaskResult",
         "ping" | "logging/setLevel" => "EmptyResult",
-        other => panic!("nobody answers {other}: {message}"),
+        other => panic!("there is no response to {other}: {message}"),
     };
     must_fit(&core(revision), definition, result);
 }

@@ -1,4 +1,4 @@
-//! A client of the stateful era: a session, each request on a connection of its own.
+//! A client of the stateful era: a session, with a connection for each request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,19 +16,19 @@ pub const LATEST: &str = "2025-11-25";
 #[derive(Clone)]
 pub struct SessionClient {
     endpoint: TestEndpoint,
-    /// The bearer token that it shows.
+    /// The bearer token of its requests.
     pub token: Option<String>,
     /// The token of its session.
     pub session: Option<String>,
     pub revision: String,
-    /// The server's side of the handshake.
+    /// The result of `initialize`.
     pub server: Value,
     sent_requests: SentRequests,
     requests: Arc<AtomicU64>,
 }
 
 impl SessionClient {
-    /// A client that is in no session yet.
+    /// A client without a session.
     pub fn new(endpoint: impl Into<TestEndpoint>) -> Self {
         Self {
             endpoint: endpoint.into(),
@@ -41,7 +41,7 @@ impl SessionClient {
         }
     }
 
-    /// The same client, which has found the server again.
+    /// The same client at another endpoint, after a restart of the server.
     pub fn at(&self, endpoint: impl Into<TestEndpoint>) -> Self {
         Self { endpoint: endpoint.into(), ..self.clone() }
     }
@@ -88,12 +88,12 @@ impl SessionClient {
         self.post(self.message(method, params).to_string()).await
     }
 
-    /// Posts exactly this.
+    /// Posts exactly this body.
     pub async fn post(&self, body: impl Into<Bytes>) -> ReplyMessages {
         self.http("POST", &[], body).await
     }
 
-    /// Listens, or goes on after an event.
+    /// Opens a stream with GET, or resumes one after an event.
     pub async fn listen(&self, after: Option<&str>) -> ReplyMessages {
         let headers: Vec<_> = after.map(|id| ("last-event-id", id)).into_iter().collect();
         let exchange = self.http("GET", &headers, Bytes::new()).await;
@@ -101,7 +101,7 @@ impl SessionClient {
         exchange
     }
 
-    /// A new stream to listen on, which has begun.
+    /// A new stream, after its first event.
     pub async fn listening(&self) -> ReplyMessages {
         let mut stream = self.listen(None).await;
         stream.first_event_id().await;
@@ -113,7 +113,8 @@ impl SessionClient {
         assert_eq!(self.http("DELETE", &[], "").await.status, 204);
     }
 
-    /// One request with the headers of this client. A header in `more` takes the place of its own; an empty one removes it.
+    /// A request with the headers of this client. A header in `more` replaces one of the client; an empty one removes
+    /// it.
     pub async fn http(&self, method: &str, more: &[(&str, &str)], body: impl Into<Bytes>) -> ReplyMessages {
         let mut headers = vec![("accept", "application/json, text/event-stream")];
         if method == "POST" {
@@ -133,7 +134,7 @@ impl SessionClient {
         ReplyMessages::new(reply, self.sent_requests.clone(), Some(self.revision.clone()))
     }
 
-    /// Tells something; the status says whether it was taken.
+    /// Sends a notification, and returns the HTTP status.
     pub async fn notify(&self, method: &str, params: Value) -> u16 {
         self.post(json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()).await.status
     }
@@ -150,7 +151,7 @@ impl SessionClient {
         assert_eq!(self.post(message.to_string()).await.status, 202);
     }
 
-    /// A request and its response, whatever it is.
+    /// A request and its response, a result or an error.
     pub async fn response(&self, method: &str, params: Value) -> Value {
         self.send(method, params).await.last().await
     }
@@ -173,7 +174,7 @@ impl SessionClient {
         self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Makes a task, and gives back its ID.
+    /// Creates a task, and returns its ID.
     pub async fn create(&self, tool: &str, arguments: Value) -> String {
         let made = self.result("tools/call", json!({ "name": tool, "arguments": arguments, "task": {} })).await;
         made["task"]["taskId"].as_str().expect("a task").to_owned()
@@ -183,7 +184,7 @@ impl SessionClient {
         self.result("tasks/get", json!({ "taskId": id })).await
     }
 
-    /// Looks at a task until it has this status.
+    /// Polls a task until it has this status.
     pub async fn until(&self, id: &str, status: &str) -> Value {
         let mut task = Value::Null;
         until(&format!("{status} of {id}"), async || {

@@ -13,12 +13,12 @@ use crate::{Reply, ReplyMessages, TestEndpoint, in_time, until};
 
 pub const VERSION: &str = "2026-07-28";
 
-/// Why there is no result.
+/// Why a request has no result.
 #[derive(Debug)]
 pub enum FailureReport {
-    /// The connection broke. Whether the request was carried out is not known.
+    /// The connection broke. It is unknown whether the request was carried out.
     Lost(String),
-    /// The server said no, or something that is no answer.
+    /// The server sent an error, or something that is not a response.
     Refused { status: u16, body: String },
 }
 
@@ -47,24 +47,24 @@ impl WholeReply {
     }
 }
 
-/// A message of this era, with what the client says of itself in each.
+/// A message of the stateless era, with the description of the client.
 pub fn stateless_message(id: &Value, method: &str, mut params: Value, capabilities: &Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(VERSION);
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// What a client declares that takes tasks and fills in forms.
+/// The capabilities of a client that supports tasks and forms.
 pub fn tasks_and_forms() -> Value {
     json!({ "elicitation": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } })
 }
 
-/// A task as `tasks/get` showed it.
+/// The result of `tasks/get`.
 #[derive(Debug, Clone)]
 pub struct GetTaskResult {
     /// The whole result, byte for byte.
     pub text: String,
-    /// The same, to look into.
+    /// The parsed text.
     pub value: Value,
 }
 
@@ -92,9 +92,9 @@ impl GetTaskResult {
 pub struct StatelessClient {
     connection: HttpConnection,
     requests: u64,
-    /// What it says it can do. Tasks and forms, unless a test changes it.
+    /// Its capabilities: tasks and forms, unless a test changes them.
     pub capabilities: Value,
-    /// The bearer token that it shows.
+    /// The bearer token of its requests.
     pub token: Option<String>,
 }
 
@@ -116,7 +116,7 @@ impl StatelessClient {
         self
     }
 
-    /// A whole request in good order, for tests that change something before it is sent.
+    /// A valid request, for tests that change it before it is sent.
     pub fn message(&mut self, method: &str, params: Value) -> (Value, Vec<(String, String)>) {
         self.requests += 1;
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -132,13 +132,13 @@ impl StatelessClient {
         (stateless_message(&json!(self.requests), method, params, &self.capabilities), headers)
     }
 
-    /// Posts exactly this, and returns the response before its body has come.
+    /// Posts exactly this body, and returns the response before its body was received.
     pub async fn post(&mut self, body: impl Into<Bytes>, headers: &[(String, String)]) -> Result<Reply, FailureReport> {
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         self.connection.send("POST", "/mcp", &headers, body.into()).await
     }
 
-    /// Posts exactly this, and waits for the whole response.
+    /// Posts exactly this body, and waits for the whole response.
     pub async fn exchange(
         &mut self,
         body: impl Into<Bytes>,
@@ -151,7 +151,7 @@ impl StatelessClient {
         Ok(WholeReply { status: reply.status, headers: reply.headers, body })
     }
 
-    /// Posts exactly this, which must be answered with a stream.
+    /// Posts exactly this body. The response must be a stream.
     pub async fn post_stream(&mut self, body: String, headers: &[(String, String)]) -> ReplyMessages {
         let sent_requests = SentRequests::of(body.as_bytes());
         let mut reply = self.post(body, headers).await.expect("a response");
@@ -162,19 +162,19 @@ impl StatelessClient {
         ReplyMessages::new(reply, sent_requests, None)
     }
 
-    /// A request whose response is a stream, on a connection of its own.
+    /// A request whose response is a stream, on a new connection.
     pub async fn stream(&self, method: &str, params: Value) -> ReplyMessages {
         let mut client = self.again().await;
         let (message, headers) = client.message(method, params);
         client.post_stream(message.to_string(), &headers).await
     }
 
-    /// Follows these tasks.
+    /// Subscribes to these tasks.
     pub async fn listen(&self, ids: &[&str]) -> ReplyMessages {
         self.stream("subscriptions/listen", json!({ "notifications": { "taskIds": ids } })).await
     }
 
-    /// A request and its response, whatever it is.
+    /// A request and its response, a result or an error.
     pub async fn send(&mut self, method: &str, params: Value) -> WholeReply {
         let (message, headers) = self.message(method, params);
         self.exchange(message.to_string(), &headers).await.expect("a response")
@@ -197,7 +197,7 @@ impl StatelessClient {
         response["error"].clone()
     }
 
-    /// Calls a tool, as a task or not.
+    /// Calls a tool. The call may become a task.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, FailureReport> {
         let result = self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await?;
         Ok(parsed(&result))
@@ -230,7 +230,7 @@ impl StatelessClient {
         self.request("tasks/cancel", json!({ "taskId": id })).await.map(drop)
     }
 
-    /// Looks at a task until it shows what is wanted.
+    /// Polls a task until this is true of it.
     pub async fn get_until(
         &mut self,
         id: &str,
@@ -248,17 +248,17 @@ impl StatelessClient {
         .await
     }
 
-    /// The end of a task.
+    /// Polls a task until it has ended.
     pub async fn settled(&mut self, id: &str) -> GetTaskResult {
         self.get_until(id, GetTaskResult::is_settled).await.expect("a response")
     }
 
-    /// Waits until a task has so many questions open, and returns their keys.
+    /// Waits until a task has this many open questions, and returns their keys.
     pub async fn asked(&mut self, id: &str, questions: usize) -> Vec<String> {
         self.get_until(id, |task| task.questions().len() == questions).await.expect("a response").questions()
     }
 
-    /// One of the pages beside the endpoint.
+    /// A page of the server, such as `/metrics`.
     pub async fn page(&mut self, path: &str) -> WholeReply {
         let mut reply = self.connection.send("GET", path, &[], Bytes::new()).await.expect("a page");
         let body = reply.bytes().await.expect("a whole page");
@@ -275,7 +275,7 @@ impl StatelessClient {
         values.sum()
     }
 
-    /// Looks until a metric has this value.
+    /// Polls until a metric has this value.
     #[allow(clippy::float_cmp, reason = "they are whole numbers")]
     pub async fn until_metric(&mut self, name: &str, expected: f64) {
         until(&format!("{name} at {expected}"), async || self.metric(name).await == expected).await;

@@ -1,4 +1,4 @@
-//! Tools that a test can steer, and a server that offers them.
+//! Tools that a test controls, and a server with these tools.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::{SessionClient, TestServer};
 
-/// Where handlers wait until a test lets them go on.
+/// Handlers wait here until a test lets them continue.
 #[derive(Clone)]
 pub struct Door(Arc<Semaphore>);
 
@@ -21,7 +21,7 @@ impl Door {
         Self(Arc::new(Semaphore::new(0)))
     }
 
-    /// Lets so many pass.
+    /// Lets this many handlers pass.
     pub fn open(&self, times: usize) {
         self.0.add_permits(times);
     }
@@ -62,7 +62,7 @@ async fn ask_model(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     Ok(ctx.ask("model", Sampling::new("Say something.").tokens_max(10)).await?.text())
 }
 
-/// How many lines `chatter` logs: more than any connection holds.
+/// The number of lines that `chatter` logs: more than the buffers of a connection hold.
 pub const CHATTER: usize = 3_000;
 
 /// The tools, and the door at which `wait`, `steps` and `talk` wait.
@@ -84,7 +84,7 @@ pub fn tools(door: &Door) -> Vec<Tool> {
                 }
             }
         }),
-        // Says how far it is before each pass through the door.
+        // Reports progress before each wait at the door.
         Tool::new("steps", move |mut ctx: Ctx, _: NoArgs| {
             let door = at_steps.clone();
             async move {
@@ -95,7 +95,7 @@ pub fn tools(door: &Door) -> Vec<Tool> {
                 Ok("three steps")
             }
         }),
-        // Logs its first lines, and the last one behind the door.
+        // Logs its last line after the door, the others before.
         Tool::new("talk", move |ctx: Ctx, _: NoArgs| {
             let door = at_talk.clone();
             async move {
@@ -129,46 +129,46 @@ pub fn tools(door: &Door) -> Vec<Tool> {
     ]
 }
 
-/// A server with these tools that everybody on this machine may use.
+/// A server with these tools, without a token file.
 pub fn server(door: &Door) -> Server {
     Server::new("test").tools(tools(door)).poll_interval_ms(50)
 }
 
-/// That server in this process, and the door.
+/// The server in this process, and the door.
 pub async fn start() -> (TestServer, Door) {
     let door = Door::closed();
     (TestServer::start(server(&door)).await, door)
 }
 
-/// That server with these limits for its sessions.
+/// The server with these limits for its sessions.
 pub async fn start_with(session: SessionLimits) -> (TestServer, Door) {
     let door = Door::closed();
     (TestServer::start(server(&door).limits(ServerLimits::default().session(session))).await, door)
 }
 
-/// A session of a client that fills in forms.
+/// A session of a client that supports forms.
 pub async fn open(server: &TestServer) -> SessionClient {
     SessionClient::open(server, forms()).await
 }
 
-/// That server, the door, and a session of a client that fills in forms.
+/// The server, the door, and a session of a client that supports forms.
 pub async fn open_session() -> (TestServer, Door, SessionClient) {
     let (server, door) = start().await;
     let client = open(&server).await;
     (server, door, client)
 }
 
-/// What a client declares that fills in forms.
+/// The capabilities of a client that supports forms.
 pub fn forms() -> Value {
     json!({ "elicitation": {} })
 }
 
-/// The answer that fills in a name.
+/// An answer with this name.
 pub fn named(name: &str) -> Value {
     json!({ "action": "accept", "content": { "name": name } })
 }
 
-/// The file of tokens that lets in these owners, each with its own name as the token.
+/// A token file with these owners. The token of an owner is its name.
 pub fn tokens(owners: &[&str]) -> Tokens {
     let lines = owners.iter().map(|name| Tokens::line(&Owner::parse(name).expect("a name"), name));
     Tokens::parse(&lines.collect::<Vec<_>>().join("\n")).expect("tokens")

@@ -42,7 +42,8 @@
 //! # Layout
 //!
 //! - [`jsonrpc`]: messages, IDs, errors. [`sse`]: events. [`headers`]: HTTP headers against bodies.
-//! - [`route`](mod@route): which revision and generation a [`RoutedRequest`] speaks. [`ClientNotification`]: notifications of clients.
+//! - [`route`](mod@route): which revision and generation a [`RoutedRequest`] speaks.
+//!   [`ClientNotification`]: notifications of clients.
 //! - [`generation`]: tasks, one module per generation. [`TaskView`] is the task that all of them show.
 //! - One module per operation for everything else, for all revisions: [`initialize`], [`discover`], [`tools_list`],
 //!   [`tools_call`], [`update`], [`subscription`], [`logging`], [`progress`]. [`refusal`]: the errors that they share.

@@ -1,23 +1,23 @@
-//! What `strace -f -y` wrote down: one line for each call, or two when another thread's call came between its
-//! beginning and its end.
+//! The output of `strace -f -y`: one line for each call, or two if a call of another thread came between its start and
+//! its end.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A system call that matters here.
+/// A system call that this test uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SystemCall {
-    /// A request was read, for this method.
+    /// A request with this method was read.
     Request(String),
-    /// An answer begins to be sent.
+    /// The first write of a response.
     Answer,
-    /// Something is written to the log.
+    /// A write to the log.
     LogWrite,
     /// A sync of the log begins in this thread.
     SyncBegins(u32),
-    /// A sync in this thread has brought everything to the disk.
+    /// A sync in this thread has ended.
     SyncEnds(u32),
-    /// An address is open, a client's or the operator's.
+    /// The server listens on a socket for clients or for the operator.
     Listen,
 }
 
@@ -25,12 +25,12 @@ enum SystemCall {
 #[derive(Debug)]
 pub(crate) struct Trace(Vec<SystemCall>);
 
-/// What was found.
+/// The result of the check.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
-    /// Acknowledgements of requests that change something.
+    /// Acknowledgements of changes.
     pub(crate) acknowledged: usize,
-    /// Those that were sent before the change was on the disk.
+    /// Acknowledgements that were sent before the change was on the disk.
     pub(crate) too_early: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl Trace {
         Self(parse(&String::from_utf8_lossy(&text)))
     }
 
-    /// Holds each acknowledgement against the syncs since its request. Requests came one at a time.
+    /// Checks that a sync precedes each acknowledgement. The requests were sent one at a time.
     pub(crate) fn acknowledgements(&self) -> Checked {
         let mut checked = Checked::default();
         let mut method = None;
@@ -75,7 +75,7 @@ impl Trace {
         checked
     }
 
-    /// How often the log was synced before anybody could connect.
+    /// Syncs of the log before the server listened.
     pub(crate) fn syncs_before_it_listens(&self) -> usize {
         let listens = self.0.iter().position(|call| *call == SystemCall::Listen).expect("the server listened");
         self.0[..listens].iter().filter(|call| matches!(call, SystemCall::SyncEnds(_))).count()

@@ -1,4 +1,4 @@
-//! The calls that are made, and what each may end with.
+//! The calls of the test, and the possible outcomes of each.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub(crate) enum LoadCall {
 const ENDLESS_SECONDS: u64 = 900_000;
 
 impl LoadCall {
-    /// Any of them. The number is the only one of its kind.
+    /// A random call. The number is unique.
     pub(crate) fn any(rng: &mut StdRng, number: u64, directory: &Path) -> Self {
         let trace = || directory.join(format!("trace-{number}"));
         match rng.random_range(0..100) {
@@ -78,7 +78,7 @@ impl LoadCall {
         matches!(self, Self::Confirm { .. } | Self::RetryConfirm)
     }
 
-    /// Where its attempts leave a line each.
+    /// The file to which each attempt adds a line.
     pub(crate) fn trace(&self) -> Option<&Path> {
         match self {
             Self::Retry { trace, .. } | Self::EndlessRetry { trace } => Some(trace),
@@ -86,7 +86,7 @@ impl LoadCall {
         }
     }
 
-    /// Whether this is the result that the call asked for.
+    /// Whether this is the expected result of the call.
     pub(crate) fn is_result(&self, text: &str) -> bool {
         match self {
             Self::Echo { text: said } => text == said,

@@ -1,4 +1,4 @@
-//! Everything that the server has said, and what follows from it.
+//! What the server has acknowledged and shown, and what must hold because of it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use tokio::sync::watch;
 use crate::job::{self, LoadCall};
 use crate::operator::Listed;
 
-/// How far a cancellation came, from little to much.
+/// How much is known about a cancellation, from little to much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CancelProgress {
-    /// Nobody asked.
+    /// Not requested.
     No,
-    /// Somebody asked, with or without an answer.
+    /// Requested, with or without a response.
     Sent,
-    /// It was acknowledged: the task has ended, by that or before.
+    /// Acknowledged: the task has ended, by the cancellation or before it.
     Acknowledged,
-    /// By that, because it could not have ended before.
+    /// The task was ended by the cancellation, because it could not have ended before.
     Certain,
 }
 
@@ -30,17 +30,16 @@ pub(crate) enum CancelProgress {
 #[derive(Debug, Clone)]
 pub(crate) struct KnownTask {
     pub(crate) job: LoadCall,
-    /// How it ended, byte for byte as it was first seen.
+    /// The end of the task, byte for byte as it was first read.
     pub(crate) end: Option<String>,
-    /// What became of requests to cancel it.
     pub(crate) cancel: CancelProgress,
     /// Questions whose answers were acknowledged.
     pub(crate) answered: BTreeSet<String>,
-    /// How the last dead process left it.
+    /// The state in the store after the last kill.
     pub(crate) left: Option<Listed>,
-    /// A process died while it ran.
+    /// Whether a process was killed while the task ran.
     pub(crate) crashed: bool,
-    /// How often it had been started when it was found cancelled in a dead process's file.
+    /// The number of attempts when the task was found cancelled after a kill.
     started_before_cancel: Option<usize>,
 }
 
@@ -57,14 +56,13 @@ impl KnownTask {
         }
     }
 
-    /// Its cancellation was acknowledged.
     pub(crate) fn set_cancelled(&mut self) {
         let failed_before = self.crashed && !self.job.is_retried();
         let is_certain = self.job.is_endless() && !failed_before;
         self.cancel = self.cancel.max(if is_certain { CancelProgress::Certain } else { CancelProgress::Acknowledged });
     }
 
-    /// Holds what is seen against what was known before it was asked for.
+    /// Checks a response against what was known before the request.
     pub(crate) fn check(&self, view: &GetTaskResult) -> Result<(), String> {
         if let Some(end) = &self.end
             && *end != view.text
@@ -92,7 +90,7 @@ impl KnownTask {
         }
     }
 
-    /// Holds the first sight after a restart against how the dead process left the task.
+    /// Checks the first response after a restart against the state in the store after the kill.
     pub(crate) fn check_after_start(&self, view: &GetTaskResult) -> Result<(), String> {
         self.check(view)?;
         let Some(left) = &self.left else { return Err("it was never in a file".into()) };
@@ -115,14 +113,13 @@ fn is_crash_recovery(view: &GetTaskResult) -> Result<(), String> {
     }
 }
 
-/// All of it.
 pub(crate) struct Ledger {
     directory: PathBuf,
     tasks: Mutex<(HashMap<String, KnownTask>, Vec<String>)>,
     calls: AtomicU64,
     reads: AtomicU64,
     unacknowledged: AtomicU64,
-    /// Answers that clients under load have got.
+    /// The number of responses to clients under load.
     answers: watch::Sender<u64>,
 }
 
@@ -138,12 +135,12 @@ impl Ledger {
         }
     }
 
-    /// A client under load got an answer.
+    /// Counts a response to a client under load.
     pub(crate) fn answered(&self) {
         self.answers.send_modify(|answers| *answers += 1);
     }
 
-    /// Waits for so many more answers.
+    /// Waits for this many more responses.
     pub(crate) async fn answers(&self, more: u64) {
         let mut answers = self.answers.subscribe();
         let enough = *answers.borrow() + more;
@@ -181,7 +178,7 @@ impl Ledger {
         change(self.tasks.lock().unwrap().0.get_mut(id).expect("a task of this ledger"));
     }
 
-    /// A task was seen, and found right.
+    /// Records a response that was checked.
     pub(crate) fn saw(&self, id: &str, view: &GetTaskResult) {
         self.reads.fetch_add(1, Ordering::Relaxed);
         if view.is_settled() {
@@ -191,7 +188,7 @@ impl Ledger {
         }
     }
 
-    /// A process died and left this.
+    /// Records the state in the store after a kill.
     pub(crate) fn died(&self, left: &HashMap<String, Listed>) {
         let mut tasks = self.tasks.lock().unwrap();
         self.unacknowledged.store((left.len() - tasks.1.len().min(left.len())) as u64, Ordering::Relaxed);
@@ -210,7 +207,7 @@ impl Ledger {
         }
     }
 
-    /// Every attempt of a retried job left its line: no two of one number, none after the end.
+    /// Checks the lines of the attempts: no number twice, and none after the end.
     pub(crate) fn check_traces(&self) {
         for (id, known) in &self.tasks.lock().unwrap().0 {
             let Some(trace) = known.job.trace() else { continue };
@@ -226,7 +223,7 @@ impl Ledger {
         }
     }
 
-    /// What there was, in words.
+    /// The counts in words.
     pub(crate) fn counts(&self) -> String {
         let tasks = self.tasks.lock().unwrap();
         let (mut completed, mut cancelled, mut failed, mut retried) = (0, 0, 0, 0);
@@ -256,7 +253,7 @@ impl Ledger {
     }
 }
 
-/// The attempts that have begun, in order.
+/// The numbers of the started attempts, in order.
 fn starts(trace: &Path) -> Vec<u32> {
     let text = std::fs::read_to_string(trace).unwrap_or_default();
     text.lines().map(|line| job::attempt(line).unwrap_or_else(|| panic!("{line:?} is no attempt"))).collect()

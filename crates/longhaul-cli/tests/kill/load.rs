@@ -1,4 +1,4 @@
-//! Clients that do everything a client can, until their server dies.
+//! Clients that send all kinds of requests until the server is killed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Worker {
         Self { ledger, rng: StdRng::seed_from_u64(seed), killed }
     }
 
-    /// Works until the connection breaks, which only a kill may do.
+    /// Sends requests until the connection breaks. Only a kill may break it.
     pub(crate) async fn run(mut self, address: SocketAddr) {
         let trouble = match StatelessClient::connect(address).await {
             Ok(mut client) => loop {
@@ -34,10 +34,7 @@ impl Worker {
             Err(trouble) => trouble,
         };
         let was_killed = self.killed.load(Ordering::SeqCst);
-        assert!(
-            was_killed && matches!(trouble, FailureReport::Lost(_)),
-            "nobody had killed the server, but: {trouble:?}"
-        );
+        assert!(was_killed && matches!(trouble, FailureReport::Lost(_)), "the server was not killed, but: {trouble:?}");
     }
 
     async fn step(&mut self, client: &mut StatelessClient) -> Result<(), FailureReport> {
@@ -80,7 +77,7 @@ impl Worker {
     }
 }
 
-/// Reads a task and holds it against what was known before it was read.
+/// Reads a task and checks it against what was known before the read.
 pub(crate) async fn look(
     ledger: &Ledger,
     client: &mut StatelessClient,
@@ -88,7 +85,7 @@ pub(crate) async fn look(
 ) -> Result<GetTaskResult, FailureReport> {
     let mut known = ledger.known(id);
     let view = client.get(id).await?;
-    // What forbids something counts from before the read, what allows something until after it.
+    // A fact that forbids a state counts if it was known before the read; one that allows a state, also after it.
     if ledger.known(id).cancel >= CancelProgress::Sent {
         known.cancel = known.cancel.max(CancelProgress::Sent);
     }
@@ -100,7 +97,7 @@ pub(crate) async fn look(
     Ok(view)
 }
 
-/// Cancels a task, and sees that it has ended.
+/// Cancels a task, and checks that it has ended.
 pub(crate) async fn cancel(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<(), FailureReport> {
     ledger.change(id, |known| known.cancel = known.cancel.max(CancelProgress::Sent));
     client.cancel(id).await?;
@@ -109,7 +106,7 @@ pub(crate) async fn cancel(ledger: &Ledger, client: &mut StatelessClient, id: &s
     look(ledger, client, id).await.map(drop)
 }
 
-/// Says yes to every open question of a task, and sees that it is not asked again.
+/// Answers every open question of a task, and checks that it is not asked again.
 pub(crate) async fn answer(
     ledger: &Ledger,
     client: &mut StatelessClient,

@@ -1,7 +1,8 @@
-//! Acknowledged is durable: the server is killed at random moments under load, started again on the same file, and
-//! held to everything that it had said.
+//! Acknowledged changes are durable: the server is killed at random moments under load and started again on the same
+//! file, and everything that it acknowledged must be there.
 //!
-//! `LONGHAUL_KILLS` says how often (20), `LONGHAUL_SEED` repeats a run's choices, though not the scheduler's.
+//! `LONGHAUL_KILLS` sets the number of kills (20). `LONGHAUL_SEED` repeats the random choices of a run, but not its
+//! scheduling.
 
 mod job;
 mod ledger;
@@ -26,23 +27,23 @@ use rand::{RngExt, SeedableRng};
 use crate::kit::{Launch, ServerProcess};
 use crate::ledger::Ledger;
 
-/// Connections at once.
+/// The number of clients.
 const CONNECTIONS: u64 = 32;
 
-/// The most answers that clients get before a kill, however fast the machine is.
+/// The most responses before a kill.
 const ANSWERS_MAX: u64 = 400;
 
-/// How far from the last of these answers the kill falls, so that it does not always meet the same place.
+/// The longest random delay between the last of these responses and the kill.
 const JITTER: Duration = Duration::from_millis(5);
 
-/// Of so many kills one comes while the server starts, before or after it listens.
+/// One of this many kills comes during the start of the server.
 const EARLY_ONE_IN: u32 = 4;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_every_kill() {
     let (kills, seed) = (from_environment("LONGHAUL_KILLS", 20_u32), from_environment("LONGHAUL_SEED", rand::random()));
     say(&format!("kill: {kills} kills, LONGHAUL_SEED={seed}"));
-    // Left where it is if the test fails.
+    // Not deleted if the test fails.
     let directory = tempfile::Builder::new().prefix("longhaul-kill-").disable_cleanup(true).tempdir().unwrap();
     say(&format!("kill: the store is in {}", directory.path().display()));
     let mut run = KillRun {
@@ -69,13 +70,13 @@ struct KillRun {
     file: PathBuf,
     ledger: Arc<Ledger>,
     rng: StdRng,
-    /// How long the last start took, to know when a start can be disturbed.
+    /// The duration of the last start, for kills during a start.
     start: Duration,
     early: u32,
 }
 
 impl KillRun {
-    /// Everybody here is one owner, who has to be as quick as the machine.
+    /// All clients are one owner, so the rates must not limit it.
     fn launch(&self) -> Launch {
         Launch::conformance().store(&self.file).arg("--rate-limit").arg("1000000")
     }
@@ -115,7 +116,7 @@ impl KillRun {
         }
     }
 
-    /// How the file was left, seen on a copy, so that the next server finds it as the dead one left it.
+    /// The state in the store after a kill, read from a copy so that the file does not change.
     fn look_at_the_dead(&mut self) {
         if self.ledger.is_empty() {
             return;
@@ -133,7 +134,7 @@ impl KillRun {
     }
 }
 
-/// The database and its log, without the shared memory, which dies with its processes on a crashed machine.
+/// The database and its log, without the shared memory, which a crash of the machine would lose.
 fn copy_of(file: &Path) -> PathBuf {
     let directory = file.with_file_name("dead");
     let _ = std::fs::remove_dir_all(&directory);
@@ -154,7 +155,7 @@ fn from_environment<T: FromStr>(name: &str, otherwise: T) -> T {
     }
 }
 
-/// Past the test harness, which shows nothing of what a passing test prints.
+/// Not with `println!`: the test harness hides the output of a passing test.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! The programs under test as processes of their own.
+//! Starts the programs under test as processes.
 //!
 //! ```ignore
 //! let server = Launch::conformance().store(&file).start().await;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::{Notify, oneshot};
 
-/// A server to be started: on a port of its own, with a store in memory unless it is told otherwise.
+/// The command line of a server: on a free port, and with a store in memory unless a test sets another.
 pub(crate) struct Launch {
     wrapper: Vec<OsString>,
     program: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// The product itself: `longhaul serve`.
+    /// `longhaul serve`
     pub(crate) fn longhaul() -> Self {
         Self::of(longhaul(), Some("serve"))
     }
@@ -49,19 +49,19 @@ impl Launch {
         self
     }
 
-    /// One more flag or value.
+    /// Adds an argument.
     pub(crate) fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// Runs it under another program, such as `strace -f`.
+    /// Runs the server under another program, such as `strace -f`.
     pub(crate) fn under<A: Into<OsString>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
         self.wrapper = wrapper.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Starts the process, and waits for nothing.
+    /// Starts the process, without waiting.
     pub(crate) fn spawn(self) -> Starting {
         let mut words = self.wrapper;
         words.push(self.program.into());
@@ -69,7 +69,7 @@ impl Launch {
         words.extend(["--listen".into(), "127.0.0.1:0".into(), "--store".into(), self.store.into()]);
         words.extend(self.arguments);
         let mut command = Command::new(&words[0]);
-        // A group of its own, so that a wrapper and what it wraps end together.
+        // A process group, so that a wrapper and its server end together.
         command.args(&words[1..]).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child =
@@ -105,7 +105,7 @@ pub(crate) fn conformance_program() -> PathBuf {
     program
 }
 
-/// What a process has written to its standard error.
+/// The lines that a process has written to standard error.
 #[derive(Clone, Default)]
 struct StderrLog(Arc<(Mutex<Vec<String>>, Notify)>);
 
@@ -130,7 +130,7 @@ impl StderrLog {
     }
 }
 
-/// Keeps every line, so that the process never waits for a reader, and finds the address among them.
+/// Reads all lines, so that the process never waits for a reader, and finds the address in them.
 async fn read_log(stderr: tokio::process::ChildStderr, log: StderrLog, greeted: oneshot::Sender<SocketAddr>) {
     let mut greeted = Some(greeted);
     let mut lines = BufReader::new(stderr).lines();
@@ -145,7 +145,7 @@ async fn read_log(stderr: tokio::process::ChildStderr, log: StderrLog, greeted: 
     }
 }
 
-/// A process and everything it has started.
+/// A process and its children.
 struct ProcessGroup {
     child: Child,
     group: Pid,
@@ -160,7 +160,7 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // Once it was waited for, the number may be somebody else's.
+        // After the wait the system may use the ID for another process.
         if self.child.id().is_some() {
             let _ = kill_process_group(self.group, Signal::KILL);
         }
@@ -175,7 +175,7 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    /// Waits for its greeting.
+    /// Waits until the server has printed its address.
     pub(crate) async fn listening(self) -> ServerProcess {
         let Self { process, log, greeting } = self;
         let greeted = in_time("the greeting of a server", greeting).await;
@@ -184,7 +184,7 @@ impl Starting {
         ServerProcess { process, log, address }
     }
 
-    /// Ends it with SIGKILL, wherever it is.
+    /// Kills it with SIGKILL.
     pub(crate) async fn kill(self) {
         self.process.kill().await;
     }
@@ -203,38 +203,38 @@ impl ServerProcess {
         self.address
     }
 
-    /// Its process; that of its wrapper, if it has one.
+    /// The ID of its process, or of its wrapper.
     pub(crate) fn pid(&self) -> i32 {
         self.process.group.as_raw_nonzero().get()
     }
 
-    /// What it has written to standard error.
+    /// Its standard error so far.
     pub(crate) fn log(&self) -> String {
         self.log.text()
     }
 
-    /// Waits until it has written these words to standard error.
+    /// Waits until this text is in its standard error.
     pub(crate) async fn says(&self, words: &str) {
         in_time(&format!("a server that says {words:?}"), self.log.until(words)).await;
     }
 
-    /// Sends it a signal, and waits for nothing.
+    /// Sends a signal, without waiting.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process_group(self.process.group, signal).expect("the process is there");
     }
 
-    /// Waits for its end, and says its exit code.
+    /// Waits for its end, and returns its exit code.
     pub(crate) async fn exit_code(mut self) -> Option<i32> {
         let ended = in_time("the end of a server", self.process.child.wait()).await;
         ended.expect("a child can be waited for").code()
     }
 
-    /// Ends it with SIGKILL: no goodbye, no flush.
+    /// Kills it with SIGKILL.
     pub(crate) async fn kill(self) {
         self.process.kill().await;
     }
 
-    /// Asks it, and whatever wraps it, to end in peace, and waits until it has. Says whether it ended well.
+    /// Sends SIGTERM to it and its wrapper, and waits for the end. Returns whether it succeeded.
     pub(crate) async fn stop(mut self) -> bool {
         let _ = kill_process_group(self.process.group, Signal::TERM);
         let ended = in_time("the end of a server that was told to stop", self.process.child.wait()).await;

@@ -1,4 +1,4 @@
-//! What only a process can show: signals, exit codes, files, flags, the operator's commands.
+//! Tests that need a process: signals, exit codes, files, flags, the operator's commands.
 
 mod audit;
 mod documented_limits;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{Launch, ServerProcess, longhaul};
 
-/// What a command said, and its exit code.
+/// The output of a command, and its exit code.
 struct Said {
     code: i32,
     out: String,
@@ -24,7 +24,7 @@ async fn run(arguments: &[&str]) -> Said {
 }
 
 impl Said {
-    /// Standard output, the command having succeeded.
+    /// Standard output of a command that must have succeeded.
     fn ok(self) -> String {
         assert_eq!((self.code, &*self.err), (0, ""), "{}", self.out);
         self.out
@@ -34,7 +34,7 @@ impl Said {
         serde_json::from_str(&self.ok()).expect("JSON")
     }
 
-    /// Fails with this exit code and this word, in one line on standard error.
+    /// Checks that the command failed with this exit code, and with this word in one line on standard error.
     fn fails(&self, code: i32, word: &str) {
         assert_eq!(self.code, code, "{}{}", self.out, self.err);
         assert_eq!(self.out, "");
@@ -99,8 +99,8 @@ async fn tasks_are_listed_and_shown_with_a_server_and_without() {
         assert_eq!(objects.iter().map(|task| &task["taskId"]).collect::<Vec<_>>(), [&json!(failed), &json!(done)]);
         let first = run(&["task", "list", "--limit", "1", "--store", &world.store]).await.ok();
         assert!(first.contains("more"), "{first}");
-        let nobody = run(&["task", "list", "--owner", "nobody", "--json", "--store", &world.store]).await.ok();
-        assert_eq!(nobody, "");
+        let empty = run(&["task", "list", "--owner", "unknown", "--json", "--store", &world.store]).await.ok();
+        assert_eq!(empty, "");
 
         let shown = run(&["task", "get", &done, "--store", &world.store]).await.ok();
         assert!(shown.contains("status    completed") && shown.contains("hello"), "{shown}");
@@ -114,7 +114,7 @@ async fn tasks_are_listed_and_shown_with_a_server_and_without() {
         assert_eq!(object["error"]["code"], -32603, "{object}");
 
         run(&["task", "get", "unknown", "--store", &world.store]).await.fails(3, "NOT_FOUND");
-        run(&["task", "get", &done, "--owner", "nobody", "--store", &world.store]).await.fails(3, "NOT_FOUND");
+        run(&["task", "get", &done, "--owner", "unknown", "--store", &world.store]).await.fails(3, "NOT_FOUND");
         run(&["task", "get", "", "--store", &world.store]).await.fails(2, "USAGE");
         match server.take() {
             Some(server) => assert!(server.stop().await),
@@ -137,7 +137,7 @@ async fn a_task_of_a_running_server_is_cancelled_by_that_server() {
     let said = run(&["task", "cancel", &text, "--store", &world.store]).await.ok();
     assert_eq!(said, format!("{text} is cancelled.\n"));
     let pushed = events.next().await.unwrap();
-    assert_eq!(pushed["params"]["status"], "cancelled", "whoever follows it is told: {pushed}");
+    assert_eq!(pushed["params"]["status"], "cancelled", "a client that follows it gets the change: {pushed}");
     assert_eq!(pushed["params"]["statusMessage"], "cancelled by the operator");
     let said = run(&["task", "cancel", &object, "--json", "--store", &world.store]).await.json();
     assert_eq!(said, json!({ "taskId": object, "status": "cancelled" }));
@@ -325,7 +325,7 @@ async fn an_order_is_taken_up_to_its_last_byte() {
     for (bytes, word) in [(4 << 10, "NOT_FOUND"), ((4 << 10) + 1, "BAD_ORDER")] {
         let mut stream = tokio::net::UnixStream::connect(format!("{}.sock", world.file.display())).await.unwrap();
         let order = json!({ "cancel": { "owner": "ada", "id": "never was" } }).to_string();
-        // What is cut off at the end is a bracket.
+        // The last character is a bracket.
         let padded = format!("{}{}", " ".repeat(bytes - order.len()), order);
         stream.write_all(padded.as_bytes()).await.unwrap();
         stream.shutdown().await.unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of everything when the server is told to stop.
+//! The shutdown of a server.
 
 use longhaul_testkit::raw::{RawConnection, RawRequest};
 use longhaul_testkit::{StatelessClient, in_time, names};
@@ -38,7 +38,7 @@ async fn short_tasks_finish_long_ones_fail_or_go_to_the_next_process() {
     let message = failed.value["error"]["message"].as_str().unwrap();
     assert!(message.contains("The server stopped while this task was running"), "{message}");
 
-    // Taken over by this process: the second attempt asks anew, under a key of its own.
+    // The new process runs the second attempt, which asks again under a new key.
     let keys = client.asked(&asks, 1).await;
     assert_ne!(keys, first_key);
     client.update(&asks, json!({ &keys[0]: { "action": "accept", "content": { "confirm": true } } })).await.unwrap();
@@ -103,7 +103,7 @@ async fn a_second_signal_ends_it_at_once_and_nothing_is_lost() {
 async fn an_idle_server_ends_well_on_either_signal() {
     for signal in [Signal::TERM, Signal::INT] {
         let server = Launch::longhaul().arg("--demo").start().await;
-        // A connection that says nothing holds nobody up.
+        // A silent connection does not delay the shutdown.
         let _idle = RawConnection::open(server.address());
         let client = StatelessClient::connect(server.address()).await.unwrap();
         server.signal(signal);

@@ -1,4 +1,4 @@
-//! Token files, as the program makes and reads them.
+//! Token files of the program.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn discover() -> RawRequest {
     RawRequest::rpc(&stateless_message(&json!(1), "server/discover", json!({}), &json!({})))
 }
 
-/// What `longhaul token new` says, and nothing else.
+/// The output of `longhaul token new`.
 async fn new_token(owner: &str, file: &Path) -> String {
     let mut command = tokio::process::Command::new(longhaul());
     let output = command.args(["token", "new", owner, "--token-file"]).arg(file).output().await.unwrap();
@@ -28,7 +28,7 @@ async fn each_owner_can_be_given_a_token() {
     let file = directory.path().join("tokens");
     let ada = new_token("ada", &file).await;
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    // As an editor may leave it.
+    // As an editor may save the file.
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.trim_end()).unwrap();
     let bob = new_token("bob", &file).await;
@@ -106,7 +106,7 @@ async fn a_token_file_is_made_for_its_user_alone_and_shows_its_token_once() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), kept);
 }
 
-/// What the program says when it does not start, and its exit code.
+/// The message of the program when it does not start, and its exit code.
 async fn refused(arguments: &[&str]) -> (i32, String) {
     let output = tokio::process::Command::new(longhaul()).arg("serve").args(arguments).output().await.unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
@@ -168,7 +168,7 @@ async fn no_token_can_name_the_owners_local_and_anonymous() {
 async fn a_broken_token_file_changes_nothing_and_the_log_says_why() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens");
-    // Replaced at once, so that the server never reads half of it.
+    // Replaced atomically, so that the server never reads a part of it.
     let write = |text: &str| {
         std::fs::write(file.with_extension("new"), text).unwrap();
         std::fs::rename(file.with_extension("new"), &file).unwrap();
@@ -183,11 +183,11 @@ async fn a_broken_token_file_changes_nothing_and_the_log_says_why() {
     let mut stays = client.listen(&[]).await;
     stays.next().await.unwrap();
     let bobs = Tokens::line(&Owner::parse("bob").unwrap(), "bobs");
-    let everybodys = Tokens::line(&Owner::parse("local").unwrap(), "locals");
+    let locals = Tokens::line(&Owner::parse("local").unwrap(), "locals");
 
     write(&format!("{bobs}\nada secret\n"));
     server.says("line 2 must be an owner's name").await;
-    write(&format!("{bobs}\n\n{everybodys}\n"));
+    write(&format!("{bobs}\n\n{locals}\n"));
     server.says("line 3: \"local\" is the server's own name").await;
     std::fs::remove_file(&file).unwrap();
     server.says("No such file").await;

@@ -31,7 +31,7 @@ struct TestStoreState {
     /// What the next calls are answered with, instead of being carried out, and how often.
     faults: HashMap<&'static str, (StoreError, usize)>,
     holds: HashMap<&'static str, Hold>,
-    /// How many of the next calls are carried out and answered as if nobody knew.
+    /// The number of next calls that are carried out and answered with `InDoubt`.
     doubts: HashMap<&'static str, usize>,
     /// By how much the clock goes back just before the next call.
     set_backs: HashMap<&'static str, u64>,
@@ -84,7 +84,7 @@ impl TestStore {
         self.state.lock().faults.insert(of, (error, times));
     }
 
-    /// So many calls of that kind are carried out, and nobody can say so.
+    /// The next calls of this kind are carried out and answered with `InDoubt`.
     pub fn doubt(&self, of: &'static str, times: usize) {
         self.state.lock().doubts.insert(of, times);
     }

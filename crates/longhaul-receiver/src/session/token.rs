@@ -64,7 +64,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_ms(1_000_000);
 
     #[test]
-    fn a_token_opens_for_its_owner_until_it_expires_and_for_nobody_else() {
+    fn a_token_opens_only_for_its_owner_and_until_it_expires() {
         let (seal, ada, bob) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
         for revision in Revision::SESSIONS {
             let peer = Peer { revision, capabilities: Capabilities::from_bits(0b101) };

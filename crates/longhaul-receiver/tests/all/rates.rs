@@ -1,7 +1,7 @@
-//! How often one owner may ask, and miss: the last one that is allowed passes, the next one hears when to try again, and
-//! does so with success.
+//! Rates of requests and of failed lookups: the last allowed request passes, the next is refused with a time after
+//! which it succeeds.
 //!
-//! A slow machine refills a bucket while a test empties it, so a test asks until it is refused, and counts.
+//! On a slow machine a bucket refills during the test, so a test sends requests until one is refused, and counts them.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use longhaul_server::HeaderMap;
 use longhaul_testkit::{SessionClient, StatelessClient, TestServer, in_time};
 use serde_json::{Value, json};
 
-/// How many pass at once.
+/// The size of a burst.
 const BURST: u32 = 3;
 
 fn server() -> Server {
     Server::new("test").tool(Tool::new("echo", |_: Ctx, _: NoArgs| async move { Ok("echo") }))
 }
 
-/// An answer as far as these tests look at it.
+/// The parts of a response that these tests check.
 struct RateResponse {
     status: u16,
     retry_after: Option<u64>,
@@ -29,7 +29,7 @@ impl RateResponse {
         self.status == 429
     }
 
-    /// Holds a refusal against what every such refusal has, and says for how long it is.
+    /// Checks a refusal, and returns its `retryAfterMs`.
     fn retry_after(&self, word: &str) -> Duration {
         assert_eq!((&self.error["code"], &self.error["data"]["code"]), (&json!(-32603), &json!(word)));
         let ms = self.error["data"]["retryAfterMs"].as_u64().expect("a number");
@@ -110,7 +110,7 @@ async fn the_stateless_era_counts_each_kind_by_itself_and_each_owner() {
         };
         assert!(passed + made >= BURST, "{kind}: only {passed} passed");
         let wait = refused.retry_after("TOO_MANY_REQUESTS");
-        // Other kinds, and other owners, are not held up.
+        // Other kinds of requests and other owners are not refused.
         for (of, method, params) in methods(&id).into_iter().filter(|(of, ..)| *of != kind) {
             assert!(!stateless(&mut client, method, &params).await.is_refused(), "{of} when {kind} is used up");
         }
@@ -154,7 +154,7 @@ async fn a_session_counts_each_kind_of_request_by_itself() {
             ("other", "no/such", json!({})),
         ];
         let ours = || methods.iter().filter(|(of, ..)| *of == kind);
-        // The handshake is one of the others, and the task was made.
+        // The handshake counts as a request, and the task was created.
         let mut passed = u32::from(kind == "create" || kind == "other");
         let refused = 'asking: loop {
             for (_, method, params) in ours() {
@@ -209,7 +209,7 @@ async fn requests_in_an_unknown_session_are_counted_too() {
     assert_eq!(stateful(&client, "ping", &json!({})).await.status, 404);
 }
 
-/// Asks for what is not there until it is refused, and then for what is: the same, but for the time.
+/// Requests an unknown task until that is refused, and then an existing one: the refusals differ only in the time.
 async fn miss_until_refused(ask: impl AsyncFn(&str) -> RateResponse, theirs: &str, own: &str) {
     in_time("two refusals in a row", async {
         loop {
@@ -219,7 +219,7 @@ async fn miss_until_refused(ask: impl AsyncFn(&str) -> RateResponse, theirs: &st
             }
             assert!(missed > 0);
             let (on_theirs, on_own) = (ask(theirs).await, ask(own).await);
-            // Else a slow machine has let the time pass.
+            // Otherwise the time has passed on a slow machine.
             if on_theirs.is_refused() && on_own.is_refused() {
                 let wait = on_own.retry_after("TOO_MANY_FAILED_LOOKUPS");
                 on_theirs.retry_after("TOO_MANY_FAILED_LOOKUPS");
@@ -258,6 +258,6 @@ async fn an_owner_that_guesses_task_ids_is_refused_its_own_too() {
         miss_until_refused(async |id: &str| stateful(&session, method, &json!({ "taskId": id })).await, &theirs, &own)
             .await;
     }
-    // Whose tasks they are is not held up by that.
+    // The owner of the tasks is not refused.
     assert_eq!(ada.settled(&theirs).await.result_text(), "echo");
 }

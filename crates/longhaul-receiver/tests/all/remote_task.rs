@@ -1,4 +1,4 @@
-//! The server as requestor: clients that answer by way of tasks of their own.
+//! The server as requestor: clients that answer with a task of their own.
 
 use longhaul_testkit::tools::{named, start};
 use longhaul_testkit::{ReplyMessages, SessionClient};
@@ -24,7 +24,7 @@ async fn make_task(client: &SessionClient, stream: &mut ReplyMessages, method: &
     client.respond(&question, json!({ "task": task("working") })).await;
 }
 
-/// Says that the task has changed, and answers what the server then asks.
+/// Notifies the server of a change of the task, and answers its requests.
 async fn finish(client: &SessionClient, stream: &mut ReplyMessages, status: &str) -> Value {
     client.notify("notifications/tasks/status", task(status)).await;
     let asked = stream.next_of("tasks/get").await;
@@ -106,7 +106,7 @@ async fn a_client_with_a_task_for_a_question_is_not_asked_again() {
     let mut listening = client.listening().await;
     let id = client.create("greet", json!({})).await;
     make_task(&client, &mut listening, "elicitation/create").await;
-    // It has taken the task once it asks about it.
+    // The server follows the task when it requests it.
     client.notify("notifications/tasks/status", task("working")).await;
     let asked = listening.next_of("tasks/get").await;
     client.respond(&asked, task("working")).await;

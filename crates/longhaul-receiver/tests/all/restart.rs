@@ -1,4 +1,4 @@
-//! What a client finds after the server was restarted, with nothing but what it had before.
+//! What a client can continue after a restart of the server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use longhaul_testkit::tools::{Door, greet, named, open, server};
 use longhaul_testkit::{ReplyMessages, SessionClient, TestServer};
 use serde_json::{Value, json};
 
-/// A server on a file, with a tool whose questions outlive it.
+/// A server on a file, with a tool that resumes its questions.
 async fn start(file: &Path) -> TestServer {
     let store = longhaul_store_sqlite::open(file, &SqliteOptions::default(), SystemClock).unwrap();
     let patient = Tool::new("patient", greet).on_crash(OnCrash::Resume);
     TestServer::start_on(server(&Door::closed()).tool(patient), Arc::new(store)).await
 }
 
-/// A client that waits for the result of a task, on whose stream it was asked something.
+/// A client that waits for the result of a task, and has received a question on the same stream.
 struct WaitingClient {
     client: SessionClient,
     id: String,
@@ -49,7 +49,7 @@ async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
     first.stop().await;
 
     let second = start(&file).await;
-    // Somebody else cannot give it, not even the same owner in another session.
+    // No other session can answer, not even one of the same owner.
     let other = open(&second).await;
     other.respond(&question, named("Eve")).await;
     assert_eq!(other.get(&id).await["status"], "input_required");
@@ -77,7 +77,7 @@ async fn a_wait_for_a_result_goes_on_after_a_restart() {
     client.respond(&again, named("Ada")).await;
     let done = resumed.last().await;
     assert_eq!((text(&done), &done["id"]), (&json!("Hello, Ada!"), &request));
-    // It is there for whoever comes back once more.
+    // A client that resumes again gets it again.
     assert_eq!(text(&client.listen(Some(&event)).await.last().await), "Hello, Ada!");
     second.stop().await;
 }
@@ -99,7 +99,7 @@ async fn an_ordinary_call_is_reported_lost_after_a_restart() {
     let client = client.at(&second);
     let lost = client.listen(Some(&event)).await.last().await;
     assert_eq!((&lost["id"], &lost["error"]["data"]["code"]), (&asked["id"], &json!("ANSWER_LOST")));
-    // Somebody else's event tells nobody anything.
+    // The event ID of another owner resumes nothing.
     let other = open(&second).await;
     let mut fresh = other.listen(Some(&event)).await;
     assert!(!fresh.first_event_id().await.contains(event.rsplit('.').next().unwrap()));

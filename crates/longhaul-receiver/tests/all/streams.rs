@@ -104,8 +104,8 @@ async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
     let first_event_id = call.first_event_id().await;
     call.next_of("elicitation/create").await;
     drop(call);
-    // Its ID is free once it is given up.
-    in_time("the end of a call that nobody waits for", async {
+    // The ID of the request can be used again when the call was given up.
+    in_time("the end of a call without a client", async {
         loop {
             let mut again = client.post(message.to_string()).await;
             if again.is_stream() {
@@ -191,14 +191,15 @@ async fn unread_waits_for_results_make_way_for_other_requests() {
     }
     let call = || client.response("tools/call", json!({ "name": "echo", "arguments": { "text": "x" } }));
     in_time("room", async { while call().await["error"]["data"]["code"] == "TOO_MANY_IN_FLIGHT" {} }).await;
-    // Whoever comes back for one goes on waiting.
+    // A client that resumes a stream continues to wait.
     let mut again = client.listen(Some(&events[0])).await;
     let question = again.next_of("elicitation/create").await;
     client.respond(&question, named("Ada")).await;
     assert_eq!(again.last().await["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
-/// Makes a call whose answer is streamed, and reads all of it; says by which event it is resumed from its beginning.
+/// Makes a call whose response is a stream, and reads it to its end. Returns the event ID that resumes it from the
+/// start.
 async fn streamed_call(client: &SessionClient) -> String {
     let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
     let first_event_id = call.first_event_id().await;
@@ -231,11 +232,11 @@ async fn a_session_follows_only_so_many_tasks() {
         let mut tasks = Vec::new();
         for _ in 0..2 {
             let id = client.create("wait", json!({})).await;
-            // Whoever has looked at a task follows it, if there is room.
+            // A session that has read a task follows it, if there is room.
             client.get(&id).await;
             tasks.push(id);
         }
-        // The other one ends first, so what would be said of it would be said first.
+        // The other task ends first, so a message about it would come first.
         let other = open(&server).await;
         other.result("tasks/cancel", json!({ "taskId": tasks[1] })).await;
         if followed_max == 2 {

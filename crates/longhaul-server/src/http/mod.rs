@@ -30,7 +30,7 @@ use crate::{Identify, Metrics, ServerLimits};
 pub struct HttpEndpoint {
     /// Who answers.
     pub receiver: Receiver,
-    /// Who is calling.
+    /// Identifies the caller.
     pub identity: Arc<dyn Identify>,
     /// From where it may be called.
     pub guard: Guard,

@@ -1,4 +1,4 @@
-//! The audit log is what its page says.
+//! The audit log matches `docs/audit.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -39,7 +39,7 @@ fn tools() -> [Tool; 4] {
     ]
 }
 
-/// What was written to the log.
+/// Collects the lines of the log.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -59,7 +59,7 @@ fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"))).collect()
 }
 
-/// The events of the page, each with its fields.
+/// The events in `docs/audit.md`, each with its fields.
 fn documented() -> BTreeMap<String, BTreeSet<String>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/audit.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -72,7 +72,7 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
     rows.collect()
 }
 
-/// Does everything that is written about, in both eras.
+/// Causes every event of the audit log, in both eras.
 async fn do_everything(server: &TestServer) {
     let mut ada = server.client().await;
     ada.token = Some("secret-token-audited-ada".into());
@@ -104,9 +104,9 @@ async fn do_everything(server: &TestServer) {
     bob.result("tasks/cancel", json!({ "taskId": waits })).await;
     bob.result("tasks/list", json!({})).await;
 
-    let mut nobody = server.client().await;
-    nobody.token = Some("secret-token-of-nobody".into());
-    nobody.get(&id).await.unwrap_err();
+    let mut unknown = server.client().await;
+    unknown.token = Some("secret-token-of-an-unknown".into());
+    unknown.get(&id).await.unwrap_err();
     let mut lost = bob.clone();
     lost.session = Some("none of ours".into());
     assert_eq!(lost.send("ping", json!({})).await.status, 404);
@@ -114,7 +114,7 @@ async fn do_everything(server: &TestServer) {
 
 #[tokio::test]
 async fn the_log_is_what_its_page_says_and_holds_no_secret() {
-    // Other tests of this process write to the same log, for other owners.
+    // Other tests in this process write to the same log, for other owners.
     let written = Written::default();
     let objects = fmt::layer().json().flatten_event(true).with_level(false).with_target(false);
     let wanted = Targets::new().with_target(AUDIT_TARGET, LevelFilter::INFO);
@@ -126,7 +126,7 @@ async fn the_log_is_what_its_page_says_and_holds_no_secret() {
 
     let line = |owner: &str| Tokens::line(&Owner::parse(owner).unwrap(), &format!("secret-token-{owner}"));
     let tokens = Tokens::parse(&format!("{}\n{}\n", line("audited-ada"), line("audited-bob"))).unwrap();
-    // A task that is open when the server goes down fails with a code of ours.
+    // A task that is open at the shutdown of the server fails with a Longhaul code.
     let limits = longhaul::EngineLimits::default().drain_ms(1);
     let stubborn = Tool::new("stubborn", |_: Ctx, _: NoArgs| async move {
         std::future::pending::<()>().await;

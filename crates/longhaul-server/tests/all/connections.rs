@@ -1,4 +1,4 @@
-//! What connections and messages may use.
+//! Limits of connections and messages.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn a_connection_past_the_limit_waits_and_is_then_served() {
     for client in [&mut first, &mut second] {
         client.request("tools/list", json!({})).await.unwrap();
     }
-    // The system takes the connection and its bytes; the server does not look at them yet.
+    // The system accepts the connection and its bytes before the server does.
     let mut third = server.client().await;
     let waiting = tokio::spawn(async move { third.request("tools/list", json!({})).await.map(drop) });
     for _ in 0..100 {
@@ -134,7 +134,7 @@ async fn a_client_that_is_too_slow_is_cut_off_and_others_are_served() {
     half_a_body.write(&bytes[..bytes.len() - 10]);
     let mut silent = RawConnection::open(server.address());
 
-    assert_eq!(request.send(&server).await.status, 200, "somebody else is served");
+    assert_eq!(request.send(&server).await.status, 200, "another client is served");
     let (head, body, nothing) =
         tokio::task::spawn_blocking(move || (half_a_head.answer(), half_a_body.answer(), silent.answer()))
             .await

@@ -1,4 +1,4 @@
-//! `/healthz` tells the truth about a store that takes nothing.
+//! `/healthz` reports a store that refuses writes.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ async fn a_full_store_is_not_healthy_until_there_is_room_again() {
         assert!(sentence.contains("does not take writes") && sentence.contains("[STORE_FULL]"), "{sentence}");
     }
 
-    // Room is made behind the server's back, so that only the check can notice. Nobody needs these any more.
+    // Frees space in the file without the server, so that only the check can notice. The test does not need these rows.
     let sqlite = rusqlite::Connection::open(directory.path().join("tasks.db")).unwrap();
     sqlite.busy_timeout(PATIENCE).unwrap();
     assert!(sqlite.execute("DELETE FROM input", []).unwrap() > 10);

@@ -1,4 +1,4 @@
-//! A server of one's own tells callers apart in its own way.
+//! A server with its own implementation of `Identify`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::{StatelessClient, TestServer};
 use serde_json::json;
 
-/// Callers by a header that a proxy sets.
+/// Identifies callers by a header that a proxy sets.
 #[derive(Debug)]
 struct ByHeader(HashMap<&'static str, Arc<Caller>>);
 
@@ -56,7 +56,7 @@ async fn a_custom_identity_names_owners_and_ends_their_rights() {
     ada.revoked.cancel();
     assert!(events.next().await.unwrap().get("error").is_some());
     assert_eq!(events.next().await, None);
-    // A request that came in just before, whose body is here only now, is not carried out either.
+    // A request whose head arrived earlier and whose body arrives only now is refused, too.
     let call = json!({ "name": "quick", "arguments": {} });
     let (status, refusal) = posted(&mut client, "ada", "tools/call", call).await;
     assert_eq!((status, refusal["error"]["message"].as_str().unwrap().ends_with("is no longer good")), (401, true));

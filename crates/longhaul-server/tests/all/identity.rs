@@ -1,4 +1,4 @@
-//! Who is calling, and from where: tokens, `Host` and `Origin`.
+//! The caller and its origin: tokens, `Host` and `Origin`.
 
 use longhaul::{Owner, TokenError, Tokens};
 use longhaul_testkit::raw::RawRequest;

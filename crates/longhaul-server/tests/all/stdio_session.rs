@@ -24,7 +24,7 @@ async fn a_session_works_as_over_http() {
 
     let delete = json!({ "name": "confirm_delete", "arguments": { "filename": "a.txt" }, "task": {} });
     pipe.session_ask("make", "tools/call", delete).await;
-    // Nothing is heard of the task before its own answer.
+    // No message about the task comes before the response that creates it.
     let made = pipe.must_next().await;
     assert_eq!(made["id"], "make", "{made}");
     let id = made["result"]["task"]["taskId"].clone();

@@ -232,7 +232,7 @@ impl<D: Disk> Writer<D> {
             DescendantScope::Nothing => {}
             DescendantScope::OpenChildren => surroundings.open_children = self.disk.open_children(&task.key)?,
             DescendantScope::OpenDescendants => {
-                surroundings.open_descendants = self.disk.open_descendants(&task.key)?
+                surroundings.open_descendants = self.disk.open_descendants(&task.key)?;
             }
         }
         if let Some(parent) = task.family.parent.as_ref().filter(|_| scope.parent) {

@@ -1,15 +1,15 @@
-//! The table: a request, and the status, code and ID that it is answered with.
+//! The table: requests, and the status, code and ID of each response.
 
 use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::{RequestCase, VERSION, stateless_message, tasks_and_forms};
 use serde_json::{Value, json};
 
-/// The `_meta` of a client that takes tasks and fills in forms.
+/// The `_meta` of a client that supports tasks and forms.
 fn meta() -> Value {
     message(&json!(1), "tools/list", json!({}))["params"]["_meta"].take()
 }
 
-/// A message in good order.
+/// A valid message.
 pub(crate) fn message(id: &Value, method: &str, params: Value) -> Value {
     stateless_message(id, method, params, &tasks_and_forms())
 }
@@ -42,7 +42,7 @@ pub(crate) fn rows() -> Vec<RequestCase> {
     .collect()
 }
 
-/// Bodies that are no message, or one that no client may send.
+/// Bodies that are not a message, or a message that clients may not send.
 fn no_messages() -> Vec<RequestCase> {
     let cut = discover().to_string();
     let deep = |levels: usize| {
@@ -91,7 +91,7 @@ fn no_messages() -> Vec<RequestCase> {
         (br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#.to_vec(), -32600, None),
         (br#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#.to_vec(), -32600, Some("1")),
         (br#"{"jsonrpc":"2.0","id":1,"method":"x","error":{}}"#.to_vec(), -32600, Some("1")),
-        // Answers are not for clients to send.
+        // Clients of the stateless era do not send responses.
         (br#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_vec(), -32600, None),
         (br#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#.to_vec(), -32600, None),
         (br#"{"jsonrpc":"2.0","error":{"code":1,"message":"no"}}"#.to_vec(), -32600, None),
@@ -102,7 +102,7 @@ fn no_messages() -> Vec<RequestCase> {
         (r#"{"a":"#.repeat(200_000).into_bytes(), -32700, None),
     ];
     let mut at_the_edge = discover();
-    // The message, its parameters and 98 more.
+    // The message, its parameters and 98 more levels.
     at_the_edge["params"]["deep"] = (0..98).fold(json!(1), |inner, _| json!([inner]));
     let at_the_edge = RequestCase::fine("the deepest nesting", RawRequest::rpc(&at_the_edge));
     let refused = rows.into_iter().map(|(body, code, id)| {
@@ -159,7 +159,7 @@ fn ids() -> Vec<RequestCase> {
     good.chain(bad).collect()
 }
 
-/// Methods that are not here.
+/// Unknown methods.
 fn methods() -> Vec<RequestCase> {
     let long = "m".repeat(100_000);
     let unknown = [
@@ -269,7 +269,7 @@ fn metas() -> Vec<RequestCase> {
             ));
         }
     }
-    // What is unknown in the capabilities is ignored, and so is what is not an object.
+    // Unknown capabilities are ignored, and so are values that are not objects.
     for capabilities in [json!({ "unknown": 5 }), json!({ "extensions": [] }), json!({ "elicitation": true })] {
         let request = with(&changed(CAPABILITIES_KEY, capabilities.clone()));
         rows.push(RequestCase::fine(format!("capabilities {capabilities}"), request));
@@ -310,7 +310,7 @@ fn headers() -> Vec<RequestCase> {
     ));
     rows.push(RequestCase::fine("a name header where none is due", good().with("Mcp-Name", "whatever")));
     rows.push(RequestCase::fine(
-        "a header that nobody knows",
+        "an unknown header",
         good().with("Mcp-Param-Unknown", "x").with("Mcp-Param-Unknown", "y"),
     ));
     rows
@@ -363,13 +363,13 @@ fn names() -> Vec<RequestCase> {
             Some("1"),
         ));
     }
-    // Method before name: whoever has both wrong is told of the first.
+    // If both the method and the name are wrong, the error names the method.
     let both = greet().set("Mcp-Method", "tools/list").set("Mcp-Name", "echo");
     rows.push(RequestCase::new("another method and another name", both, 400, -32020, Some("1")));
     rows
 }
 
-/// Arguments that are repeated in headers.
+/// Arguments repeated in headers.
 fn mirrored() -> Vec<RequestCase> {
     let region =
         |arguments: Value| RawRequest::rpc(&call(json!({ "name": "test_custom_header", "arguments": arguments })));
@@ -403,7 +403,7 @@ fn mirrored() -> Vec<RequestCase> {
     ]
 }
 
-/// Calls that no tool is made for.
+/// Invalid calls of tools.
 fn calls() -> Vec<RequestCase> {
     let refused = [
         json!({}),
@@ -436,10 +436,10 @@ fn calls() -> Vec<RequestCase> {
             )
         })
         .collect();
-    // An older generation's way to ask for a task is ignored.
+    // The `params.task` of an older generation is ignored.
     let older = json!({ "name": "greet", "arguments": { "name": "Ada" }, "task": { "ttl": 5 } });
     rows.push(RequestCase::fine("an older generation's task", RawRequest::rpc(&call(older))));
-    // A tool that is only for clients which take tasks.
+    // A tool that requires a client with tasks.
     let mut plain = call(json!({ "name": "failing_job", "arguments": {} }));
     plain["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
     rows.push(RequestCase::new(
@@ -469,7 +469,7 @@ fn calls() -> Vec<RequestCase> {
     rows
 }
 
-/// `tasks/*` with an ID that cannot be one.
+/// `tasks/*` with an invalid ID.
 fn tasks() -> Vec<RequestCase> {
     let mut rows = Vec::new();
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {

@@ -1,4 +1,4 @@
-//! Tools that are steered, and what a refusal looks like.
+//! Tools that a test controls, and checks of refusals.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use longhaul_testkit::StatelessClient;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-/// A tool that ends when it is let.
+/// A tool that ends when the test lets it.
 pub(crate) fn gated(name: &str, gate: &Arc<Semaphore>) -> Tool {
     let gate = Arc::clone(gate);
     Tool::new(name, move |_: Ctx, _: NoArgs| {
@@ -48,7 +48,7 @@ pub(crate) async fn answer(client: &mut StatelessClient, id: &str) {
 pub(crate) fn is_refused(error: &Value, code: i64, word: &str) {
     assert_eq!((&error["code"], &error["data"]["code"]), (&json!(code), &json!(word)), "{error}");
     assert!(!error["message"].as_str().unwrap().is_empty());
-    // What passes with time says so; a failed task does not.
+    // A temporary refusal has `retryAfterMs`; a failed task has not.
     let passes = ["QUEUE_FULL", "TOO_MANY_OPEN", "TOO_MUCH_UNREAD", "TOO_MANY_IN_FLIGHT"].contains(&word);
     assert_eq!(error["data"]["retryAfterMs"].as_u64().is_some_and(|ms| ms > 0), passes, "{error}");
 }

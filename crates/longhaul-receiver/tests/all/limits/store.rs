@@ -1,4 +1,4 @@
-//! A store that another program holds up.
+//! A store that another program has locked.
 
 use std::sync::Arc;
 

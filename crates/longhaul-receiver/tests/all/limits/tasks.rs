@@ -1,4 +1,4 @@
-//! What tasks and tools may use.
+//! Limits of tasks and tools.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ async fn a_full_queue_refuses_and_takes_again_when_there_is_room() {
     is_refused(&error, -32603, "QUEUE_FULL");
     assert!(error["message"].as_str().unwrap().contains("2 tasks"), "{error}");
 
-    // A cancelled one in the queue makes room, and so does one that ends.
+    // Cancelling a queued task makes room, and so does the end of a running one.
     client.cancel(&ids[2]).await.unwrap();
     ids.push(client.create("work", json!({})).await.unwrap());
     is_refused(&client.call_error("work", json!({})).await, -32603, "QUEUE_FULL");
@@ -84,7 +84,7 @@ async fn arguments_and_results_are_taken_up_to_their_last_byte() {
         assert!(error["message"].as_str().unwrap().contains("at most 40"), "{error}");
     }
 
-    // How long the result is around its text is for the server to know: the edge is where it says so.
+    // The result is longer than its text. The error names the actual length, which gives the exact limit.
     let task = |bytes: usize| json!({ "bytes": bytes });
     let too_large = client.create("task", task(400)).await.unwrap();
     let failed = client.settled(&too_large).await;
@@ -100,7 +100,7 @@ async fn arguments_and_results_are_taken_up_to_their_last_byte() {
     is_refused(&client.call_error("call", task(401 - around)).await, -32603, "RESULT_TOO_LARGE");
 }
 
-/// Says when it is dropped.
+/// Notifies the test when it is dropped.
 struct Dropped(mpsc::UnboundedSender<()>);
 
 impl Drop for Dropped {
@@ -109,7 +109,7 @@ impl Drop for Dropped {
     }
 }
 
-/// A tool that never ends, whatever it is told, and a way to hear that it was dropped.
+/// A tool that ignores its cancellation, and a channel that reports when its handler was dropped.
 fn stubborn(name: &str) -> (Tool, mpsc::UnboundedReceiver<()>) {
     let (sender, dropped) = mpsc::unbounded_channel();
     let tool = Tool::new(name, move |_: Ctx, _: NoArgs| {
@@ -183,7 +183,7 @@ async fn attempts_that_wait_give_their_worker_back_up_to_the_limit() {
     for _ in 0..3 {
         ids.push(client.create("ask", json!({})).await.unwrap());
     }
-    // The first gives its worker to the second; the second may not, so the third is not started.
+    // The first task returns its worker, which the second takes. The second must keep it, so the third is not started.
     client.asked(&ids[0], 1).await;
     client.asked(&ids[1], 1).await;
     for _ in 0..100 {

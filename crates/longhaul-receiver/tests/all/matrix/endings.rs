@@ -5,7 +5,7 @@ use crate::matrix::generation::{GENERATIONS, TestGeneration};
 use crate::matrix::kit::SteeredServer;
 use crate::matrix::table::{self, Ending, bare};
 
-/// Every way to end, with everybody who can cancel.
+/// Every way to end, with a cancellation from each generation.
 fn endings() -> Vec<Ending> {
     let cancelled = GENERATIONS.iter().map(|by| Ending::CancelledBy(*by));
     [Ending::Answer, Ending::ToolError, Ending::ProtocolError].into_iter().chain(cancelled).collect()
@@ -36,7 +36,7 @@ async fn follow_to_its_end(stage: &SteeredServer, maker: TestGeneration, followe
     let mut pushes = client.follow(&id).await;
     assert_eq!(bare(client.get(&id).await, &id), table::working(follower), "{case}: while it works");
 
-    // In a session of its own: whoever waits for the result would hear of the status there.
+    // In a separate session: a request for the result would get the status on its own stream.
     let mut waits = follower.client(stage, "ada").await;
     let waiting = tokio::spawn({
         let id = id.clone();
@@ -57,8 +57,8 @@ async fn follow_to_its_end(stage: &SteeredServer, maker: TestGeneration, followe
         }
     };
     assert_eq!(bare(last, &id), seen.push, "{case}: the last push");
-    assert_eq!(bare(waiting.await.unwrap(), &id), seen.result, "{case}: to whoever waited for the result");
-    // Twice: nothing is used up by looking, and what has ended stays as it ended, whoever cancels it again.
+    assert_eq!(bare(waiting.await.unwrap(), &id), seen.result, "{case}: for the request that waited for the result");
+    // Twice: reading changes nothing, and a task that has ended stays as it is when it is cancelled again.
     for _ in 0..2 {
         assert_eq!(bare(client.get(&id).await, &id), seen.get, "{case}: tasks/get");
         assert_eq!(bare(client.result(&id).await, &id), seen.result, "{case}: tasks/result");

@@ -1,4 +1,4 @@
-//! One tool for every way to end, at a door that tests open, on a clock that stands still.
+//! Tools for every way to end, which wait until a test lets them continue, on a manual clock.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-/// How long a task of `work` is kept, and how long one of `brief`.
+/// The retention of tasks of `work` and of `brief`.
 pub(crate) const KEPT_MS: u64 = 2 * COLLECT_MS_MIN;
 pub(crate) const BRIEF_MS: u64 = 2_000;
 
-/// A server, and what a test steers it with.
+/// A server, its clock, and the semaphore at which its handlers wait.
 pub(crate) struct SteeredServer {
     pub(crate) server: TestServer,
     clock: ManualClock,
@@ -30,8 +30,8 @@ impl SteeredServer {
         Self { server: TestServer::start_on(server, store).await, clock, door }
     }
 
-    /// Lets time pass, and has the server notice: it sleeps by the machine's clock until something is due, and is woken
-    /// by what is due earlier.
+    /// Advances the clock, and makes the server notice: it sleeps by the clock of the machine, and creating a task
+    /// that is due earlier wakes it.
     pub(crate) async fn pass(&self, ms: u64) {
         self.clock.advance_ms(ms);
         let mut client = self.server.client().await.with_token("tick");
@@ -40,7 +40,7 @@ impl SteeredServer {
         in_time("a task that ends at once", gone).await;
     }
 
-    /// Lets so many tasks end, the oldest first.
+    /// Lets this many tasks end, the oldest first.
     pub(crate) fn open_door(&self, times: usize) {
         self.door.add_permits(times);
     }
@@ -80,7 +80,7 @@ fn tools(door: &Arc<Semaphore>) -> Vec<Tool> {
     ]
 }
 
-/// Waits at the door, and ends as it was told.
+/// Waits for the test, and ends as its argument says.
 async fn work(ctx: Ctx, WorkArguments { end }: WorkArguments, door: Arc<Semaphore>) -> Result<&'static str, Failure> {
     tokio::select! {
         passed = door.acquire() => passed.expect("an open semaphore").forget(),
@@ -96,6 +96,6 @@ async fn work(ctx: Ctx, WorkArguments { end }: WorkArguments, door: Arc<Semaphor
 async fn greet(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     match ctx.ask("name", Form::<NameArguments>::new("What is your name?")).await? {
         FormAnswer::Accepted(NameArguments { name }) => Ok(format!("Hello, {name}!")),
-        _ => Err(Failure::tool("nobody")),
+        _ => Err(Failure::tool("no name")),
     }
 }

@@ -1,6 +1,6 @@
-//! What each generation sees, written so that it can be held against the columns of the protocol.
+//! What each generation shows, in a form that can be compared with the specification.
 //!
-//! A task is written without what differs from one run to the next; `bare` takes that away and looks that it is right.
+//! The ID and the times of a task differ from run to run. `bare` checks and removes them.
 
 use serde_json::{Value, json};
 
@@ -10,27 +10,27 @@ use crate::matrix::kit::KEPT_MS;
 /// How a task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The tool has an answer.
+    /// The tool returns a result.
     Answer,
-    /// The tool has an answer that says `isError`.
+    /// The tool returns a result with `isError`.
     ToolError,
     /// The call ends in a JSON-RPC error.
     ProtocolError,
-    /// Somebody of this generation cancels it.
+    /// A client of this generation cancels it.
     CancelledBy(TestGeneration),
 }
 
-/// What is seen of a task that has ended.
+/// What a client sees of a task that has ended.
 pub(crate) struct TaskEndings {
-    /// What a poll shows.
+    /// The response to `tasks/get`.
     pub(crate) get: Value,
-    /// What the question for its result is answered with, before and after the end.
+    /// The response to `tasks/result`, requested before or after the end.
     pub(crate) result: Value,
-    /// What the list shows.
+    /// The task in `tasks/list`.
     pub(crate) list: Value,
-    /// What one more wish to stop it is answered with.
+    /// The response to another `tasks/cancel`.
     pub(crate) cancel: Value,
-    /// The last that is pushed.
+    /// The last message about the task.
     pub(crate) push: Value,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn seen(by: TestGeneration, ending: Ending) -> TaskEndings {
     }
 }
 
-/// What is seen of a task that goes on.
+/// What a client sees of a task that has not ended.
 pub(crate) fn working(by: TestGeneration) -> Value {
     match by {
         Core2025 => json!({ "result": task_2025("working", None) }),
@@ -66,7 +66,7 @@ pub(crate) fn working(by: TestGeneration) -> Value {
     }
 }
 
-/// What whoever cancels it is answered with, when it was not over yet.
+/// The response to the `tasks/cancel` that ends the task.
 pub(crate) fn cancels(by: TestGeneration) -> Value {
     match by {
         Core2025 => json!({ "result": task_2025("cancelled", None) }),
@@ -74,7 +74,7 @@ pub(crate) fn cancels(by: TestGeneration) -> Value {
     }
 }
 
-/// What each operation says of a task that is not there, or not there any more.
+/// The response of each operation for a task that does not exist.
 pub(crate) fn gone(by: TestGeneration) -> TaskEndings {
     let unknown = json!({ "error": { "code": -32_602, "message": UNKNOWN } });
     let (result, list) = match by {
@@ -86,7 +86,8 @@ pub(crate) fn gone(by: TestGeneration) -> TaskEndings {
 
 const UNKNOWN: &str = "Failed to retrieve task: Task not found";
 
-/// Status and message in every picture; the payload in `tasks/result` alone. What has ended cannot be cancelled.
+/// Every view has the status and the message; only `tasks/result` has the payload. Cancelling a task that has ended
+/// is an error.
 fn core2025(status: &str, message: Option<&str>, result: Value) -> TaskEndings {
     let task = task_2025(status, message);
     let ended = format!("Cannot cancel task: already in terminal status '{status}'");
@@ -99,7 +100,7 @@ fn core2025(status: &str, message: Option<&str>, result: Value) -> TaskEndings {
     }
 }
 
-/// The payload in every picture; neither `tasks/result` nor `tasks/list`. A wish to stop it is always acknowledged.
+/// Every view has the payload. There is no `tasks/result` and no `tasks/list`. `tasks/cancel` is always acknowledged.
 fn ext2026(status: &str, message: Option<&str>, inlined: Value) -> TaskEndings {
     let task = with(task_2026(status, message), inlined);
     TaskEndings {
@@ -139,7 +140,7 @@ fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
-/// What was seen, without what differs from one run to the next: the ID and the times, which must be there.
+/// The value without the ID and the times, which must be there.
 pub(crate) fn bare(mut value: Value, id: &str) -> Value {
     strip(&mut value, id);
     value

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use super::probe::Prober;
 use crate::matrix::kit::SteeredServer;
 
-/// More than a page has.
+/// More tasks than fit on a page.
 const TASKS: usize = 60;
 
-/// A cursor of Ada's, and whom it was given to.
+/// A cursor of Ada, and the client that received it.
 async fn cursor(stage: &SteeredServer) -> (String, Prober, SessionClient) {
     let (prober, ada) = Prober::of(stage, "ada").await;
     for _ in 0..TASKS {
@@ -18,7 +18,7 @@ async fn cursor(stage: &SteeredServer) -> (String, Prober, SessionClient) {
 }
 
 async fn list(prober: &Prober, cursor: &str) -> String {
-    // A refusal does not repeat the cursor, so there is nothing to replace.
+    // The refusal does not contain the cursor, so there is nothing to replace.
     prober.send(&prober.stateful("tasks/list", json!({ "cursor": cursor })), "\0").await
 }
 
@@ -30,14 +30,14 @@ async fn a_cursor_is_good_for_its_owner_alone() {
     let refused = list(&bob, "nonsense").await;
     assert!(refused.contains("-32602"), "{refused}");
     assert_eq!(list(&bob, &good).await, refused);
-    // Another server's, whose tasks are as good.
+    // A cursor of another server.
     let elsewhere = SteeredServer::set().await;
     let (others, ..) = cursor(&elsewhere).await;
     let (prober, other_session) = Prober::of(&stage, "ada").await;
     for wrong in [&others, &bob.session, &prober.session, ""] {
         assert_eq!(list(&prober, wrong).await, refused, "{wrong}");
     }
-    // It is the owner's and not the session's.
+    // The cursor is valid in every session of the owner.
     for session in [ada, other_session] {
         let page = session.result("tasks/list", json!({ "cursor": good })).await;
         assert_eq!(page["tasks"].as_array().map(Vec::len), Some(TASKS - 50));

@@ -1,4 +1,4 @@
-//! Requests as data, responses as text: a test that compares them sees every difference that a client could.
+//! Requests as data, responses as text, so that a comparison shows every difference that a client could see.
 
 use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::{LATEST, SessionClient, TestEndpoint, stateless_message, tasks_and_forms};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::matrix::kit::SteeredServer;
 
-/// A client that tries what it may not.
+/// A client that tries to reach what belongs to another owner.
 pub(super) struct Prober {
     endpoint: TestEndpoint,
     pub(super) token: String,
@@ -14,7 +14,7 @@ pub(super) struct Prober {
 }
 
 impl Prober {
-    /// A session of this owner, and the pieces that it takes to speak in it.
+    /// A session of this owner, with its token and headers.
     pub(super) async fn of(stage: &SteeredServer, name: &str) -> (Self, SessionClient) {
         let client = SessionClient::new(&stage.server).with_token(name);
         let client = client.initialize(LATEST, json!({ "elicitation": {} })).await;
@@ -42,7 +42,7 @@ impl Prober {
         self.request(request).with("MCP-Protocol-Version", LATEST).with("Mcp-Session-Id", &self.session)
     }
 
-    /// The whole response as text, with `named` called `NAMED`. Of a stream, the first message.
+    /// The whole response as text, with `named` replaced by `NAMED`. For a stream, the first message.
     pub(super) async fn send(&self, request: &RawRequest, named: &str) -> String {
         let reply = request.begin(&self.endpoint).await;
         let head = format!("{} {:?}", reply.status, reply.headers);
@@ -50,7 +50,7 @@ impl Prober {
     }
 }
 
-/// Another name of the same length, which nothing has.
+/// An unused name of the same length.
 pub(super) fn unknown(name: &str) -> String {
     let place = name.len() / 2;
     let change = |(at, letter): (usize, char)| match letter {

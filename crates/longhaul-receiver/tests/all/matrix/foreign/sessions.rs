@@ -57,7 +57,7 @@ async fn the_events_of_another_session_cannot_be_resumed() {
             assert_ne!(stream_of(&stream.first_event_id().await), stream_of(event), "{name} listens anew");
             strangers.push(stream);
         }
-        // And nobody else's answer counts, whatever it is an answer to.
+        // An answer of another owner is ignored, whatever ID it has.
         other.respond(&question, named("Eve")).await;
         other.refuse(&question, -1, "no").await;
         for request in [&question["id"], &call["id"]] {
@@ -69,7 +69,7 @@ async fn the_events_of_another_session_cannot_be_resumed() {
     for mut stream in strangers {
         assert_eq!(stream.rest().await, Vec::<Value>::new());
     }
-    // Her streams are hers still.
+    // Ada's streams still work.
     stage.open_door(1);
     let told = hers.next_of("notifications/tasks/status").await;
     assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(id), &json!("completed")));

@@ -7,13 +7,13 @@ use super::probe::{Prober, unknown};
 use crate::matrix::generation::GENERATIONS;
 use crate::matrix::kit::{BRIEF_MS, SteeredServer};
 
-/// A task of somebody's, and what it is.
+/// A task of another owner, and its state.
 struct ForeignTask {
     state: String,
     id: String,
 }
 
-/// Everything that can be tried with a task, in every generation: how it is called, what is sent, what the answer has.
+/// Every request about a task, in every generation: its name, the request, and a text that the response contains.
 fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, RawRequest, &'static str)> {
     let yes = json!({ "taskId": id, "inputResponses": { "name": named("Bob") } });
     let task = json!({ "taskId": id });
@@ -47,7 +47,7 @@ fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, RawRequest, &'static str)
     ]
 }
 
-/// Ada's tasks: of every generation, in every state.
+/// Tasks of Ada, of every generation and in every state.
 async fn tasks_of_ada(stage: &SteeredServer) -> Vec<ForeignTask> {
     let mut tasks = Vec::new();
     let answer = json!({ "end": "answer" });
@@ -88,9 +88,9 @@ async fn a_foreign_task_is_byte_for_byte_an_unknown_one() {
     for ForeignTask { state, id } in &tasks {
         let never = unknown(id);
         assert!(never.len() == id.len() && never != *id);
-        for ((what, foreign, expected), (_, nobodys, _)) in tries(&bob, id).into_iter().zip(tries(&bob, &never)) {
-            let (foreign, nobodys) = (bob.send(&foreign, id).await, bob.send(&nobodys, &never).await);
-            assert_eq!(foreign, nobodys, "{what} of one that is {state}");
+        for ((what, foreign, expected), (_, unknown, _)) in tries(&bob, id).into_iter().zip(tries(&bob, &never)) {
+            let (foreign, unknown) = (bob.send(&foreign, id).await, bob.send(&unknown, &never).await);
+            assert_eq!(foreign, unknown, "{what} of one that is {state}");
             assert!(foreign.contains(expected), "{what} of one that is {state}: {foreign}");
         }
     }
@@ -117,7 +117,7 @@ async fn nothing_is_ever_heard_of_a_foreign_task() {
             prober.send(&request, &task.id).await;
         }
     }
-    // Whatever happens to Ada's tasks happens before Bob's ends, and Bob hears of that.
+    // Ada's tasks change before Bob's task ends, so a message about them would come before the end of Bob's task.
     let mut ada = GENERATIONS[0].client(&stage, "ada").await;
     for task in &tasks {
         ada.cancel(&task.id).await;

@@ -9,7 +9,7 @@ use crate::matrix::kit::SteeredServer;
 
 pub(super) struct SessionSpeaker {
     session: SessionClient,
-    /// Where it is asked.
+    /// The stream on which questions arrive.
     listens: Option<ReplyMessages>,
 }
 
@@ -52,7 +52,7 @@ impl GenerationClient for SessionSpeaker {
         self.about("tasks/cancel", id).await
     }
 
-    /// A session hears of what it made or looked at.
+    /// A session gets messages about tasks that it has created or read.
     async fn follow(&mut self, id: &str) -> Box<dyn Pushes> {
         let stream = self.session.listening().await;
         self.get(id).await;
@@ -63,7 +63,7 @@ impl GenerationClient for SessionSpeaker {
         if self.listens.is_none() {
             self.listens = Some(self.session.listening().await);
         }
-        // The second look shows that it knows the task: from then on it is asked at once.
+        // After the second poll the session follows the task, so questions arrive at once.
         for _ in 0..2 {
             self.get(id).await;
         }

@@ -16,7 +16,7 @@ impl StatelessSpeaker {
         Self(stage.server.client().await.with_token(name))
     }
 
-    /// The response without what names the server in each of them.
+    /// The response without the description of the server.
     async fn about(&mut self, method: &str, params: Value) -> Value {
         let mut response = outcome(self.0.send(method, params).await.json());
         if let Some(result) = response["result"].as_object_mut() {

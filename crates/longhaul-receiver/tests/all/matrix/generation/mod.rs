@@ -1,5 +1,5 @@
-//! The generations, each behind the same few verbs. What comes back is what the wire said: a response with its `result`
-//! or its `error`, or the parameters of a notification.
+//! The generations behind one trait. The methods return the text of the wire: a response with its `result` or its
+//! `error`, or the parameters of a notification.
 
 mod core2025;
 mod ext2026;
@@ -9,18 +9,16 @@ use serde_json::Value;
 
 use crate::matrix::kit::SteeredServer;
 
-/// A generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TestGeneration {
     Core2025,
     Ext2026,
 }
 
-/// Every generation there is.
 pub(crate) const GENERATIONS: &[TestGeneration] = &[TestGeneration::Core2025, TestGeneration::Ext2026];
 
 impl TestGeneration {
-    /// Somebody who speaks it.
+    /// A client of this generation.
     pub(crate) async fn client(self, stage: &SteeredServer, name: &str) -> Box<dyn GenerationClient> {
         match self {
             Self::Core2025 => Box::new(core2025::SessionSpeaker::open(stage, name).await),
@@ -29,50 +27,48 @@ impl TestGeneration {
     }
 }
 
-/// Somebody who speaks one generation.
+/// A client of one generation.
 #[async_trait]
 pub(crate) trait GenerationClient: Send {
-    /// Makes a task; says its ID.
+    /// Creates a task, and returns its ID.
     async fn create(&mut self, tool: &str, arguments: Value) -> String;
 
-    /// The response to the poll.
+    /// The response to `tasks/get`.
     async fn get(&mut self, id: &str) -> Value;
 
-    /// The response to the question for its result; waits if this generation waits.
+    /// The response to `tasks/result`, or what the generation has in its place.
     async fn result(&mut self, id: &str) -> Value;
 
-    /// Where it is listed: the response, with nothing in `tasks` but this one.
+    /// The response to `tasks/list`, with only this task in `tasks`.
     async fn list(&mut self, id: &str) -> Value;
 
-    /// The response to the wish that it stop.
+    /// The response to `tasks/cancel`.
     async fn cancel(&mut self, id: &str) -> Value;
 
-    /// Begins to listen, in this generation's own way.
+    /// Subscribes to messages about the task.
     async fn follow(&mut self, id: &str) -> Box<dyn Pushes>;
 
-    /// Waits until it is asked something by this task, in whatever way it is asked.
+    /// Waits for a question of this task.
     async fn asked(&mut self, id: &str) -> ReceivedQuestion;
 
-    /// Answers.
     async fn answer(&mut self, asked: &ReceivedQuestion, with: Value);
 
-    /// Waits until it has been told, or sees, that there is nothing to answer any more.
+    /// Waits until the question is closed.
     async fn taken_back(&mut self, asked: &ReceivedQuestion);
 }
 
-/// What is pushed about one task.
+/// Messages about one task.
 #[async_trait]
 pub(crate) trait Pushes: Send {
-    /// The next that is said of the task.
+    /// The next message about the task.
     async fn next(&mut self) -> Value;
 }
 
-/// A question as its client knows it.
+/// A question that a client has received.
 pub(crate) struct ReceivedQuestion {
     pub(crate) task: String,
     /// The key, or the ID of the request.
     name: Value,
-    /// What is asked.
     pub(crate) message: String,
 }
 
