@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub(crate) fn tools() -> Vec<Tool> {
     vec![
-        Tool::new("test_logging_tool", logging).description("Logs three lines, for whoever asked for them."),
+        Tool::new("test_logging_tool", logging).description("Logs three lines, for clients that asked for them."),
         Tool::new("test_reconnection", logging).description("Says something long before its answer."),
         Tool::new("test_sampling", sampling).description("Asks the client's model."),
         Tool::new("test_elicitation", elicitation).description("Asks the user who they are."),

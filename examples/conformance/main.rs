@@ -18,7 +18,7 @@ use longhaul::{RateLimits, Server, StoreUrl};
 use longhaul_cli::command::serve::{OpenedStore, Serve};
 use longhaul_cli::exit;
 use longhaul_store::SystemClock;
-use longhaul_store_sqlite::{Options, Synchronous};
+use longhaul_store_sqlite::{SqliteOptions, Synchronous};
 
 /// What is measured here is measured with the program's allocator.
 #[global_allocator]
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 async fn open_without_fsync(url: &StoreUrl) -> OpenedStore {
     match url {
         StoreUrl::Sqlite(path) => {
-            let mut options = Options::default();
+            let mut options = SqliteOptions::default();
             options.synchronous = Synchronous::Off;
             Ok(Arc::new(longhaul_store_sqlite::open(path, &options, SystemClock)?))
         }

@@ -78,9 +78,9 @@ impl OpenFile {
 }
 
 #[derive(Debug)]
-pub(crate) struct Line<'a>(&'a Audit);
+pub(crate) struct AuditWriter<'a>(&'a Audit);
 
-impl Write for Line<'_> {
+impl Write for AuditWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match self.0 {
             Audit::Stderr => io::stderr().write_all(line)?,
@@ -95,9 +95,9 @@ impl Write for Line<'_> {
 }
 
 impl<'a> MakeWriter<'a> for Audit {
-    type Writer = Line<'a>;
+    type Writer = AuditWriter<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line(self)
+    fn make_writer(&'a self) -> AuditWriter<'a> {
+        AuditWriter(self)
     }
 }

@@ -16,13 +16,13 @@ use crate::exit::CommandError;
 /// An order of the operator: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Order {
+enum OperatorRequest {
     Cancel { owner: String, id: String },
 }
 
 /// The reply to an order: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
-struct Reply {
+struct OperatorReply {
     error: Option<String>,
     code: Option<String>,
 }
@@ -87,8 +87,8 @@ async fn serve(stream: UnixStream, engine: &Engine) -> std::io::Result<()> {
     let mut line = String::new();
     BufReader::new(tokio::io::AsyncReadExt::take(read, LINE_BYTES_MAX)).read_line(&mut line).await?;
     let reply = match carry_out(&line, engine).await {
-        Ok(()) => Reply { error: None, code: None },
-        Err((error, code)) => Reply { error: Some(error), code: Some(code.to_owned()) },
+        Ok(()) => OperatorReply { error: None, code: None },
+        Err((error, code)) => OperatorReply { error: Some(error), code: Some(code.to_owned()) },
     };
     let mut text = serde_json::to_string(&reply)?;
     text.push('\n');
@@ -97,7 +97,8 @@ async fn serve(stream: UnixStream, engine: &Engine) -> std::io::Result<()> {
 
 async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static str)> {
     let bad_order = |error: String| (error, "BAD_ORDER");
-    let Order::Cancel { owner, id } = serde_json::from_str(line).map_err(|error| bad_order(error.to_string()))?;
+    let OperatorRequest::Cancel { owner, id } =
+        serde_json::from_str(line).map_err(|error| bad_order(error.to_string()))?;
     let owner = Owner::parse(&owner).map_err(|error| bad_order(error.to_string()))?;
     let id = TaskId::parse(&id).map_err(|error| bad_order(error.to_string()))?;
     let refused = |error: EngineError| (error.to_string(), error.code());
@@ -108,19 +109,19 @@ async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static 
 /// Asks the running server to cancel a task. `None` if no server is running.
 pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), CommandError>> {
     let stream = UnixStream::connect(socket_path(store)).await.ok()?;
-    let order = Order::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
+    let order = OperatorRequest::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
     // A suspended server accepts connections and does not reply.
     let reply = tokio::time::timeout(ANSWER_TIME_MAX, send(stream, &order)).await;
     Some(match reply.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
-        Ok(Reply { error: None, .. }) => Ok(()),
-        Ok(Reply { error: Some(message), code }) => {
+        Ok(OperatorReply { error: None, .. }) => Ok(()),
+        Ok(OperatorReply { error: Some(message), code }) => {
             Err(CommandError::Operator { message, code: code.unwrap_or_default() })
         }
         Err(error) => Err(CommandError::System("the server did not answer", error)),
     })
 }
 
-async fn send(stream: UnixStream, order: &Order) -> std::io::Result<Reply> {
+async fn send(stream: UnixStream, order: &OperatorRequest) -> std::io::Result<OperatorReply> {
     let (read, mut write) = stream.into_split();
     let mut text = serde_json::to_string(order)?;
     text.push('\n');

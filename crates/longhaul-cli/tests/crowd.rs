@@ -1,7 +1,7 @@
-//! Thousands at once: a session each, a stream to listen on, and a call that waits for the result of a task. Everybody
-//! is answered when the tasks end, and nothing is left behind when they leave.
+//! Thousands of clients at once, each with a session, a stream, and a request that waits for the result of a task.
+//! All get their results when the tasks end, and the server has freed everything when they are gone.
 //!
-//! `LONGHAUL_CROWD` says how many; a run prints what they cost.
+//! `LONGHAUL_CROWD` sets the number of clients. A run prints the memory and the descriptors that they take.
 
 #[path = "kit/mod.rs"]
 mod kit;
@@ -22,26 +22,26 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use crate::kit::{Launch, Server};
+use crate::kit::{Launch, ServerProcess};
 
-/// How many come, unless it is said otherwise.
+/// The default number of clients.
 const CROWD: usize = 5_000;
 
-/// How many come through the door at once.
+/// Clients that connect at the same time.
 const ARRIVING: usize = 64;
 
-/// How many answer what the tasks ask.
+/// Clients that answer the questions of the tasks.
 const HOSTS: usize = 8;
 
-/// How long all of it may take: it is given up then. Nothing is measured by it.
+/// The longest time for the whole test. No test measures times with it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-struct Line {
+struct CrowdConnection {
     send: SendRequest<Full<Bytes>>,
     address: SocketAddr,
 }
 
-impl Line {
+impl CrowdConnection {
     async fn open(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).await.expect("a server that listens");
         socket.set_nodelay(true).unwrap();
@@ -70,7 +70,7 @@ fn request(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
 }
 
-/// The last message of an answer, whether it came as one or as a stream of events.
+/// The last message of a response, which is one message or a stream of events.
 async fn last_message(response: Response<Incoming>) -> Value {
     let body = response.into_body().collect().await.expect("a whole answer").to_bytes();
     let text = std::str::from_utf8(&body).expect("UTF-8");
@@ -78,18 +78,18 @@ async fn last_message(response: Response<Incoming>) -> Value {
     serde_json::from_str(last.unwrap_or(text)).unwrap_or_else(|error| panic!("{error}: {text:?}"))
 }
 
-/// One of the crowd: a session, its stream, a task.
+/// One client: a session, its stream, a task.
 struct Member {
     number: usize,
     session: String,
     task: String,
     hears: Incoming,
-    /// Kept, or the connection would end with it.
-    _line: Line,
+    /// Dropping it would close the connection.
+    _line: CrowdConnection,
 }
 
 async fn arrive(address: SocketAddr, number: usize) -> Member {
-    let mut line = Line::open(address).await;
+    let mut line = CrowdConnection::open(address).await;
     let hello = json!({
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "crowd", "version": "1" },
     });
@@ -106,19 +106,19 @@ async fn arrive(address: SocketAddr, number: usize) -> Member {
     Member { number, session, task, hears, _line: line }
 }
 
-/// One end of every connection is this process's.
+/// This process has one end of every connection.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).expect("its own maximum");
 }
 
-fn resident_kb(server: &Server) -> usize {
+fn resident_kb(server: &ServerProcess) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-fn descriptors(server: &Server) -> usize {
+fn descriptors(server: &ServerProcess) -> usize {
     names(std::path::Path::new(&format!("/proc/{}/fd", server.pid()))).len()
 }
 
@@ -129,13 +129,13 @@ async fn a_crowd_is_answered_when_its_tasks_end_and_leaves_nothing_behind() {
     tokio::time::timeout(PATIENCE, come_and_go(crowd)).await.expect("all of it, at some time");
 }
 
-/// The server under a shell that sets its limit of open files first.
+/// The server, started by a shell that sets the limit of open files.
 fn with_open_files(limit: &str) -> Launch {
     Launch::conformance().under(["sh", "-c", &format!(r#"ulimit {limit} && exec "$0" "$@""#)])
 }
 
-/// So many connections at once, each of which was answered.
-async fn connected(server: &Server, count: usize) -> Vec<StatelessClient> {
+/// This many connections, each of which has got a response.
+async fn connected(server: &ServerProcess, count: usize) -> Vec<StatelessClient> {
     let mut clients = Vec::new();
     for _ in 0..count {
         let mut client = StatelessClient::connect(server.address()).await.unwrap();
@@ -175,7 +175,7 @@ async fn come_and_go(crowd: usize) {
     let server = Launch::conformance().start().await;
     let address = server.address();
     let mut host = StatelessClient::connect(address).await.unwrap();
-    // Asked something, so that its own connection is among those that were there before.
+    // Sends a request, so that its own connection is in the first count.
     host.until_metric("longhaul_sessions", 0.0).await;
     let before = (resident_kb(&server), descriptors(&server));
 
@@ -195,26 +195,26 @@ async fn come_and_go(crowd: usize) {
     host.until_metric("longhaul_streams_open", count).await;
     let listening = resident_kb(&server);
 
-    let (begins, mut begun) = mpsc::unbounded_channel();
+    let (begins, mut first_event_id) = mpsc::unbounded_channel();
     let mut waiting = JoinSet::new();
     for member in &members {
         let (number, session, task) = (member.number, member.session.clone(), member.task.clone());
         let begins = begins.clone();
         waiting.spawn(async move {
-            let mut line = Line::open(address).await;
+            let mut line = CrowdConnection::open(address).await;
             let answer = line.ask("POST", Some(&session), request("tasks/result", &json!({ "taskId": task }))).await;
-            begins.send(()).expect("somebody who counts");
+            begins.send(()).expect("the receiver of the count");
             (number, last_message(answer).await)
         });
     }
-    // A call that waits for long is answered as a stream, and its head comes before its end.
+    // The response to a long wait is a stream, whose head is sent at once.
     for _ in 0..crowd {
-        begun.recv().await.expect("a call that waits");
+        first_event_id.recv().await.expect("a call that waits");
     }
     host.until_metric("longhaul_streams_open", 2.0 * count).await;
     let blocked = resident_kb(&server);
 
-    // A few connections more, and they are heard.
+    // A few more connections get responses, too.
     let key = host.asked(&members[0].task, 1).await.remove(0);
     let yes = json!({ key: { "action": "accept", "content": { "confirm": true } } });
     let mut ending = JoinSet::new();
@@ -237,7 +237,7 @@ async fn come_and_go(crowd: usize) {
     assert_eq!(answered, crowd);
     host.until_metric("longhaul_streams_open", count).await;
 
-    // Half of them say goodbye; the others hang up first, and are gone when their sessions are.
+    // Half of the clients end their sessions. The others only close their connections.
     let mut leaving = JoinSet::new();
     for member in members {
         let door = Arc::clone(&door);
@@ -245,7 +245,7 @@ async fn come_and_go(crowd: usize) {
             let _place = door.acquire_owned().await;
             let Member { number, session, hears, .. } = member;
             let hears = (number % 2 == 0).then_some(hears);
-            let goodbye = Line::open(address).await.ask("DELETE", Some(&session), String::new()).await;
+            let goodbye = CrowdConnection::open(address).await.ask("DELETE", Some(&session), String::new()).await;
             assert_eq!(goodbye.status(), 204);
             if let Some(hears) = hears {
                 hears.collect().await.expect("a stream that ends");

@@ -37,7 +37,7 @@ pub(crate) async fn drive(
     });
     match end.await {
         Ok(outcome) => outcome,
-        Err(stop) => Outcome::Error(stop.fault()),
+        Err(stop) => Outcome::Error(stop.task_error()),
     }
 }
 

@@ -48,12 +48,12 @@ pub(crate) fn applied(applied: &CommitResult) {
     for effect in &applied.effects {
         let Effect::Settled { key, tool, .. } = effect else { continue };
         // Whatever ends below a task ends because it is called off.
-        let (status, fault) = match &task.phase {
+        let (status, error) = match &task.phase {
             Phase::Settled { outcome, .. } if *key == task.key => (status(&task.phase), outcome),
             _ => ("cancelled", &Outcome::Cancelled),
         };
-        let fault = match fault {
-            Outcome::Error(fault) => Some(fault),
+        let error = match error {
+            Outcome::Error(error) => Some(error),
             _ => None,
         };
         record!(
@@ -63,50 +63,56 @@ pub(crate) fn applied(applied: &CommitResult) {
             tool = &*tool.name,
             generation = &*task.origin,
             status = status,
-            error = fault.and_then(|fault| fault.code),
-            code = fault.and_then(|fault| word(fault.data.as_ref())),
+            error = error.and_then(|error| error.code),
+            code = error.and_then(|error| word(error.data.as_ref())),
         );
     }
 }
 
 /// A caller read a task.
-pub fn read(by: RequestSource<'_>, task: &Task) {
+pub fn read(source: RequestSource<'_>, task: &Task) {
     record!(
         "task.read",
-        owner = by.owner.as_str(),
+        owner = source.owner.as_str(),
         task = task.key.id.as_str(),
         tool = &*task.tool.name,
-        generation = by.generation,
-        method = by.method,
+        generation = source.generation,
+        method = source.method,
         status = status(&task.phase),
     );
 }
 
 /// A caller read a page of the list.
-pub fn listed(by: RequestSource<'_>, tasks: usize) {
-    record!("task.listed", owner = by.owner.as_str(), generation = by.generation, method = by.method, tasks = tasks,);
+pub fn listed(source: RequestSource<'_>, tasks: usize) {
+    record!(
+        "task.listed",
+        owner = source.owner.as_str(),
+        generation = source.generation,
+        method = source.method,
+        tasks = tasks,
+    );
 }
 
 /// A caller cancelled a task, or tried to after its end.
-pub fn cancelled(by: RequestSource<'_>, task: &TaskId, changed: bool) {
+pub fn cancelled(source: RequestSource<'_>, task: &TaskId, changed: bool) {
     record!(
         "task.cancelled",
-        owner = by.owner.as_str(),
+        owner = source.owner.as_str(),
         task = task.as_str(),
-        generation = by.generation,
-        method = by.method,
+        generation = source.generation,
+        method = source.method,
         changed = changed,
     );
 }
 
 /// A caller answered a question.
-pub fn answered(by: RequestSource<'_>, task: &TaskId, question: &QuestionKey) {
+pub fn answered(source: RequestSource<'_>, task: &TaskId, question: &QuestionKey) {
     record!(
         "task.answered",
-        owner = by.owner.as_str(),
+        owner = source.owner.as_str(),
         task = task.as_str(),
-        generation = by.generation,
-        method = by.method,
+        generation = source.generation,
+        method = source.method,
         question = question.as_str(),
     );
 }
@@ -116,7 +122,7 @@ pub fn answered(by: RequestSource<'_>, task: &TaskId, question: &QuestionKey) {
 pub struct AuditRefusal<'a> {
     pub owner: Option<&'a Owner>,
     pub generation: Option<&'static str>,
-    /// The method, which may be none that exists.
+    /// The method, known or unknown.
     pub method: Option<&'a str>,
     /// The task that it names. It may not exist or belong to another owner.
     pub task: Option<&'a TaskId>,

@@ -15,7 +15,7 @@ use longhaul_task::{Json, Outcome, Progress, QuestionKind, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::ctx::OutgoingQuestion;
+use crate::ctx::HandlerQuestion;
 use crate::gate::{ForkGuard, Gate};
 use crate::tool::Handler;
 use crate::{Ctx, CtxError, LogLine, RandomSource};
@@ -83,7 +83,7 @@ pub struct OpenQuestion {
 #[derive(Debug)]
 pub(crate) struct CallLink {
     call: CallOptions,
-    chance: Arc<dyn RandomSource>,
+    random: Arc<dyn RandomSource>,
     rounds: Mutex<Rounds>,
 }
 
@@ -96,11 +96,11 @@ struct Rounds {
 }
 
 impl CallLink {
-    pub(crate) fn new(call: CallOptions, chance: Arc<dyn RandomSource>) -> Self {
-        Self { call, chance, rounds: Mutex::default() }
+    pub(crate) fn new(call: CallOptions, random: Arc<dyn RandomSource>) -> Self {
+        Self { call, random, rounds: Mutex::default() }
     }
 
-    pub(crate) async fn ask(&self, asked: OutgoingQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
+    pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
         let (question, answer) = self.named(asked);
         let requestor = &self.call.requestor;
         if let Some(answer) = answer {
@@ -125,7 +125,7 @@ impl CallLink {
     }
 
     /// The question under its name in this call, and the answer that came along for it.
-    fn named(&self, asked: OutgoingQuestion) -> (OpenQuestion, Option<Json>) {
+    fn named(&self, asked: HandlerQuestion) -> (OpenQuestion, Option<Json>) {
         let mut rounds = self.rounds.lock();
         let uses = rounds.used.entry(Arc::clone(&asked.label)).or_default();
         *uses += 1;
@@ -144,8 +144,8 @@ impl CallLink {
         self.call.requestor.log(line);
     }
 
-    pub(crate) fn chance(&self) -> &dyn RandomSource {
-        &*self.chance
+    pub(crate) fn random(&self) -> &dyn RandomSource {
+        &*self.random
     }
 }
 

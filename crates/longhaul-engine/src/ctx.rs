@@ -34,7 +34,7 @@ enum Link {
 
 /// A question on its way to the requestor.
 #[derive(Debug, Clone)]
-pub(crate) struct OutgoingQuestion {
+pub(crate) struct HandlerQuestion {
     pub(crate) label: Arc<str>,
     pub(crate) kind: longhaul_task::QuestionKind,
     pub(crate) params: Json,
@@ -62,12 +62,12 @@ impl Ctx {
         let params = question.params();
         let position = JournalPosition { fork: Arc::clone(&self.path), seq: self.seq };
         self.seq += 1;
-        let outgoing = OutgoingQuestion { label: label.into(), kind, digest: digest(kind, &params), params, position };
+        let outgoing = HandlerQuestion { label: label.into(), kind, digest: digest(kind, &params), params, position };
         let answer = match &self.link {
             Link::Task(link) => link.ask(outgoing, &self.branch).await?,
             Link::Call(link) => link.ask(outgoing, &self.branch).await?,
         };
-        match unanswered::why(&answer) {
+        match unanswered::refusal_reason(&answer) {
             Some(why) => Err(CtxError::NotAnswered(why)),
             None => question.read(&answer),
         }
@@ -131,10 +131,10 @@ impl Ctx {
     }
 
     fn send_log(&self, severity: Severity, logger: Option<&str>, data: &Value) {
-        let line = LogLine::new(severity, logger, Json::from_text(data.to_string()));
+        let log_line = LogLine::new(severity, logger, Json::from_text(data.to_string()));
         match &self.link {
-            Link::Task(link) => link.log(&line),
-            Link::Call(link) => link.log(&line),
+            Link::Task(link) => link.log(&log_line),
+            Link::Call(link) => link.log(&log_line),
         }
     }
 
@@ -189,8 +189,8 @@ impl Ctx {
     /// Random bits from the engine's source of randomness.
     pub fn random(&mut self) -> [u8; 16] {
         match &self.link {
-            Link::Task(link) => link.chance().bits(),
-            Link::Call(link) => link.chance().bits(),
+            Link::Task(link) => link.random().bits(),
+            Link::Call(link) => link.random().bits(),
         }
     }
 }

@@ -4,19 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use longhaul_store::{NewTask, Snapshot, Store, Watch};
-use longhaul_task::transition::{Answer, Cancel, Create};
+use longhaul_task::transition::{AnswerQuestion, Cancel, Create};
 use longhaul_task::{Event, Json, Owner, QuestionKey, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::call::{self, CallEnd, CallLink, CallOptions};
 use crate::core::{Admission, Input, limit_result};
 use crate::service;
 use crate::shell::{EngineInner, RegisteredTool, run_to_end};
-use crate::{EngineError, EngineLimits, LogTail, RandomSource, Tool};
+use crate::{EngineError, EngineLimits, EngineTool, LogTail, RandomSource};
 
 /// The engine: takes tasks, runs them, ends them. Clones are handles on the same one.
 #[derive(Clone)]
 pub struct Engine {
-    shared: Arc<EngineInner>,
+    inner: Arc<EngineInner>,
 }
 
 /// A request for a task.
@@ -37,14 +37,14 @@ impl Engine {
     /// returns, nothing in the store belongs to a dead process.
     pub async fn start(
         store: Arc<dyn Store>,
-        tools: Vec<Tool>,
+        tools: Vec<EngineTool>,
         limits: EngineLimits,
-        chance: Arc<dyn RandomSource>,
+        random: Arc<dyn RandomSource>,
     ) -> Result<Self, EngineError> {
-        let shared = Arc::new(EngineInner::new(store, tools, limits, chance));
-        service::recovery::run(&shared).await?;
-        service::start(&shared);
-        Ok(Self { shared })
+        let inner = Arc::new(EngineInner::new(store, tools, limits, random));
+        service::recovery::run(&inner).await?;
+        service::start(&inner);
+        Ok(Self { inner })
     }
 
     /// Makes a task. When this returns it is on stable storage.
@@ -62,14 +62,14 @@ impl Engine {
         call: NewCall,
         before_it_starts: impl FnOnce(&TaskKey) -> T,
     ) -> Result<(Arc<Task>, T), EngineError> {
-        let shared = &self.shared;
-        let admission = shared.core.lock().admit(&call.owner, &call.tool, call.input.bytes())?;
+        let inner = &self.inner;
+        let admission = inner.core.lock().admit(&call.owner, &call.tool, call.input.bytes())?;
         // From here to the commit the caller may go away; the admission must not be lost with it.
-        let mut undo = AdmissionGuard { shared, owner: &call.owner, admission: &admission, armed: true };
-        let registered = shared.registered(&call.tool)?;
+        let mut undo = AdmissionGuard { inner, owner: &call.owner, admission: &admission, armed: true };
+        let registered = inner.registered(&call.tool)?;
         let (id, first_fence) = match call.id {
-            Some(id) => (id, random_fence(&*shared.chance)),
-            None => (TaskId::mint(shared.store.now().await?, shared.chance.bits()), 0),
+            Some(id) => (id, random_fence(&*inner.random)),
+            None => (TaskId::mint(inner.store.now().await?, inner.random.bits()), 0),
         };
         let key = TaskKey { owner: call.owner.clone(), id };
         let create = Create {
@@ -78,24 +78,24 @@ impl Engine {
             origin: call.origin,
             policy: registered.tool.policy.clone(),
             retention: call.retention.unwrap_or(registered.tool.retention),
-            claimed_by: admission.claimed.then_some(shared.node),
+            claimed_by: admission.claimed.then_some(inner.node),
             first_fence,
         };
         let commit = admission.commit;
         let done_before = before_it_starts(&key);
         undo.armed = false;
-        let tracker = &shared.tracker;
-        let shared = Arc::clone(shared);
+        let tracker = &inner.tracker;
+        let inner = Arc::clone(inner);
         let new = NewTask { create, input: call.input };
-        let task = run_to_end(tracker, async move { shared.commit_creation(new, commit).await }).await?;
+        let task = run_to_end(tracker, async move { inner.commit_creation(new, commit).await }).await?;
         Ok((task, done_before))
     }
 
     /// Runs a tool while its client waits.
     pub async fn call(&self, tool: &Arc<str>, input: Json, call: CallOptions) -> Result<CallEnd, EngineError> {
-        let registered = self.shared.registered(tool)?;
+        let registered = self.inner.registered(tool)?;
         let _turn = registered.turn(&input).await?;
-        let link = Arc::new(CallLink::new(call, Arc::clone(&self.shared.chance)));
+        let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner.random)));
         let input = match self.prelude(registered, &link, input).await {
             Ok(input) => input,
             Err(end) => return Ok(end),
@@ -109,7 +109,7 @@ impl Engine {
 
     /// Whether a tool asks its requestor [before a task](Self::before_task) is created.
     pub fn asks_before_task(&self, tool: &Arc<str>) -> bool {
-        self.shared.registered(tool).is_ok_and(|registered| registered.tool.prelude.is_some())
+        self.inner.registered(tool).is_ok_and(|registered| registered.tool.prelude.is_some())
     }
 
     /// Asks what a tool wants to know before there is a task. The answer becomes the task's arguments.
@@ -119,9 +119,9 @@ impl Engine {
         input: Json,
         call: CallOptions,
     ) -> Result<Result<Json, CallEnd>, EngineError> {
-        let registered = self.shared.registered(tool)?;
+        let registered = self.inner.registered(tool)?;
         let _turn = registered.turn(&input).await?;
-        let link = Arc::new(CallLink::new(call, Arc::clone(&self.shared.chance)));
+        let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner.random)));
         Ok(self.prelude(registered, &link, input).await)
     }
 
@@ -135,20 +135,20 @@ impl Engine {
 
     /// The task as it stands.
     pub async fn read(&self, key: &TaskKey) -> Result<Snapshot, EngineError> {
-        Ok(self.shared.store.read(key).await?)
+        Ok(self.inner.store.read(key).await?)
     }
 
     /// The time by which everything is counted.
     pub async fn now(&self) -> Result<Timestamp, EngineError> {
-        Ok(self.shared.store.now().await?)
+        Ok(self.inner.store.now().await?)
     }
 
     /// Calls a task off. When this returns it is cancelled for good.
     pub async fn cancel(&self, key: &TaskKey, reason: Option<Arc<str>>) -> Result<Arc<Task>, EngineError> {
-        let shared = Arc::clone(&self.shared);
+        let inner = Arc::clone(&self.inner);
         let key = key.clone();
-        run_to_end(&self.shared.tracker, async move {
-            let applied = shared.apply(&key, Event::Cancel(Cancel { reason })).await?;
+        run_to_end(&self.inner.tracker, async move {
+            let applied = inner.apply(&key, Event::Cancel(Cancel { reason })).await?;
             Ok(applied.task)
         })
         .await
@@ -156,10 +156,10 @@ impl Engine {
 
     /// Answers one question of a task. Whether the answer fits was checked before.
     pub async fn answer(&self, key: &TaskKey, question: QuestionKey, body: Json) -> Result<Arc<Task>, EngineError> {
-        let shared = Arc::clone(&self.shared);
+        let inner = Arc::clone(&self.inner);
         let key = key.clone();
-        run_to_end(&self.shared.tracker, async move {
-            let applied = shared.apply(&key, Event::Answer(Answer { key: question, body })).await?;
+        run_to_end(&self.inner.tracker, async move {
+            let applied = inner.apply(&key, Event::Answer(AnswerQuestion { key: question, body })).await?;
             Ok(applied.task)
         })
         .await
@@ -167,79 +167,79 @@ impl Engine {
 
     /// Follows a task: subscribe, then read.
     pub fn watch(&self, key: &TaskKey) -> Watch {
-        self.shared.store.watch(key)
+        self.inner.store.watch(key)
     }
 
     /// Hears what a task logs from now on, while it runs on this node.
     pub fn listen(&self, key: &TaskKey) -> LogTail {
-        self.shared.listeners.listen(key)
+        self.inner.listeners.listen(key)
     }
 
     /// How long the results of a tool are kept, unless its requestor wants something else.
     pub fn retention(&self, tool: &Arc<str>) -> Result<Retention, EngineError> {
-        Ok(self.shared.registered(tool)?.tool.retention)
+        Ok(self.inner.registered(tool)?.tool.retention)
     }
 
     /// The store it runs on.
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.shared.store
+        &self.inner.store
     }
 
     /// The one source of randomness.
-    pub fn chance(&self) -> &Arc<dyn RandomSource> {
-        &self.shared.chance
+    pub fn random(&self) -> &Arc<dyn RandomSource> {
+        &self.inner.random
     }
 
     /// How many attempts this node holds: by its decisions, and by what it runs. The simulator compares them.
     #[doc(hidden)]
     pub fn attempts(&self) -> (usize, usize) {
-        (self.shared.core.lock().attempts(), self.shared.held().len())
+        (self.inner.core.lock().attempts(), self.inner.held().len())
     }
 
     /// How many open tasks of an owner this node counts.
     #[doc(hidden)]
     pub fn open(&self, owner: &Owner) -> usize {
-        self.shared.core.lock().open(owner)
+        self.inner.core.lock().open(owner)
     }
 
     /// Running and queued tasks by tool, as far as this node knows.
     pub fn load(&self) -> Vec<(ToolRef, usize, usize)> {
-        self.shared.core.lock().load().map(|(tool, running, queued)| (tool.clone(), running, queued)).collect()
+        self.inner.core.lock().load().map(|(tool, running, queued)| (tool.clone(), running, queued)).collect()
     }
 
     /// Takes nothing new from here on. What is under way goes on.
     pub fn drain(&self) {
-        self.shared.drain();
+        self.inner.drain();
     }
 
     /// Says that no client can answer any more, as before a [shutdown](Self::shut_down): tasks
     /// that do nothing but wait for an answer end as they would after a crash, or go back to the queue.
     pub async fn give_up_waiting_tasks(&self) {
-        service::shutdown::give_up_waiting_tasks(&self.shared).await;
+        service::shutdown::give_up_waiting_tasks(&self.inner).await;
     }
 
     /// Takes nothing new, waits for handlers to end by themselves, and hands back or fails what is left.
     pub async fn shut_down(&self) {
-        service::shutdown::run(&self.shared).await;
+        service::shutdown::run(&self.inner).await;
     }
 }
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("node", &self.shared.node).finish_non_exhaustive()
+        f.debug_struct("Engine").field("node", &self.inner.node).finish_non_exhaustive()
     }
 }
 
 /// Where the fences of a task begin whose ID its requestor chose, perhaps for the second time. 47 bits: a database needs
 /// no more than six bytes for it, and two of them are never near each other.
-fn random_fence(chance: &dyn RandomSource) -> u64 {
-    let bits = u128::from_be_bytes(chance.bits());
+fn random_fence(random: &dyn RandomSource) -> u64 {
+    let bits = u128::from_be_bytes(random.bits());
     u64::try_from(bits >> (u128::BITS - 47)).unwrap_or_default()
 }
 
 /// Takes an admission back if its creation is given up before it began.
 struct AdmissionGuard<'a> {
-    shared: &'a Arc<EngineInner>,
+    inner: &'a Arc<EngineInner>,
     owner: &'a Owner,
     admission: &'a Admission,
     armed: bool,
@@ -249,7 +249,7 @@ impl Drop for AdmissionGuard<'_> {
     fn drop(&mut self) {
         if self.armed {
             let Admission { tool, claimed, commit } = self.admission.clone();
-            self.shared.step(Input::NotCreated { owner: self.owner.clone(), tool, claimed, commit });
+            self.inner.step(Input::NotCreated { owner: self.owner.clone(), tool, claimed, commit });
         }
     }
 }

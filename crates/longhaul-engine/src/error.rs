@@ -96,8 +96,8 @@ impl CtxError {
         }
     }
 
-    /// What the requestor is told when a handler ends with this.
-    pub fn fault(&self) -> TaskError {
+    /// The error of a task whose handler ends with this.
+    pub fn task_error(&self) -> TaskError {
         TaskError::with_code(self.code(), self.to_string())
     }
 }

@@ -11,7 +11,7 @@
 //! - [`core`]: every decision, as a deterministic step function without a clock, a runtime or a store.
 //! - [`Engine`]: the face of the thin async shell around it.
 //! - [`Ctx`]: what a handler gets; [`Ask`]: what it can ask; [`CtxError`]: why it cannot go on.
-//! - [`Tool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
+//! - [`EngineTool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
 //! - [`audit`]: the events of the audit log.
 //! - [`CallOptions`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
 //! - [`LogLine`], [`Severity`]: what a handler logs; [`LogTail`]: the lines of a task, for a client that follows it.
@@ -22,7 +22,6 @@ mod attempt;
 pub mod audit;
 mod budget;
 mod call;
-mod chance;
 pub mod core;
 mod ctx;
 mod ending;
@@ -31,6 +30,7 @@ mod error;
 mod gate;
 mod limits;
 mod log;
+mod random;
 mod service;
 mod shell;
 mod task_link;
@@ -41,11 +41,11 @@ pub use amount::{Amount, Total};
 pub use ask::Ask;
 pub use budget::{Budget, BudgetUse, Share};
 pub use call::{CallEnd, CallOptions, OpenQuestion, Requestor};
-pub use chance::{RandomSource, SystemRandom, secret};
 pub use ctx::Ctx;
 pub use engine::{Engine, NewCall};
 pub use error::{CtxError, EngineError};
 pub use limits::{EngineLimits, ToolLimits};
 pub use log::{LOG_BYTES_MAX, LogLine, LogTail, Severity};
-pub use tool::{Handler, Tool};
+pub use random::{RandomSource, SystemRandom, secret};
+pub use tool::{EngineTool, Handler};
 pub use unanswered::not_answered;

@@ -158,7 +158,7 @@ mod tests {
         LogLine::new(Severity::Info, None, Json::from_text(number.to_string()))
     }
 
-    fn heard(tail: &LogTail) -> Vec<LogLine> {
+    fn take_lines(tail: &LogTail) -> Vec<LogLine> {
         let mut lines = Vec::new();
         tail.pass_on(|line| lines.push(line));
         lines
@@ -185,9 +185,9 @@ mod tests {
         let (slow, quick) = (listeners.listen(&key), listeners.listen(&key));
         for number in 1..=UNHEARD_MAX + 3 {
             listeners.tell(&key, &line(number));
-            assert_eq!(heard(&quick), [line(number)], "a line said before is not heard, one said since is");
+            assert_eq!(take_lines(&quick), [line(number)], "a line said before is not heard, one said since is");
         }
-        assert_eq!(heard(&slow), (4..=UNHEARD_MAX + 3).map(line).collect::<Vec<_>>());
+        assert_eq!(take_lines(&slow), (4..=UNHEARD_MAX + 3).map(line).collect::<Vec<_>>());
         drop((slow, quick));
         assert!(listeners.by_task.lock().is_empty(), "nothing is kept for those who are gone");
     }
@@ -201,6 +201,6 @@ mod tests {
         let later = listeners.listen(&key);
         listeners.tell(&key, &line(2));
         later.begin_with(&earlier);
-        assert_eq!(heard(&later), [line(1), line(2)]);
+        assert_eq!(take_lines(&later), [line(1), line(2)]);
     }
 }

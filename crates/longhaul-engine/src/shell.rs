@@ -24,12 +24,12 @@ use crate::core::{Action, CommitId, Core, Input};
 use crate::log::Listeners;
 use crate::service;
 use crate::task_link::TaskLink;
-use crate::{CtxError, EngineError, EngineLimits, RandomSource, Tool, attempt, audit};
+use crate::{CtxError, EngineError, EngineLimits, EngineTool, RandomSource, attempt, audit};
 
 /// What all handles on an engine share, and all of its attempts and services.
 pub(crate) struct EngineInner {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) chance: Arc<dyn RandomSource>,
+    pub(crate) random: Arc<dyn RandomSource>,
     pub(crate) node: NodeId,
     pub(crate) limits: EngineLimits,
     pub(crate) core: Mutex<Core>,
@@ -37,7 +37,7 @@ pub(crate) struct EngineInner {
     running: Mutex<BTreeMap<TaskKey, RunningAttempt>>,
     pub(crate) listeners: Arc<Listeners>,
     /// Wakes the service that waits for the next due task.
-    pub(crate) due: service::Alarm,
+    pub(crate) due: service::DueAlarm,
     /// Wakes the service that waits for the next queued task.
     pub(crate) queue: Notify,
     /// Wakes the service that looks for attempts this node was given and never heard of.
@@ -52,7 +52,7 @@ pub(crate) struct EngineInner {
 
 /// A tool, and who may call it at once.
 pub(crate) struct RegisteredTool {
-    pub(crate) tool: Tool,
+    pub(crate) tool: EngineTool,
     calls: Semaphore,
 }
 
@@ -90,11 +90,11 @@ impl EngineInner {
     /// An engine that knows its tools and has not begun to work.
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        tools: Vec<Tool>,
+        tools: Vec<EngineTool>,
         limits: EngineLimits,
-        chance: Arc<dyn RandomSource>,
+        random: Arc<dyn RandomSource>,
     ) -> Self {
-        let node = NodeId::mint(chance.bits());
+        let node = NodeId::mint(random.bits());
         let mut core = Core::new(node, limits.clone());
         let mut registered = BTreeMap::new();
         for tool in tools {
@@ -104,14 +104,14 @@ impl EngineInner {
         }
         Self {
             store,
-            chance,
+            random,
             node,
             limits,
             core: Mutex::new(core),
             tools: registered,
             running: Mutex::default(),
             listeners: Arc::default(),
-            due: service::Alarm::default(),
+            due: service::DueAlarm::default(),
             queue: Notify::new(),
             doubt: Notify::new(),
             recount: Notify::new(),
@@ -128,7 +128,7 @@ impl EngineInner {
     /// Applies an event and does what follows from it. Every event of the engine takes this way.
     pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
         let _under_way = CommitUnderWay::begin(self);
-        let applied = self.store.apply(key, event).await.inspect_err(|error| self.doubted(error))?;
+        let applied = self.store.apply(key, event).await.inspect_err(|error| self.resolve_doubt(error))?;
         audit::applied(&applied);
         self.due.at_latest(applied.task.due_at());
         if !applied.effects.is_empty() {
@@ -161,13 +161,13 @@ impl EngineInner {
             Action::Start { key, fence } => self.start_attempt(&key, fence),
             Action::Forget { key, fence } => drop(self.forget(&key, fence)),
             Action::Claim { tool, limit, commit } => {
-                let shared = Arc::clone(self);
-                self.tracker.spawn(async move { shared.claim(tool, limit, commit).await });
+                let engine = Arc::clone(self);
+                self.tracker.spawn(async move { engine.claim(tool, limit, commit).await });
             }
             Action::LookAtQueue => self.queue.notify_one(),
             Action::Write { key, fence, event } => {
-                let shared = Arc::clone(self);
-                self.tracker.spawn(async move { shared.write(key, fence, event).await });
+                let engine = Arc::clone(self);
+                self.tracker.spawn(async move { engine.write(key, fence, event).await });
             }
             Action::Resume { key, fence } => {
                 if let Some(running) = self.running.lock().get_mut(&key).filter(|running| running.fence == fence) {
@@ -182,10 +182,10 @@ impl EngineInner {
     }
 
     async fn claim(self: Arc<Self>, tool: ToolRef, limit: usize, commit: CommitId) {
-        let claim = ClaimRequest { node: self.node, wants: vec![(tool.clone(), limit)] };
+        let claim = ClaimRequest { node: self.node, tools: vec![(tool.clone(), limit)] };
         let claimed = self.store.claim(claim).await.unwrap_or_else(|error| {
             tracing::warn!(%tool, %error, "could not claim queued tasks");
-            self.doubted(&error);
+            self.resolve_doubt(&error);
             Vec::new()
         });
         let mut tasks = Vec::with_capacity(claimed.len());
@@ -226,7 +226,7 @@ impl EngineInner {
                 Ok(task)
             }
             Err(error) => {
-                self.doubted(&error);
+                self.resolve_doubt(&error);
                 self.step(Input::NotCreated { owner: key.owner, tool, claimed: claimed_by.is_some(), commit });
                 Err(error.into())
             }
@@ -244,8 +244,8 @@ impl EngineInner {
         }
     }
 
-    /// After a doubt, what this node knows may not be what the store has.
-    fn doubted(&self, error: &StoreError) {
+    /// After a commit in doubt the state of this node may differ from the store: starts the services that compare them.
+    fn resolve_doubt(&self, error: &StoreError) {
         if let StoreError::InDoubt(_) = error {
             self.doubt.notify_one();
             self.recount.notify_one();
@@ -284,21 +284,21 @@ impl EngineInner {
             epoch: task.epoch(),
             stop: running.stop.clone(),
         };
-        let shared = Arc::clone(self);
+        let engine = Arc::clone(self);
         let key = key.clone();
         let returned = Arc::clone(&running.returned);
         let attempt = self.tracker.spawn(async move {
-            let outcome = attempt::drive(&shared, link, handler, input).await;
+            let outcome = attempt::drive(&engine, link, handler, input).await;
             returned.store(true, Ordering::SeqCst);
-            let actions = shared.core.lock().step(Input::Ended { key: key.clone(), fence, outcome });
+            let actions = engine.core.lock().step(Input::Ended { key: key.clone(), fence, outcome });
             for action in actions {
                 match action {
                     // Its own end is written here, without another hop.
-                    Action::Write { key, fence, event } => shared.write(key, fence, event).await,
-                    other => shared.perform(other),
+                    Action::Write { key, fence, event } => engine.write(key, fence, event).await,
+                    other => engine.perform(other),
                 }
             }
-            shared.forget(&key, fence);
+            engine.forget(&key, fence);
         });
         running.abort = Some(attempt.abort_handle());
     }
@@ -308,12 +308,12 @@ impl EngineInner {
             Some(running) => running.stop.cancel(),
             None => return,
         }
-        let shared = Arc::clone(self);
+        let engine = Arc::clone(self);
         // Not tracked: a shutdown waits for the handler, not for its grace to be over.
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(grace_ms)).await;
             // Only now, because the word to stop may have overtaken the start.
-            if shared.drop_attempt(&key, fence) {
+            if engine.drop_attempt(&key, fence) {
                 tracing::info!(task = %key.id, grace_ms, "a cancelled handler did not stop in time and was dropped");
             }
         });
@@ -374,7 +374,7 @@ impl EngineInner {
     }
 
     /// Whether that attempt is one of this process.
-    pub(crate) fn knows(&self, key: &TaskKey, fence: u64) -> bool {
+    pub(crate) fn is_running(&self, key: &TaskKey, fence: u64) -> bool {
         self.running.lock().get(key).is_some_and(|running| running.fence == fence)
     }
 
@@ -386,19 +386,19 @@ impl EngineInner {
 
 /// A commit under way. It counts as ended also when the future that waits for it is dropped.
 struct CommitUnderWay<'a> {
-    shared: &'a EngineInner,
+    engine: &'a EngineInner,
     commit: CommitId,
 }
 
 impl<'a> CommitUnderWay<'a> {
-    fn begin(shared: &'a EngineInner) -> Self {
-        Self { shared, commit: shared.core.lock().begin_commit() }
+    fn begin(engine: &'a EngineInner) -> Self {
+        Self { engine, commit: engine.core.lock().begin_commit() }
     }
 }
 
 impl Drop for CommitUnderWay<'_> {
     fn drop(&mut self) {
-        self.shared.core.lock().end_commit(self.commit);
+        self.engine.core.lock().end_commit(self.commit);
     }
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_store::{CommitResult, StoreError};
-use longhaul_task::transition::{Ask, Report};
+use longhaul_task::transition::{AskQuestion, Report};
 use longhaul_task::{Event, Json, Phase, Progress, QuestionKey, TaskId, TaskKey, TransitionError};
 use tokio_util::sync::CancellationToken;
 
-use crate::ctx::OutgoingQuestion;
+use crate::ctx::HandlerQuestion;
 use crate::gate::ForkGuard;
 use crate::shell::EngineInner;
 use crate::{CtxError, LogLine, RandomSource};
@@ -44,11 +44,12 @@ impl TaskLink {
         }
     }
 
-    pub(crate) async fn ask(&self, asked: OutgoingQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
+    pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
         // Subscribe before asking: an answer that comes at once is not missed.
         let mut watch = self.engine.store.watch(&self.key);
-        let OutgoingQuestion { label, kind, params, position, digest } = asked;
-        let event = Event::Ask(Ask { fence: self.fence, label, kind, params, position: position.clone(), digest });
+        let HandlerQuestion { label, kind, params, position, digest } = asked;
+        let event =
+            Event::Ask(AskQuestion { fence: self.fence, label, kind, params, position: position.clone(), digest });
         let key = match self.apply(event).await {
             Ok(applied) => {
                 applied.task.phase.questions().and_then(|open| open.at(&position)).map(|open| open.key.clone())
@@ -121,7 +122,7 @@ impl TaskLink {
         &self.key.id
     }
 
-    pub(crate) fn chance(&self) -> &dyn RandomSource {
-        &*self.engine.chance
+    pub(crate) fn random(&self) -> &dyn RandomSource {
+        &*self.engine.random
     }
 }

@@ -25,7 +25,7 @@ where
 
 /// A tool that the engine can run.
 #[derive(Clone)]
-pub struct Tool {
+pub struct EngineTool {
     pub tool: ToolRef,
     pub policy: Policy,
     /// How long their results are kept.
@@ -36,8 +36,8 @@ pub struct Tool {
     pub prelude: Option<Arc<dyn Handler>>,
 }
 
-impl fmt::Debug for Tool {
+impl fmt::Debug for EngineTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tool").field("tool", &self.tool).finish_non_exhaustive()
+        f.debug_struct("EngineTool").field("tool", &self.tool).finish_non_exhaustive()
     }
 }

@@ -1,18 +1,18 @@
-//! A client that refuses to answer has answered, too: the question is closed, and its handler hears why.
+//! A refusal to answer closes a question like an answer does. Its handler gets the reason.
 
 use longhaul_task::Json;
 use serde_json::value::RawValue;
 
-/// The one member of such an answer. No answer that fits a question of the protocol has it.
+/// The only member of a stored refusal. No valid answer to a question of the protocol has it.
 const MEMBER: &str = "longhaul/not-answered";
 
-/// What is stored in the place of an answer when the client said that it will not give one.
+/// What is stored instead of an answer when the client refuses to give one.
 pub fn not_answered(why: &str) -> Json {
     Json::from_text(serde_json::json!({ MEMBER: why }).to_string())
 }
 
-/// Why there is no answer, if this is none.
-pub(crate) fn why(answer: &Json) -> Option<String> {
+/// The reason for the refusal, if this is a refusal and not an answer.
+pub(crate) fn refusal_reason(answer: &Json) -> Option<String> {
     if !answer.as_str().contains(MEMBER) {
         return None;
     }
@@ -29,9 +29,9 @@ mod tests {
 
     #[test]
     fn only_what_was_stored_for_a_refusal_is_one() {
-        assert_eq!(why(&not_answered("said \"no\"")).as_deref(), Some("said \"no\""));
+        assert_eq!(refusal_reason(&not_answered("said \"no\"")).as_deref(), Some("said \"no\""));
         for answer in ["{}", "\"longhaul/not-answered\"", r#"{"longhaul/not-answered":"x","action":"accept"}"#] {
-            assert_eq!(why(&Json::from_text(answer)), None, "{answer}");
+            assert_eq!(refusal_reason(&Json::from_text(answer)), None, "{answer}");
         }
     }
 }

@@ -15,14 +15,14 @@ use crate::receiver::ReceiverInner;
 use crate::response::MetricsLabel;
 use crate::session::{ResponsePatience, Session};
 use crate::stream::MessageStream;
-use crate::{Caller, Receiver, Response, SessionLimits, audit, entrance, refusal, stateless};
+use crate::{Caller, MessageResponse, Receiver, SessionLimits, audit, entrance, refusal, stateless};
 
 /// A single response goes out as soon as it is there; those of a batch together.
 const PATIENCE: ResponsePatience = ResponsePatience { single: Duration::ZERO, batch: Duration::MAX };
 
 /// A client at the other end of a pipe. It has at most one session, which ends with the connection.
 pub struct Connection {
-    shared: Arc<ReceiverInner>,
+    receiver: Arc<ReceiverInner>,
     caller: Caller,
     session: OnceLock<Arc<Session>>,
     requests_max: usize,
@@ -34,7 +34,7 @@ impl Receiver {
     /// A connection for one client, which may have so many requests open at once.
     pub fn connect(&self, caller: Caller, requests_max: usize) -> Connection {
         Connection {
-            shared: Arc::clone(&self.shared),
+            receiver: Arc::clone(&self.inner),
             caller,
             session: OnceLock::new(),
             requests_max,
@@ -46,7 +46,7 @@ impl Receiver {
 impl Connection {
     /// Takes one message. Messages must be given in the order in which they arrived; what takes time is answered by a
     /// stream, which the transport reads beside the next messages.
-    pub async fn receive(&self, message: Vec<u8>) -> Response {
+    pub async fn receive(&self, message: Vec<u8>) -> MessageResponse {
         let parsed = jsonrpc::parse(&message);
         if !route::is_stateless(&message, None) {
             if let Some(session) = self.session.get() {
@@ -68,7 +68,7 @@ impl Connection {
             }
             Ok(Message::Notification(notification)) => {
                 self.cancel_by(&notification);
-                Response::accepted()
+                MessageResponse::accepted()
             }
             Ok(Message::Response(_)) => self.refuse(None, &RpcError::invalid_request(stateless::NO_RESPONSES)),
             Err(rejected) => self.refuse(rejected.id.as_ref(), &rejected.error),
@@ -76,17 +76,17 @@ impl Connection {
     }
 
     /// Refuses a message that is longer than the transport takes.
-    pub fn refuse_too_long(&self, bytes_max: usize) -> Response {
+    pub fn refuse_too_long(&self, bytes_max: usize) -> MessageResponse {
         self.refuse(None, &RpcError::invalid_request(&format!("a message has at most {bytes_max} bytes")))
     }
 
-    fn refuse(&self, id: Option<&RequestId>, error: &RpcError) -> Response {
+    fn refuse(&self, id: Option<&RequestId>, error: &RpcError) -> MessageResponse {
         audit::turned_away(Some(&self.caller.owner), error);
-        Response::error(id, error, MetricsLabel::Refused)
+        MessageResponse::error(id, error, MetricsLabel::Refused)
     }
 
-    fn initialize(&self, request: &jsonrpc::Request<'_>) -> Response {
-        let (peer, answer) = match entrance::handshake(&self.shared, &self.caller, request) {
+    fn initialize(&self, request: &jsonrpc::Request<'_>) -> MessageResponse {
+        let (peer, answer) = match entrance::handshake(&self.receiver, &self.caller, request) {
             Ok(opened) => opened,
             Err(error) => return self.refuse(Some(&request.id), &error),
         };
@@ -94,35 +94,36 @@ impl Connection {
             requests_max: self.requests_max,
             // A pipe that broke does not come back.
             kept_messages_max: 0,
-            ..self.shared.options.sessions.clone()
+            ..self.receiver.options.sessions.clone()
         };
-        let session = Session::new(Arc::clone(&self.shared), None, &self.caller, peer, limits);
+        let session = Session::new(Arc::clone(&self.receiver), None, &self.caller, peer, limits);
         let reader = session.listen();
         // Messages are taken one at a time, so the session is not set yet.
         let _ = self.session.set(session);
-        Response::message(answer, MetricsLabel::Nothing).listening_on(reader)
+        MessageResponse::message(answer, MetricsLabel::Nothing).listening_on(reader)
     }
 
     /// Answers a request of the stateless era beside the others.
-    fn start(&self, id: RequestId, message: Vec<u8>) -> Response {
+    fn start(&self, id: RequestId, message: Vec<u8>) -> MessageResponse {
         let cancel = match self.begin_request(&id) {
             Ok(cancel) => cancel,
             Err(error) => return self.refuse(Some(&id), &error),
         };
-        let stream = Arc::new(stateless::new_stream(&self.shared, id.clone()));
-        let Some(reader) = stream.read_after(0) else { return Response::accepted() };
-        let (shared, caller, requests) = (Arc::clone(&self.shared), self.caller.clone(), Arc::clone(&self.requests));
-        self.shared.tracker.spawn(async move {
+        let stream = Arc::new(stateless::new_stream(&self.receiver, id.clone()));
+        let Some(reader) = stream.read_after(0) else { return MessageResponse::accepted() };
+        let (receiver, caller, requests) =
+            (Arc::clone(&self.receiver), self.caller.clone(), Arc::clone(&self.requests));
+        self.receiver.tracker.spawn(async move {
             tokio::select! {
                 // After a cancellation nothing more is sent. The cancellation has removed the request.
                 biased;
                 () = cancel.cancelled() => stream.close(),
-                () = answer(&shared, &caller, &message, &stream) => {
+                () = answer(&receiver, &caller, &message, &stream) => {
                     requests.lock().remove(&id);
                 }
             }
         });
-        Response::stream(reader, MetricsLabel::Nothing)
+        MessageResponse::stream(reader, MetricsLabel::Nothing)
     }
 
     fn begin_request(&self, id: &RequestId) -> Result<CancellationToken, RpcError> {
@@ -165,9 +166,9 @@ impl Connection {
     }
 }
 
-async fn answer(shared: &Arc<ReceiverInner>, caller: &Caller, message: &[u8], stream: &Arc<MessageStream>) {
+async fn answer(receiver: &Arc<ReceiverInner>, caller: &Caller, message: &[u8], stream: &Arc<MessageStream>) {
     let Ok(Message::Request(request)) = jsonrpc::parse(message) else { return };
-    match stateless::perform(shared, caller, &request, None).await {
+    match stateless::perform(receiver, caller, &request, None).await {
         Ok(OperationResult::Ready(response)) => stream.respond(Some(&response)),
         Ok(OperationResult::Work(work)) => stateless::run(work, stream).await,
         Err(error) => stream.respond(Some(&jsonrpc::error(Some(&request.id), &error))),

@@ -1,4 +1,4 @@
-//! The entrance of HTTP transports: bytes, headers and the caller go in, a [`Response`] comes out. Which era a message
+//! The entrance of HTTP transports: bytes, headers and the caller go in, a [`MessageResponse`] comes out. Which era a message
 //! belongs to, and which session, is decided here and nowhere else. Pipes enter by a [`Connection`](crate::Connection).
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::response::MetricsLabel;
 use crate::session::token::SessionClaims;
 use crate::session::{ResponsePatience, Session};
 use crate::stream::EventId;
-use crate::{Caller, Receiver, RequestKind, Response, audit, refusal, stateless};
+use crate::{Caller, MessageResponse, Receiver, RequestKind, audit, refusal, stateless};
 
 const SESSION_HEADER: &str = "mcp-session-id";
 
@@ -24,7 +24,7 @@ const RESPONSE_PATIENCE_MAX: Duration = Duration::from_secs(5);
 
 impl Receiver {
     /// The refusal of a request whose HTTP method the endpoint does not take.
-    pub fn refuse_http_method(&self, method: &str, headers: &dyn Headers) -> Option<Response> {
+    pub fn refuse_http_method(&self, method: &str, headers: &dyn Headers) -> Option<MessageResponse> {
         let (is_allowed, allow, why) = if route::is_stateless(b"", Some(headers)) {
             (method == "POST", "POST", "this endpoint takes POST only")
         } else {
@@ -36,31 +36,31 @@ impl Receiver {
         }
         let error = RpcError::invalid_request(why).with_status(405);
         audit::turned_away(None, &error);
-        Some(Response::error(None, &error, MetricsLabel::Refused).allowing(allow))
+        Some(MessageResponse::error(None, &error, MetricsLabel::Refused).allowing(allow))
     }
 
     /// Takes the body of a POST.
-    pub async fn receive(&self, caller: &Caller, headers: &(dyn Headers + Sync), body: &[u8]) -> Response {
-        let shared = &self.shared;
+    pub async fn receive(&self, caller: &Caller, headers: &(dyn Headers + Sync), body: &[u8]) -> MessageResponse {
+        let receiver = &self.inner;
         if route::is_stateless(body, Some(headers)) {
-            return stateless::receive(shared, caller, Some(headers), body).await;
+            return stateless::receive(receiver, caller, Some(headers), body).await;
         }
         if headers.value(SESSION_HEADER) == HeaderValue::Absent {
-            return without_session(shared, caller, body).await;
+            return without_session(receiver, caller, body).await;
         }
-        match find_session(shared, caller, headers).await {
+        match find_session(receiver, caller, headers).await {
             Ok(session) => session.receive(body, PATIENCE).await,
             Err(response) => response,
         }
     }
 
     /// Answers a GET: opens a stream to listen on, or continues one that broke.
-    pub async fn listen(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> Response {
-        let shared = &self.shared;
-        if let Err(too_many) = shared.rates.admit(&caller.owner, RequestKind::Read) {
+    pub async fn listen(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> MessageResponse {
+        let receiver = &self.inner;
+        if let Err(too_many) = receiver.rates.admit(&caller.owner, RequestKind::Read) {
             return refuse(caller, &too_many);
         }
-        let session = match find_session(shared, caller, headers).await {
+        let session = match find_session(receiver, caller, headers).await {
             Ok(session) => session,
             Err(response) => return response,
         };
@@ -78,71 +78,73 @@ impl Receiver {
         };
         // A stream that can no longer be continued is replaced by a new one.
         match resumed.or_else(|| session.listen()) {
-            Some(reader) => Response::stream(session.resumable(reader), MetricsLabel::Nothing),
-            None => no_such_session(shared, caller),
+            Some(reader) => MessageResponse::stream(session.resumable(reader), MetricsLabel::Nothing),
+            None => no_such_session(receiver, caller),
         }
     }
 
     /// Answers a DELETE: ends a session.
-    pub async fn end_session(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> Response {
-        let shared = &self.shared;
-        if let Err(too_many) = shared.rates.admit(&caller.owner, RequestKind::Other) {
+    pub async fn end_session(&self, caller: &Caller, headers: &(dyn Headers + Sync)) -> MessageResponse {
+        let receiver = &self.inner;
+        if let Err(too_many) = receiver.rates.admit(&caller.owner, RequestKind::Other) {
             return refuse(caller, &too_many);
         }
-        match session_claims(shared, caller, headers).await {
-            Ok(claims) if shared.sessions.end(&claims, shared.options.sessions.ended_max) => Response::no_content(),
-            Ok(_) => no_such_session(shared, caller),
+        match session_claims(receiver, caller, headers).await {
+            Ok(claims) if receiver.sessions.end(&claims, receiver.options.sessions.ended_max) => {
+                MessageResponse::no_content()
+            }
+            Ok(_) => no_such_session(receiver, caller),
             Err(response) => response,
         }
     }
 }
 
 /// A message without a session: only `initialize` is possible.
-async fn without_session(shared: &Arc<ReceiverInner>, caller: &Caller, body: &[u8]) -> Response {
+async fn without_session(receiver: &Arc<ReceiverInner>, caller: &Caller, body: &[u8]) -> MessageResponse {
     match jsonrpc::parse(body) {
         Ok(Message::Request(request)) if request.method == initialize::METHOD => {
-            open_session(shared, caller, &request).await.unwrap_or_else(|error| {
+            open_session(receiver, caller, &request).await.unwrap_or_else(|error| {
                 audit::turned_away(Some(&caller.owner), &error);
-                Response::error(Some(&request.id), &error, MetricsLabel::of(initialize::METHOD))
+                MessageResponse::error(Some(&request.id), &error, MetricsLabel::of(initialize::METHOD))
             })
         }
         Ok(Message::Request(request)) => {
             let error = session_header_missing();
             audit::turned_away(Some(&caller.owner), &error);
-            Response::error(Some(&request.id), &error, MetricsLabel::Refused)
+            MessageResponse::error(Some(&request.id), &error, MetricsLabel::Refused)
         }
         // It has no meaning outside of a session, and no answer.
-        Ok(Message::Notification(_)) => Response::accepted(),
+        Ok(Message::Notification(_)) => MessageResponse::accepted(),
         Ok(Message::Response(_)) => stateless::unexpected_response(),
-        Err(rejected) => stateless::reject(shared, caller, &rejected),
+        Err(rejected) => stateless::reject(receiver, caller, &rejected),
     }
 }
 
 async fn open_session(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
-) -> Result<Response, RpcError> {
-    let (peer, answer) = handshake(shared, caller, request)?;
-    let now = shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
-    let chance = &**shared.engine.chance();
-    let claims = SessionClaims::new(peer, now, chance);
-    let token = claims.seal(&caller.owner, &shared.session_seal, chance);
+) -> Result<MessageResponse, RpcError> {
+    let (peer, answer) = handshake(receiver, caller, request)?;
+    let now = receiver.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
+    let random = &**receiver.engine.random();
+    let claims = SessionClaims::new(peer, now, random);
+    let token = claims.seal(&caller.owner, &receiver.session_seal, random);
     let token = token.ok_or_else(|| RpcError::internal("The session could not be sealed."))?;
-    shared.sessions.find(shared, caller, &claims)?;
-    Ok(Response::message(answer, MetricsLabel::of(initialize::METHOD)).opening(token))
+    receiver.sessions.find(receiver, caller, &claims)?;
+    Ok(MessageResponse::message(answer, MetricsLabel::of(initialize::METHOD)).opening(token))
 }
 
 /// Reads `initialize`: the client of the session, and the response.
 pub(crate) fn handshake(
-    shared: &ReceiverInner,
+    receiver: &ReceiverInner,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
 ) -> Result<(Peer, String), RpcError> {
-    shared.rates.admit(&caller.owner, RequestKind::Other)?;
+    receiver.rates.admit(&caller.owner, RequestKind::Other)?;
     let asked = Initialize::parse(request.params)?;
     tracing::debug!(client = %asked.client_name, version = %asked.client_version, "a client opens a session");
-    let options = &shared.options;
+    let options = &receiver.options;
     let offer = initialize::Offer {
         name: &options.name,
         title: None,
@@ -151,50 +153,50 @@ pub(crate) fn handshake(
         tells_tool_changes: false,
         lists_tasks: caller.is_known,
     };
-    let to = ReplyTo { id: &request.id, revision: asked.peer.revision, server: &shared.server };
+    let to = ReplyTo { id: &request.id, revision: asked.peer.revision, server: &receiver.server };
     Ok((asked.peer, initialize::answer(&to, &offer)))
 }
 
 /// The claims of the session token that a request presents.
 async fn session_claims(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: &(dyn Headers + Sync),
-) -> Result<SessionClaims, Response> {
+) -> Result<SessionClaims, MessageResponse> {
     let malformed = |error: RpcError| refuse(caller, &error.with_status(400));
     let HeaderValue::Once(token) = headers.value(SESSION_HEADER) else {
         return Err(malformed(session_header_missing()));
     };
-    let claims = match shared.engine.now().await {
-        Ok(now) => SessionClaims::open(token, &caller.owner, &shared.session_seal, now),
+    let claims = match receiver.engine.now().await {
+        Ok(now) => SessionClaims::open(token, &caller.owner, &receiver.session_seal, now),
         Err(_) => None,
     };
-    let claims = claims.ok_or_else(|| no_such_session(shared, caller))?;
+    let claims = claims.ok_or_else(|| no_such_session(receiver, caller))?;
     let version = headers.value("mcp-protocol-version");
     Revision::of_request(version, Some(claims.peer.revision)).map_err(malformed)?;
     Ok(claims)
 }
 
 async fn find_session(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: &(dyn Headers + Sync),
-) -> Result<Arc<Session>, Response> {
-    let claims = session_claims(shared, caller, headers).await?;
-    match shared.sessions.find(shared, caller, &claims) {
-        Ok(session) => session.ok_or_else(|| no_such_session(shared, caller)),
+) -> Result<Arc<Session>, MessageResponse> {
+    let claims = session_claims(receiver, caller, headers).await?;
+    match receiver.sessions.find(receiver, caller, &claims) {
+        Ok(session) => session.ok_or_else(|| no_such_session(receiver, caller)),
         Err(full) => {
             let error = full.into();
             audit::turned_away(Some(&caller.owner), &error);
-            Err(Response::error(None, &error, MetricsLabel::Nothing))
+            Err(MessageResponse::error(None, &error, MetricsLabel::Nothing))
         }
     }
 }
 
 /// Refuses what is not known to be a request.
-fn refuse(caller: &Caller, error: &RpcError) -> Response {
+fn refuse(caller: &Caller, error: &RpcError) -> MessageResponse {
     audit::turned_away(Some(&caller.owner), error);
-    Response::error(None, error, MetricsLabel::Refused)
+    MessageResponse::error(None, error, MetricsLabel::Refused)
 }
 
 fn session_header_missing() -> RpcError {
@@ -205,8 +207,8 @@ fn session_header_missing() -> RpcError {
 
 /// The refusal for a session that is unknown, has ended, or belongs to another owner: one answer for all three. The
 /// message in it was not looked at, so it is counted here.
-fn no_such_session(shared: &ReceiverInner, caller: &Caller) -> Response {
-    let error = match shared.rates.admit(&caller.owner, RequestKind::Other) {
+fn no_such_session(receiver: &ReceiverInner, caller: &Caller) -> MessageResponse {
+    let error = match receiver.rates.admit(&caller.owner, RequestKind::Other) {
         Ok(()) => {
             RpcError::invalid_request("there is no such session; begin a new one with `initialize`").with_status(404)
         }

@@ -15,7 +15,7 @@ use crate::session::{LastNotified, Session};
 /// The context of one request.
 #[derive(Clone)]
 pub(crate) struct Exchange {
-    pub(crate) shared: Arc<ReceiverInner>,
+    pub(crate) receiver: Arc<ReceiverInner>,
     pub(crate) owner: Owner,
     /// Whether the owner can be told from others.
     pub(crate) is_known: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn reply_to(&self) -> ReplyTo<'_> {
-        ReplyTo { id: &self.id, revision: self.peer.revision, server: &self.shared.server }
+        ReplyTo { id: &self.id, revision: self.peer.revision, server: &self.receiver.server }
     }
 
     pub(crate) fn key(&self, id: TaskId) -> TaskKey {
@@ -37,15 +37,15 @@ impl Exchange {
     }
 
     /// The actor, for the audit log.
-    pub(crate) fn by(&self) -> RequestSource<'_> {
+    pub(crate) fn source(&self) -> RequestSource<'_> {
         RequestSource { owner: &self.owner, generation: self.generation.label(), method: self.method }
     }
 
     /// Reads a task by the ID that the client sent. Failed look-ups are counted against the owner.
     pub(crate) async fn look_up(&self, key: &TaskKey) -> Result<LoadedTask, RpcError> {
-        let found = self.shared.rates.look_up(&self.owner, LoadedTask::read(&self.shared, key)).await?;
+        let found = self.receiver.rates.look_up(&self.owner, LoadedTask::read(&self.receiver, key)).await?;
         let task = found.map_err(|error| refusal::of_engine(&error))?;
-        audit::read(self.by(), &task.snapshot.task);
+        audit::read(self.source(), &task.snapshot.task);
         Ok(task)
     }
 

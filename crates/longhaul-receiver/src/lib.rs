@@ -3,7 +3,7 @@
 //! ```text
 //!  bytes, caller, headers ──► entrance ──► session or stateless ──► route (wire) ──► operation ──► engine
 //!                                                                                         │
-//!  Response ◄── one message or a stream ◄────────────────────── generation (wire) ◄───────┘
+//!  MessageResponse ◄── one message or a stream ◄─────────────── generation (wire) ◄───────┘
 //! ```
 //!
 //! - [`Receiver`]: the entrance for HTTP. [`Connection`]: the entrance for pipes. [`MemoryClient`]: a client in this
@@ -38,8 +38,8 @@ pub use catalogue::{Catalogue, CatalogueError, CatalogueTool};
 pub use connection::Connection;
 pub use memory::MemoryClient;
 pub use rates::{RateLimits, RequestKind};
-pub use receiver::{Options, Receiver};
+pub use receiver::{Receiver, ReceiverOptions};
 pub use refusal::SOON_MS;
-pub use response::{Body, HttpHead, MetricsLabel, Response};
+pub use response::{Body, HttpHead, MessageResponse, MetricsLabel};
 pub use session::SessionLimits;
 pub use stream::StreamReader;

@@ -16,18 +16,18 @@ pub(crate) struct LoadedTask {
 }
 
 impl LoadedTask {
-    pub(crate) async fn read(shared: &ReceiverInner, key: &TaskKey) -> Result<Self, EngineError> {
-        let snapshot = shared.engine.read(key).await?;
-        let now = shared.engine.now().await?;
-        Self::of(shared, snapshot, now).await
+    pub(crate) async fn read(receiver: &ReceiverInner, key: &TaskKey) -> Result<Self, EngineError> {
+        let snapshot = receiver.engine.read(key).await?;
+        let now = receiver.engine.now().await?;
+        Self::of(receiver, snapshot, now).await
     }
 
-    pub(crate) async fn of(shared: &ReceiverInner, snapshot: Snapshot, now: Timestamp) -> Result<Self, EngineError> {
+    pub(crate) async fn of(receiver: &ReceiverInner, snapshot: Snapshot, now: Timestamp) -> Result<Self, EngineError> {
         let children = match snapshot.task.family.children {
             0 => Vec::new(),
-            _ => shared.engine.store().children(&snapshot.task.key).await?,
+            _ => receiver.engine.store().children(&snapshot.task.key).await?,
         };
-        Ok(Self { snapshot, children, now, poll_interval_ms: shared.options.poll_interval_ms })
+        Ok(Self { snapshot, children, now, poll_interval_ms: receiver.options.poll_interval_ms })
     }
 
     pub(crate) fn view(&self) -> TaskView<'_> {

@@ -20,7 +20,7 @@ const UNREAD_MAX: usize = 1_000;
 pub struct MemoryClient {
     connection: Arc<Connection>,
     sender: mpsc::Sender<String>,
-    receiver: mpsc::Receiver<String>,
+    messages: mpsc::Receiver<String>,
     /// Responses that were there at once.
     ready: VecDeque<String>,
 }
@@ -28,9 +28,9 @@ pub struct MemoryClient {
 impl Receiver {
     /// Connects a client in this process.
     pub fn connect_in_memory(&self, caller: Caller) -> MemoryClient {
-        let (sender, receiver) = mpsc::channel(UNREAD_MAX);
+        let (sender, messages) = mpsc::channel(UNREAD_MAX);
         let connection = Arc::new(self.connect(caller, REQUESTS_MAX));
-        MemoryClient { connection, sender, receiver, ready: VecDeque::new() }
+        MemoryClient { connection, sender, messages, ready: VecDeque::new() }
     }
 }
 
@@ -52,7 +52,7 @@ impl MemoryClient {
     pub async fn next(&mut self) -> Option<String> {
         match self.ready.pop_front() {
             Some(text) => Some(text),
-            None => self.receiver.recv().await,
+            None => self.messages.recv().await,
         }
     }
 

@@ -19,7 +19,7 @@ use crate::{Catalogue, RateLimits, SessionLimits};
 
 /// How a receiver presents itself, and what its clients may use.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ReceiverOptions {
     /// The server's name.
     pub name: String,
     /// The server's version.
@@ -32,8 +32,8 @@ pub struct Options {
     pub list_ttl_ms: u64,
     /// The longest retention that a requestor can choose for a task whose tool sets none from its creation.
     pub ttl_ms_max: u64,
-    /// The longest retention of an anonymous task. Only a client that knows its ID can find it, because anonymous tasks are
-    /// not listed.
+    /// The longest retention of an anonymous task. Only a client that knows its ID can find it, because anonymous
+    /// tasks are not listed.
     pub anonymous_kept_ms_max: u64,
     /// How often one owner may ask.
     pub rates: RateLimits,
@@ -41,7 +41,7 @@ pub struct Options {
     pub sessions: SessionLimits,
 }
 
-impl Default for Options {
+impl Default for ReceiverOptions {
     fn default() -> Self {
         Self {
             name: "longhaul".into(),
@@ -60,13 +60,13 @@ impl Default for Options {
 /// Answers the messages of clients. Clones are handles on the same receiver.
 #[derive(Clone)]
 pub struct Receiver {
-    pub(crate) shared: Arc<ReceiverInner>,
+    pub(crate) inner: Arc<ReceiverInner>,
 }
 
 pub(crate) struct ReceiverInner {
     pub(crate) engine: Engine,
     pub(crate) catalogue: Catalogue,
-    pub(crate) options: Options,
+    pub(crate) options: ReceiverOptions,
     pub(crate) rates: Rates,
     pub(crate) server: ServerInfo,
     /// Seals what stateless clients keep between two rounds of a call.
@@ -85,10 +85,10 @@ pub(crate) struct ReceiverInner {
 
 impl Receiver {
     /// A receiver for an engine and the tools that it runs.
-    pub async fn new(engine: Engine, catalogue: Catalogue, options: Options) -> Result<Self, EngineError> {
-        let key = engine.store().secret("request-state", secret(&**engine.chance())).await?;
-        let session_key = engine.store().secret("session", secret(&**engine.chance())).await?;
-        let shared = ReceiverInner {
+    pub async fn new(engine: Engine, catalogue: Catalogue, options: ReceiverOptions) -> Result<Self, EngineError> {
+        let key = engine.store().secret("request-state", secret(&**engine.random())).await?;
+        let session_key = engine.store().secret("session", secret(&**engine.random())).await?;
+        let inner = ReceiverInner {
             engine,
             catalogue,
             rates: Rates::new(&options.rates),
@@ -102,55 +102,55 @@ impl Receiver {
             closing: CancellationToken::new(),
             tracker: TaskTracker::new(),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Drops expired state: rates of idle owners, idle sessions, streams whose clients did not come back. Runs until `stop`,
-    /// then closes the streams that would not end by themselves.
+    /// Drops expired state: rates of idle owners, idle sessions, streams whose clients did not come back. Runs until
+    /// `stop`, then closes the streams that would not end by themselves.
     pub async fn tidy_until(&self, stop: CancellationToken) {
-        let limits = &self.shared.options.sessions;
+        let limits = &self.inner.options.sessions;
         let interval = (limits.idle_time_max.min(limits.broken_time_max) / 4)
             .clamp(Duration::from_millis(10), Duration::from_secs(15));
         while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
-            self.shared.rates.tidy();
+            self.inner.rates.tidy();
             // Without the store's time, sessions are tidied in the next round.
-            if let Ok(now) = self.shared.engine.now().await {
-                self.shared.sessions.tidy(now, limits.idle_time_max);
+            if let Ok(now) = self.inner.engine.now().await {
+                self.inner.sessions.tidy(now, limits.idle_time_max);
             }
         }
-        self.shared.sessions.stop_listening();
+        self.inner.sessions.stop_listening();
     }
 
     /// The engine behind it.
     pub fn engine(&self) -> &Engine {
-        &self.shared.engine
+        &self.inner.engine
     }
 
     /// Ends every subscription with its response, and waits for results soon after.
     pub fn close(&self) {
-        self.shared.closing.cancel();
+        self.inner.closing.cancel();
     }
 
     /// Ends all sessions of this process, and waits for everything that runs for them.
     pub async fn end_sessions(&self) {
-        self.shared.sessions.end_all();
+        self.inner.sessions.end_all();
         self.finished().await;
     }
 
     /// Waits for everything that runs beside the requests.
     pub async fn finished(&self) {
-        self.shared.tracker.close();
-        self.shared.tracker.wait().await;
+        self.inner.tracker.close();
+        self.inner.tracker.wait().await;
     }
 
     /// How many sessions are in memory.
     pub fn sessions(&self) -> usize {
-        self.shared.sessions.len()
+        self.inner.sessions.len()
     }
 
     /// How much runs beside the requests: requests on streams, followed tasks.
     pub fn session_jobs(&self) -> usize {
-        self.shared.tracker.len()
+        self.inner.tracker.len()
     }
 }
 
@@ -166,13 +166,13 @@ impl ReceiverInner {
 
     /// 64 random bits, for names that must not repeat.
     pub(crate) fn random_number(&self) -> u64 {
-        let bits = self.engine.chance().bits();
+        let bits = self.engine.random().bits();
         u64::from_be_bytes(bits[..8].try_into().unwrap_or_default())
     }
 }
 
 impl fmt::Debug for Receiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").field("name", &self.shared.options.name).finish_non_exhaustive()
+        f.debug_struct("Receiver").field("name", &self.inner.options.name).finish_non_exhaustive()
     }
 }

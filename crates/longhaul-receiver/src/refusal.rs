@@ -55,7 +55,7 @@ pub(crate) fn request_id_in_use() -> RpcError {
 /// Why an ordinary call cannot go on. A stateless client can repair it: by declaring a capability, or by another answer.
 pub(crate) fn of_stop(stop: &CtxError, revision: Revision) -> RpcError {
     match stop {
-        _ if !revision.is_stateless() => RpcError::from(&stop.fault()),
+        _ if !revision.is_stateless() => RpcError::from(&stop.task_error()),
         CtxError::CannotAsk(kind) => Capability::to_answer(*kind, &Json::from_text("{}")).missing(),
         CtxError::BadAnswer(why) => RpcError::invalid_params(why.clone()),
         other => RpcError::internal(other.to_string()),
@@ -84,8 +84,8 @@ mod tests {
             let refusal = of_engine(&error);
             let data = refusal.data.as_ref().unwrap().as_str();
             assert!(data.contains(&format!("\"code\":\"{}\"", error.code())), "{data}");
-            let told = retry_after_ms.is_none_or(|ms| data.contains(&format!("\"retryAfterMs\":{ms}")));
-            assert!(told && refusal.retry_after_ms() == retry_after_ms, "{data}");
+            let names_retry = retry_after_ms.is_none_or(|ms| data.contains(&format!("\"retryAfterMs\":{ms}")));
+            assert!(names_retry && refusal.retry_after_ms() == retry_after_ms, "{data}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::StreamReader;
 
 /// The reaction to one message. A transport only moves its bytes.
 #[derive(Debug)]
-pub struct Response {
+pub struct MessageResponse {
     /// What is sent to the client.
     pub body: Body,
     /// Status and headers of the HTTP response. Other transports ignore it: everything that matters is in the body.
@@ -74,7 +74,7 @@ impl From<&RpcError> for HttpHead {
     }
 }
 
-impl Response {
+impl MessageResponse {
     fn new(body: Body, status: u16, tally: MetricsLabel) -> Self {
         Self { body, http: HttpHead::status(status), tally, listening: None }
     }

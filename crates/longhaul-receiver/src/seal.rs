@@ -51,10 +51,10 @@ impl Seal {
     }
 
     /// Encrypts a text. Only [`open`](Self::open) with the same `binding` can read it.
-    pub(crate) fn close(&self, binding: &[u8], plain: &[u8], chance: &dyn RandomSource) -> Option<String> {
+    pub(crate) fn close(&self, binding: &[u8], plain: &[u8], random: &dyn RandomSource) -> Option<String> {
         let mut nonce = [0; NONCE_BYTES];
-        nonce[..16].copy_from_slice(&chance.bits());
-        nonce[16..].copy_from_slice(&chance.bits()[..8]);
+        nonce[..16].copy_from_slice(&random.bits());
+        nonce[16..].copy_from_slice(&random.bits()[..8]);
         let sealed = self.cipher.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: binding }).ok()?;
         let mut bytes = nonce.to_vec();
         bytes.extend(sealed);
@@ -73,9 +73,9 @@ impl Seal {
         &self,
         call: &CallBinding<'_>,
         state: &CallState,
-        chance: &dyn RandomSource,
+        random: &dyn RandomSource,
     ) -> Option<String> {
-        self.close(&call.bytes(), &serde_json::to_vec(state).ok()?, chance)
+        self.close(&call.bytes(), &serde_json::to_vec(state).ok()?, random)
     }
 
     /// Opens the state of a call. `None` if it was not sealed for this call, or has expired.

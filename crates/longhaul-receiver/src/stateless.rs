@@ -7,49 +7,49 @@ use longhaul_wire::route::{Context, generation_of, route};
 use longhaul_wire::{Headers, Revision};
 
 use crate::exchange::Exchange;
-use crate::operation::{self, OperationResult, Work};
+use crate::operation::{self, OperationResult, StreamWork};
 use crate::receiver::ReceiverInner;
 use crate::response::MetricsLabel;
 use crate::stream::{MessageStream, StreamKind};
-use crate::{Caller, RequestKind, Response, SessionLimits, audit};
+use crate::{Caller, MessageResponse, RequestKind, SessionLimits, audit};
 
 pub(crate) const NO_RESPONSES: &str = "a client must not send responses";
 
 /// Takes one message.
 pub(crate) async fn receive(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     headers: Option<&(dyn Headers + Sync)>,
     body: &[u8],
-) -> Response {
+) -> MessageResponse {
     let request = match jsonrpc::parse(body) {
         Ok(Message::Request(request)) => request,
         // No notification has a meaning here: a client cancels a request by closing its stream.
-        Ok(Message::Notification(_)) => return Response::accepted(),
+        Ok(Message::Notification(_)) => return MessageResponse::accepted(),
         Ok(Message::Response(_)) => return unexpected_response(),
-        Err(rejected) => return reject(shared, caller, &rejected),
+        Err(rejected) => return reject(receiver, caller, &rejected),
     };
     let tally = MetricsLabel::of(&request.method);
-    match perform(shared, caller, &request, headers).await {
-        Ok(OperationResult::Ready(text)) => Response::message(text, tally),
+    match perform(receiver, caller, &request, headers).await {
+        Ok(OperationResult::Ready(text)) => MessageResponse::message(text, tally),
         Ok(OperationResult::Work(work)) => {
-            let stream = Arc::new(new_stream(shared, request.id));
-            let Some(reader) = stream.read_after(0) else { return Response::accepted() };
-            shared.tracker.spawn(async move { run(work, &stream).await });
-            Response::stream(reader, tally)
+            let stream = Arc::new(new_stream(receiver, request.id));
+            let Some(reader) = stream.read_after(0) else { return MessageResponse::accepted() };
+            receiver.tracker.spawn(async move { run(work, &stream).await });
+            MessageResponse::stream(reader, tally)
         }
-        Err(error) => Response::error(Some(&request.id), &error, tally),
+        Err(error) => MessageResponse::error(Some(&request.id), &error, tally),
     }
 }
 
 /// Performs the operation of a request.
 pub(crate) async fn perform(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
-    let performed = try_perform(shared, caller, request, headers).await;
+    let performed = try_perform(receiver, caller, request, headers).await;
     if let Err(error) = &performed {
         audit::refused(&caller.owner, generation_of(Revision::STATELESS[0]), request, error);
     }
@@ -57,15 +57,15 @@ pub(crate) async fn perform(
 }
 
 async fn try_perform(
-    shared: &Arc<ReceiverInner>,
+    receiver: &Arc<ReceiverInner>,
     caller: &Caller,
     request: &jsonrpc::Request<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
-    shared.rates.admit(&caller.owner, RequestKind::of(&request.method))?;
+    receiver.rates.admit(&caller.owner, RequestKind::of(&request.method))?;
     let request = route(request, &Context::Stateless { headers: headers.map(|headers| headers as &dyn Headers) })?;
     let exchange = Exchange {
-        shared: Arc::clone(shared),
+        receiver: Arc::clone(receiver),
         owner: caller.owner.clone(),
         is_known: caller.is_known,
         id: request.id.clone(),
@@ -78,14 +78,14 @@ async fn try_perform(
 }
 
 /// A stream for the messages of one request. Nothing is kept: it cannot be resumed.
-pub(crate) fn new_stream(shared: &ReceiverInner, request: RequestId) -> MessageStream {
-    let limits = SessionLimits { kept_messages_max: 0, ..shared.options.sessions.clone() };
-    MessageStream::new(shared.random_number(), StreamKind::StatelessRequest { request }, &limits)
+pub(crate) fn new_stream(receiver: &ReceiverInner, request: RequestId) -> MessageStream {
+    let limits = SessionLimits { kept_messages_max: 0, ..receiver.options.sessions.clone() };
+    MessageStream::new(receiver.random_number(), StreamKind::StatelessRequest { request }, &limits)
 }
 
 /// Works on a request until it has its response, or its client is gone.
-pub(crate) async fn run(work: Work, stream: &Arc<MessageStream>) {
-    let Work { exchange, task, tool, run } = work;
+pub(crate) async fn run(work: StreamWork, stream: &Arc<MessageStream>) {
+    let StreamWork { exchange, task, tool, run } = work;
     let completed = tokio::select! {
         biased;
         () = stream.closed() => return,
@@ -101,18 +101,18 @@ pub(crate) async fn run(work: Work, stream: &Arc<MessageStream>) {
 }
 
 /// Refuses a response of a client that was not asked anything.
-pub(crate) fn unexpected_response() -> Response {
+pub(crate) fn unexpected_response() -> MessageResponse {
     let error = RpcError::invalid_request(NO_RESPONSES);
     audit::turned_away(None, &error);
-    Response::error(None, &error, MetricsLabel::Refused)
+    MessageResponse::error(None, &error, MetricsLabel::Refused)
 }
 
 /// Refuses bytes that are no message. They count against the owner's rate like a request.
-pub(crate) fn reject(shared: &ReceiverInner, caller: &Caller, rejected: &InvalidMessage) -> Response {
-    let (id, error) = match shared.rates.admit(&caller.owner, RequestKind::Other) {
+pub(crate) fn reject(receiver: &ReceiverInner, caller: &Caller, rejected: &InvalidMessage) -> MessageResponse {
+    let (id, error) = match receiver.rates.admit(&caller.owner, RequestKind::Other) {
         Ok(()) => (rejected.id.as_ref(), rejected.error.clone()),
         Err(too_many) => (None, too_many),
     };
     audit::turned_away(Some(&caller.owner), &error);
-    Response::error(id, &error, MetricsLabel::Refused)
+    MessageResponse::error(id, &error, MetricsLabel::Refused)
 }

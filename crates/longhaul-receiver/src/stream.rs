@@ -49,7 +49,7 @@ pub(crate) enum StreamKind {
 }
 
 struct StreamState {
-    kept: VecDeque<Message>,
+    kept: VecDeque<StreamMessage>,
     /// Number of the first message that is kept.
     first: u64,
     bytes: usize,
@@ -68,7 +68,7 @@ struct StreamState {
     is_streamed: bool,
 }
 
-struct Message {
+struct StreamMessage {
     text: Arc<str>,
     is_response: bool,
 }
@@ -84,11 +84,11 @@ impl StreamState {
 
     fn push(&mut self, text: &str, is_response: bool, limits: &SessionLimits) {
         self.bytes += text.len();
-        self.kept.push_back(Message { text: text.into(), is_response });
+        self.kept.push_back(StreamMessage { text: text.into(), is_response });
         self.trim(limits);
     }
 
-    /// Drops the oldest messages past the limits, but none that the current reader has not taken.
+    /// Drops the oldest messages past the limits, except those that the current reader has not taken yet.
     fn trim(&mut self, limits: &SessionLimits) {
         while (self.kept.len() > limits.kept_messages_max || self.bytes > limits.kept_bytes_max)
             && (self.first < self.next || self.unread_since.is_some())
@@ -141,7 +141,8 @@ impl MessageStream {
         }
     }
 
-    /// Calls `observe` when a reader arrives or leaves and when the stream ends, with the task that the stream waits for.
+    /// Calls `observe` when a reader arrives or leaves and when the stream ends, with the task that the stream waits
+    /// for.
     pub(crate) fn on_reader_change(mut self, observe: impl Fn(Option<&TaskId>) + Send + Sync + 'static) -> Self {
         self.on_reader_change = Box::new(observe);
         self
@@ -206,7 +207,8 @@ impl MessageStream {
         is_sent
     }
 
-    /// Adds the response to one of the requests that the stream carries; `None` for a cancelled request, which has none.
+    /// Adds the response to one of the requests that the stream carries; `None` for a cancelled request, which has
+    /// none.
     pub(crate) fn respond(&self, text: Option<&str>) {
         let mut state = self.state.lock();
         if !state.is_over() {
@@ -223,8 +225,8 @@ impl MessageStream {
         }
     }
 
-    /// Ends the stream, even if responses are missing. A request outside of a session is cancelled by this, so what it has
-    /// not delivered yet is dropped.
+    /// Ends the stream, even if responses are missing. A request outside of a session is cancelled by this, so what
+    /// it has not delivered yet is dropped.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.is_closed = true;
@@ -276,8 +278,8 @@ impl MessageStream {
         }
     }
 
-    /// A reader that continues after the message of this number and replaces the current one. `None` if the next message
-    /// is no longer kept or does not exist yet.
+    /// A reader that continues after the message of this number and replaces the current one. `None` if the next
+    /// message is no longer kept or does not exist yet.
     pub(crate) fn read_after(self: &Arc<Self>, number: u64) -> Option<StreamReader> {
         let reader = {
             let mut state = self.state.lock();

@@ -3,8 +3,8 @@
 //!
 //! - [`http`]: Streamable HTTP at `/mcp`, beside it `/healthz` and `/metrics`.
 //! - [`stdio`]: the same over standard input and output, one message a line.
-//! - [`Identify`]: who is calling; the caller's owner becomes the owner of its tasks.
-//! - [`Limits`]: what clients may use. [`Metrics`]: what operators watch.
+//! - [`Identify`]: identifies the caller; the caller's owner becomes the owner of its tasks.
+//! - [`ServerLimits`]: what clients may use. [`Metrics`]: what operators watch.
 
 #![allow(missing_docs, reason = "the crate `longhaul` documents what users see")]
 
@@ -20,6 +20,6 @@ pub use identity::{
     ANONYMOUS, Anonymous, Credentials, Identify, LOCAL, NotIdentified, TokenError, TokenFile, TokenFileError, Tokens,
     local,
 };
-pub use limits::Limits;
+pub use limits::ServerLimits;
 pub use longhaul_receiver::{Caller, RateLimits, SessionLimits};
 pub use metrics::Metrics;

@@ -5,7 +5,7 @@ use longhaul_receiver::SessionLimits;
 /// Limits of the endpoint.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct ServerLimits {
     /// Bytes of one message.
     pub message_bytes_max: usize,
     /// Open connections; further ones wait to be accepted.
@@ -31,7 +31,7 @@ pub struct Limits {
     pub close_time_max: Duration,
 }
 
-longhaul_store::setters!(Limits {
+longhaul_store::setters!(ServerLimits {
     message_bytes_max: usize,
     connections_max: usize,
     head_time_max: Duration,
@@ -45,7 +45,7 @@ longhaul_store::setters!(Limits {
     close_time_max: Duration,
 });
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             message_bytes_max: 4 << 20,

@@ -1,6 +1,6 @@
 //! Standard input and output: one message a line.
 
-use longhaul_receiver::{Body, Connection, Receiver, Response, StreamReader};
+use longhaul_receiver::{Body, Connection, MessageResponse, Receiver, StreamReader};
 use longhaul_wire::jsonrpc;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::unread::{CountedMessage, UnreadBudget};
-use crate::{Caller, Limits};
+use crate::{Caller, ServerLimits};
 
 /// Serves one client until its end of file, or until `stop`.
 pub async fn serve(
@@ -17,14 +17,14 @@ pub async fn serve(
     caller: Caller,
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
-    limits: Limits,
+    limits: ServerLimits,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let (lines, waiting) = mpsc::channel(limits.stream_messages_max);
     let writer = tokio::spawn(write(output, waiting));
     let client = StdioClient {
         connection: receiver.connect(caller, limits.in_flight_max),
-        out: Output { lines, unread: UnreadBudget::new(limits.unread_bytes_max) },
+        out: StdioOutput { lines, unread: UnreadBudget::new(limits.unread_bytes_max) },
         streams: TaskTracker::new(),
     };
     let read = tokio::select! {
@@ -52,7 +52,7 @@ pub async fn serve(
 
 struct StdioClient {
     connection: Connection,
-    out: Output,
+    out: StdioOutput,
     /// The tasks that write the messages of streams.
     streams: TaskTracker,
 }
@@ -62,16 +62,16 @@ impl StdioClient {
         let mut line = Vec::new();
         loop {
             let response = match read_line(&mut input, &mut line, bytes_max).await? {
-                Line::End => return Ok(()),
-                Line::TooLong => self.connection.refuse_too_long(bytes_max),
-                Line::Whole if line.trim_ascii().is_empty() => continue,
-                Line::Whole => self.connection.receive(std::mem::take(&mut line)).await,
+                LineRead::End => return Ok(()),
+                LineRead::TooLong => self.connection.refuse_too_long(bytes_max),
+                LineRead::Whole if line.trim_ascii().is_empty() => continue,
+                LineRead::Whole => self.connection.receive(std::mem::take(&mut line)).await,
             };
             self.send(response).await;
         }
     }
 
-    async fn send(&self, response: Response) {
+    async fn send(&self, response: MessageResponse) {
         match response.body {
             Body::Message(text) => {
                 self.out.send(text).await;
@@ -102,12 +102,12 @@ impl StdioClient {
 
 /// The way to the client.
 #[derive(Clone)]
-struct Output {
+struct StdioOutput {
     lines: mpsc::Sender<CountedMessage>,
     unread: UnreadBudget,
 }
 
-impl Output {
+impl StdioOutput {
     /// Sends a message. If there is no room for a response, an error takes its place; every other message waits, because
     /// the client cannot ask for it again. Returns false if the client is gone.
     async fn send(&self, message: String) -> bool {
@@ -147,7 +147,7 @@ async fn write(
     output.flush().await
 }
 
-enum Line {
+enum LineRead {
     Whole,
     TooLong,
     End,
@@ -158,13 +158,13 @@ async fn read_line(
     input: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
     bytes_max: usize,
-) -> std::io::Result<Line> {
+) -> std::io::Result<LineRead> {
     line.clear();
     let mut too_long = false;
     loop {
         let available = input.fill_buf().await?;
         if available.is_empty() {
-            return Ok(if line.is_empty() && !too_long { Line::End } else { ended(too_long) });
+            return Ok(if line.is_empty() && !too_long { LineRead::End } else { ended(too_long) });
         }
         let end = available.iter().position(|byte| *byte == b'\n');
         let part = &available[..end.unwrap_or(available.len())];
@@ -182,6 +182,6 @@ async fn read_line(
     }
 }
 
-fn ended(too_long: bool) -> Line {
-    if too_long { Line::TooLong } else { Line::Whole }
+fn ended(too_long: bool) -> LineRead {
+    if too_long { LineRead::TooLong } else { LineRead::Whole }
 }

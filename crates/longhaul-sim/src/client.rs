@@ -16,7 +16,7 @@ use crate::world::World;
 
 /// One client of one engine.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub(crate) struct SimClient {
     pub(crate) world: World,
     pub(crate) engine: Engine,
 }
@@ -47,19 +47,19 @@ const ACTIONS: [(u32, ClientAction); 9] = [
     (3, ClientAction::Burst),
 ];
 
-impl Client {
+impl SimClient {
     /// Performs a random action, and sometimes goes away before it is answered.
     pub(crate) async fn act(self) {
-        let (action, patience_ms) = self.world.chance(|chance| {
-            let action = chance.weighted(&ACTIONS).unwrap_or(ClientAction::Create);
-            (action, chance.permille(60).then(|| chance.between(0, 10)))
+        let (action, patience_ms) = self.world.random(|random| {
+            let action = random.weighted(&ACTIONS).unwrap_or(ClientAction::Create);
+            (action, random.permille(60).then(|| random.between(0, 10)))
         });
         match patience_ms {
             None => self.perform(action).await,
             Some(ms) => {
                 let answered = tokio::time::timeout(Duration::from_millis(ms), self.perform(action)).await;
                 if answered.is_err() {
-                    self.world.met(Fault::ClientGone);
+                    self.world.count_fault(Fault::ClientGone);
                 }
             }
         }
@@ -89,17 +89,17 @@ impl Client {
     }
 
     async fn create(&self) {
-        let (tool, owner, chooses_id) = self.world.chance(|chance| {
+        let (tool, owner, chooses_id) = self.world.random(|random| {
             let setup = self.world.setup();
-            let index = chance.below(setup.tools.len());
-            let owner = setup.owners[chance.below(setup.owners.len())].clone();
-            (Arc::clone(&setup.tools[index].tool.name), owner, chance.below(4) == 0)
+            let index = random.below(setup.tools.len());
+            let owner = setup.owners[random.below(setup.owners.len())].clone();
+            (Arc::clone(&setup.tools[index].tool.name), owner, random.below(4) == 0)
         });
         let id = if chooses_id { self.choose_id(&owner).await } else { None };
         let number = {
             let mut state = self.world.state();
-            let mut chance = state.chance.split();
-            state.scripts.push(Arc::new(Script::choose(&mut chance, owner.clone())));
+            let mut random = state.random.split();
+            state.scripts.push(Arc::new(Script::choose(&mut random, owner.clone())));
             state.scripts.len() - 1
         };
         let began = self.world.line();
@@ -115,7 +115,7 @@ impl Client {
                 self.acknowledge(Ack::Created, &task);
             }
             (Err(EngineError::Store(error)), Some(key)) => self.deny("create", began, &key, error),
-            (Err(error), _) => self.world.also(match error {
+            (Err(error), _) => self.world.count_other(match error {
                 EngineError::QueueFull { .. } => "queue full",
                 EngineError::TooManyOpen { .. } => "too many open",
                 EngineError::Draining => "draining",
@@ -133,9 +133,9 @@ impl Client {
         let found = self.engine.read(&key).await.ok();
         let is_settled = found.as_ref().is_some_and(|found| found.task.is_settled());
         let mut state = self.world.state();
-        if !is_settled && state.chance.below(3) > 0 {
+        if !is_settled && state.random.below(3) > 0 {
             if found.is_none() && state.chosen.contains(&key) {
-                state.coverage.also("ID used again");
+                state.coverage.count_other("ID used again");
             }
             return Some(key.id);
         }
@@ -179,7 +179,7 @@ impl Client {
             let open = open.map(|question| (key.clone(), question));
             state.asked.extend(open.clone());
             // If no question is open, the client answers an earlier one: too late, or twice.
-            open.or_else(|| state.chance.pick(&state.asked).cloned())
+            open.or_else(|| state.random.pick(&state.asked).cloned())
         };
         if let Some((key, question)) = asked {
             self.answer(&key, question).await;
@@ -210,9 +210,9 @@ impl Client {
 
     /// Uses the ID of a known task as an owner that it may not belong to.
     async fn use_foreign_id(&self, id: TaskId) {
-        let (owner, operation) = self.world.chance(|chance| {
+        let (owner, operation) = self.world.random(|random| {
             let owners = self.world.setup().counted_owners();
-            (owners[chance.below(owners.len())].clone(), chance.below(3))
+            (owners[random.below(owners.len())].clone(), random.below(3))
         });
         let key = TaskKey { owner, id };
         match operation {
@@ -226,8 +226,8 @@ impl Client {
     async fn write_late(&self) {
         let (key, fence, kind) = {
             let state = &mut *self.world.state();
-            let Some((key, fence)) = state.chance.pick(&state.void).cloned() else { return };
-            (key, fence, state.chance.below(3))
+            let Some((key, fence)) = state.random.pick(&state.outdated_attempts).cloned() else { return };
+            (key, fence, state.random.below(3))
         };
         let event = match kind {
             0 => Event::Report(Report { fence, message: "too late".into() }),
@@ -235,7 +235,7 @@ impl Client {
             _ => Event::Settle(Settle { fence, outcome: Outcome::Cancelled }),
         };
         let name = event.name();
-        self.world.also("late write");
+        self.world.count_other("late write");
         if self.engine.store().apply(&key, event).await.is_ok() {
             self.world.note(Fact::WroteLate { key, fence, event: name });
         }

@@ -1,11 +1,11 @@
-//! What the histories met.
+//! Counts of the transitions, crashes and faults in the histories.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::fault::{CrashPoint, Fault};
 
-/// Every transition: creation and the events by their names.
+/// The creation, and all events by name.
 pub const TRANSITIONS: [&str; 15] = [
     "create", "claim", "report", "ask", "answer", "spawn", "park", "wake", "release", "settle", "cancel", "lose",
     "overdue", "expire", "delete",
@@ -18,16 +18,16 @@ pub struct Coverage {
     pub transitions: BTreeMap<&'static str, TransitionCounts>,
     pub crashes: BTreeMap<CrashPoint, u64>,
     pub faults: BTreeMap<Fault, u64>,
-    pub also: BTreeMap<&'static str, u64>,
+    pub others: BTreeMap<&'static str, u64>,
 }
 
-/// What happened around one transition.
+/// Counts for one transition.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransitionCounts {
     pub committed: u64,
-    /// How often the process died when it was written and not yet durable.
+    /// Crashes after the write and before it was durable.
     pub crash_before: u64,
-    /// How often the process died when it was durable and its caller had no answer.
+    /// Crashes after it was durable and before the caller had the response.
     pub crash_after: u64,
 }
 
@@ -44,22 +44,22 @@ impl Coverage {
         self.transitions.entry(event).or_default().crash_after += 1;
     }
 
-    pub(crate) fn met(&mut self, fault: Fault) {
+    pub(crate) fn count_fault(&mut self, fault: Fault) {
         *self.faults.entry(fault).or_default() += 1;
     }
 
-    pub(crate) fn also(&mut self, what: &'static str) {
-        *self.also.entry(what).or_default() += 1;
+    pub(crate) fn count_other(&mut self, what: &'static str) {
+        *self.others.entry(what).or_default() += 1;
     }
 
-    /// Adds the counts of others.
+    /// Adds the counts of other histories.
     pub fn add(&mut self, other: &Self) {
         self.histories += other.histories;
-        for (event, met) in &other.transitions {
+        for (event, counts) in &other.transitions {
             let sum = self.transitions.entry(event).or_default();
-            sum.committed += met.committed;
-            sum.crash_before += met.crash_before;
-            sum.crash_after += met.crash_after;
+            sum.committed += counts.committed;
+            sum.crash_before += counts.crash_before;
+            sum.crash_after += counts.crash_after;
         }
         for (point, count) in &other.crashes {
             *self.crashes.entry(*point).or_default() += count;
@@ -67,20 +67,20 @@ impl Coverage {
         for (fault, count) in &other.faults {
             *self.faults.entry(*fault).or_default() += count;
         }
-        for (what, count) in &other.also {
-            *self.also.entry(what).or_default() += count;
+        for (what, count) in &other.others {
+            *self.others.entry(what).or_default() += count;
         }
     }
 
-    /// What was never met, in words.
+    /// A sentence for everything that never happened.
     pub fn gaps(&self) -> Vec<String> {
         let mut gaps = Vec::new();
         for event in TRANSITIONS {
-            let met = self.transitions.get(event).copied().unwrap_or_default();
+            let counts = self.transitions.get(event).copied().unwrap_or_default();
             for (count, what) in [
-                (met.committed, "was never committed"),
-                (met.crash_before, "never met a crash before it"),
-                (met.crash_after, "never met a crash after it"),
+                (counts.committed, "was never committed"),
+                (counts.crash_before, "never met a crash before it"),
+                (counts.crash_after, "never met a crash after it"),
             ] {
                 if count == 0 {
                     gaps.push(format!("{event} {what}"));
@@ -120,7 +120,7 @@ impl fmt::Display for Coverage {
             writeln!(f, "{name:<28}{:>12}", self.faults.get(&fault).copied().unwrap_or(0))?;
         }
         writeln!(f, "\n{:<28}{:>12}", "also met", "times")?;
-        for (what, count) in &self.also {
+        for (what, count) in &self.others {
             writeln!(f, "{what:<28}{count:>12}")?;
         }
         Ok(())

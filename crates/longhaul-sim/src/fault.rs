@@ -1,13 +1,13 @@
-//! What can go wrong, and where.
+//! The faults that are injected, and how often.
 
 use longhaul_store::embedded::DiskError;
 
-use crate::chance::Chance;
+use crate::random::SeededRandom;
 
-/// Where a process died.
+/// Where a process crashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CrashPoint {
-    /// With nothing under way at the disk.
+    /// While the disk was idle.
     Idle,
     /// Before or between the writes of a transaction.
     BetweenWrites,
@@ -15,17 +15,17 @@ pub enum CrashPoint {
     BeforeCommit,
     /// In the commit, which did not reach the disk.
     CommitLost,
-    /// In the commit or right after it: it is durable, and neither published nor answered.
+    /// In the commit or right after it: the commit is durable, but neither in the cache nor answered.
     CommitDurable,
-    /// After the publication, before the first answer.
+    /// After the cache was updated, before the first answer.
     BeforeAnswers,
     /// After some of the answers.
     BetweenAnswers,
-    /// While what a dead process left behind was dealt with.
+    /// During recovery.
     InRecovery,
-    /// While it was being shut down.
+    /// During shutdown.
     InShutdown,
-    /// The disk could not be trusted any more, and the process stopped by itself.
+    /// After a failure of the disk that makes further writes unsafe, the process stopped itself.
     Untrusted,
 }
 
@@ -45,18 +45,18 @@ impl CrashPoint {
     ];
 }
 
-/// What happens to one transaction.
+/// The fault planned for a transaction, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plan {
-    /// It goes well.
+pub(crate) enum TransactionPlan {
+    /// No fault.
     Well,
-    /// The process dies at that call.
+    /// The process crashes at this call.
     CrashAt(usize),
     CrashBeforeCommit,
     CrashInCommit {
         durable: bool,
     },
-    /// That call fails.
+    /// This call fails.
     FailAt(usize, Kind),
     FailCommit(Kind),
     /// The commit fails, and the writer cannot know whether it is durable.
@@ -80,30 +80,30 @@ impl Kind {
     }
 }
 
-/// What goes wrong beside crashes.
+/// Faults other than crashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
-    /// The answer to a commit is lost; it was written.
+    /// The response to a commit is lost. The commit was written.
     InDoubtWritten,
-    /// The answer to a commit is lost; it was not written.
+    /// The response to a commit is lost. The commit was not written.
     InDoubtNotWritten,
-    /// The store cannot be asked.
+    /// The store is unavailable.
     Unavailable,
-    /// There is no room.
+    /// The disk is full.
     Full,
-    /// A commit fails in a way after which the disk cannot be trusted.
+    /// A commit fails so that no later write to the disk is safe.
     Untrusted,
-    /// A call or its answer takes its time.
+    /// A call or its response is delayed.
     Delay,
     /// The store's clock is set forward.
     ClockForward,
     /// The store's clock is set back.
     ClockBack,
-    /// A client goes away before it has its answer.
+    /// A client drops its request before the response.
     ClientGone,
-    /// A process ends in good order.
+    /// A process shuts down.
     Shutdown,
-    /// Before that, tasks that wait for an answer are given up.
+    /// Before a shutdown, tasks that wait for an answer are given up.
     HangUp,
     /// A process could not start.
     StartFailed,
@@ -130,7 +130,7 @@ impl Fault {
     ];
 }
 
-/// How often something goes wrong in one history, in permille of what it can happen to.
+/// The rates of the faults in one history, in permille.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FaultRates {
     /// Of the transactions.
@@ -143,9 +143,9 @@ pub(crate) struct FaultRates {
     pub(crate) read_failure: u32,
     /// Of the calls and of their answers.
     pub(crate) delay: u32,
-    /// Of the claims: while one is slow, what it would get is cancelled and workers are wanted elsewhere.
+    /// Of the claims. During a slow claim, its tasks can be cancelled and its workers be needed for other attempts.
     pub(crate) slow_claim: u32,
-    /// Of what clients do.
+    /// Of the actions of clients.
     pub(crate) idle_crash: u32,
     pub(crate) shutdown: u32,
     pub(crate) clock_jump: u32,
@@ -165,7 +165,7 @@ impl FaultRates {
         clock_jump: 0,
     };
 
-    pub(crate) fn choose(chance: &mut Chance) -> Self {
+    pub(crate) fn choose(random: &mut SeededRandom) -> Self {
         let mild = Self { delay: 250, slow_claim: 300, clock_jump: 60, shutdown: 10, ..Self::CALM };
         let fair = Self { crash: 20, idle_crash: 15, ..mild };
         let full_disk = Self { crash: 10, failure: 250, untrusted: 5, idle_crash: 10, ..mild };
@@ -183,30 +183,30 @@ impl FaultRates {
             clock_jump: 100,
         };
         let choices = [(2, mild), (4, fair), (1, full_disk), (3, far_away), (4, stormy)];
-        chance.weighted(&choices).unwrap_or(Self::CALM)
+        random.weighted(&choices).unwrap_or(Self::CALM)
     }
 
-    /// What becomes of the next transaction. One with something rare in it is worth more trouble.
-    pub(crate) fn plan(&self, chance: &mut Chance, rare: bool) -> Plan {
+    /// The plan for the next transaction. A transaction with a rare event gets more faults.
+    pub(crate) fn plan(&self, random: &mut SeededRandom, rare: bool) -> TransactionPlan {
         let crash = if rare { self.crash * 4 } else { self.crash };
-        if chance.permille(crash) {
-            return match chance.below(8) {
-                0..=2 => Plan::CrashAt(chance.below(8)),
-                3 => Plan::CrashBeforeCommit,
-                4 => Plan::CrashInCommit { durable: false },
-                _ => Plan::CrashInCommit { durable: true },
+        if random.permille(crash) {
+            return match random.below(8) {
+                0..=2 => TransactionPlan::CrashAt(random.below(8)),
+                3 => TransactionPlan::CrashBeforeCommit,
+                4 => TransactionPlan::CrashInCommit { durable: false },
+                _ => TransactionPlan::CrashInCommit { durable: true },
             };
         }
-        if chance.permille(self.untrusted) {
-            return Plan::Untrusted { durable: chance.below(2) == 0 };
+        if random.permille(self.untrusted) {
+            return TransactionPlan::Untrusted { durable: random.below(2) == 0 };
         }
-        if chance.permille(self.failure) {
-            let kind = if chance.below(2) == 0 { Kind::Full } else { Kind::Failed };
-            return match chance.below(3) {
-                0 => Plan::FailAt(chance.below(8), kind),
-                _ => Plan::FailCommit(kind),
+        if random.permille(self.failure) {
+            let kind = if random.below(2) == 0 { Kind::Full } else { Kind::Failed };
+            return match random.below(3) {
+                0 => TransactionPlan::FailAt(random.below(8), kind),
+                _ => TransactionPlan::FailCommit(kind),
             };
         }
-        Plan::Well
+        TransactionPlan::Well
     }
 }

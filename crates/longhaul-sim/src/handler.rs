@@ -1,24 +1,24 @@
-//! Handlers: scripts that run through the real context.
+//! Handlers that run scripts with the real `Ctx`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use longhaul_engine::{Ask, Ctx, CtxError, Handler, Severity, Tool};
+use longhaul_engine::{Ask, Ctx, CtxError, EngineTool, Handler, Severity};
 use longhaul_store::{Embedded, Store};
 use longhaul_task::{JournalPosition, Json, OnCrash, Outcome, QuestionKind, TaskKey};
 use parking_lot::Mutex;
 
 use crate::ledger::Fact;
-use crate::setup::{End, Op, Script, ToolSetup};
+use crate::setup::{Op, Script, ScriptEnd, ToolSetup};
 use crate::world::World;
 
-/// The tool of one engine; both are given by their places.
-pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: usize) -> Tool {
+/// The tool with this index, for the engine with this index.
+pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: usize) -> EngineTool {
     let ToolSetup { tool, policy, retention, limits, .. } = &world.setup().tools[tool_index];
     let handler = ScriptedHandler { world: world.clone(), store: store.clone(), engine, tool_index };
-    Tool {
+    EngineTool {
         tool: tool.clone(),
         policy: policy.clone(),
         retention: *retention,
@@ -28,7 +28,7 @@ pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: u
     }
 }
 
-/// Runs the script whose number is its input.
+/// Runs a script. The input is the number of the script.
 struct ScriptedHandler {
     world: World,
     store: Embedded,
@@ -41,11 +41,11 @@ impl Handler for ScriptedHandler {
         let script = self.world.script(input.as_str().parse().unwrap_or(0));
         let id = ctx.task_id().cloned();
         let Some(id) = id else { return std::future::ready(Err(CtxError::Cancelled)).boxed() };
-        let run = Run {
+        let run = ScriptRun {
             key: TaskKey { owner: script.owner.clone(), id },
             attempt: ctx.attempt(),
             resumes: self.world.setup().tools[self.tool_index].policy.on_crash == OnCrash::Resume,
-            work: Work::begin(&self.world, self.engine, self.tool_index),
+            work: HandlerActivity::begin(&self.world, self.engine, self.tool_index),
             world: self.world.clone(),
             store: self.store.clone(),
             script,
@@ -55,33 +55,33 @@ impl Handler for ScriptedHandler {
 }
 
 /// One run of a script.
-struct Run {
+struct ScriptRun {
     world: World,
     store: Embedded,
     key: TaskKey,
     attempt: u32,
     resumes: bool,
     script: Arc<Script>,
-    work: Work,
+    work: HandlerActivity,
 }
 
-impl Run {
+impl ScriptRun {
     async fn run(self, ctx: Ctx) -> Result<Outcome, CtxError> {
         self.world.note(Fact::Started { key: self.key.clone(), attempt: self.attempt });
         let ended = self.branch(ctx, "", &self.script.ops).await;
         if ended == Err(CtxError::Cancelled) && self.script.stubborn {
-            self.world.also("stubborn handler");
+            self.world.count_other("stubborn handler");
             std::future::pending::<()>().await;
         }
         ended?;
         let answer = |text: String, is_error| Ok(Outcome::Result { body: Json::from_text(text), is_error });
         match self.script.end {
-            End::Answer => answer("1".into(), false),
-            End::ToolError => answer("0".into(), true),
-            End::TooLarge => answer(format!("\"{}\"", "x".repeat(100)), false),
-            End::Error => Err(CtxError::BadAnswer("simulated".into())),
+            ScriptEnd::Answer => answer("1".into(), false),
+            ScriptEnd::ToolError => answer("0".into(), true),
+            ScriptEnd::TooLarge => answer(format!("\"{}\"", "x".repeat(100)), false),
+            ScriptEnd::Error => Err(CtxError::BadAnswer("simulated".into())),
             // Without the panic hook, which would write to the terminal.
-            End::Panic => std::panic::resume_unwind(Box::new("simulated")),
+            ScriptEnd::Panic => std::panic::resume_unwind(Box::new("simulated")),
         }
     }
 
@@ -109,9 +109,9 @@ impl Run {
 
     async fn ask(&self, ctx: &mut Ctx, position: JournalPosition) -> Result<(), CtxError> {
         self.work.asks(true);
-        let answer = ctx.ask("q", Question).await;
+        let answer = ctx.ask("q", ScriptQuestion).await;
         if answer.is_err() {
-            // It may have lost its task, and its worker with it.
+            // The attempt may have lost its task and so its worker.
             self.work.stop();
         }
         self.work.asks(false);
@@ -133,7 +133,8 @@ impl Run {
         left.and(right)
     }
 
-    /// Runs until it is cancelled. In the calm it goes on, unless it has lost its task: then it waits to be told.
+    /// Runs until it is cancelled, or until the calm phase. If the attempt has lost its task by then, it waits for the
+    /// cancellation.
     async fn hang(&self, ctx: &Ctx) -> Result<(), CtxError> {
         tokio::select! {
             biased;
@@ -149,9 +150,9 @@ impl Run {
     }
 }
 
-struct Question;
+struct ScriptQuestion;
 
-impl Ask for Question {
+impl Ask for ScriptQuestion {
     type Answer = Json;
 
     fn kind(&self) -> QuestionKind {
@@ -167,29 +168,29 @@ impl Ask for Question {
     }
 }
 
-/// Whether a handler is at work, for the count of those that are.
-struct Work {
+/// Counts a handler as working while at least one of its branches does not wait for an answer.
+struct HandlerActivity {
     world: World,
     engine: usize,
     tool_index: usize,
-    state: Mutex<WorkState>,
+    state: Mutex<ActivityState>,
 }
 
-struct WorkState {
-    /// Branches without branches of their own.
+struct ActivityState {
+    /// Branches that have not forked.
     leaves: usize,
     /// Branches that wait for an answer.
     asking: usize,
     stopped: bool,
     counted: bool,
-    /// Branches of forks of which one has ended.
+    /// 1 while one branch of a fork has ended and the other has not.
     half_joined: usize,
 }
 
-impl Work {
+impl HandlerActivity {
     fn begin(world: &World, engine: usize, tool_index: usize) -> Self {
         world.state().handlers += 1;
-        let state = WorkState { leaves: 1, asking: 0, stopped: false, counted: false, half_joined: 0 };
+        let state = ActivityState { leaves: 1, asking: 0, stopped: false, counted: false, half_joined: 0 };
         let work = Self { world: world.clone(), engine, tool_index, state: Mutex::new(state) };
         work.change(|_| ());
         work
@@ -203,7 +204,8 @@ impl Work {
         self.change(|state| state.leaves += 1);
     }
 
-    /// A branch has ended. With the first of a fork there is one leaf less; with the second its root is one.
+    /// A branch has ended. After the first branch of a fork there is one leaf less; after the second the fork itself
+    /// is a leaf.
     fn joins(&self) {
         self.change(|state| {
             if state.half_joined == 0 {
@@ -219,7 +221,7 @@ impl Work {
         self.change(|state| state.stopped = true);
     }
 
-    fn change(&self, change: impl FnOnce(&mut WorkState)) {
+    fn change(&self, change: impl FnOnce(&mut ActivityState)) {
         let mut state = self.state.lock();
         change(&mut state);
         let works = !state.stopped && state.asking < state.leaves;
@@ -243,7 +245,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for HandlerActivity {
     fn drop(&mut self) {
         self.stop();
         let mut world = self.world.state();

@@ -7,29 +7,28 @@ use tokio::runtime::Builder;
 use crate::check::{Violation, check};
 use crate::coverage::Coverage;
 use crate::ledger::Entry;
-use crate::process::{Next, Process};
+use crate::process::{Next, SimProcess};
 use crate::world::World;
 
-/// No process lives longer.
+/// The longest time that a process may run.
 const LIFE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How a history went.
+/// The result of a history.
 #[derive(Debug)]
 pub struct HistoryResult {
     pub seed: u64,
     pub coverage: Coverage,
     pub ledger: Vec<Entry>,
-    /// The law that it broke, if it did.
     pub broken: Option<Violation>,
 }
 
-/// Plays one history and holds it against the laws.
+/// Plays one history and checks it against the laws.
 pub fn play(seed: u64) -> HistoryResult {
     let world = World::new(seed);
     while world.state().endless.is_none() && process(&world) == Next::Process {}
     let mut state = world.state();
     let calls = state.calls;
-    state.coverage.also.insert("call of the store", calls);
+    state.coverage.others.insert("call of the store", calls);
     let (coverage, ledger) = (std::mem::take(&mut state.coverage), std::mem::take(&mut state.ledger));
     let broken = check(&ledger).err().or_else(|| {
         let what = state.endless?.to_owned();
@@ -38,7 +37,7 @@ pub fn play(seed: u64) -> HistoryResult {
     HistoryResult { seed, coverage, ledger, broken }
 }
 
-/// Plays one history twice. The error has the first line that differs.
+/// Plays one history twice and compares the ledgers. The error names the first line that differs.
 pub fn play_twice(seed: u64) -> Result<(), String> {
     let [first, second] = [play(seed), play(seed)].map(|played| played.ledger);
     let mut pairs = first.iter().zip(&second).enumerate();
@@ -55,14 +54,14 @@ pub fn play_twice(seed: u64) -> Result<(), String> {
     }
 }
 
-/// Runs one process on a runtime of its own. When it ends, everything in its memory is dropped.
+/// Runs one process on its own runtime. At its end everything in memory is dropped.
 fn process(world: &World) -> Next {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
     let Ok(runtime) = runtime else { return Next::Nothing };
     let next = runtime.block_on(async {
         world.time().resume();
         let life = async {
-            match Process::start(world).await {
+            match SimProcess::start(world).await {
                 Some(process) => process.live().await,
                 None => Next::Process,
             }

@@ -1,4 +1,4 @@
-//! The ledger: what the disk made durable, what clients were told, what handlers did, in the order it happened.
+//! The ledger: durable changes, responses to clients and actions of handlers, in order.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::fault::CrashPoint;
 /// One line of the ledger.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The store's time when it was written down.
+    /// The store's time.
     pub at: Timestamp,
     pub fact: Fact,
 }
@@ -19,55 +19,55 @@ pub struct Entry {
 /// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Fact {
-    /// The limits that this history runs under.
+    /// The limits of this history.
     Rules(Rules),
-    /// An engine has dealt with what was left behind, and serves from here on.
+    /// An engine has recovered and serves from here on.
     Recovered {
         nodes: Vec<NodeId>,
-        /// Attempts that the store says some node holds.
+        /// The attempts that nodes hold according to the store.
         held: Vec<HeldAttempt>,
     },
-    /// It died.
+    /// The process crashed.
     Crashed(CrashPoint),
-    /// It ended in good order.
+    /// The process has shut down.
     ShutDown,
     /// A transaction became durable.
     Committed(Commit),
-    /// The answer to a commit was lost.
+    /// The response to a commit was lost.
     InDoubt { event: &'static str, written: bool },
-    /// A client was told that it is done.
+    /// A client received the confirmation of a change.
     Acknowledged { what: Ack, key: TaskKey, revision: u64 },
-    /// A client was told no.
+    /// A client received an error.
     Denied {
-        /// How long the ledger was when it asked.
+        /// The length of the ledger at the time of the request.
         began: usize,
         key: TaskKey,
         what: &'static str,
         error: StoreError,
     },
-    /// A client saw a task, or that there is none.
+    /// A client read a task, or that it does not exist.
     Read {
-        /// How long the ledger was when it began to look.
+        /// The length of the ledger at the time of the request.
         began: usize,
         key: TaskKey,
         found: Option<Snapshot>,
     },
-    /// An attempt was told that its write is done.
+    /// An attempt received the confirmation of its write.
     Wrote { key: TaskKey, fence: u64, event: &'static str, revision: u64 },
-    /// An attempt that had lost its task for good wrote to it even so.
+    /// A write of an attempt that had lost its task was accepted.
     WroteLate { key: TaskKey, fence: u64, event: &'static str },
     /// A handler was started.
     Started { key: TaskKey, attempt: u32 },
-    /// A handler got what is on record.
+    /// A handler read a journal entry.
     Got { key: TaskKey, epoch: u32, position: JournalPosition, output: Json },
-    /// So many handlers of a tool work now.
+    /// The number of working handlers of a tool.
     Working { tool: ToolRef, handlers: usize },
-    /// Nothing is under way, and nothing is left to do.
+    /// All work has come to rest.
     Quiet(IdleCounts),
-    /// A follower of a task was told of every change.
+    /// The last revision that a follower of a task has seen.
     Followed {
         key: TaskKey,
-        /// The revision it saw last; none when the task was gone.
+        /// `None` if the task did not exist.
         seen: Option<u64>,
     },
 }
@@ -75,11 +75,10 @@ pub enum Fact {
 /// The limits of a history.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// Engines in one process. Several of them do not know each other's counts.
+    /// Engines in one process. An engine does not know the counts of the others.
     pub engines: usize,
     /// The owners whose tasks are counted.
     pub owners: Vec<Owner>,
-    /// Open tasks of one of them.
     pub open_per_owner_max: usize,
     pub tools: Vec<ToolRules>,
 }
@@ -89,14 +88,14 @@ pub struct Rules {
 pub struct ToolRules {
     pub tool: ToolRef,
     pub running_max: usize,
-    /// New tasks that wait for a worker.
+    /// Limits only new tasks in the queue.
     pub queued_max: usize,
 }
 
 /// One durable transaction.
 #[derive(Debug, Clone)]
 pub struct Commit {
-    /// The store's time for everything in it.
+    /// The store's time at the commit.
     pub now: Timestamp,
     /// Tasks, in the order they were written.
     pub written: Vec<WrittenTask>,
@@ -109,7 +108,7 @@ pub struct Commit {
 pub struct WrittenTask {
     pub event: &'static str,
     pub key: TaskKey,
-    /// As it is now; none when it was deleted.
+    /// `None` if it was deleted.
     pub after: Option<Arc<Task>>,
 }
 
@@ -124,33 +123,29 @@ impl WrittenTask {
 #[derive(Debug, Clone)]
 pub struct WrittenEntry {
     pub key: TaskKey,
-    /// In which life of it, from one: the ID of a deleted task can be used again.
+    /// The life of the task, counted from 1: the ID of a deleted task can be used again.
     pub life: usize,
     pub epoch: u32,
     pub position: JournalPosition,
-    /// The question, if it is one.
+    /// Set if the entry is a question.
     pub question: Option<QuestionKey>,
     pub output: Option<Json>,
 }
 
-/// What a client can be told to be done.
+/// A change that is confirmed to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ack {
-    /// The task is made.
     Created,
-    /// It is called off.
     Cancelled,
-    /// It is deleted.
     Deleted,
-    /// Its question is answered.
     Answered { question: QuestionKey, body: Json },
 }
 
-/// What the engine says when nothing is under way.
+/// The counts of the engine when all work has come to rest.
 #[derive(Debug, Clone)]
 pub struct IdleCounts {
-    pub stage: Stage,
-    /// The nodes that are not engines: their attempts are not counted below.
+    pub stage: EndStage,
+    /// The nodes that are not engines. Their attempts are not in the counts below.
     pub others: Vec<NodeId>,
     /// By tool: workers taken and tasks queued, as the core counts them.
     pub load: Vec<(ToolRef, usize, usize)>,
@@ -161,12 +156,12 @@ pub struct IdleCounts {
     pub handlers: usize,
 }
 
-/// The stages of a history's end.
+/// The stages at the end of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// Handlers were left to end by themselves: tasks are settled or wait for an answer.
+pub enum EndStage {
+    /// No more requests came: each task is settled or waits for an answer.
     LeftAlone,
-    /// Questions were answered or called off: everything is settled.
+    /// All questions were answered or their tasks cancelled: all tasks are settled.
     Settled,
     /// Every retention is over.
     Expired,

@@ -3,19 +3,18 @@
 //!
 //! One history is one seed. Its processes run the real [`Engine`](longhaul_engine::Engine), one or several, with real
 //! handlers, on a single-threaded runtime with a paused clock, over the real writer and a simulated disk. Between
-//! engine and store stands a store that delays calls, fails them and loses the answers of commits. A crash drops
-//! the runtime with everything in it; only the disk is left, and the next process recovers. Everything that the disk
-//! made durable, that clients were told and that handlers did goes into a [`ledger`], and [`check`](check::check)
-//! holds that against the laws.
+//! engine and store is a store that delays calls, fails them and loses the responses of commits. A crash drops
+//! the runtime with everything in it; only the disk is left, and the next process recovers. Durable changes, responses
+//! to clients and actions of handlers are written to a [`ledger`], and [`check`](check::check) checks it against the
+//! laws.
 //!
 //! - [`play`]: one history; [`play_twice`]: the same again.
 //! - [`run`]: many, on several threads.
-//! - [`coverage`]: what they met.
+//! - [`coverage`]: counts of what happened in them.
 //! - [`mutation`]: faults put into a copy of the code, which have to be found.
 
 #![allow(missing_docs, reason = "fields and variants whose names say what they are")]
 
-mod chance;
 pub mod check;
 mod client;
 pub mod coverage;
@@ -26,6 +25,7 @@ mod history;
 pub mod ledger;
 pub mod mutation;
 mod process;
+mod random;
 pub mod run;
 mod second_node;
 mod setup;

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use longhaul_sim::{HistoryResult, mutation, play, play_twice, run};
 
-/// Plays seeded histories of the engine and its store under crashes, and holds each against the laws.
+/// Plays seeded histories of the engine and its store under crashes, and checks each against the laws.
 #[derive(Debug, Parser)]
 struct Args {
     /// How many histories.
     #[arg(long, default_value_t = 100_000)]
     histories: u64,
-    /// The seed of the first; the others count on from there.
+    /// The seed of the first history; each further one has the next seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Threads; as many as there are processors when left out.
@@ -25,14 +25,14 @@ struct Args {
     #[arg(long)]
     verbose: bool,
     #[command(subcommand)]
-    command: Option<Task>,
+    command: Option<SimCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Task {
+enum SimCommand {
     /// Plays histories twice and compares them.
     Twice,
-    /// Puts faults into a copy of the code, one after the other, and sees that each is found.
+    /// Puts faults into a copy of the code, one after the other, and checks that each is found.
     Mutations {
         /// The root of the workspace.
         #[arg(long, default_value = ".")]
@@ -49,10 +49,10 @@ enum Task {
 fn main() -> ExitCode {
     let args = Args::parse();
     match (&args.command, args.replay) {
-        (Some(Task::Mutations { workspace, scratch, only }), _) => {
+        (Some(SimCommand::Mutations { workspace, scratch, only }), _) => {
             mutations(&args, workspace, scratch, only.as_deref())
         }
-        (Some(Task::Twice), _) => twice(&args),
+        (Some(SimCommand::Twice), _) => twice(&args),
         (None, Some(seed)) => replay(seed, args.verbose),
         (None, None) => histories(&args),
     }
@@ -60,15 +60,15 @@ fn main() -> ExitCode {
 
 fn mutations(args: &Args, workspace: &Path, scratch: &Path, only: Option<&str>) -> ExitCode {
     println!("seed {}, up to {} histories for each mutation", args.seed, args.histories);
-    let tell = |hunt: &mutation::MutationResult| match &hunt.found {
-        Some(found) => println!("{:<36}{:>8}  {}", hunt.mutation.name, found.histories, found.broken),
-        None => println!("{:<36}       -  not found", hunt.mutation.name),
+    let tell = |result: &mutation::MutationResult| match &result.found {
+        Some(found) => println!("{:<36}{:>8}  {}", result.mutation.name, found.histories, found.broken),
+        None => println!("{:<36}       -  not found", result.mutation.name),
     };
-    let hunts = std::path::absolute(scratch)
+    let results = std::path::absolute(scratch)
         .map_err(mutation::MutationError::from)
         .and_then(|scratch| mutation::run(workspace, &scratch, only, args.seed, args.histories, tell));
-    match hunts {
-        Ok(hunts) if hunts.iter().all(|hunt| hunt.found.is_some()) => ExitCode::SUCCESS,
+    match results {
+        Ok(results) if results.iter().all(|result| result.found.is_some()) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("{error}");

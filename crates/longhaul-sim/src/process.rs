@@ -1,4 +1,4 @@
-//! One process: the store, the engines on it, their clients, from the start to a crash or a shutdown.
+//! One process, from its start to a crash or a shutdown: the store, its engines and their clients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,65 +6,68 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use longhaul_engine::Engine;
-use longhaul_store::embedded::{Hashing, Limits, Reader};
+use longhaul_store::embedded::{EmbeddedLimits, Hashing, Reader};
 use longhaul_store::{Embedded, Store};
 use longhaul_task::TaskKey;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
-use crate::client::Client;
+use crate::client::SimClient;
 use crate::fault::{CrashPoint, Fault};
-use crate::ledger::{Fact, IdleCounts, Stage};
+use crate::ledger::{EndStage, Fact, IdleCounts};
 use crate::setup::{LIFE_MS_MAX, RUNNING_MS_MAX};
 use crate::store::SimStore;
 use crate::world::{ProcessStage, World};
 use crate::writer::SimWriter;
 use crate::{handler, second_node};
 
-/// How long everything is left alone at first: past every backoff, grace and pause of a service, past the wait for a
-/// missing tool, and well before anything is overdue.
+/// The first wait without requests: longer than every backoff, grace period and pause of a service and than the wait
+/// for a missing tool, and much shorter than the time after which a task is overdue.
 const ALONE: Duration = Duration::from_secs(15);
 
-/// How long after a round of answers: past every backoff, grace and pause.
+/// The wait after a round of answers: longer than every backoff, grace period and pause.
 const AFTER_ANSWERS: Duration = Duration::from_secs(8);
 
-/// Until a process that has just started has dealt with what is due.
+/// The wait until a new process has handled the due tasks.
 const AFTER_START: Duration = Duration::from_secs(3);
 
-/// How often questions are answered at the end before the tasks that still ask are cancelled.
+/// Rounds of answers at the end. After them, tasks that still ask are cancelled.
 const ROUNDS: usize = 3;
 
 /// How many tasks clients follow at once.
 const FOLLOWED_MAX: usize = 6;
 
-/// What is left to do when a process has ended.
+/// What follows the end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Another process.
     Process,
-    /// Nothing: the history is over.
+    /// The history is over.
     Nothing,
 }
 
-pub(crate) struct Process {
+pub(crate) struct SimProcess {
     world: World,
     store: Arc<dyn Store>,
     engines: Vec<Engine>,
-    followed: Mutex<Vec<Followed>>,
+    followed: Mutex<Vec<TaskFollower>>,
 }
 
-struct Followed {
+struct TaskFollower {
     key: TaskKey,
-    /// Every revision that was seen; none where the task was gone.
+    /// Every revision that was read; `None` where the task did not exist.
     revisions: Arc<Mutex<Vec<Option<u64>>>>,
     task: AbortHandle,
 }
 
-impl Process {
-    /// Opens the store and starts the engines. `None` when one of them could not start.
+impl SimProcess {
+    /// Opens the store and starts the engines. `None` if one of them could not start.
     pub(crate) async fn start(world: &World) -> Option<Self> {
         let setup = world.setup();
-        let limits = Limits { cache_bytes_max: setup.cache_bytes, batch_max: setup.batch_max, ..Limits::default() };
+        let limits = EmbeddedLimits {
+            cache_bytes_max: setup.cache_bytes,
+            batch_max: setup.batch_max,
+            ..EmbeddedLimits::default()
+        };
         let (disk, reader) = (world.disk().clone(), world.disk().reader(world));
         let (inner, writer) = Embedded::with_writer_loop(disk, reader.clone(), world.clone(), &limits, Hashing::Fixed);
         let writer = Arc::new(SimWriter::new(world, inner.clone(), writer));
@@ -75,16 +78,16 @@ impl Process {
 
         let count = if world.is_calm() { 1 } else { setup.engines };
         if count > 1 {
-            world.met(Fault::SeveralEngines);
+            world.count_fault(Fault::SeveralEngines);
         }
         let mut engines = Vec::new();
         for engine in 0..count {
-            let has_gone_tool = world.is_calm() || world.chance(|chance| chance.below(3) > 0);
+            let has_gone_tool = world.is_calm() || world.random(|random| random.below(3) > 0);
             let served = (0..setup.tools.len()).filter(|index| has_gone_tool || !setup.tools[*index].may_be_gone);
             let tools = served.map(|index| handler::tool(world, &inner, engine, index)).collect();
             let started = Engine::start(Arc::clone(&store), tools, setup.limits.clone(), Arc::new(world.clone())).await;
             let Ok(engine) = started else {
-                world.met(Fault::StartFailed);
+                world.count_fault(Fault::StartFailed);
                 return None;
             };
             engines.push(engine);
@@ -95,7 +98,7 @@ impl Process {
         let mut state = world.state();
         state.stage = ProcessStage::Serving;
         let held = std::mem::take(&mut state.held);
-        state.void.extend(held);
+        state.outdated_attempts.extend(held);
         drop(state);
         if setup.second_node {
             tokio::spawn(second_node::run(world.clone(), Arc::clone(&store)));
@@ -103,12 +106,12 @@ impl Process {
         Some(Self { world: world.clone(), store, engines, followed: Mutex::default() })
     }
 
-    /// Clients act until the process ends, or until there is nothing more for them to do; then everything calms down.
+    /// Runs clients until the process ends, or until they have no actions left; then the calm phase follows.
     pub(crate) async fn live(&self) -> Next {
         loop {
             if self.world.state().all_expires {
                 self.leave_alone(AFTER_START).await;
-                self.quiet(Stage::Expired);
+                self.record_idle(EndStage::Expired);
                 return Next::Nothing;
             }
             if self.world.is_calm() {
@@ -121,25 +124,25 @@ impl Process {
         }
     }
 
-    /// A client does something, or something happens to the process. True when it has ended.
+    /// Starts one action of a client, or a fault of the process. Returns true if the process has ended.
     async fn step(&self) -> bool {
         let (pause_ms, crashes, shuts_down, jumps, is_last) = {
             let state = &mut *self.world.state();
-            let weather = state.weather;
-            state.acts_left = state.acts_left.saturating_sub(1);
-            let pause_ms = match state.chance.below(20) {
+            let fault_rates = state.fault_rates;
+            state.actions_left = state.actions_left.saturating_sub(1);
+            let pause_ms = match state.random.below(20) {
                 0..=7 => 0,
-                8..=16 => state.chance.between(1, 60),
-                17 | 18 => state.chance.between(1, 1_000),
-                _ => state.chance.between(1_000, 8_000),
+                8..=16 => state.random.between(1, 60),
+                17 | 18 => state.random.between(1, 1_000),
+                _ => state.random.between(1_000, 8_000),
             };
-            let mut permille = |times| state.chance.permille(times);
+            let mut permille = |times| state.random.permille(times);
             (
                 pause_ms,
-                permille(weather.idle_crash),
-                permille(weather.shutdown),
-                permille(weather.clock_jump),
-                state.acts_left == 0,
+                permille(fault_rates.idle_crash),
+                permille(fault_rates.shutdown),
+                permille(fault_rates.clock_jump),
+                state.actions_left == 0,
             )
         };
         if pause_ms > 0 {
@@ -156,15 +159,15 @@ impl Process {
         }
         if is_last {
             self.world.calm_down();
-            // Several engines do not know each other's counts, so one takes over.
-            if self.engines.len() > 1 || self.world.chance(|chance| chance.below(6) == 0) {
+            // The final counts are checked for one engine, and engines do not know each other's counts.
+            if self.engines.len() > 1 || self.world.random(|random| random.below(6) == 0) {
                 self.shut_down().await;
                 return true;
             }
             return false;
         }
         let client = self.client();
-        if self.world.chance(|chance| chance.permille(40)) {
+        if self.world.random(|random| random.permille(40)) {
             self.follow(client);
         } else {
             tokio::spawn(client.act());
@@ -175,46 +178,46 @@ impl Process {
         shuts_down
     }
 
-    fn client(&self) -> Client {
-        let engine = self.world.chance(|chance| chance.below(self.engines.len()));
-        Client { world: self.world.clone(), engine: self.engines[engine].clone() }
+    fn client(&self) -> SimClient {
+        let engine = self.world.random(|random| random.below(self.engines.len()));
+        SimClient { world: self.world.clone(), engine: self.engines[engine].clone() }
     }
 
-    /// The store's clock is corrected.
+    /// Sets the store's clock forward or back.
     fn jump(&self) {
-        let (back, ms) = self.world.chance(|chance| match chance.below(8) {
-            0..=3 => (true, chance.between(1, 500)),
-            4..=6 => (false, chance.between(1, 100_000)),
-            _ => (false, chance.between(1, 2 * RUNNING_MS_MAX)),
+        let (back, ms) = self.world.random(|random| match random.below(8) {
+            0..=3 => (true, random.between(1, 500)),
+            4..=6 => (false, random.between(1, 100_000)),
+            _ => (false, random.between(1, 2 * RUNNING_MS_MAX)),
         });
         if back {
             self.world.time().jump_back(ms);
-            self.world.met(Fault::ClockBack);
+            self.world.count_fault(Fault::ClockBack);
         } else {
             self.world.time().jump_forward(ms);
-            self.world.met(Fault::ClockForward);
+            self.world.count_fault(Fault::ClockForward);
         }
     }
 
-    fn follow(&self, client: Client) {
+    fn follow(&self, client: SimClient) {
         let Some(key) = self.world.state().pick_known() else { return };
         let mut followed = self.followed.lock();
         if followed.len() == FOLLOWED_MAX {
-            let index = self.world.chance(|chance| chance.below(FOLLOWED_MAX));
+            let index = self.world.random(|random| random.below(FOLLOWED_MAX));
             followed.swap_remove(index).task.abort();
         }
         let revisions = Arc::<Mutex<Vec<Option<u64>>>>::default();
         let log = Arc::clone(&revisions);
         let task = tokio::spawn(client.follow(key.clone(), move |revision| log.lock().push(revision)));
-        followed.push(Followed { key, revisions, task: task.abort_handle() });
+        followed.push(TaskFollower { key, revisions, task: task.abort_handle() });
     }
 
     async fn shut_down(&self) {
         self.world.state().stage = ProcessStage::ShuttingDown;
-        self.world.met(Fault::Shutdown);
-        let hangs_up = self.world.chance(|chance| chance.below(2) == 0);
+        self.world.count_fault(Fault::Shutdown);
+        let hangs_up = self.world.random(|random| random.below(2) == 0);
         if hangs_up {
-            self.world.met(Fault::HangUp);
+            self.world.count_fault(Fault::HangUp);
             join_all(self.engines.iter().map(Engine::give_up_waiting_tasks)).await;
         }
         join_all(self.engines.iter().map(Engine::shut_down)).await;
@@ -222,10 +225,10 @@ impl Process {
         self.world.note(Fact::ShutDown);
     }
 
-    /// Lets everything come to its end, step by step, and looks what is left after each.
+    /// Lets all tasks end in stages, and records the counts after each stage.
     async fn calm(&self) {
         self.leave_alone(ALONE).await;
-        self.quiet(Stage::LeftAlone);
+        self.record_idle(EndStage::LeftAlone);
         for round in 0..=ROUNDS {
             let open = self.world.disk().open();
             if open.is_empty() {
@@ -234,7 +237,7 @@ impl Process {
             for (key, questions) in open {
                 if round == ROUNDS || questions.is_empty() {
                     self.client().cancel(&key).await;
-                } else if self.world.chance(|chance| chance.below(4) > 0) {
+                } else if self.world.random(|random| random.below(4) > 0) {
                     for question in questions {
                         self.client().answer(&key, question).await;
                     }
@@ -242,9 +245,9 @@ impl Process {
             }
             self.leave_alone(AFTER_ANSWERS).await;
         }
-        self.quiet(Stage::Settled);
+        self.record_idle(EndStage::Settled);
         self.shut_down().await;
-        // The next process finds everything due, and does not have to wait until it notices.
+        // For the next process every retention is over when it starts.
         self.world.time().jump_forward(2 * LIFE_MS_MAX);
         self.world.state().all_expires = true;
     }
@@ -254,7 +257,7 @@ impl Process {
         tokio::time::sleep(time).await;
     }
 
-    fn quiet(&self, stage: Stage) {
+    fn record_idle(&self, stage: EndStage) {
         for followed in &*self.followed.lock() {
             if let Some(seen) = followed.revisions.lock().last() {
                 self.world.note(Fact::Followed { key: followed.key.clone(), seen: *seen });
@@ -274,10 +277,10 @@ impl Process {
     }
 }
 
-/// A process whose store can promise nothing any more does not live long.
+/// Crashes the process soon after its store has stopped.
 async fn die_with_the_store(world: World, store: Arc<dyn Store>) {
     store.stopped().await;
-    let ms = world.chance(|chance| chance.between(0, 200));
+    let ms = world.random(|random| random.between(0, 200));
     tokio::time::sleep(Duration::from_millis(ms)).await;
     world.crash(CrashPoint::Untrusted);
 }

@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 use crate::coverage::Coverage;
 use crate::{HistoryResult, play};
 
-/// How a run went.
+/// The result of a run.
 #[derive(Debug)]
-pub struct Run {
+pub struct RunReport {
     pub coverage: Coverage,
-    /// The broken one, if there was any: the earliest that was found.
+    /// The first history that violates a law, if there is one.
     pub broken: Option<HistoryResult>,
-    /// How many histories were played before it, itself included.
+    /// The number of histories up to the broken one, or of all.
     pub played: u64,
     pub took: Duration,
 }
 
-/// Plays `histories` of them, from `seed` on, and stops at the first that breaks a law.
-pub fn run(seed: u64, histories: u64, threads: usize) -> Run {
+/// Plays `histories`, beginning with `seed`, and stops at the first that violates a law.
+pub fn run(seed: u64, histories: u64, threads: usize) -> RunReport {
     let began = Instant::now();
     let next = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
@@ -43,8 +43,8 @@ pub fn run(seed: u64, histories: u64, threads: usize) -> Run {
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
         for worker in workers {
-            let Ok((met, found)) = worker.join() else { continue };
-            coverage.add(&met);
+            let Ok((counts, found)) = worker.join() else { continue };
+            coverage.add(&counts);
             if let Some((index, played)) = found
                 && broken.as_ref().is_none_or(|(first, _)| index < *first)
             {
@@ -53,5 +53,5 @@ pub fn run(seed: u64, histories: u64, threads: usize) -> Run {
         }
     });
     let played = broken.as_ref().map_or(coverage.histories, |(index, _)| index + 1);
-    Run { coverage, broken: broken.map(|(_, played)| played), played, took: began.elapsed() }
+    RunReport { coverage, broken: broken.map(|(_, played)| played), played, took: began.elapsed() }
 }

@@ -1,26 +1,26 @@
-//! A node that talks to the store directly. The context of a handler has no steps, sleeps and subtasks yet; this keeps
-//! the transitions that they need under the laws until it has.
+//! A node that calls the store directly. `Ctx` has no steps, sleeps and subtasks yet; this node tests the transitions
+//! that they will need.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_store::{ClaimRequest, NewTask, Store, StoreError};
-use longhaul_task::transition::{Ask, Create, Park, Release, Report, Settle, Spawn};
+use longhaul_task::transition::{AskQuestion, Create, Park, Release, Report, Settle, Spawn};
 use longhaul_task::{
     Event, JournalEntry, JournalPosition, Json, NodeId, Outcome, Progress, QuestionKind, Task, TaskId, TaskKey,
     Timestamp,
 };
 use parking_lot::Mutex;
 
-use crate::chance::Chance;
 use crate::ledger::Fact;
+use crate::random::SeededRandom;
 use crate::world::World;
 
-/// How long it sleeps when nothing enters the queue.
+/// The longest sleep while nothing enters the queue.
 const SLEEP: Duration = Duration::from_secs(4);
 
-/// How deep its families are, and how many children it makes for one task.
+/// The depth of its families, and the most children of one task.
 const DEPTH_MAX: u16 = 2;
 const CHILDREN_MAX: u32 = 3;
 
@@ -33,22 +33,22 @@ struct SecondNode {
 }
 
 pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
-    let node = NodeId::mint(world.chance(Chance::bits));
+    let node = NodeId::mint(world.random(SeededRandom::bits));
     let node = SecondNode { world, store, node, running: Arc::default() };
     let tools = node.world.setup().other_tools.each_ref().map(|setup| setup.tool.clone());
     while node.store.join(node.node, None, &tools).await.is_err() {
         tokio::time::sleep(SLEEP).await;
     }
-    let wants: Vec<_> = tools.into_iter().map(|tool| (tool, 3)).collect();
+    let requested: Vec<_> = tools.into_iter().map(|tool| (tool, 3)).collect();
     let mut queue = node.store.watch_queue();
     loop {
-        match node.world.chance(|chance| chance.below(3)) {
+        match node.world.random(|random| random.below(3)) {
             0 => node.create().await,
             1 => node.adopt().await,
             _ => {}
         }
-        // What was claimed is found by looking, so that a claim in doubt is found as well.
-        let _ = node.store.claim(ClaimRequest { node: node.node, wants: wants.clone() }).await;
+        // The claimed tasks are read from the store, so that those of a claim in doubt are included.
+        let _ = node.store.claim(ClaimRequest { node: node.node, tools: requested.clone() }).await;
         for attempt in node.store.held(node.node, None, 100).await.unwrap_or_default() {
             if node.running.lock().insert((attempt.key.clone(), attempt.fence)) {
                 tokio::spawn(node.clone().attempt(attempt.key, attempt.fence));
@@ -65,11 +65,11 @@ pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
 impl SecondNode {
     /// A new task of the second node's tools, claimed or queued.
     fn new_task(&self) -> Create {
-        let (tool, claimed, bits) = self.world.chance(|chance| (chance.below(2), chance.below(2) == 0, chance.bits()));
+        let (tool, claimed, bits) = self.world.random(|random| (random.below(2), random.below(2) == 0, random.bits()));
         let setup = self.world.setup();
         let tool = &setup.other_tools[tool];
         Create {
-            key: TaskKey { owner: setup.kin().clone(), id: TaskId::mint(Timestamp::ZERO, bits) },
+            key: TaskKey { owner: setup.second_node_owner().clone(), id: TaskId::mint(Timestamp::ZERO, bits) },
             tool: tool.tool.clone(),
             origin: "sim".into(),
             policy: tool.policy.clone(),
@@ -82,8 +82,8 @@ impl SecondNode {
     /// Whether the second node makes another task.
     fn makes_more(&self) -> bool {
         let mut state = self.world.state();
-        let more = state.kin_left > 0;
-        state.kin_left = state.kin_left.saturating_sub(1);
+        let more = state.second_node_tasks_left > 0;
+        state.second_node_tasks_left = state.second_node_tasks_left.saturating_sub(1);
         more
     }
 
@@ -98,9 +98,11 @@ impl SecondNode {
         }
     }
 
-    /// Makes a child for a task that an engine runs, as its handler would.
+    /// Spawns a child of a task that an engine runs, as its handler would.
     async fn adopt(&self) {
-        let Some(key) = self.world.state().pick_known().filter(|key| key.owner == *self.world.setup().kin()) else {
+        let Some(key) =
+            self.world.state().pick_known().filter(|key| key.owner == *self.world.setup().second_node_owner())
+        else {
             return;
         };
         let Ok(found) = self.store.read(&key).await else { return };
@@ -114,10 +116,10 @@ impl SecondNode {
         Event::Spawn(Box::new(Spawn { fence, child: self.new_task(), input: Json::from_text("{}") }))
     }
 
-    /// One attempt, until it has ended its task or lost it.
+    /// Runs one attempt until it has ended or lost its task.
     async fn attempt(self, key: TaskKey, fence: u64) {
         loop {
-            let ms = self.world.chance(|chance| chance.between(1, 200));
+            let ms = self.world.random(|random| random.between(1, 200));
             tokio::time::sleep(Duration::from_millis(ms)).await;
             let task = match self.store.read(&key).await {
                 Ok(found) => found.task,
@@ -135,7 +137,7 @@ impl SecondNode {
                 }
             } else if self.world.is_calm() {
                 tokio::time::sleep(SLEEP).await;
-            } else if self.world.chance(|chance| chance.below(2) == 0) {
+            } else if self.world.random(|random| random.below(2) == 0) {
                 self.progress(&task).await;
             } else {
                 self.record(&task).await;
@@ -154,7 +156,7 @@ impl SecondNode {
         Ok(open)
     }
 
-    /// What an attempt does next; `None` for a step on record.
+    /// The next event of an attempt; `None` for a recorded step.
     fn next(&self, task: &Task, open_children: u32) -> Option<Event> {
         let (fence, resumes) = (task.fence, task.resumes());
         let open_questions = task.phase.questions().map_or(0, longhaul_task::Questions::count);
@@ -173,7 +175,7 @@ impl SecondNode {
             };
         }
         let now = longhaul_store::Clock::now(&self.world);
-        let (choice, ms) = self.world.chance(|chance| (chance.below(12), chance.between(0, 2_000)));
+        let (choice, ms) = self.world.random(|random| (random.below(12), random.between(0, 2_000)));
         match choice {
             0 => Some(Event::Report(Report { fence, message: "at work".into() })),
             1..=3 if task.family.depth < DEPTH_MAX && task.family.children < CHILDREN_MAX && self.makes_more() => {
@@ -182,7 +184,7 @@ impl SecondNode {
             4 if task.questions_asked < 3 => {
                 let position = JournalPosition { fork: "q".into(), seq: task.questions_asked };
                 let (kind, params) = (QuestionKind::Elicitation, Json::from_text("{}"));
-                Some(Event::Ask(Ask { fence, label: "q".into(), kind, params, position, digest: 0 }))
+                Some(Event::Ask(AskQuestion { fence, label: "q".into(), kind, params, position, digest: 0 }))
             }
             5 if resumes => park(Some(now.plus_ms(ms)), 0, 0),
             6 | 7 if resumes && open_questions > 0 => park(None, 0, open_questions),
@@ -199,14 +201,14 @@ impl SecondNode {
         let _ = self.store.progress(&task.key, task.fence, progress).await;
     }
 
-    /// Does one of a few steps once, on record.
+    /// Runs one of a few steps and records its output.
     async fn record(&self, task: &Task) {
-        let (seq, bits) = self.world.chance(|chance| (chance.between(0, 2), chance.bits()));
+        let (seq, bits) = self.world.random(|random| (random.between(0, 2), random.bits()));
         let position = JournalPosition { fork: "".into(), seq: u32::try_from(seq).unwrap_or(0) };
         let output = Some(Json::from_text(format!("\"{:x}\"", u128::from_be_bytes(bits))));
         let record = JournalEntry { position: position.clone(), key: "step".into(), digest: 0, output };
-        if let Ok(stands) = self.store.record(&task.key, task.fence, record).await
-            && let Some(output) = stands.output
+        if let Ok(entry) = self.store.record(&task.key, task.fence, record).await
+            && let Some(output) = entry.output
         {
             self.world.note(Fact::Got { key: task.key.clone(), epoch: task.epoch(), position, output });
         }

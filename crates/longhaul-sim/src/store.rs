@@ -1,4 +1,4 @@
-//! The store that engines and clients of a simulated process see: the real one, behind a network that delays and loses.
+//! The store of a simulated process: the real store behind a network that delays calls and loses responses.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -34,11 +34,11 @@ impl SimStore {
         self.on_its_way().await;
         let fails = {
             let mut state = self.world.state();
-            let permille = state.weather.read_failure;
-            state.chance.permille(permille)
+            let permille = state.fault_rates.read_failure;
+            state.random.permille(permille)
         };
         if fails {
-            self.world.met(Fault::Unavailable);
+            self.world.count_fault(Fault::Unavailable);
             return Err(StoreError::Unavailable("simulated".into()));
         }
         let answer = call.await;
@@ -46,7 +46,7 @@ impl SimStore {
         answer
     }
 
-    /// A call that asks for a commit, which `event` is the name of.
+    /// A call that commits. `event` is the name of the commit.
     async fn write_call<T>(
         &self,
         event: &'static str,
@@ -55,15 +55,15 @@ impl SimStore {
         self.on_its_way().await;
         let (is_lost, comes_through, wait_ms) = {
             let state = &mut *self.world.state();
-            let is_slow = event == "claim" && state.chance.permille(state.weather.slow_claim);
-            let wait_ms = if is_slow { state.chance.between(20, 400) } else { 0 };
-            (state.chance.permille(state.weather.in_doubt), state.chance.below(2) == 0, wait_ms)
+            let is_slow = event == "claim" && state.random.permille(state.fault_rates.slow_claim);
+            let wait_ms = if is_slow { state.random.between(20, 400) } else { 0 };
+            (state.random.permille(state.fault_rates.in_doubt), state.random.below(2) == 0, wait_ms)
         };
         if wait_ms > 0 {
             tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         }
         if is_lost && !comes_through {
-            self.world.met(Fault::InDoubtNotWritten);
+            self.world.count_fault(Fault::InDoubtNotWritten);
             self.world.note(Fact::InDoubt { event, written: false });
             return Err(in_doubt());
         }
@@ -89,14 +89,14 @@ impl SimStore {
         self.on_its_way().await;
         self.world.state().unanswered.remove(&number);
         if is_lost {
-            self.world.met(Fault::InDoubtWritten);
+            self.world.count_fault(Fault::InDoubtWritten);
             self.world.note(Fact::InDoubt { event, written: true });
             return Err(in_doubt());
         }
         answer
     }
 
-    /// Passes time. A call of a process that is dead goes no further.
+    /// Waits for the delay of the network. A call of a crashed process never returns.
     async fn on_its_way(&self) {
         let delay_ms = self.world.call();
         if delay_ms > 0 {
@@ -173,7 +173,7 @@ impl Store for SimStore {
         self.read_call(self.inner.count_open_tasks()).await
     }
 
-    /// True when other nodes use the store: then an engine has to be told of what they queue.
+    /// True if other nodes use the store, so that an engine watches the queue for their tasks.
     fn is_shared(&self) -> bool {
         let setup = self.world.setup();
         setup.second_node || setup.engines > 1
@@ -235,7 +235,7 @@ impl Store for SimStore {
     }
 }
 
-/// What a future that never waits results in.
+/// The output of a future that is ready at the first poll.
 pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
         Poll::Ready(result) => Some(result),

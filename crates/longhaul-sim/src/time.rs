@@ -1,4 +1,5 @@
-//! Virtual time: the runtime's clock, which only sleeping moves, and the store's, which can also jump.
+//! Virtual time: the runtime's clock, which advances only while all tasks sleep, and the store's clock, which can
+//! also jump.
 
 use longhaul_store::Clock;
 use longhaul_task::Timestamp;
@@ -8,31 +9,31 @@ use tokio::time::Instant;
 /// The store's time when a history begins.
 const START_MS: u64 = 1_700_000_000_000;
 
-/// The store's clock. It goes on from one runtime to the next.
+/// The store's clock. It continues from one runtime to the next.
 #[derive(Debug)]
-pub(crate) struct Time(Mutex<State>);
+pub(crate) struct StoreTime(Mutex<ClockState>);
 
 #[derive(Debug)]
-struct State {
-    /// What the store's clock showed when the runtime started, and what it was set forward or back since.
+struct ClockState {
+    /// The store's time at the start of the runtime, plus all jumps since.
     base_ms: u64,
     started: Option<Instant>,
 }
 
-impl Time {
+impl StoreTime {
     pub(crate) fn start() -> Self {
-        Self(Mutex::new(State { base_ms: START_MS, started: None }))
+        Self(Mutex::new(ClockState { base_ms: START_MS, started: None }))
     }
 
-    /// A runtime begins.
+    /// Called when a runtime starts.
     pub(crate) fn resume(&self) {
         self.0.lock().started = Some(Instant::now());
     }
 
-    /// A runtime ends.
+    /// Called when a runtime ends.
     pub(crate) fn suspend(&self) {
         let now = self.now();
-        *self.0.lock() = State { base_ms: now.as_ms(), started: None };
+        *self.0.lock() = ClockState { base_ms: now.as_ms(), started: None };
     }
 
     pub(crate) fn jump_forward(&self, ms: u64) {
@@ -44,7 +45,7 @@ impl Time {
     }
 }
 
-impl Clock for Time {
+impl Clock for StoreTime {
     fn now(&self) -> Timestamp {
         let state = self.0.lock();
         let passed = state.started.map_or(0, |started| started.elapsed().as_millis());

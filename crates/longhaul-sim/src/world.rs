@@ -1,4 +1,4 @@
-//! What outlives a process: the disk, the clock, the ledger, the seed's chance, and what clients know.
+//! The state that survives a process: the disk, the clock, the ledger, the random source, and what clients know.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::chance::Chance;
 use crate::coverage::Coverage;
 use crate::disk::SimDisk;
 use crate::fault::{CrashPoint, Fault, FaultRates};
 use crate::ledger::{Entry, Fact};
+use crate::random::SeededRandom;
 use crate::setup::{Script, Setup};
 use crate::store::at_once;
-use crate::time::Time;
+use crate::time::StoreTime;
 use crate::writer::SimWriter;
 
-/// Calls of the store that may follow each other without time passing, before that is a fault of its own.
+/// The most calls of the store without time passing in between. More count as an endless loop.
 const CALLS_AT_ONCE_MAX: usize = 3_000;
 
-/// Calls of the store while everything is left alone.
+/// The most calls of the store after the last request. More count as an endless loop.
 const CALLS_LEFT_ALONE_MAX: usize = 5_000;
 
 /// A handle on the world of one history.
@@ -32,38 +32,36 @@ pub(crate) struct World(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     disk: SimDisk,
-    time: Time,
+    time: StoreTime,
     setup: Setup,
-    state: Mutex<State>,
-    /// The writer of the process that is up.
+    state: Mutex<WorldState>,
+    /// The writer of the running process.
     writer: Mutex<Option<Arc<SimWriter>>>,
     dead: Notify,
     calm: Notify,
 }
 
-/// Everything in the world that changes.
 #[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) chance: Chance,
+pub(crate) struct WorldState {
+    pub(crate) random: SeededRandom,
     pub(crate) ledger: Vec<Entry>,
     pub(crate) coverage: Coverage,
-    pub(crate) weather: FaultRates,
-    /// Nothing goes wrong any more, and handlers come to their end by themselves.
+    pub(crate) fault_rates: FaultRates,
+    /// The calm phase: no more faults, and handlers do not hang.
     pub(crate) is_calm: bool,
     /// Every retention is over.
     pub(crate) all_expires: bool,
-    /// How many things clients still do before the calm.
-    pub(crate) acts_left: u64,
-    /// How many tasks the second node still makes.
-    pub(crate) kin_left: usize,
+    /// Actions of clients before the calm phase.
+    pub(crate) actions_left: u64,
+    /// Tasks that the second node still creates.
+    pub(crate) second_node_tasks_left: usize,
     pub(crate) stage: ProcessStage,
-    /// Where the process died, if it did.
     pub(crate) crashed: Option<CrashPoint>,
-    /// What went on without end, if something did.
+    /// Describes the endless loop, if one was found.
     pub(crate) endless: Option<&'static str>,
     /// The nodes of the process.
     pub(crate) nodes: Vec<NodeId>,
-    /// Events that are durable and whose callers do not know it yet.
+    /// Durable events whose callers have no response yet.
     pub(crate) unanswered: BTreeMap<u64, &'static str>,
     pub(crate) calls: u64,
     calls_at: Option<Instant>,
@@ -77,17 +75,17 @@ pub(crate) struct State {
     pub(crate) known: Vec<TaskKey>,
     /// Questions that clients have seen.
     pub(crate) asked: Vec<(TaskKey, QuestionKey)>,
-    /// Attempts that the process before this one held when it died.
+    /// Attempts that the previous process held when it crashed.
     pub(crate) held: Vec<(TaskKey, u64)>,
     /// Attempts that have lost their task.
-    pub(crate) void: Vec<(TaskKey, u64)>,
-    /// Every ID that was ever asked for.
+    pub(crate) outdated_attempts: Vec<(TaskKey, u64)>,
+    /// All IDs that clients have chosen.
     pub(crate) chosen: BTreeSet<TaskKey>,
     pub(crate) own_ids: usize,
     pub(crate) scripts: Vec<Arc<Script>>,
 }
 
-/// How far a process is.
+/// The stage of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessStage {
     Starting,
@@ -97,21 +95,21 @@ pub(crate) enum ProcessStage {
 
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut chance = Chance::new(seed);
-        let setup = Setup::choose(&mut chance);
-        let weather = FaultRates::choose(&mut chance);
-        let acts_left = chance.between(10, 70);
-        let kin_left = 1 + chance.below(8);
+        let mut random = SeededRandom::new(seed);
+        let setup = Setup::choose(&mut random);
+        let fault_rates = FaultRates::choose(&mut random);
+        let actions_left = random.between(10, 70);
+        let second_node_tasks_left = 1 + random.below(8);
         let rules = Fact::Rules(setup.rules());
-        let state = State {
-            chance,
+        let state = WorldState {
+            random,
             ledger: Vec::with_capacity(512),
             coverage: Coverage { histories: 1, ..Coverage::default() },
-            weather,
+            fault_rates,
             is_calm: false,
             all_expires: false,
-            acts_left,
-            kin_left,
+            actions_left,
+            second_node_tasks_left,
             stage: ProcessStage::Starting,
             crashed: None,
             endless: None,
@@ -126,14 +124,14 @@ impl World {
             known: Vec::new(),
             asked: Vec::new(),
             held: Vec::new(),
-            void: Vec::new(),
+            outdated_attempts: Vec::new(),
             chosen: BTreeSet::new(),
             own_ids: 0,
             scripts: Vec::new(),
         };
         let world = Self(Arc::new(Inner {
             disk: SimDisk::default(),
-            time: Time::start(),
+            time: StoreTime::start(),
             setup,
             state: Mutex::new(state),
             writer: Mutex::default(),
@@ -148,7 +146,7 @@ impl World {
         &self.0.disk
     }
 
-    pub(crate) fn time(&self) -> &Time {
+    pub(crate) fn time(&self) -> &StoreTime {
         &self.0.time
     }
 
@@ -156,15 +154,15 @@ impl World {
         &self.0.setup
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, WorldState> {
         self.0.state.lock()
     }
 
-    pub(crate) fn chance<T>(&self, draw: impl FnOnce(&mut Chance) -> T) -> T {
-        draw(&mut self.state().chance)
+    pub(crate) fn random<T>(&self, draw: impl FnOnce(&mut SeededRandom) -> T) -> T {
+        draw(&mut self.state().random)
     }
 
-    /// Writes something down, unless the process that says so is dead.
+    /// Adds a fact to the ledger, unless the process has crashed.
     pub(crate) fn note(&self, fact: Fact) {
         let at = self.0.time.now();
         let mut state = self.state();
@@ -173,17 +171,17 @@ impl World {
         }
     }
 
-    /// How long the ledger is.
+    /// The length of the ledger.
     pub(crate) fn line(&self) -> usize {
         self.state().ledger.len()
     }
 
-    pub(crate) fn met(&self, fault: Fault) {
-        self.state().coverage.met(fault);
+    pub(crate) fn count_fault(&self, fault: Fault) {
+        self.state().coverage.count_fault(fault);
     }
 
-    pub(crate) fn also(&self, what: &'static str) {
-        self.state().coverage.also(what);
+    pub(crate) fn count_other(&self, what: &'static str) {
+        self.state().coverage.count_other(what);
     }
 
     pub(crate) fn is_calm(&self) -> bool {
@@ -193,8 +191,8 @@ impl World {
     pub(crate) fn calm_down(&self) {
         let mut state = self.state();
         state.is_calm = true;
-        state.weather = FaultRates::CALM;
-        state.kin_left = 0;
+        state.fault_rates = FaultRates::CALM;
+        state.second_node_tasks_left = 0;
         state.calls_left_alone = 0;
         drop(state);
         self.0.calm.notify_waiters();
@@ -211,17 +209,17 @@ impl World {
         self.0.writer.lock().clone()
     }
 
-    /// A process begins with nothing in its memory.
+    /// Called when a process starts.
     pub(crate) fn boot(&self, writer: Arc<SimWriter>) {
         *self.0.writer.lock() = Some(writer);
     }
 
-    /// A process ends, and everything in its memory is gone.
+    /// Called when a process has ended.
     pub(crate) fn halt(&self) {
         let writer = self.0.writer.lock().take();
         drop(writer);
         self.0.disk.restart();
-        // The word of its death, if nothing has heard it.
+        // Removes the notification of the crash if it was not received.
         at_once(self.0.dead.notified());
         let held = self.0.disk.held();
         let mut state = self.state();
@@ -235,7 +233,7 @@ impl World {
         state.calls_left_alone = 0;
     }
 
-    /// The process dies: from here on nothing that it does has a consequence.
+    /// Crashes the process: from here on its actions have no effect.
     pub(crate) fn crash(&self, point: CrashPoint) {
         let mut state = self.state();
         if state.crashed.is_some() {
@@ -262,18 +260,18 @@ impl World {
         self.state().crashed.is_some()
     }
 
-    /// Resolves when the process has died.
+    /// Resolves when the process has crashed.
     pub(crate) async fn death(&self) {
         self.0.dead.notified().await;
     }
 
-    /// Something goes on without end: the history is over.
+    /// Ends the history because of an endless loop.
     pub(crate) fn endless(&self, what: &'static str) {
         self.state().endless.get_or_insert(what);
         self.crash(CrashPoint::Idle);
     }
 
-    /// The store is called, or answers. Returns for how long that is on its way.
+    /// Called for each call of the store and each response. Returns the delay.
     pub(crate) fn call(&self) -> u64 {
         let now = Instant::now();
         let mut state = self.state();
@@ -298,7 +296,7 @@ impl World {
         delay_ms
     }
 
-    /// Everything is left alone from here on.
+    /// Called when no more requests follow.
     pub(crate) fn leave_alone(&self) {
         self.state().calls_left_alone = 0;
     }
@@ -316,32 +314,32 @@ impl Clock for World {
 
 impl longhaul_engine::RandomSource for World {
     fn bits(&self) -> [u8; 16] {
-        self.chance(Chance::bits)
+        self.random(SeededRandom::bits)
     }
 }
 
-impl State {
-    /// A task that clients know of, and rather a recent one.
+impl WorldState {
+    /// A random task that clients know, more often a recent one.
     pub(crate) fn pick_known(&mut self) -> Option<TaskKey> {
-        let from = if self.chance.below(2) == 0 { self.known.len().saturating_sub(5) } else { 0 };
-        self.chance.pick(&self.known[from..]).cloned()
+        let from = if self.random.below(2) == 0 { self.known.len().saturating_sub(5) } else { 0 };
+        self.random.pick(&self.known[from..]).cloned()
     }
 
-    /// How long a call is on its way, in one direction.
+    /// The delay of a call in one direction.
     fn delay_ms(&mut self) -> u64 {
-        if !self.chance.permille(self.weather.delay) {
+        if !self.random.permille(self.fault_rates.delay) {
             return 0;
         }
-        self.coverage.met(Fault::Delay);
-        match self.chance.below(20) {
-            0 => self.chance.between(50, 500),
-            1..=6 => self.chance.between(5, 60),
-            _ => self.chance.between(1, 4),
+        self.coverage.count_fault(Fault::Delay);
+        match self.random.below(20) {
+            0 => self.random.between(50, 500),
+            1..=6 => self.random.between(5, 60),
+            _ => self.random.between(1, 4),
         }
     }
 
-    /// How long the writer lets requests gather.
+    /// How long the writer waits for more requests before a batch.
     pub(crate) fn write_ms(&mut self) -> u64 {
-        if self.is_calm { 0 } else { self.chance.between(0, 4) }
+        if self.is_calm { 0 } else { self.random.between(0, 4) }
     }
 }

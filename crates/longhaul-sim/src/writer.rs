@@ -1,19 +1,19 @@
-//! Drives the store's writer: what production leaves to a thread.
+//! Drives the store's writer, which has its own thread in production.
 
 use std::time::Duration;
 
-use longhaul_store::embedded::{Request, WriterLoop};
+use longhaul_store::embedded::{WriteRequest, WriterLoop};
 use longhaul_store::{Clock, Embedded};
 use longhaul_task::TaskKey;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::disk::{Job, MidBatchRead, SimDisk};
-use crate::fault::{CrashPoint, Fault, Kind, Plan};
+use crate::disk::{BatchJob, MidBatchRead, SimDisk};
+use crate::fault::{CrashPoint, Fault, Kind, TransactionPlan};
 use crate::ledger::Fact;
 use crate::world::World;
 
-/// Events that few histories meet.
+/// Events that occur in few histories.
 const RARE: [&str; 4] = ["wake", "overdue", "expire", "park"];
 
 pub(crate) struct SimWriter {
@@ -41,8 +41,8 @@ impl SimWriter {
         }
     }
 
-    /// Carries out one batch, if requests wait and the writer is not at work already. A reader calls this, too, where
-    /// the writer's thread could come between two of its steps.
+    /// Writes one batch if requests wait and the writer is not busy. A reader calls this, too, at points where the
+    /// writer's thread could run in production.
     pub(crate) fn turn(&self) -> bool {
         let Some(mut guard) = self.writer.try_lock() else { return false };
         let Some(writer) = guard.as_mut() else { return false };
@@ -61,27 +61,27 @@ impl SimWriter {
         true
     }
 
-    fn expect(&self, requests: &[Request]) -> Plan {
+    fn expect(&self, requests: &[WriteRequest]) -> TransactionPlan {
         let now = self.world.now();
         let events: Vec<_> = requests.iter().filter_map(event_of).collect();
         let rare = events.iter().any(|(_, event)| RARE.contains(event));
         let mut state = self.world.state();
-        let weather = state.weather;
-        let plan = weather.plan(&mut state.chance, rare);
+        let fault_rates = state.fault_rates;
+        let plan = fault_rates.plan(&mut state.random, rare);
         // Sometimes a client reads in the middle of a transaction.
-        let look = if !state.known.is_empty() && !state.is_calm && state.chance.permille(150) {
+        let mid_batch_read = if !state.known.is_empty() && !state.is_calm && state.random.permille(150) {
             let keys = (0..2).filter_map(|_| state.pick_known()).collect();
-            let at = state.chance.below(12);
+            let at = state.random.below(12);
             Some(MidBatchRead { at, keys, store: self.store.clone(), began: state.ledger.len() })
         } else {
             None
         };
         drop(state);
-        self.world.disk().expect(Job { plan, now, events, look });
+        self.world.disk().expect(BatchJob { plan, now, events, mid_batch_read });
         plan
     }
 
-    fn done(&self, plan: Plan) {
+    fn done(&self, plan: TransactionPlan) {
         let done = self.world.disk().done();
         let mut committed = Vec::new();
         for fact in done.facts {
@@ -96,17 +96,22 @@ impl SimWriter {
         }
         if done.failed {
             match plan {
-                Plan::FailAt(_, Kind::Full) | Plan::FailCommit(Kind::Full) => state.coverage.met(Fault::Full),
-                Plan::FailAt(_, Kind::Failed) | Plan::FailCommit(Kind::Failed) => {
-                    state.coverage.met(Fault::Unavailable);
+                TransactionPlan::FailAt(_, Kind::Full) | TransactionPlan::FailCommit(Kind::Full) => {
+                    state.coverage.count_fault(Fault::Full);
                 }
-                Plan::Untrusted { .. } => state.coverage.met(Fault::Untrusted),
-                Plan::Well | Plan::CrashAt(_) | Plan::CrashBeforeCommit | Plan::CrashInCommit { .. } => {}
+                TransactionPlan::FailAt(_, Kind::Failed) | TransactionPlan::FailCommit(Kind::Failed) => {
+                    state.coverage.count_fault(Fault::Unavailable);
+                }
+                TransactionPlan::Untrusted { .. } => state.coverage.count_fault(Fault::Untrusted),
+                TransactionPlan::Well
+                | TransactionPlan::CrashAt(_)
+                | TransactionPlan::CrashBeforeCommit
+                | TransactionPlan::CrashInCommit { .. } => {}
             }
         }
-        // Everything is durable and published, and the process dies before it says so.
-        let permille = state.weather.crash / 4;
-        let dies_now = done.crashed.is_none() && state.chance.permille(permille);
+        // The batch is durable and in the cache, and the process crashes before the first answer.
+        let permille = state.fault_rates.crash / 4;
+        let dies_now = done.crashed.is_none() && state.random.permille(permille);
         let crashed = if dies_now { Some(CrashPoint::BeforeAnswers) } else { done.crashed };
         if crashed.is_some() {
             for event in done.lost {
@@ -129,9 +134,13 @@ impl std::fmt::Debug for SimWriter {
     }
 }
 
-fn event_of(request: &Request) -> Option<(TaskKey, &'static str)> {
+fn event_of(request: &WriteRequest) -> Option<(TaskKey, &'static str)> {
     match request {
-        Request::Apply(key, event) => Some((key.clone(), event.name())),
-        Request::Create(_) | Request::Claim(_) | Request::Record(..) | Request::Secret(..) | Request::Check => None,
+        WriteRequest::Apply(key, event) => Some((key.clone(), event.name())),
+        WriteRequest::Create(_)
+        | WriteRequest::Claim(_)
+        | WriteRequest::Record(..)
+        | WriteRequest::Secret(..)
+        | WriteRequest::Check => None,
     }
 }

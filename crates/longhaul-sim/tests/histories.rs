@@ -1,4 +1,4 @@
-//! A few histories with every test run; the many are `cargo run --release -p longhaul-sim`.
+//! Plays a few histories in every test run. For many, use `cargo run --release -p longhaul-sim`.
 
 use longhaul_sim::{play, play_twice, run};
 

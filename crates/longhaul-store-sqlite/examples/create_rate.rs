@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use longhaul_store::embedded::Reader;
 use longhaul_store::{NewTask, Store, SystemClock};
-use longhaul_store_sqlite::{Options, open, open_read_only};
+use longhaul_store_sqlite::{SqliteOptions, open, open_read_only};
 use longhaul_task::transition::{Create, Settle};
 use longhaul_task::{Event, Json, NodeId, Outcome, Owner, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef};
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -100,7 +100,7 @@ async fn rusqlite_alone(path: &Path, tasks: u64, callers: u64) -> Result<f64, Bo
 }
 
 async fn the_store(path: &Path, tasks: u64, callers: u64) -> Result<f64, Box<dyn std::error::Error>> {
-    let store = open(path, &Options::default(), SystemClock)?;
+    let store = open(path, &SqliteOptions::default(), SystemClock)?;
     let started = Instant::now();
     each(tasks, callers, |n| {
         let store = store.clone();
@@ -115,7 +115,7 @@ async fn the_store(path: &Path, tasks: u64, callers: u64) -> Result<f64, Box<dyn
 }
 
 async fn settle_all(path: &Path, tasks: u64, callers: u64) -> Result<f64, Box<dyn std::error::Error>> {
-    let store = open(path, &Options::default(), SystemClock)?;
+    let store = open(path, &SqliteOptions::default(), SystemClock)?;
     let started = Instant::now();
     each(tasks, callers, |n| {
         let store = store.clone();
@@ -135,7 +135,7 @@ async fn settle_all(path: &Path, tasks: u64, callers: u64) -> Result<f64, Box<dy
 /// The median over many short runs, so that whatever else the machine does counts little.
 fn read_us(path: &Path, tasks: u64) -> Result<f64, Box<dyn std::error::Error>> {
     // As beside a server: with its log in place.
-    let _server = open(path, &Options::default(), SystemClock)?;
+    let _server = open(path, &SqliteOptions::default(), SystemClock)?;
     let reader = open_read_only(path)?;
     let run = 500;
     let mut runs_us = Vec::new();

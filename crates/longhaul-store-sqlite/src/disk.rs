@@ -12,7 +12,7 @@ use rusqlite::{Connection, params};
 use crate::connection;
 use crate::lock::Lock;
 use crate::row::{on_crash_word, outcome_word, select_task, time_to_sql, to_sql};
-use crate::session::Session;
+use crate::sqlite_connection::SqliteConnection;
 
 pub(crate) const SELECT: &str = select_task!("WHERE task.owner = ?1 AND task.id = ?2");
 const INPUT: &str = "SELECT coalesce(small_input, body) FROM task
@@ -62,7 +62,8 @@ macro_rules! update_task {
 const UPDATE_IN_PLACE: &str = update_task!("");
 const UPDATE_DUE: &str = update_task!(", due_at = ?18");
 const UPDATE_QUEUE: &str = update_task!(", due_at = ?18, not_before = ?19");
-const UPDATE_SETTLED: &str = update_task!(", due_at = ?18, not_before = ?19, outcome = ?20, settled_at = ?21, small_outcome = ?22");
+const UPDATE_SETTLED: &str =
+    update_task!(", due_at = ?18, not_before = ?19, outcome = ?20, settled_at = ?21, small_outcome = ?22");
 
 const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, body, code, message) VALUES (?1, ?2, ?3, ?4, ?5)";
 const INSERT_RECORD: &str = "INSERT INTO record (owner, id, epoch, fork, seq, key, digest, output, question)
@@ -96,14 +97,14 @@ const SECRET: &str = "SELECT value FROM secret WHERE name = ?1";
 #[derive(Debug)]
 pub(crate) struct SqliteDisk {
     // Declared before the lock, and so dropped before it: the file is closed when the next process opens it.
-    session: Session,
+    connection: SqliteConnection,
     path: PathBuf,
     _lock: Lock,
 }
 
 impl SqliteDisk {
     pub(crate) fn new(path: &Path, connection: Connection, lock: Lock) -> Self {
-        Self { session: Session::new(connection), path: path.to_owned(), _lock: lock }
+        Self { connection: SqliteConnection::new(connection), path: path.to_owned(), _lock: lock }
     }
 
     /// Writes what does not fit into the row of the task.
@@ -115,7 +116,7 @@ impl SqliteDisk {
             Outcome::Cancelled => return Ok(()),
         };
         let params = params![key.owner.as_str(), key.id.as_str(), body.map(Json::as_str), code, message];
-        self.session.execute(INSERT_OUTCOME, params).map(|_| ())
+        self.connection.execute(INSERT_OUTCOME, params).map(|_| ())
     }
 }
 
@@ -188,43 +189,43 @@ fn json(questions: &Questions) -> Result<String, DiskError> {
 
 impl Disk for SqliteDisk {
     fn begin(&mut self) -> Result<(), DiskError> {
-        self.session.execute("BEGIN IMMEDIATE", []).map(|_| ())
+        self.connection.execute("BEGIN IMMEDIATE", []).map(|_| ())
     }
 
     fn commit(&mut self) -> Result<(), DiskError> {
-        self.session.execute("COMMIT", []).map(|_| ())
+        self.connection.execute("COMMIT", []).map(|_| ())
     }
 
     fn rollback(&mut self) {
         // Some errors have already ended the transaction.
-        if !self.session.connection.is_autocommit()
-            && let Err(error) = self.session.execute("ROLLBACK", [])
+        if !self.connection.inner.is_autocommit()
+            && let Err(error) = self.connection.execute("ROLLBACK", [])
         {
             tracing::error!(%error, "a transaction could not be rolled back");
         }
     }
 
     fn task(&mut self, key: &TaskKey) -> Result<Option<Task>, DiskError> {
-        self.session.row(SELECT, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.task(Some(key)))
+        self.connection.row(SELECT, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.task(Some(key)))
     }
 
     fn input(&mut self, key: &TaskKey) -> Result<Option<Json>, DiskError> {
-        self.session.row(INPUT, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.json())
+        self.connection.row(INPUT, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.json())
     }
 
     fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError> {
         let count =
-            self.session.row(OPEN_CHILDREN, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.count())?;
+            self.connection.row(OPEN_CHILDREN, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.count())?;
         Ok(count.map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX)))
     }
 
     fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError> {
-        self.session.rows(OPEN_DESCENDANTS, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.task(None))
+        self.connection.rows(OPEN_DESCENDANTS, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.task(None))
     }
 
     fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
         let params = params![&*tool.name, &*tool.version, time_to_sql(now), to_sql(limit as u64)];
-        self.session.rows(QUEUED, params, |mut columns| columns.key())
+        self.connection.rows(QUEUED, params, |mut columns| columns.key())
     }
 
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
@@ -237,7 +238,7 @@ impl Disk for SqliteDisk {
             Retention::Unlimited => (None, None),
         };
         let phase = PhaseColumns::of(&task.phase)?;
-        let rows = self.session.execute(
+        let rows = self.connection.execute(
             INSERT,
             params![
                 owner,
@@ -285,7 +286,7 @@ impl Disk for SqliteDisk {
             return Ok(false);
         }
         if small(input).is_none() {
-            self.session.execute(INSERT_INPUT, [owner, id, input.as_str()])?;
+            self.connection.execute(INSERT_INPUT, [owner, id, input.as_str()])?;
         }
         if let Some(outcome) = task.phase.outcome() {
             self.write_outcome(&task.key, outcome)?;
@@ -302,7 +303,7 @@ impl Disk for SqliteDisk {
         let due_at = after.due_at().map(time_to_sql);
         macro_rules! update {
             ($sql:expr $(, $more:expr)*) => {
-                self.session.execute($sql, params![
+                self.connection.execute($sql, params![
                     owner, id, was, children, updated_at, revision, fence, after.attempt, after.failed_attempts,
                     after.questions_asked, after.message.as_deref(), after.phase.name().as_str(), phase.node,
                     phase.run_since, phase.questions, phase.wake_at, phase.for_children $(, $more)*
@@ -324,18 +325,18 @@ impl Disk for SqliteDisk {
         }
         // The progress of an earlier attempt does not count for a new one.
         if before.attempt != after.attempt && before.attempt > 0 {
-            self.session.execute(DELETE_PROGRESS, [owner, id])?;
+            self.connection.execute(DELETE_PROGRESS, [owner, id])?;
         }
         Ok(())
     }
 
     fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError> {
-        let members = self.session.rows(FAMILY, [root.owner.as_str(), root.id.as_str()], |mut columns| {
+        let members = self.connection.rows(FAMILY, [root.owner.as_str(), root.id.as_str()], |mut columns| {
             Ok(TaskKey { owner: root.owner.clone(), id: columns.id()? })
         })?;
         for key in &members {
             for sql in DELETE {
-                self.session.execute(sql, [key.owner.as_str(), key.id.as_str()])?;
+                self.connection.execute(sql, [key.owner.as_str(), key.id.as_str()])?;
             }
         }
         Ok(members)
@@ -359,34 +360,34 @@ impl Disk for SqliteDisk {
             record.output.as_ref().map(Json::as_str),
             question.map(QuestionKey::as_str),
         ];
-        if self.session.execute(INSERT_RECORD, params)? == 1 {
+        if self.connection.execute(INSERT_RECORD, params)? == 1 {
             return Ok(None);
         }
         let position = params![key.owner.as_str(), key.id.as_str(), epoch, &*record.position.fork, record.position.seq];
-        self.session.row(RECORD_AT, position, |mut columns| columns.stored_entry())
+        self.connection.row(RECORD_AT, position, |mut columns| columns.stored_entry())
     }
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
         let params = [key.owner.as_str(), key.id.as_str(), question.as_str(), output.as_str()];
-        self.session.execute(ANSWER_RECORD, params).map(|_| ())
+        self.connection.execute(ANSWER_RECORD, params).map(|_| ())
     }
 
     fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError> {
         let at = time_to_sql(progress.at);
         let (owner, id) = (key.owner.as_str(), key.id.as_str());
         let params = params![owner, id, progress.done, progress.total, progress.message.as_deref(), at];
-        self.session.execute(WRITE_PROGRESS, params).map(|_| ())
+        self.connection.execute(WRITE_PROGRESS, params).map(|_| ())
     }
 
     fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError> {
-        self.session.execute(INSERT_SECRET, params![name, fresh])?;
-        let secret = self.session.row(SECRET, [name], |mut columns| columns.secret())?;
+        self.connection.execute(INSERT_SECRET, params![name, fresh])?;
+        let secret = self.connection.row(SECRET, [name], |mut columns| columns.secret())?;
         secret.ok_or_else(|| DiskError::Untrusted(format!("the secret {name:?} was written and is not there")))
     }
 
     fn check(&mut self) -> Result<(), DiskError> {
-        self.session.execute(INSERT_CHECK, [CHECK_BYTES])?;
-        self.session.execute(DELETE_CHECK, []).map(|_| ())
+        self.connection.execute(INSERT_CHECK, [CHECK_BYTES])?;
+        self.connection.execute(DELETE_CHECK, []).map(|_| ())
     }
 
     fn name(&self) -> String {
@@ -394,7 +395,7 @@ impl Disk for SqliteDisk {
     }
 
     fn close(&mut self) {
-        if let Err(error) = connection::fold(&self.session.connection) {
+        if let Err(error) = connection::fold(&self.connection.inner) {
             let store = self.path.display();
             tracing::warn!(%store, %error, "the store is not in one file: a copy needs the -wal file beside it, too");
         }

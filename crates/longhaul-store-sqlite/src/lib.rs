@@ -4,17 +4,17 @@
 //!
 //! ```
 //! use longhaul_store::{Store, SystemClock};
-//! use longhaul_store_sqlite::{Options, open};
+//! use longhaul_store_sqlite::{SqliteOptions, open};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("tasks.db");
-//! let store = open(&path, &Options::default(), SystemClock)?;
+//! let store = open(&path, &SqliteOptions::default(), SystemClock)?;
 //! let secret = store.secret("sessions", [7; 32]).await?;
 //! store.close().await;
 //!
-//! let again = open(&path, &Options::default(), SystemClock)?;
+//! let again = open(&path, &SqliteOptions::default(), SystemClock)?;
 //! assert_eq!(again.secret("sessions", [8; 32]).await?, secret);
 //! # Ok(())
 //! # }
@@ -22,17 +22,17 @@
 //!
 //! # Layout
 //!
-//! - `open`: [`open`], [`open_read_only`] and their [`Options`].
+//! - `open`: [`open`], [`open_read_only`] and their [`SqliteOptions`].
 //! - `lock`, `check`, `migration`: what happens to a file before it is used.
-//! - `disk`: the connection of the writer. `reader`, `pool`: the connections of readers. `session`: what both do with
-//!   a connection. `row`: converting tasks to rows and back.
+//! - `disk`: the connection of the writer. `reader`, `pool`: the connections of readers.
+//!   `sqlite_connection`: what both do with a connection. `row`: converting tasks to rows and back.
 //! - `backup`: [`backup`], also while a server runs.
 //!
 //! # Limits
 //!
 //! | what | limit |
 //! | --- | --- |
-//! | size of the file | [`Options::file_bytes_max`], else the disk |
+//! | size of the file | [`SqliteOptions::file_bytes_max`], else the disk |
 //! | size of the log before it is moved into the file | 16 MiB, more while a connection reads |
 //! | wait for another program that has locked the file | 5 s |
 //! | wait for other readers when the store is closed | 1 s |
@@ -51,11 +51,11 @@ mod open;
 mod pool;
 mod reader;
 mod row;
-mod session;
+mod sqlite_connection;
 mod texts;
 
 pub use backup::backup;
 #[doc(hidden)]
 pub use open::Synchronous;
-pub use open::{Options, create_directory, open, open_read_only};
+pub use open::{SqliteOptions, create_directory, open, open_read_only};
 pub use reader::SqliteReader;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longhaul_store::embedded::{Embedded, Limits};
+use longhaul_store::embedded::{Embedded, EmbeddedLimits};
 use longhaul_store::{Clock, OpenError};
 use rusqlite::Connection;
 
@@ -15,9 +15,9 @@ use crate::{SqliteReader, check, connection, file};
 /// How to open a store.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Options {
+pub struct SqliteOptions {
     /// The limits of the store in this process: cache, queue, batches.
-    pub limits: Limits,
+    pub limits: EmbeddedLimits,
     /// The largest size of the file in bytes. A creation beyond it is refused with `STORE_FULL`. `None`: as large as the
     /// disk allows.
     pub file_bytes_max: Option<u64>,
@@ -26,7 +26,7 @@ pub struct Options {
     pub synchronous: Synchronous,
 }
 
-longhaul_store::setters!(Options { limits: Limits, file_bytes_max: Option<u64> });
+longhaul_store::setters!(SqliteOptions { limits: EmbeddedLimits, file_bytes_max: Option<u64> });
 
 /// Whether a commit waits for the disk.
 #[doc(hidden)]
@@ -56,16 +56,16 @@ impl Synchronous {
 /// # let directory = tempfile::tempdir().unwrap();
 /// # let path = directory.path().join("tasks.db");
 /// use longhaul_store::SystemClock;
-/// use longhaul_store_sqlite::{Options, open};
+/// use longhaul_store_sqlite::{SqliteOptions, open};
 ///
-/// let store = open(&path, &Options::default(), SystemClock)?;
+/// let store = open(&path, &SqliteOptions::default(), SystemClock)?;
 ///
-/// let second = open(&path, &Options::default(), SystemClock);
+/// let second = open(&path, &SqliteOptions::default(), SystemClock);
 /// assert_eq!(second.unwrap_err().code(), "STORE_LOCKED");
 /// # drop(store);
 /// # Ok::<(), longhaul_store::OpenError>(())
 /// ```
-pub fn open(path: impl AsRef<Path>, options: &Options, clock: impl Clock) -> Result<Embedded, OpenError> {
+pub fn open(path: impl AsRef<Path>, options: &SqliteOptions, clock: impl Clock) -> Result<Embedded, OpenError> {
     let path = path.as_ref();
     let (disk, reader) = open_disk(path, options)?;
     Embedded::start(disk, reader, clock, &options.limits).map_err(|error| io_error(path, &error))
@@ -96,7 +96,7 @@ pub fn create_directory(path: impl AsRef<Path>) -> Result<(), OpenError> {
     file::create_directory(path).map_err(|error| io_error(path, &error))
 }
 
-fn open_disk(path: &Path, options: &Options) -> Result<(SqliteDisk, SqliteReader), OpenError> {
+fn open_disk(path: &Path, options: &SqliteOptions) -> Result<(SqliteDisk, SqliteReader), OpenError> {
     let io = |error: std::io::Error| io_error(path, &error);
     if path.is_dir() {
         return Err(is_a_directory(path));
@@ -115,7 +115,7 @@ fn open_disk(path: &Path, options: &Options) -> Result<(SqliteDisk, SqliteReader
     Ok((SqliteDisk::new(path, opened?, lock), SqliteReader::new(path.to_owned())))
 }
 
-fn open_file(path: &Path, is_new: bool, options: &Options) -> Result<Connection, OpenError> {
+fn open_file(path: &Path, is_new: bool, options: &SqliteOptions) -> Result<Connection, OpenError> {
     let io = |error: std::io::Error| io_error(path, &error);
     if file::has_other_names(path).map_err(io)? {
         let cause = "it has a second name (a hard link), under which another process could use it unnoticed".into();
@@ -133,7 +133,7 @@ fn open_file(path: &Path, is_new: bool, options: &Options) -> Result<Connection,
     Ok(connection)
 }
 
-fn open_writer(path: &Path, options: &Options) -> Result<Connection, OpenError> {
+fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     let sqlite = |error: rusqlite::Error| sqlite_error(path, &error);
     let mut connection = connection::open(path).map_err(sqlite)?;
     // Before the first write: the file may belong to another program.

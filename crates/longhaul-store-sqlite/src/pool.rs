@@ -8,7 +8,7 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use crate::connection;
 use crate::error::disk_error;
-use crate::session::Session;
+use crate::sqlite_connection::SqliteConnection;
 
 /// The most connections. Reads are short, so a thread rarely waits for one.
 const CONNECTIONS_MAX: usize = 16;
@@ -19,12 +19,12 @@ const CONNECTIONS_MAX: usize = 16;
 pub(crate) struct Pool {
     path: PathBuf,
     is_closed: AtomicBool,
-    places: [Mutex<Option<Box<Session>>>; CONNECTIONS_MAX],
+    slots: [Mutex<Option<Box<SqliteConnection>>>; CONNECTIONS_MAX],
 }
 
 impl Pool {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, is_closed: AtomicBool::new(false), places: std::array::from_fn(|_| Mutex::default()) }
+        Self { path, is_closed: AtomicBool::new(false), slots: std::array::from_fn(|_| Mutex::default()) }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -32,25 +32,25 @@ impl Pool {
     }
 
     /// A connection for the caller alone.
-    pub(crate) fn take(&self) -> Result<MappedMutexGuard<'_, Box<Session>>, DiskError> {
+    pub(crate) fn take(&self) -> Result<MappedMutexGuard<'_, Box<SqliteConnection>>, DiskError> {
         let home = home();
-        let mut around = (0..CONNECTIONS_MAX).map(|step| &self.places[(home + step) % CONNECTIONS_MAX]);
-        let mut display_path = around.find_map(Mutex::try_lock).unwrap_or_else(|| self.places[home].lock());
-        let session = match display_path.take() {
-            Some(session) => session,
+        let mut from_home = (0..CONNECTIONS_MAX).map(|step| &self.slots[(home + step) % CONNECTIONS_MAX]);
+        let mut slot = from_home.find_map(Mutex::try_lock).unwrap_or_else(|| self.slots[home].lock());
+        let connection = match slot.take() {
+            Some(connection) => connection,
             None if self.is_closed.load(Ordering::SeqCst) => {
                 return Err(DiskError::Failed("the store is closed".into()));
             }
-            None => Box::new(Session::new(connection::reader(&self.path).map_err(disk_error)?)),
+            None => Box::new(SqliteConnection::new(connection::reader(&self.path).map_err(disk_error)?)),
         };
-        Ok(MutexGuard::map(display_path, |display_path| display_path.insert(session)))
+        Ok(MutexGuard::map(slot, |slot| slot.insert(connection)))
     }
 
     /// Closes every connection, after the reads under way, and opens no more.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        for display_path in &self.places {
-            *display_path.lock() = None;
+        for slot in &self.slots {
+            *slot.lock() = None;
         }
     }
 }

@@ -148,11 +148,11 @@ impl Reader for SqliteReader {
     }
 
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
-        let mut session = self.pool.take()?;
+        let mut connection = self.pool.take()?;
         let mut tools: Vec<(ToolRef, Timestamp)> = Vec::new();
         loop {
             let past = tools.last().map_or(["", ""], |(tool, _)| [&*tool.name, &*tool.version]);
-            let first = session.row(FIRST_QUEUED, past, |mut columns| Ok((columns.tool()?, columns.time()?)))?;
+            let first = connection.row(FIRST_QUEUED, past, |mut columns| Ok((columns.tool()?, columns.time()?)))?;
             let Some(first) = first else { return Ok(tools) };
             tools.push(first);
         }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::{create, key, opened, place, settle};
 use longhaul_store::{Store, SystemClock};
-use longhaul_store_sqlite::{Options, open};
+use longhaul_store_sqlite::{SqliteOptions, open};
 
 /// Set for the other process: the store that it is to open.
 const STORE: &str = "LONGHAUL_TEST_STORE";
@@ -83,7 +83,7 @@ fn a_store_that_another_process_has_is_refused(_: &tokio::runtime::Runtime) {
     BufReader::new(other.0.stdout.as_mut().unwrap()).read_line(&mut opened_there).unwrap();
     assert_eq!(opened_there, "opened 0\n");
 
-    let error = open(&path, &Options::default(), SystemClock).unwrap_err();
+    let error = open(&path, &SqliteOptions::default(), SystemClock).unwrap_err();
     let there = other.0.id();
     assert_eq!(error.code(), "STORE_LOCKED");
     assert!(error.to_string().contains(&format!("process {there},")), "{error}");

@@ -8,7 +8,7 @@ use longhaul_task::{JournalEntry, Json, NodeId, Progress, QuestionKey, Task, Tas
 use parking_lot::lock_api::ArcRwLockWriteGuard;
 use parking_lot::{RawRwLock, RwLock};
 
-use crate::embedded::{Disk, DiskError, Embedded, Limits, Reader, StoredEntry};
+use crate::embedded::{Disk, DiskError, Embedded, EmbeddedLimits, Reader, StoredEntry};
 use crate::{Clock, HeldAttempt, ListQuery, Snapshot, TaskCount, TaskPage};
 
 /// Opens an empty store in memory.
@@ -22,7 +22,7 @@ use crate::{Clock, HeldAttempt, ListQuery, Snapshot, TaskCount, TaskPage};
 pub fn open(clock: impl Clock) -> std::io::Result<Embedded> {
     let disk = MemoryDisk::default();
     let reader = disk.reader();
-    Embedded::start(disk, reader, clock, &Limits::default())
+    Embedded::start(disk, reader, clock, &EmbeddedLimits::default())
 }
 
 /// The tables of a store in memory. The writer holds their lock from `begin` to the end of its transaction.
@@ -40,7 +40,7 @@ pub struct MemoryReader(Arc<RwLock<Tables>>);
 
 #[derive(Default)]
 struct Tables {
-    rows: BTreeMap<TaskKey, Row>,
+    rows: BTreeMap<TaskKey, MemoryRow>,
     /// By tool, earliest time of a claim, time of creation.
     queue: BTreeSet<(ToolRef, Timestamp, Timestamp, TaskKey)>,
     due: BTreeSet<(Timestamp, TaskKey)>,
@@ -52,7 +52,7 @@ struct Tables {
 }
 
 #[derive(Clone)]
-struct Row {
+struct MemoryRow {
     task: Task,
     input: Json,
     progress: Option<Arc<Progress>>,
@@ -60,13 +60,13 @@ struct Row {
 }
 
 enum Undo {
-    Row(TaskKey, Option<Box<Row>>),
+    Row(TaskKey, Option<Box<MemoryRow>>),
     Secret(String),
 }
 
 impl Tables {
     /// Replaces a row and its index entries. Every change of a row goes through this function.
-    fn put(&mut self, key: &TaskKey, row: Option<Row>) -> Option<Row> {
+    fn put(&mut self, key: &TaskKey, row: Option<MemoryRow>) -> Option<MemoryRow> {
         let before = self.rows.remove(key);
         if let Some(row) = &before {
             self.unindex(&row.task);
@@ -118,7 +118,7 @@ impl Tables {
             .collect()
     }
 
-    fn snapshot(row: &Row) -> Snapshot {
+    fn snapshot(row: &MemoryRow) -> Snapshot {
         Snapshot { task: Arc::new(row.task.clone()), progress: row.progress.clone() }
     }
 }
@@ -141,13 +141,13 @@ impl MemoryDisk {
         self.transaction.as_deref_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into()))
     }
 
-    fn put(&mut self, key: &TaskKey, row: Option<Row>) -> Result<(), DiskError> {
+    fn put(&mut self, key: &TaskKey, row: Option<MemoryRow>) -> Result<(), DiskError> {
         let before = self.tables()?.put(key, row);
         self.undo.push(Undo::Row(key.clone(), before.map(Box::new)));
         Ok(())
     }
 
-    fn change(&mut self, key: &TaskKey, change: impl FnOnce(&mut Row)) -> Result<(), DiskError> {
+    fn change(&mut self, key: &TaskKey, change: impl FnOnce(&mut MemoryRow)) -> Result<(), DiskError> {
         let missing = || DiskError::Failed(format!("no row {key:?}"));
         let mut row = self.tables()?.rows.get(key).cloned().ok_or_else(missing)?;
         change(&mut row);
@@ -224,7 +224,7 @@ impl Disk for MemoryDisk {
         if self.tables()?.rows.contains_key(&task.key) {
             return Ok(false);
         }
-        let row = Row { task: task.clone(), input: input.clone(), progress: None, records: BTreeMap::new() };
+        let row = MemoryRow { task: task.clone(), input: input.clone(), progress: None, records: BTreeMap::new() };
         self.put(&task.key, Some(row))?;
         Ok(true)
     }

@@ -1,6 +1,9 @@
 //! Methods that set the fields of limits and options.
 
-/// Gives a `#[non_exhaustive]` struct one method per field that sets it: `Limits::default().connections_max(100)`.
+/// Gives a `#[non_exhaustive]` struct one method per field that sets it: `ServerLimits::default().connections_max(100)`.
+///
+/// It is in this crate because it is the first one with options, and every crate with limits depends on it. A derive macro
+/// would add a dependency for six structs.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setters {

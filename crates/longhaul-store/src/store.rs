@@ -136,7 +136,7 @@ pub struct ClaimRequest {
     /// The node that will run the tasks.
     pub node: NodeId,
     /// The tools that the node can run, and the maximum number of tasks of each.
-    pub wants: Vec<(ToolRef, usize)>,
+    pub tools: Vec<(ToolRef, usize)>,
 }
 
 /// A claimed task with its arguments.

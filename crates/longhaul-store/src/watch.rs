@@ -1,4 +1,4 @@
-//! One watcher per task serves everyone who waits for it.
+//! Wakes the watches of a task when it changes. All watches of a task share one counter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,31 +8,31 @@ use longhaul_task::TaskKey;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Who follows which task on this node, and the queue.
+/// The watches of this node, by task, and those of the queue.
 #[derive(Debug, Default)]
 pub struct Watchers {
-    following: Mutex<HashMap<TaskKey, Followed>>,
+    by_task: Mutex<HashMap<TaskKey, WatchedTask>>,
     queue: Arc<Changes>,
 }
 
 #[derive(Debug, Default)]
-struct Followed {
+struct WatchedTask {
     watches: usize,
     changes: Arc<Changes>,
 }
 
-/// Counts changes and wakes those who wait for the next one, in the order in which they began to wait. (`tokio::sync::watch`
-/// wakes them in a random order, and the simulator could not repeat a history.)
+/// Counts changes and wakes the futures that wait for the next one, in the order in which they began to wait.
+/// (`tokio::sync::watch` wakes them in a random order, so the simulator could not repeat a history.)
 #[derive(Debug, Default)]
 struct Changes {
     count: AtomicU64,
-    news: Notify,
+    notify: Notify,
 }
 
 impl Changes {
     fn add(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
-        self.news.notify_waiters();
+        self.notify.notify_waiters();
     }
 
     fn count(&self) -> u64 {
@@ -40,14 +40,14 @@ impl Changes {
     }
 }
 
-/// Follows one task, or the queue. It says that something may have changed, not what: read to see how things stand. It
-/// may wake for nothing, and never misses a change.
+/// Follows one task, or the queue. It tells that something may have changed, not what: read the task to find out. It may
+/// wake without a change, and never misses one.
 #[derive(Debug)]
 pub struct Watch {
-    /// The task; none for the queue.
+    /// `None` for the queue.
     key: Option<TaskKey>,
     changes: Arc<Changes>,
-    /// The count of changes that this watch has told of.
+    /// The count of changes that this watch has reported.
     seen: u64,
     watchers: Arc<Watchers>,
 }
@@ -55,8 +55,8 @@ pub struct Watch {
 impl Watchers {
     /// Begins to follow a task.
     pub fn follow(self: &Arc<Self>, key: &TaskKey) -> Watch {
-        let mut following = self.following.lock();
-        let followed = following.entry(key.clone()).or_default();
+        let mut by_task = self.by_task.lock();
+        let followed = by_task.entry(key.clone()).or_default();
         followed.watches += 1;
         self.watch(Some(key.clone()), &followed.changes)
     }
@@ -70,29 +70,29 @@ impl Watchers {
         Watch { key, changes: Arc::clone(changes), seen: changes.count(), watchers: Arc::clone(self) }
     }
 
-    /// Tells everyone who follows this task that it changed.
+    /// Wakes the watches of this task.
     pub fn changed(&self, key: &TaskKey) {
-        if let Some(followed) = self.following.lock().get(key) {
+        if let Some(followed) = self.by_task.lock().get(key) {
             followed.changes.add();
         }
     }
 
-    /// Tells everyone who follows the queue that a task entered it, or will.
+    /// Wakes the watches of the queue: a task has entered it, or will at a later time.
     pub fn queue_changed(&self) {
         self.queue.add();
     }
 
-    /// Tells everyone to look again: word of some changes may have been lost.
+    /// Wakes all watches, because notifications of some changes may have been lost.
     pub fn all_changed(&self) {
-        for followed in self.following.lock().values() {
+        for followed in self.by_task.lock().values() {
             followed.changes.add();
         }
         self.queue_changed();
     }
 
-    /// How many tasks are followed.
+    /// The number of tasks with a watch.
     pub fn count(&self) -> usize {
-        self.following.lock().len()
+        self.by_task.lock().len()
     }
 }
 
@@ -101,13 +101,13 @@ impl Watch {
     pub async fn changed(&mut self) {
         loop {
             // Before the count is read: a change after that wakes this future even if it was not polled yet.
-            let news = self.changes.news.notified();
+            let notify = self.changes.notify.notified();
             let count = self.changes.count();
             if count != self.seen {
                 self.seen = count;
                 return;
             }
-            news.await;
+            notify.await;
         }
     }
 }
@@ -115,11 +115,11 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         let Some(key) = &self.key else { return };
-        let mut following = self.watchers.following.lock();
-        if let Some(followed) = following.get_mut(key) {
+        let mut by_task = self.watchers.by_task.lock();
+        if let Some(followed) = by_task.get_mut(key) {
             followed.watches -= 1;
             if followed.watches == 0 {
-                following.remove(key);
+                by_task.remove(key);
             }
         }
     }
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    fn heard(watch: &mut Watch) -> bool {
+    fn is_woken(watch: &mut Watch) -> bool {
         pin!(watch.changed()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
@@ -143,10 +143,10 @@ mod tests {
         let watchers = Arc::new(Watchers::default());
         let key = |id| TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() };
         let mut followers = [watchers.follow(&key("a")), watchers.follow(&key("b")), watchers.follow_queue()];
-        assert!(!followers.iter_mut().any(heard));
+        assert!(!followers.iter_mut().any(is_woken));
         watchers.all_changed();
-        assert!(followers.iter_mut().all(heard));
-        assert!(!followers.iter_mut().any(heard), "once");
+        assert!(followers.iter_mut().all(is_woken));
+        assert!(!followers.iter_mut().any(is_woken), "once");
         drop(followers);
         assert_eq!(watchers.count(), 0);
     }

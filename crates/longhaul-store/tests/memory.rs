@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use longhaul_store::contract::{Room, START, Subject};
-use longhaul_store::embedded::{Embedded, Limits};
+use longhaul_store::embedded::{Embedded, EmbeddedLimits};
 use longhaul_store::memory::MemoryDisk;
 use longhaul_store::{ManualClock, Store};
 use longhaul_task::Timestamp;
@@ -14,11 +14,11 @@ struct Memory {
     same_tables: MemoryDisk,
     store: Embedded,
     clock: ManualClock,
-    limits: Limits,
+    limits: EmbeddedLimits,
 }
 
 impl Memory {
-    fn start(disk: MemoryDisk, clock: ManualClock, limits: Limits) -> Self {
+    fn start(disk: MemoryDisk, clock: ManualClock, limits: EmbeddedLimits) -> Self {
         let same_tables = disk.same_tables();
         let reader = disk.reader();
         let store = Embedded::start(disk, reader, clock.clone(), &limits).unwrap();
@@ -29,7 +29,7 @@ impl Memory {
 #[async_trait]
 impl Subject for Memory {
     async fn empty(room: Room) -> Self {
-        let mut limits = Limits::default();
+        let mut limits = EmbeddedLimits::default();
         if room == Room::Tiny {
             limits.cache_bytes_max = 20_000;
         }

@@ -1,7 +1,8 @@
 //! The events of a task, and the change that an event makes.
 
 use crate::transition::{
-    Answer, Ask, Cancel, Claim, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
+    AnswerQuestion, AskQuestion, Cancel, Claim, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn,
+    Wake,
 };
 use crate::{Json, NodeId, QuestionKey, Task, Timestamp};
 
@@ -10,8 +11,8 @@ use crate::{Json, NodeId, QuestionKey, Task, Timestamp};
 pub enum Event {
     Claim(Claim),
     Report(Report),
-    Ask(Ask),
-    Answer(Answer),
+    Ask(AskQuestion),
+    Answer(AnswerQuestion),
     Spawn(Box<Spawn>),
     Park(Park),
     Wake(Wake),

@@ -8,7 +8,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HeaderMap, HeaderValue as HttpValue};
 use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
-use longhaul_receiver::{Body, Caller, Receiver, Response};
+use longhaul_receiver::{Body, Caller, MessageResponse, Receiver};
 use longhaul_server::{ANONYMOUS, Metrics};
 use longhaul_task::Owner;
 use longhaul_wire::{HeaderValue, Headers};
@@ -16,40 +16,40 @@ use tokio::net::TcpStream;
 
 use crate::{FailureReport, Reply, in_time};
 
-/// A server as its clients know it.
+/// Where clients reach a server.
 #[derive(Debug, Clone)]
-pub enum Endpoint {
+pub enum TestEndpoint {
     Http(SocketAddr),
     /// A receiver in this process. A bearer token is taken for the name of its owner.
     Memory(Receiver),
 }
 
-impl From<SocketAddr> for Endpoint {
+impl From<SocketAddr> for TestEndpoint {
     fn from(address: SocketAddr) -> Self {
         Self::Http(address)
     }
 }
 
-impl From<&Endpoint> for Endpoint {
-    fn from(endpoint: &Endpoint) -> Self {
+impl From<&TestEndpoint> for TestEndpoint {
+    fn from(endpoint: &TestEndpoint) -> Self {
         endpoint.clone()
     }
 }
 
-pub(crate) struct Connection {
-    endpoint: Endpoint,
+pub(crate) struct HttpConnection {
+    endpoint: TestEndpoint,
     http: Option<SendRequest<Full<Bytes>>>,
 }
 
-impl Connection {
-    pub(crate) async fn open(endpoint: &Endpoint) -> Result<Self, FailureReport> {
+impl HttpConnection {
+    pub(crate) async fn open(endpoint: &TestEndpoint) -> Result<Self, FailureReport> {
         let http = match endpoint {
-            Endpoint::Memory(_) => None,
-            Endpoint::Http(address) => {
+            TestEndpoint::Memory(_) => None,
+            TestEndpoint::Http(address) => {
                 let stream = TcpStream::connect(address).await.map_err(FailureReport::lost)?;
                 stream.set_nodelay(true).map_err(FailureReport::lost)?;
                 let (http, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(FailureReport::lost)?;
-                // Its errors reach the request that waits for a response.
+                // The request that waits for a response gets the error, too.
                 tokio::spawn(driver);
                 Some(http)
             }
@@ -57,11 +57,11 @@ impl Connection {
         Ok(Self { endpoint: endpoint.clone(), http })
     }
 
-    pub(crate) fn endpoint(&self) -> &Endpoint {
+    pub(crate) fn endpoint(&self) -> &TestEndpoint {
         &self.endpoint
     }
 
-    /// Sends a request, and returns the response before its body has come.
+    /// Sends a request, and returns the response before its body was received.
     pub(crate) async fn send(
         &mut self,
         method: &str,
@@ -70,7 +70,7 @@ impl Connection {
         body: Bytes,
     ) -> Result<Reply, FailureReport> {
         match (&self.endpoint, &mut self.http) {
-            (Endpoint::Http(address), Some(http)) => {
+            (TestEndpoint::Http(address), Some(http)) => {
                 let mut request = Request::builder().method(method).uri(path).header("host", address.to_string());
                 for (name, value) in headers {
                     request = request.header(*name, *value);
@@ -80,23 +80,23 @@ impl Connection {
                 let response = in_time("the head of a response", http.send_request(request)).await;
                 Ok(response.map_err(FailureReport::lost)?.into())
             }
-            (Endpoint::Memory(receiver), _) if path == "/metrics" => {
+            (TestEndpoint::Memory(receiver), _) if path == "/metrics" => {
                 tokio::task::yield_now().await;
                 Ok(Reply::whole(200, HeaderMap::new(), Metrics::default().render(receiver).into()))
             }
-            (Endpoint::Memory(receiver), _) => {
+            (TestEndpoint::Memory(receiver), _) => {
                 let headers: Vec<_> =
                     headers.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();
                 Ok(enter(receiver, method, &headers, &body).await)
             }
-            (Endpoint::Http(_), None) => unreachable!("a connection over HTTP is open"),
+            (TestEndpoint::Http(_), None) => unreachable!("a connection over HTTP is open"),
         }
     }
 }
 
 /// Hands a request to a receiver, as an HTTP transport does.
 pub(crate) async fn enter(receiver: &Receiver, method: &str, headers: &[(String, Vec<u8>)], body: &[u8]) -> Reply {
-    // A request over a socket lets other tasks run; so does this one.
+    // Other tasks may run here, as during a request over a socket.
     tokio::task::yield_now().await;
     let headers = GivenHeaders(headers);
     if let Some(refusal) = receiver.refuse_http_method(method, &headers) {
@@ -121,8 +121,8 @@ fn caller(headers: &GivenHeaders<'_>) -> Caller {
     }
 }
 
-fn reply(response: Response) -> Reply {
-    let Response { body, http, .. } = response;
+fn reply(response: MessageResponse) -> Reply {
+    let MessageResponse { body, http, .. } = response;
     let mut headers = HeaderMap::new();
     let kind = match &body {
         Body::Empty => None,
@@ -142,7 +142,7 @@ fn reply(response: Response) -> Reply {
     }
 }
 
-/// Headers as data. White space around a value is no part of it, as in HTTP.
+/// Headers as data. White space around a value is removed, as in HTTP.
 struct GivenHeaders<'a>(&'a [(String, Vec<u8>)]);
 
 impl Headers for GivenHeaders<'_> {

@@ -30,13 +30,13 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use conformance::conformance;
-pub use endpoint::Endpoint;
+pub use endpoint::TestEndpoint;
 pub use pipe::PipeClient;
-pub use reply::{Event, Exchange, Reply, WholeReply};
-pub use row::Row;
+pub use reply::{Reply, ReplyMessages, WholeReply};
+pub use row::RequestCase;
 pub use server::TestServer;
 pub use session::{LATEST, SessionClient, initialize_params};
-pub use stateless::{FailureReport, StatelessClient, TaskView, VERSION, stateless_message, tasks_and_forms};
+pub use stateless::{FailureReport, GetTaskResult, StatelessClient, VERSION, stateless_message, tasks_and_forms};
 
 /// How long a test waits for an event that must happen before it fails. No test that passes depends on it.
 pub const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,26 +1,26 @@
-//! A client on a pipe, such as standard input and output: one message a line, of both eras.
+//! A client on a pipe, such as standard input and output: one message per line, of both eras.
 
 use longhaul_receiver::Caller;
-use longhaul_server::{Limits, stdio};
+use longhaul_server::{ServerLimits, stdio};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::schema::Asked;
+use crate::schema::SentRequests;
 use crate::stateless::tasks_and_forms;
 use crate::{TestServer, in_time, initialize_params, stateless_message};
 
-/// Bytes that wait between the two ends of a pipe in this process.
+/// The size of the buffer of a pipe in this process.
 const PIPE_BYTES: usize = 1 << 20;
 
-type Output = Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>;
+type PipeOutput = Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>;
 
 pub struct PipeClient {
     input: Option<Box<dyn AsyncWrite + Send + Unpin>>,
-    output: Output,
-    asked: Asked,
-    /// The revision of its session; none outside of one.
+    output: PipeOutput,
+    sent_requests: SentRequests,
+    /// The revision of the session; `None` without a session.
     revision: Option<String>,
     /// The server, if it is in this process.
     serving: Option<JoinHandle<std::io::Result<()>>>,
@@ -28,7 +28,7 @@ pub struct PipeClient {
 }
 
 impl PipeClient {
-    /// A client of a server that reads and writes these.
+    /// A client of a server that uses these streams.
     pub fn new(
         input: impl AsyncWrite + Send + Unpin + 'static,
         output: impl AsyncRead + Send + Unpin + 'static,
@@ -37,15 +37,15 @@ impl PipeClient {
         Self {
             input: Some(Box::new(input)),
             output: BufReader::new(output).lines(),
-            asked: Asked::default(),
+            sent_requests: SentRequests::default(),
             revision: None,
             serving: None,
             stop: CancellationToken::new(),
         }
     }
 
-    /// A client that this server in the same process serves on a pipe, within these limits.
-    pub fn connect(server: &TestServer, caller: Caller, limits: Limits) -> Self {
+    /// A client on a pipe of a server in this process.
+    pub fn connect(server: &TestServer, caller: Caller, limits: ServerLimits) -> Self {
         let (input, input_end) = tokio::io::duplex(PIPE_BYTES);
         let (output, output_end) = tokio::io::duplex(PIPE_BYTES);
         let mut client = Self::new(input, output);
@@ -63,7 +63,7 @@ impl PipeClient {
     }
 
     pub async fn write(&mut self, bytes: &[u8]) {
-        self.asked.sends(bytes);
+        self.sent_requests.record_sent(bytes);
         let input = self.input.as_mut().expect("an open input");
         input.write_all(bytes).await.expect("a server that reads");
         input.flush().await.expect("a server that reads");
@@ -73,10 +73,10 @@ impl PipeClient {
         self.write(format!("{message}\n").as_bytes()).await;
     }
 
-    /// The next line, a message or several, which are checked.
+    /// The next line: a message or a batch. It is checked against the schema.
     pub async fn next(&mut self) -> Option<Value> {
         let line = in_time("a line from the server", self.output.next_line()).await.expect("UTF-8")?;
-        self.asked.hears_body(self.revision.as_deref(), Some("application/json"), line.as_bytes());
+        self.sent_requests.check_received_body(self.revision.as_deref(), Some("application/json"), line.as_bytes());
         let message: Value = serde_json::from_str(&line).expect("it was parsed before");
         if let Some(agreed) = message["result"]["protocolVersion"].as_str() {
             self.revision = Some(agreed.to_owned());
@@ -88,7 +88,7 @@ impl PipeClient {
         self.next().await.expect("a message")
     }
 
-    /// The next message of this method; others are passed over.
+    /// The next message of this method. Others are skipped.
     pub async fn next_of(&mut self, method: &str) -> Value {
         loop {
             let message = self.must_next().await;
@@ -102,7 +102,7 @@ impl PipeClient {
         self.send(&stateless_message(&id.into(), method, params, &tasks_and_forms())).await;
     }
 
-    /// A request of the stateless era and its response, nothing else being under way.
+    /// A request of the stateless era and its response. No other request may be open.
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
         self.ask("r", method, params).await;
         let response = self.must_next().await;
@@ -138,7 +138,7 @@ impl PipeClient {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
     }
 
-    /// The response to a request; messages before it are passed over.
+    /// The response to a request. Messages before it are skipped.
     pub async fn response(&mut self, id: &str) -> Value {
         loop {
             let message = self.must_next().await;
@@ -163,7 +163,7 @@ impl PipeClient {
         self.stop.cancel();
     }
 
-    /// Closes the input, and returns the messages that still come.
+    /// Closes the input, and returns the remaining messages.
     pub async fn finish(mut self) -> Vec<Value> {
         self.close();
         self.rest().await

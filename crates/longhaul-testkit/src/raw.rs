@@ -1,4 +1,4 @@
-//! Requests as data: a test can send what no client would, and over a socket stop in the middle of it.
+//! Requests as data. A test can send requests that are not valid, and over a socket only a part of one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -8,19 +8,19 @@ use hyper::header::{HeaderMap, HeaderName};
 use longhaul_wire::headers::encode_value;
 use serde_json::{Value, json};
 
-use crate::schema::Asked;
-use crate::{Endpoint, PATIENCE, Reply, VERSION, WholeReply, endpoint, stateless_message};
+use crate::schema::SentRequests;
+use crate::{PATIENCE, Reply, TestEndpoint, VERSION, WholeReply, endpoint, stateless_message};
 
-/// A request, as it is written.
+/// A request as it is sent.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct RawRequest {
     pub method: &'static str,
     pub path: &'static str,
     pub headers: Vec<(String, Vec<u8>)>,
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl RawRequest {
     /// A POST of this body, with the headers that every client sends.
     pub fn post(body: impl Into<Vec<u8>>) -> Self {
         let request = Self { method: "POST", path: "/mcp", headers: Vec::new(), body: body.into() };
@@ -56,7 +56,7 @@ impl Request {
         Self { method, ..self }
     }
 
-    /// Adds a header, beside any other of that name.
+    /// Adds a header. Others of the same name stay.
     pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.headers.push((name.to_owned(), value.as_ref().to_vec()));
         self
@@ -67,12 +67,12 @@ impl Request {
         self
     }
 
-    /// Puts a header in the place of any other of that name.
+    /// Replaces all headers of this name.
     pub fn set(self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.without(name).with(name, value)
     }
 
-    /// The head, for a body of that many bytes.
+    /// The head, for a body of this many bytes.
     pub fn head(&self, length: usize) -> Vec<u8> {
         let mut bytes = format!("{} {} HTTP/1.1\r\n", self.method, self.path).into_bytes();
         for (name, value) in &self.headers {
@@ -91,37 +91,37 @@ impl Request {
         bytes
     }
 
-    /// Sends it on a connection of its own. The response must not be a stream.
-    pub async fn send(&self, endpoint: impl Into<Endpoint>) -> WholeReply {
+    /// Sends the request on a new connection. The response must not be a stream.
+    pub async fn send(&self, endpoint: impl Into<TestEndpoint>) -> WholeReply {
         match endpoint.into() {
-            Endpoint::Http(address) => {
+            TestEndpoint::Http(address) => {
                 let bytes = self.bytes();
                 let exchange = move || {
-                    let mut connection = Connection::open(address);
+                    let mut connection = RawConnection::open(address);
                     connection.write(&bytes);
                     connection.answer().expect("a response")
                 };
                 tokio::task::spawn_blocking(exchange).await.expect("no panic")
             }
-            endpoint @ Endpoint::Memory(_) => {
-                self.begin(&endpoint).await.checked(&Asked::of(&self.body)).await.expect("a whole body")
+            endpoint @ TestEndpoint::Memory(_) => {
+                self.begin(&endpoint).await.checked(&SentRequests::of(&self.body)).await.expect("a whole body")
             }
         }
     }
 
-    /// Hands it to a receiver in this process, and returns the response before its body has come.
-    pub async fn begin(&self, endpoint: &Endpoint) -> Reply {
-        let Endpoint::Memory(receiver) = endpoint else { panic!("{endpoint:?} is not in this process") };
+    /// Passes the request to a receiver in this process, and returns the response before its body was received.
+    pub async fn begin(&self, endpoint: &TestEndpoint) -> Reply {
+        let TestEndpoint::Memory(receiver) = endpoint else { panic!("{endpoint:?} is not in this process") };
         endpoint::enter(receiver, self.method, &self.headers, &self.body).await
     }
 }
 
-pub struct Connection {
+pub struct RawConnection {
     socket: BufReader<TcpStream>,
     sent: Vec<u8>,
 }
 
-impl Connection {
+impl RawConnection {
     pub fn open(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).expect("a server that listens");
         socket.set_nodelay(true).unwrap();
@@ -129,18 +129,18 @@ impl Connection {
         Self { socket: BufReader::new(socket), sent: Vec::new() }
     }
 
-    /// Writes these bytes. A server that has hung up is found out when its answer is read.
+    /// Writes these bytes. If the server has closed the connection, reading the response shows it.
     pub fn write(&mut self, bytes: &[u8]) {
         self.sent.extend(bytes);
         let _ = self.socket.get_mut().write_all(bytes);
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending half.
     pub fn finish(&mut self) {
         let _ = self.socket.get_mut().shutdown(Shutdown::Write);
     }
 
-    /// The next response, which is checked; none if the server closed the connection.
+    /// The next response, checked against the schema. `None` if the server closed the connection.
     pub fn answer(&mut self) -> Option<WholeReply> {
         let (status, headers) = self.head()?;
         let mut reply = WholeReply { status, headers, body: Bytes::new() };
@@ -149,15 +149,15 @@ impl Connection {
             self.socket.read_exact(&mut body).expect("the whole body");
             reply.body = body.into();
         }
-        // A body begins after an empty line, and another request may follow it.
-        let asked = Asked::default();
+        // A body begins after an empty line. Another request may follow the body.
+        let sent_requests = SentRequests::default();
         for after in self.sent.windows(4).enumerate().filter(|(_, bytes)| bytes == b"\r\n\r\n").map(|(at, _)| at + 4) {
             let mut values = serde_json::Deserializer::from_slice(&self.sent[after..]).into_iter::<Value>();
             if let Some(Ok(message)) = values.next() {
-                asked.sends(message.to_string().as_bytes());
+                sent_requests.record_sent(message.to_string().as_bytes());
             }
         }
-        asked.hears_body(None, reply.header("content-type"), &reply.body);
+        sent_requests.check_received_body(None, reply.header("content-type"), &reply.body);
         Some(reply)
     }
 

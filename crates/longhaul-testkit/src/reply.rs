@@ -9,10 +9,10 @@ use longhaul_receiver::StreamReader;
 use longhaul_wire::sse;
 use serde_json::Value;
 
-use crate::schema::Asked;
+use crate::schema::SentRequests;
 use crate::{FailureReport, in_time};
 
-/// A response as it comes. Dropping it hangs up.
+/// A response whose body is read as it is received. Dropping it closes the connection.
 pub struct Reply {
     pub status: u16,
     pub headers: HeaderMap,
@@ -47,9 +47,9 @@ impl WholeReply {
 }
 
 #[derive(Debug)]
-pub struct Event {
+pub struct StreamEvent {
     pub id: Option<String>,
-    /// Empty for an event that only gives an ID, a wait, or a sign of life.
+    /// Empty for an event with only an ID or a retry time, and for a keep-alive comment.
     pub data: String,
 }
 
@@ -98,9 +98,9 @@ impl Reply {
     }
 
     /// The whole response to what was asked, which is checked.
-    pub(crate) async fn checked(self, asked: &Asked) -> Result<WholeReply, FailureReport> {
+    pub(crate) async fn checked(self, asked: &SentRequests) -> Result<WholeReply, FailureReport> {
         let reply = self.read_whole().await?;
-        asked.hears_body(None, reply.header("content-type"), &reply.body);
+        asked.check_received_body(None, reply.header("content-type"), &reply.body);
         Ok(reply)
     }
 
@@ -117,22 +117,22 @@ impl Reply {
         }
     }
 
-    pub async fn event(&mut self) -> Option<Event> {
+    pub async fn event(&mut self) -> Option<StreamEvent> {
         match &mut self.body {
             ReplyBody::Whole(_) => None,
             ReplyBody::Stream { reader, is_opened } => {
                 if !std::mem::replace(is_opened, true)
                     && let Some(id) = reader.primer_id()
                 {
-                    return Some(Event { id: Some(id), data: String::new() });
+                    return Some(StreamEvent { id: Some(id), data: String::new() });
                 }
                 let (number, text) = in_time("the next message of a stream", reader.next()).await?;
-                Some(Event { id: reader.event_id(number), data: text.to_string() })
+                Some(StreamEvent { id: reader.event_id(number), data: text.to_string() })
             }
             ReplyBody::Http { body, unread } => loop {
                 if let Some(end) = unread.windows(2).position(|pair| pair == b"\n\n") {
                     let event: Vec<u8> = unread.drain(..end + 2).collect();
-                    return Some(Event::parse(std::str::from_utf8(&event).expect("UTF-8")));
+                    return Some(StreamEvent::parse(std::str::from_utf8(&event).expect("UTF-8")));
                 }
                 let frame = in_time("the next event of a stream", body.frame()).await?.ok()?;
                 unread.extend(frame.into_data().unwrap_or_default());
@@ -141,7 +141,7 @@ impl Reply {
     }
 }
 
-impl Event {
+impl StreamEvent {
     fn parse(text: &str) -> Self {
         let mut event = Self { id: None, data: String::new() };
         for line in text.lines() {
@@ -156,33 +156,42 @@ impl Event {
     }
 }
 
-/// The messages of a response, each of which is checked. Dropping it hangs up.
-pub struct Exchange {
+/// The messages of a response, each checked against the schema. Dropping it closes the connection.
+pub struct ReplyMessages {
     pub status: u16,
     pub headers: HeaderMap,
     pub last_event: Option<String>,
     reply: Reply,
     ready: VecDeque<Value>,
     is_read: bool,
-    asked: Asked,
-    /// The revision of the session; none in the stateless era.
+    sent_requests: SentRequests,
+    /// The revision of the session; `None` in the stateless era.
     revision: Option<String>,
 }
 
-impl Exchange {
-    pub(crate) fn new(reply: Reply, asked: Asked, revision: Option<String>) -> Self {
+impl ReplyMessages {
+    pub(crate) fn new(reply: Reply, sent_requests: SentRequests, revision: Option<String>) -> Self {
         let (status, headers) = (reply.status, reply.headers.clone());
-        Self { status, headers, last_event: None, reply, ready: VecDeque::new(), is_read: false, asked, revision }
+        Self {
+            status,
+            headers,
+            last_event: None,
+            reply,
+            ready: VecDeque::new(),
+            is_read: false,
+            sent_requests,
+            revision,
+        }
     }
 
     pub fn is_stream(&self) -> bool {
         self.reply.is_stream()
     }
 
-    /// The next message; none when there are no more.
+    /// The next message; `None` at the end.
     pub async fn next(&mut self) -> Option<Value> {
         let message = self.read().await?;
-        self.asked.hears(self.revision.as_deref(), &message);
+        self.sent_requests.check_received(self.revision.as_deref(), &message);
         Some(message)
     }
 
@@ -190,7 +199,7 @@ impl Exchange {
         self.next().await.expect("a message")
     }
 
-    /// The next message of this method; others are passed over.
+    /// The next message of this method. Others are skipped.
     pub async fn next_of(&mut self, method: &str) -> Value {
         loop {
             let message = self.must_next().await;
@@ -239,7 +248,7 @@ impl Exchange {
     }
 
     /// Waits until the stream has begun: its first event has an ID and no message.
-    pub async fn begun(&mut self) -> String {
+    pub async fn first_event_id(&mut self) -> String {
         while self.last_event.is_none() {
             let event = self.reply.event().await.expect("the first event of a stream");
             assert_eq!(event.data, "", "the first event of a stream has no message");

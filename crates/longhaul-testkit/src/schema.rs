@@ -1,5 +1,5 @@
-//! The official schemas: whatever a server sends in a test must fit that of its revision. Every client of the tests
-//! takes note of what it asks in an [`Asked`] and shows it what it hears.
+//! The official schemas. Every message from a server in a test must fit the schema of its revision. Each test client
+//! records its requests in [`SentRequests`], which checks the responses.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,27 +11,27 @@ use crate::official::must_fit;
 
 const TASKS: &str = "ext-tasks-2026-07-28";
 
-/// What a client has asked for: only so can be said what an answer must look like. Clones are the same one.
+/// The requests of a client. The schema of a response depends on its request. Clones share the requests.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
-    by_id: Arc<Mutex<HashMap<String, Request>>>,
+pub struct SentRequests {
+    by_id: Arc<Mutex<HashMap<String, SentRequest>>>,
 }
 
 #[derive(Debug, Clone)]
-struct Request {
+struct SentRequest {
     method: String,
     is_stateless: bool,
 }
 
-impl Asked {
+impl SentRequests {
     pub fn of(body: &[u8]) -> Self {
-        let asked = Self::default();
-        asked.sends(body);
-        asked
+        let sent_requests = Self::default();
+        sent_requests.record_sent(body);
+        sent_requests
     }
 
-    /// Takes note of what is sent: a message, several, or something that is none.
-    pub fn sends(&self, body: &[u8]) {
+    /// Records the requests in a body: a message, a batch, or invalid bytes.
+    pub fn record_sent(&self, body: &[u8]) {
         match serde_json::from_slice(body) {
             Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.note(message)),
             Ok(message) => self.note(&message),
@@ -42,24 +42,25 @@ impl Asked {
     fn note(&self, message: &Value) {
         if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
             let said = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
-            let request = Request { method: method.to_owned(), is_stateless: !said.is_null() };
+            let request = SentRequest { method: method.to_owned(), is_stateless: !said.is_null() };
             self.by_id.lock().unwrap().insert(id.to_string(), request);
         }
     }
 
-    /// Checks what came back by HTTP: one message, several, or events with one each. Pages that are none are not looked at.
-    pub fn hears_body(&self, session: Option<&str>, content_type: Option<&str>, body: &[u8]) {
+    /// Checks the body of an HTTP response: a message, a batch, or events with a message each. Other content is
+    /// ignored.
+    pub fn check_received_body(&self, session: Option<&str>, content_type: Option<&str>, body: &[u8]) {
         match content_type {
             Some("application/json") => match serde_json::from_slice(body) {
-                Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.hears(session, message)),
-                Ok(message) => self.hears(session, &message),
+                Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.check_received(session, message)),
+                Ok(message) => self.check_received(session, &message),
                 Err(error) => panic!("{error} in {:?}", String::from_utf8_lossy(body)),
             },
             Some("text/event-stream") => {
                 let text = std::str::from_utf8(body).expect("UTF-8");
                 for data in text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim) {
                     if !data.is_empty() {
-                        self.hears(session, &serde_json::from_str(data).expect("JSON"));
+                        self.check_received(session, &serde_json::from_str(data).expect("JSON"));
                     }
                 }
             }
@@ -67,8 +68,8 @@ impl Asked {
         }
     }
 
-    /// Checks any message of a server, in a session of this revision or outside of any.
-    pub fn hears(&self, session: Option<&str>, message: &Value) {
+    /// Checks a message of a server, in a session of this revision or without a session.
+    pub fn check_received(&self, session: Option<&str>, message: &Value) {
         let session = session.unwrap_or(VERSION);
         let Some(method) = message["method"].as_str() else { return self.hears_response(session, message) };
         let is_stateless = matches!(method, "notifications/tasks" | "notifications/subscriptions/acknowledged");
@@ -97,7 +98,7 @@ fn core(revision: &str) -> String {
 }
 
 fn refused(revision: &str, message: &Value) {
-    // The definitions of a single error came with the newest revision; older ones have none for an unknown ID.
+    // Revisions before 2025-11-25 do not define an error without an ID.
     let is_named = revision == VERSION || revision == "2025-11-25";
     if is_named {
         must_fit(&core(revision), "JSONRPCErrorResponse", message);
@@ -141,7 +142,7 @@ fn answered_2026(method: &str, message: &Value) {
         ("tasks/update", _) => (TASKS, "UpdateTaskResult"),
         ("tasks/cancel", _) => (TASKS, "CancelTaskResult"),
         ("subscriptions/listen", _) => (core.as_str(), "SubscriptionsListenResult"),
-        (other, _) => panic!("nobody answers {other}: {message}"),
+        (other, _) => panic!("there is no response to {other}: {message}"),
     };
     must_fit(file, definition, result);
     if method == "tasks/get" && result["status"] == "completed" {
@@ -152,7 +153,7 @@ fn answered_2026(method: &str, message: &Value) {
 fn said(revision: &str, message: &Value) {
     let kind = if message.get("id").is_some() { "Request" } else { "Notification" };
     must_fit(&core(revision), &format!("JSONRPC{kind}"), message);
-    // What the server asks about a client's task is not in every list of its requests.
+    // Not every revision lists the requests about a client's task.
     must_fit(&core(revision), &format!("Server{kind}"), message);
 }
 
@@ -169,7 +170,7 @@ fn answered(revision: &str, method: &str, message: &Value) {
         "tasks/list" => "ListTasksResult",
         "tasks/cancel" => "CancelTaskResult",
         "ping" | "logging/setLevel" => "EmptyResult",
-        other => panic!("nobody answers {other}: {message}"),
+        other => panic!("there is no response to {other}: {message}"),
     };
     must_fit(&core(revision), definition, result);
 }

@@ -1,4 +1,4 @@
-//! A server in the test's own process.
+//! A server in the process of the test.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use longhaul_task::Timestamp;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Endpoint, StatelessClient, in_time};
+use crate::{StatelessClient, TestEndpoint, in_time};
 
 /// A server in this process, with or without a socket.
 pub struct TestServer {
@@ -41,12 +41,12 @@ impl TestServer {
         Self { receiver, address: None, stop, serving }
     }
 
-    /// A server that listens on a port of its own, on a store in memory.
+    /// A server that listens on a free port, on a store in memory.
     pub async fn listen(server: Server) -> Self {
         Self::listen_on(server, memory().await).await
     }
 
-    /// A server that listens on a port of its own, on this store.
+    /// A server that listens on a free port, on this store.
     pub async fn listen_on(server: Server, store: Arc<dyn Store>) -> Self {
         let started = server.start(store).await.expect("tools in good order");
         let listening = started.listen(([127, 0, 0, 1], 0).into()).await.expect("a free port");
@@ -68,7 +68,7 @@ impl TestServer {
         StatelessClient::connect(self).await.expect("a server that listens")
     }
 
-    /// Tells it to stop, and waits for nothing.
+    /// Tells the server to stop, without waiting.
     pub fn tell_to_stop(&self) {
         self.stop.cancel();
     }
@@ -82,7 +82,7 @@ impl TestServer {
     }
 }
 
-impl From<&TestServer> for Endpoint {
+impl From<&TestServer> for TestEndpoint {
     fn from(server: &TestServer) -> Self {
         server.address.map_or_else(|| Self::Memory(server.receiver.clone()), Self::Http)
     }
@@ -92,8 +92,7 @@ async fn memory() -> Arc<dyn Store> {
     StoreUrl::Memory.open().await.expect("a store in memory")
 }
 
-/// What `longhaul::Listening::serve` does until it waits for its connections to close. A server without a socket has none:
-/// the test decides when its clients have gone.
+/// The shutdown of `longhaul::HttpServer` up to the wait for connections. A server without a socket has no connections.
 async fn serve_without_socket(receiver: Receiver, stop: CancellationToken) {
     let tidying = tokio::spawn({
         let (receiver, stop) = (receiver.clone(), stop.clone());

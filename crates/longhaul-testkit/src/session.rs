@@ -1,4 +1,4 @@
-//! A client of the stateful era: a session, each request on a connection of its own.
+//! A client of the stateful era: a session, with a connection for each request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hyper::body::Bytes;
 use serde_json::{Value, json};
 
-use crate::endpoint::Connection;
-use crate::schema::Asked;
-use crate::{Endpoint, Exchange, until};
+use crate::endpoint::HttpConnection;
+use crate::schema::SentRequests;
+use crate::{ReplyMessages, TestEndpoint, until};
 
 pub const LATEST: &str = "2025-11-25";
 
@@ -21,31 +21,31 @@ pub fn initialize_params(revision: &str, capabilities: Value) -> Value {
 /// A client in a session. Clones are the same client.
 #[derive(Clone)]
 pub struct SessionClient {
-    endpoint: Endpoint,
+    endpoint: TestEndpoint,
     pub token: Option<String>,
     pub session: Option<String>,
     pub revision: String,
-    /// The server's side of the handshake.
+    /// The result of `initialize`.
     pub server: Value,
-    asked: Asked,
+    sent_requests: SentRequests,
     requests: Arc<AtomicU64>,
 }
 
 impl SessionClient {
-    pub fn new(endpoint: impl Into<Endpoint>) -> Self {
+    pub fn new(endpoint: impl Into<TestEndpoint>) -> Self {
         Self {
             endpoint: endpoint.into(),
             token: None,
             session: None,
             revision: LATEST.to_owned(),
             server: Value::Null,
-            asked: Asked::default(),
+            sent_requests: SentRequests::default(),
             requests: Arc::default(),
         }
     }
 
-    /// The same client, which has found the server again.
-    pub fn at(&self, endpoint: impl Into<Endpoint>) -> Self {
+    /// The same client at another endpoint, after a restart of the server.
+    pub fn at(&self, endpoint: impl Into<TestEndpoint>) -> Self {
         Self { endpoint: endpoint.into(), ..self.clone() }
     }
 
@@ -56,7 +56,7 @@ impl SessionClient {
     }
 
     /// Opens a session at the latest revision.
-    pub async fn open(endpoint: impl Into<Endpoint>, capabilities: Value) -> Self {
+    pub async fn open(endpoint: impl Into<TestEndpoint>, capabilities: Value) -> Self {
         Self::new(endpoint).initialize(LATEST, capabilities).await
     }
 
@@ -82,27 +82,27 @@ impl SessionClient {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
     }
 
-    pub async fn send(&self, method: &str, params: Value) -> Exchange {
+    pub async fn send(&self, method: &str, params: Value) -> ReplyMessages {
         self.post(self.message(method, params).to_string()).await
     }
 
-    /// Posts exactly this.
-    pub async fn post(&self, body: impl Into<Bytes>) -> Exchange {
+    /// Posts exactly this body.
+    pub async fn post(&self, body: impl Into<Bytes>) -> ReplyMessages {
         self.http("POST", &[], body).await
     }
 
-    /// Listens, or goes on after an event.
-    pub async fn listen(&self, after: Option<&str>) -> Exchange {
+    /// Opens a stream with GET, or resumes one after an event.
+    pub async fn listen(&self, after: Option<&str>) -> ReplyMessages {
         let headers: Vec<_> = after.map(|id| ("last-event-id", id)).into_iter().collect();
         let exchange = self.http("GET", &headers, Bytes::new()).await;
         assert!(exchange.is_stream(), "{}", exchange.status);
         exchange
     }
 
-    /// A new stream to listen on, which has begun.
-    pub async fn listening(&self) -> Exchange {
+    /// A new stream, after its first event.
+    pub async fn listening(&self) -> ReplyMessages {
         let mut stream = self.listen(None).await;
-        stream.begun().await;
+        stream.first_event_id().await;
         stream
     }
 
@@ -110,8 +110,9 @@ impl SessionClient {
         assert_eq!(self.http("DELETE", &[], "").await.status, 204);
     }
 
-    /// One request with the headers of this client. A header in `more` takes the place of its own; an empty one removes it.
-    pub async fn http(&self, method: &str, more: &[(&str, &str)], body: impl Into<Bytes>) -> Exchange {
+    /// A request with the headers of this client. A header in `more` replaces one of the client; an empty one removes
+    /// it.
+    pub async fn http(&self, method: &str, more: &[(&str, &str)], body: impl Into<Bytes>) -> ReplyMessages {
         let mut headers = vec![("accept", "application/json, text/event-stream")];
         if method == "POST" {
             headers.push(("content-type", "application/json"));
@@ -124,13 +125,13 @@ impl SessionClient {
         headers.retain(|(name, _)| !more.iter().any(|(other, _)| other == name));
         headers.extend(more.iter().filter(|(_, value)| !value.is_empty()));
         let body = body.into();
-        self.asked.sends(&body);
-        let mut connection = Connection::open(&self.endpoint).await.expect("a server that listens");
+        self.sent_requests.record_sent(&body);
+        let mut connection = HttpConnection::open(&self.endpoint).await.expect("a server that listens");
         let reply = connection.send(method, "/mcp", &headers, body).await.expect("a response");
-        Exchange::new(reply, self.asked.clone(), Some(self.revision.clone()))
+        ReplyMessages::new(reply, self.sent_requests.clone(), Some(self.revision.clone()))
     }
 
-    /// Tells something; the status says whether it was taken.
+    /// Sends a notification, and returns the HTTP status.
     pub async fn notify(&self, method: &str, params: Value) -> u16 {
         self.post(json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()).await.status
     }
@@ -145,7 +146,7 @@ impl SessionClient {
         assert_eq!(self.post(message.to_string()).await.status, 202);
     }
 
-    /// A request and its response, whatever it is.
+    /// A request and its response, a result or an error.
     pub async fn response(&self, method: &str, params: Value) -> Value {
         self.send(method, params).await.last().await
     }
@@ -167,14 +168,14 @@ impl SessionClient {
     }
 
     /// Calls a tool that asks for a form; gives back the stream of the call and the question.
-    pub async fn call_until_form(&self, tool: &str) -> (Exchange, Value) {
+    pub async fn call_until_form(&self, tool: &str) -> (ReplyMessages, Value) {
         let mut call = self.send("tools/call", json!({ "name": tool, "arguments": {} })).await;
         let question = call.next_of("elicitation/create").await;
         (call, question)
     }
 
     /// Makes a task that asks for a form; gives back the stream on which it asks, its ID and the question.
-    pub async fn create_until_form(&self, tool: &str) -> (Exchange, String, Value) {
+    pub async fn create_until_form(&self, tool: &str) -> (ReplyMessages, String, Value) {
         let mut listening = self.listening().await;
         let id = self.create(tool, json!({})).await;
         let question = listening.next_of("elicitation/create").await;
@@ -195,7 +196,7 @@ impl SessionClient {
         self.result("tasks/get", json!({ "taskId": id })).await
     }
 
-    /// Looks at a task until it has this status.
+    /// Polls a task until it has this status.
     pub async fn until(&self, id: &str, status: &str) -> Value {
         let mut task = Value::Null;
         until(&format!("{status} of {id}"), async || {

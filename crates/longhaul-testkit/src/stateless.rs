@@ -6,17 +6,17 @@ use hyper::body::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::endpoint::Connection;
-use crate::schema::Asked;
-use crate::{Endpoint, Exchange, Reply, WholeReply, in_time, until};
+use crate::endpoint::HttpConnection;
+use crate::schema::SentRequests;
+use crate::{Reply, ReplyMessages, TestEndpoint, WholeReply, in_time, until};
 
 pub const VERSION: &str = "2026-07-28";
 
 #[derive(Debug)]
 pub enum FailureReport {
-    /// The connection broke. Whether the request was carried out is not known.
+    /// The connection broke. It is unknown whether the request was carried out.
     Lost(String),
-    /// The server said no, or something that is no answer.
+    /// The server sent an error, or something that is not a response.
     Refused { status: u16, body: String },
 }
 
@@ -38,14 +38,14 @@ pub fn tasks_and_forms() -> Value {
 }
 
 #[derive(Debug, Clone)]
-pub struct TaskView {
+pub struct GetTaskResult {
     /// The whole result, byte for byte.
     pub text: String,
-    /// The same, to look into.
+    /// The parsed text.
     pub value: Value,
 }
 
-impl TaskView {
+impl GetTaskResult {
     pub fn status(&self) -> &str {
         self.value["status"].as_str().unwrap_or_default()
     }
@@ -64,22 +64,22 @@ impl TaskView {
 }
 
 pub struct StatelessClient {
-    connection: Connection,
+    connection: HttpConnection,
     requests: u64,
-    /// What it says it can do. Tasks and forms, unless a test changes it.
+    /// Its capabilities: tasks and forms, unless a test changes them.
     pub capabilities: Value,
     pub token: Option<String>,
 }
 
 impl StatelessClient {
-    pub async fn connect(endpoint: impl Into<Endpoint>) -> Result<Self, FailureReport> {
-        let connection = Connection::open(&endpoint.into()).await?;
+    pub async fn connect(endpoint: impl Into<TestEndpoint>) -> Result<Self, FailureReport> {
+        let connection = HttpConnection::open(&endpoint.into()).await?;
         Ok(Self { connection, requests: 0, capabilities: tasks_and_forms(), token: None })
     }
 
     /// The same client on a new connection.
     pub async fn again(&self) -> Self {
-        let connection = Connection::open(self.connection.endpoint()).await.expect("a server that listens");
+        let connection = HttpConnection::open(self.connection.endpoint()).await.expect("a server that listens");
         Self { connection, requests: 0, capabilities: self.capabilities.clone(), token: self.token.clone() }
     }
 
@@ -89,7 +89,7 @@ impl StatelessClient {
         self
     }
 
-    /// A whole request in good order, for tests that change something before it is sent.
+    /// A valid request, for tests that change it before it is sent.
     pub fn message(&mut self, method: &str, params: Value) -> (Value, Vec<(String, String)>) {
         self.requests += 1;
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -105,45 +105,45 @@ impl StatelessClient {
         (stateless_message(&json!(self.requests), method, params, &self.capabilities), headers)
     }
 
-    /// Posts exactly this, and returns the response before its body has come.
+    /// Posts exactly this body, and returns the response before its body was received.
     pub async fn post(&mut self, body: impl Into<Bytes>, headers: &[(String, String)]) -> Result<Reply, FailureReport> {
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         self.connection.send("POST", "/mcp", &headers, body.into()).await
     }
 
-    /// Posts exactly this, and waits for the whole response.
+    /// Posts exactly this body, and waits for the whole response.
     pub async fn exchange(
         &mut self,
         body: impl Into<Bytes>,
         headers: &[(String, String)],
     ) -> Result<WholeReply, FailureReport> {
         let sent = body.into();
-        self.post(sent.clone(), headers).await?.checked(&Asked::of(&sent)).await
+        self.post(sent.clone(), headers).await?.checked(&SentRequests::of(&sent)).await
     }
 
-    /// Posts exactly this, which must be answered with a stream.
-    pub async fn post_stream(&mut self, body: String, headers: &[(String, String)]) -> Exchange {
-        let asked = Asked::of(body.as_bytes());
+    /// Posts exactly this body. The response must be a stream.
+    pub async fn post_stream(&mut self, body: String, headers: &[(String, String)]) -> ReplyMessages {
+        let sent_requests = SentRequests::of(body.as_bytes());
         let mut reply = self.post(body, headers).await.expect("a response");
         if !reply.is_stream() {
             let body = reply.bytes().await;
             panic!("not a stream, but {} {body:?}", reply.status)
         }
-        Exchange::new(reply, asked, None)
+        ReplyMessages::new(reply, sent_requests, None)
     }
 
-    /// A request whose response is a stream, on a connection of its own.
-    pub async fn stream(&self, method: &str, params: Value) -> Exchange {
+    /// A request whose response is a stream, on a new connection.
+    pub async fn stream(&self, method: &str, params: Value) -> ReplyMessages {
         let mut client = self.again().await;
         let (message, headers) = client.message(method, params);
         client.post_stream(message.to_string(), &headers).await
     }
 
-    pub async fn listen(&self, ids: &[&str]) -> Exchange {
+    pub async fn listen(&self, ids: &[&str]) -> ReplyMessages {
         self.stream("subscriptions/listen", json!({ "notifications": { "taskIds": ids } })).await
     }
 
-    /// A request and its response, whatever it is.
+    /// A request and its response, a result or an error.
     pub async fn send(&mut self, method: &str, params: Value) -> WholeReply {
         let (message, headers) = self.message(method, params);
         self.exchange(message.to_string(), &headers).await.expect("a response")
@@ -165,7 +165,7 @@ impl StatelessClient {
         response["error"].clone()
     }
 
-    /// Calls a tool, as a task or not.
+    /// Calls a tool. The call may become a task.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, FailureReport> {
         let result = self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await?;
         Ok(parsed(&result))
@@ -182,9 +182,9 @@ impl StatelessClient {
         result["taskId"].as_str().map(str::to_owned).ok_or_else(refused)
     }
 
-    pub async fn get(&mut self, id: &str) -> Result<TaskView, FailureReport> {
+    pub async fn get(&mut self, id: &str) -> Result<GetTaskResult, FailureReport> {
         let result = self.request("tasks/get", json!({ "taskId": id })).await?;
-        Ok(TaskView { value: parsed(&result), text: result.get().to_owned() })
+        Ok(GetTaskResult { value: parsed(&result), text: result.get().to_owned() })
     }
 
     /// Answers questions of a task: an object of answers by key.
@@ -197,8 +197,12 @@ impl StatelessClient {
         self.request("tasks/cancel", json!({ "taskId": id })).await.map(drop)
     }
 
-    /// Looks at a task until it shows what is wanted.
-    pub async fn get_until(&mut self, id: &str, wanted: impl Fn(&TaskView) -> bool) -> Result<TaskView, FailureReport> {
+    /// Polls a task until this is true of it.
+    pub async fn get_until(
+        &mut self,
+        id: &str,
+        wanted: impl Fn(&GetTaskResult) -> bool,
+    ) -> Result<GetTaskResult, FailureReport> {
         in_time(&format!("a change of task {id}"), async {
             loop {
                 let view = self.get(id).await?;
@@ -211,16 +215,16 @@ impl StatelessClient {
         .await
     }
 
-    pub async fn settled(&mut self, id: &str) -> TaskView {
-        self.get_until(id, TaskView::is_settled).await.expect("a response")
+    pub async fn settled(&mut self, id: &str) -> GetTaskResult {
+        self.get_until(id, GetTaskResult::is_settled).await.expect("a response")
     }
 
-    /// Waits until a task has so many questions open, and returns their keys.
+    /// Waits until a task has this many open questions, and returns their keys.
     pub async fn asked(&mut self, id: &str, questions: usize) -> Vec<String> {
         self.get_until(id, |task| task.questions().len() == questions).await.expect("a response").questions()
     }
 
-    /// One of the pages beside the endpoint.
+    /// A page of the server, such as `/metrics`.
     pub async fn page(&mut self, path: &str) -> WholeReply {
         let reply = self.connection.send("GET", path, &[], Bytes::new()).await.expect("a page");
         reply.read_whole().await.expect("a whole page")

@@ -1,9 +1,9 @@
-//! Tools that a test can steer, and a server that offers them.
+//! Tools that a test controls, and a server with these tools.
 
 use std::sync::Arc;
 
 use longhaul::{
-    Content, Ctx, Failure, Form, FormAnswer, IntoToolResult, JsonSchema, Limits, NoArgs, Owner, Sampling, Server,
+    Content, Ctx, Failure, Form, FormAnswer, IntoToolResult, JsonSchema, NoArgs, Owner, Sampling, Server, ServerLimits,
     SessionLimits, Severity, TaskSupport, Tokens, Tool, ToolResult,
 };
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::{SessionClient, TestServer};
 
-/// Where handlers wait until a test lets them go on.
+/// Handlers wait here until a test lets them continue.
 #[derive(Clone)]
 pub struct Door(Arc<Semaphore>);
 
@@ -43,12 +43,12 @@ impl Door {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Text {
+struct TextArguments {
     text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Name {
+struct NameArguments {
     name: String,
 }
 
@@ -58,8 +58,8 @@ struct Named {
 }
 
 async fn ask_name(ctx: &mut Ctx) -> Result<String, Failure> {
-    Ok(match ctx.ask("name", Form::<Name>::new("What is your name?")).await? {
-        FormAnswer::Accepted(Name { name }) => name,
+    Ok(match ctx.ask("name", Form::<NameArguments>::new("What is your name?")).await? {
+        FormAnswer::Accepted(NameArguments { name }) => name,
         FormAnswer::Declined => "nobody".into(),
         FormAnswer::Dismissed => "somebody".into(),
     })
@@ -73,22 +73,25 @@ async fn ask_model(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
     Ok(ctx.ask("model", Sampling::new("Say something.").tokens_max(10)).await?.text())
 }
 
-/// How many lines `chatter` logs: more than any connection holds.
+/// The number of lines that `chatter` logs: more than the buffers of a connection hold.
 pub const CHATTER: usize = 3_000;
 
 /// The tools, and the door at which `wait`, `steps` and `talk` wait.
 pub fn tools(door: &Door) -> Vec<Tool> {
     vec![
-        Tool::new("echo", |_: Ctx, Text { text }| async move { Ok(text) }).immediate_response("It is being echoed."),
-        Tool::new("fail", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::tool(text)) }),
-        Tool::new("break", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::protocol(-32_001, &text)) }),
+        Tool::new("echo", |_: Ctx, TextArguments { text }| async move { Ok(text) })
+            .immediate_response("It is being echoed."),
+        Tool::new("fail", |_: Ctx, TextArguments { text }| async move { Err::<String, _>(Failure::tool(text)) }),
+        Tool::new("break", |_: Ctx, TextArguments { text }| async move {
+            Err::<String, _>(Failure::protocol(-32_001, &text))
+        }),
         door.tool("wait", |door, ctx: Ctx, _: NoArgs| async move {
             tokio::select! {
                 () = door.pass() => Ok("waited"),
                 () = ctx.cancelled() => Err(Failure::tool("stopped")),
             }
         }),
-        // Says how far it is before each pass through the door.
+        // Reports progress before each wait at the door.
         door.tool("steps", |door, mut ctx: Ctx, _: NoArgs| async move {
             for step in 1..=3_u32 {
                 ctx.progress(step, 3, &format!("step {step}")).await?;
@@ -96,7 +99,7 @@ pub fn tools(door: &Door) -> Vec<Tool> {
             }
             Ok("three steps")
         }),
-        // Logs its first lines, and the last one behind the door.
+        // Logs its last line after the door, the others before.
         door.tool("talk", |door, ctx: Ctx, _: NoArgs| async move {
             ctx.log(Severity::Debug, "tiny");
             ctx.log(Severity::Info, "first");
@@ -124,12 +127,12 @@ pub fn tools(door: &Door) -> Vec<Tool> {
     ]
 }
 
-/// A server with these tools that everybody on this machine may use.
+/// A server with these tools, without a token file.
 pub fn server(door: &Door) -> Server {
     Server::new("test").tools(tools(door)).poll_interval_ms(50)
 }
 
-/// That server in this process, and the door.
+/// The server in this process, and the door.
 pub async fn start() -> (TestServer, Door) {
     let door = Door::closed();
     (TestServer::start(server(&door)).await, door)
@@ -138,7 +141,7 @@ pub async fn start() -> (TestServer, Door) {
 /// That server with these limits for its sessions, the door, and a session of a client that fills in forms.
 pub async fn open_session_within(limits: SessionLimits) -> (TestServer, Door, SessionClient) {
     let door = Door::closed();
-    let server = TestServer::start(server(&door).limits(Limits::default().session(limits))).await;
+    let server = TestServer::start(server(&door).limits(ServerLimits::default().session(limits))).await;
     let client = open(&server).await;
     (server, door, client)
 }
@@ -147,7 +150,7 @@ pub async fn open(server: &TestServer) -> SessionClient {
     SessionClient::open(server, forms()).await
 }
 
-/// That server, the door, and a session of a client that fills in forms.
+/// The server, the door, and a session of a client that supports forms.
 pub async fn open_session() -> (TestServer, Door, SessionClient) {
     open_session_with(forms()).await
 }
@@ -167,7 +170,7 @@ pub fn named(name: &str) -> Value {
     json!({ "action": "accept", "content": { "name": name } })
 }
 
-/// The file of tokens that lets in these owners, each with its own name as the token.
+/// A token file with these owners. The token of an owner is its name.
 pub fn tokens(owners: &[&str]) -> Tokens {
     let lines = owners.iter().map(|name| Tokens::line(&Owner::parse(name).expect("a name"), name));
     Tokens::parse(&lines.collect::<Vec<_>>().join("\n")).expect("tokens")

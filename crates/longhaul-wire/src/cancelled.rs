@@ -16,13 +16,13 @@ impl CancelledRequest {
     /// `None` if the notification cannot be read; the protocol wants it ignored then.
     pub fn parse(params: Option<&RawValue>) -> Option<Self> {
         #[derive(Deserialize)]
-        struct Members<'a> {
+        struct CancelledParams<'a> {
             #[serde(rename = "requestId", borrow)]
             request_id: &'a RawValue,
             #[serde(borrow, default)]
             reason: Option<&'a RawValue>,
         }
-        let members: Members<'_> = serde_json::from_str(params?.get()).ok()?;
+        let members: CancelledParams<'_> = serde_json::from_str(params?.get()).ok()?;
         let reason = members.reason.and_then(text::string);
         Some(Self { request_id: RequestId::parse(members.request_id)?, reason: reason.map(Into::into) })
     }

@@ -28,7 +28,7 @@ impl<'a> Initialize<'a> {
     pub fn parse(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
+        struct InitializeParams<'a> {
             #[serde(borrow, default)]
             protocol_version: Option<&'a RawValue>,
             #[serde(borrow, default)]
@@ -36,8 +36,8 @@ impl<'a> Initialize<'a> {
             #[serde(borrow, default)]
             client_info: Option<&'a RawValue>,
         }
-        let params: Params<'a> = params
-            .map_or_else(|| Ok(Params::default()), |params| serde_json::from_str(params.get()))
+        let params: InitializeParams<'a> = params
+            .map_or_else(|| Ok(InitializeParams::default()), |params| serde_json::from_str(params.get()))
             .map_err(|error| RpcError::invalid_params(format!("`params` cannot be read: {error}")))?;
         let requested = required_string("protocolVersion", params.protocol_version)?;
         let declared = params

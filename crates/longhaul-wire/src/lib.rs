@@ -42,7 +42,8 @@
 //! # Layout
 //!
 //! - [`jsonrpc`]: messages, IDs, errors. [`sse`]: events. [`headers`]: HTTP headers against bodies.
-//! - [`route`](mod@route): which revision and generation a [`Request`] speaks. [`ClientNotification`]: notifications of clients.
+//! - [`route`](mod@route): which revision and generation a [`RoutedRequest`] speaks.
+//!   [`ClientNotification`]: notifications of clients.
 //! - [`generation`]: tasks, one module per generation. [`TaskView`] is the task that all of them show.
 //! - One module per operation for everything else, for all revisions: [`initialize`], [`discover`], [`tools_list`],
 //!   [`tools_call`], [`update`], [`subscription`], [`logging`], [`progress`]. [`refusal`]: the errors that they share.
@@ -96,7 +97,7 @@ pub use logging::{LogLevel, LogMessage};
 pub use notice::ClientNotification;
 pub use peer::Peer;
 pub use related::RelatedTask;
-pub use request::{CallTool, Operation, Request, TaskRequest, Ttl, UpdateTask};
+pub use request::{CallTool, Operation, RoutedRequest, TaskRequest, Ttl, UpdateTask};
 pub use revision::Revision;
 pub use route::{Context, is_stateless, route};
 pub use server_info::{ReplyTo, ServerInfo};

@@ -25,7 +25,7 @@ impl<'a> StatelessMeta<'a> {
     /// A missing or wrong member makes the whole request malformed.
     pub(crate) fn parse(meta: Option<&'a RawValue>) -> Result<Self, RpcError> {
         #[derive(Deserialize)]
-        struct Members<'a> {
+        struct MetaMembers<'a> {
             #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
             protocol_version: Option<&'a RawValue>,
             #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow, default)]
@@ -40,7 +40,7 @@ impl<'a> StatelessMeta<'a> {
         if !text::is_object(meta) {
             return Err(wrong("it must be an object"));
         }
-        let members: Members<'a> = serde_json::from_str(meta.get()).map_err(|error| wrong(&error.to_string()))?;
+        let members: MetaMembers<'a> = serde_json::from_str(meta.get()).map_err(|error| wrong(&error.to_string()))?;
         Ok(Self {
             protocol_version: members
                 .protocol_version

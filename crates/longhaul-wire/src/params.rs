@@ -12,7 +12,7 @@ use crate::{refusal, text};
 /// Every parameter that some operation reads, not read yet. All other parameters are ignored.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Params<'a> {
+pub(crate) struct RequestParams<'a> {
     #[serde(rename = "_meta", borrow, default, deserialize_with = "text::present")]
     pub(crate) meta: Option<&'a RawValue>,
     /// Of `tools/call`.
@@ -44,7 +44,7 @@ pub(crate) struct Params<'a> {
     pub(crate) level: Option<&'a RawValue>,
 }
 
-impl<'a> Params<'a> {
+impl<'a> RequestParams<'a> {
     /// The parameters of a stateless request. Unreadable ones make the whole request malformed: HTTP status 400.
     pub(crate) fn of_stateless(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
         Self::find(params).map_err(RpcError::malformed_params)

@@ -48,7 +48,7 @@ impl<'a> ClientProgress<'a> {
     pub(crate) fn parse(params: Option<&'a RawValue>) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Members<'a> {
+        struct ProgressParams<'a> {
             #[serde(borrow)]
             progress_token: &'a RawValue,
             progress: f64,
@@ -57,7 +57,7 @@ impl<'a> ClientProgress<'a> {
             #[serde(borrow, default)]
             message: Option<&'a RawValue>,
         }
-        let members: Members<'a> = serde_json::from_str(params?.get()).ok()?;
+        let members: ProgressParams<'a> = serde_json::from_str(params?.get()).ok()?;
         Some(Self {
             token: RequestId::parse(members.progress_token)?,
             done: members.progress,

@@ -41,7 +41,7 @@ pub fn check_parts(key: Option<&str>, kind: QuestionKind, params: &Json, answer:
     let fits = match kind {
         QuestionKind::Elicitation => check_elicitation(params, answer),
         QuestionKind::Sampling => check_sampling(answer),
-        QuestionKind::Roots => rooted(answer),
+        QuestionKind::Roots => check_roots(answer),
     };
     fits.map_err(|why| WrongAnswer { key: key.map(str::to_owned), why })
 }
@@ -86,12 +86,12 @@ fn raw(json: &Json) -> Option<&RawValue> {
 
 fn check_elicitation(params: &Json, answer: &RawValue) -> Result<(), String> {
     #[derive(Deserialize)]
-    struct Answer<'a> {
+    struct ElicitationMembers<'a> {
         action: String,
         #[serde(borrow, default)]
         content: Option<&'a RawValue>,
     }
-    let answer: Answer<'_> = object(answer)?;
+    let answer: ElicitationMembers<'_> = object(answer)?;
     match answer.action.as_str() {
         "decline" | "cancel" => return Ok(()),
         "accept" if is_by_url(params) => return Ok(()),
@@ -117,13 +117,13 @@ fn check_elicitation(params: &Json, answer: &RawValue) -> Result<(), String> {
 fn check_sampling(answer: &RawValue) -> Result<(), String> {
     #[derive(Deserialize)]
     #[allow(dead_code, reason = "read for their types alone")]
-    struct Answer<'a> {
+    struct SamplingMembers<'a> {
         role: String,
         model: String,
         #[serde(borrow)]
         content: &'a RawValue,
     }
-    let answer: Answer<'_> = object(answer)?;
+    let answer: SamplingMembers<'_> = object(answer)?;
     match (answer.role.as_str(), answer.content.get().as_bytes().first()) {
         ("user" | "assistant", Some(b'{' | b'[')) => Ok(()),
         ("user" | "assistant", _) => Err("`content` must be a block or an array of blocks".to_owned()),
@@ -131,18 +131,18 @@ fn check_sampling(answer: &RawValue) -> Result<(), String> {
     }
 }
 
-fn rooted(answer: &RawValue) -> Result<(), String> {
+fn check_roots(answer: &RawValue) -> Result<(), String> {
     #[derive(Deserialize)]
     #[allow(dead_code, reason = "read for their types alone")]
-    struct Root {
+    struct RootMembers {
         uri: String,
     }
     #[derive(Deserialize)]
     #[allow(dead_code, reason = "read for their types alone")]
-    struct Answer {
-        roots: Vec<Root>,
+    struct RootsMembers {
+        roots: Vec<RootMembers>,
     }
-    object::<Answer>(answer).map(drop)
+    object::<RootsMembers>(answer).map(drop)
 }
 
 fn object<'a, T: Deserialize<'a>>(answer: &'a RawValue) -> Result<T, String> {

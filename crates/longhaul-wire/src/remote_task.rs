@@ -57,11 +57,11 @@ impl RemoteTask {
     pub fn parse(raw: &RawValue) -> Result<Self, NotATask> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Members<'a> {
+        struct TaskMembers<'a> {
             #[serde(borrow)]
-            task_id: text::Text<'a>,
+            task_id: text::JsonString<'a>,
             #[serde(borrow)]
-            status: text::Text<'a>,
+            status: text::JsonString<'a>,
             #[serde(borrow, default)]
             status_message: Option<&'a RawValue>,
             #[serde(borrow, default)]
@@ -72,7 +72,7 @@ impl RemoteTask {
         if !text::is_object(raw) {
             return Err(NotATask("it must be an object".to_owned()));
         }
-        let members: Members<'_> = serde_json::from_str(raw.get()).map_err(|error| NotATask(error.to_string()))?;
+        let members: TaskMembers<'_> = serde_json::from_str(raw.get()).map_err(|error| NotATask(error.to_string()))?;
         let id = members.task_id.0;
         if !(1..=REMOTE_ID_BYTES_MAX).contains(&id.len()) {
             return Err(NotATask(format!("`taskId` must have 1 to {REMOTE_ID_BYTES_MAX} bytes")));

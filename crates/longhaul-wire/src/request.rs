@@ -4,13 +4,13 @@ use longhaul_task::TaskId;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{RequestId, RpcError};
-use crate::params::{Params, optional_string, required_string};
+use crate::params::{RequestParams, optional_string, required_string};
 use crate::subscription::SubscriptionFilter;
 use crate::{Generation, InputResponses, LogLevel, Peer, Revision, text};
 
 /// A request of a client whose parameters have been read. [`route`](crate::route()) makes it.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct RoutedRequest<'a> {
     pub id: RequestId,
     pub generation: Generation,
     /// The client: of the session, or as this request describes it.
@@ -88,7 +88,7 @@ pub struct CallTool<'a> {
 
 impl<'a> CallTool<'a> {
     /// Reads a stateless call. The `task` of an older generation is ignored.
-    pub(crate) fn of_stateless(params: &Params<'a>) -> Result<Self, RpcError> {
+    pub(crate) fn of_stateless(params: &RequestParams<'a>) -> Result<Self, RpcError> {
         Ok(Self {
             name: required_string("name", params.name)?,
             arguments: params.arguments()?,
@@ -99,7 +99,7 @@ impl<'a> CallTool<'a> {
     }
 
     /// Reads a call in a session. `task` means nothing in revisions without tasks.
-    pub(crate) fn of_session(params: &Params<'a>, revision: Revision) -> Result<Self, RpcError> {
+    pub(crate) fn of_session(params: &RequestParams<'a>, revision: Revision) -> Result<Self, RpcError> {
         Ok(Self {
             name: required_string("name", params.name)?,
             arguments: params.arguments()?,
@@ -152,7 +152,7 @@ pub struct UpdateTask<'a> {
 }
 
 impl<'a> UpdateTask<'a> {
-    pub(crate) fn parse(params: &Params<'a>) -> Result<Self, RpcError> {
+    pub(crate) fn parse(params: &RequestParams<'a>) -> Result<Self, RpcError> {
         let responses =
             params.input_responses.ok_or_else(|| RpcError::invalid_params("`inputResponses` is missing"))?;
         Ok(Self { task_id: params.required_task_id()?, input_responses: InputResponses::parse(responses)? })

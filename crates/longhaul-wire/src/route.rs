@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use crate::headers::{self, HeaderValue, Headers};
 use crate::jsonrpc::{self, Message, RpcError};
 use crate::meta::{StatelessMeta, VERSION_KEY, session_progress_token};
-use crate::params::{Params, required_string};
-use crate::request::{CallTool, Operation, Request, UpdateTask};
+use crate::params::{RequestParams, required_string};
+use crate::request::{CallTool, Operation, RoutedRequest, UpdateTask};
 use crate::subscription::SubscriptionFilter;
 use crate::{Capability, Generation, LogLevel, Peer, Revision, refusal, text};
 
@@ -38,7 +38,7 @@ use crate::{Capability, Generation, LogLevel, Peer, Revision, refusal, text};
 /// ```
 pub fn is_stateless(body: &[u8], headers: Option<&dyn Headers>) -> bool {
     #[derive(Deserialize)]
-    struct Params<'a> {
+    struct MetaParam<'a> {
         #[serde(rename = "_meta", borrow, default)]
         meta: Option<&'a RawValue>,
     }
@@ -52,7 +52,7 @@ pub fn is_stateless(body: &[u8], headers: Option<&dyn Headers>) -> bool {
         return false;
     }
     let Ok(Message::Request(request)) = jsonrpc::parse(body) else { return false };
-    let params = request.params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
+    let params = request.params.and_then(|params| serde_json::from_str::<MetaParam<'_>>(params.get()).ok());
     params.and_then(|params| params.meta).is_some_and(|meta| text::member(meta, VERSION_KEY).is_some())
 }
 
@@ -69,7 +69,7 @@ pub enum Context<'a> {
 }
 
 /// Reads a request and decides which generation it speaks.
-pub fn route<'a>(request: &jsonrpc::Request<'a>, context: &Context<'_>) -> Result<Request<'a>, RpcError> {
+pub fn route<'a>(request: &jsonrpc::Request<'a>, context: &Context<'_>) -> Result<RoutedRequest<'a>, RpcError> {
     match *context {
         Context::Stateless { headers } => route_stateless(request, headers),
         Context::Session { peer } => route_in_session(request, peer),
@@ -78,8 +78,11 @@ pub fn route<'a>(request: &jsonrpc::Request<'a>, context: &Context<'_>) -> Resul
 
 /// The order of the checks is part of the protocol: header against body before the version, the method before the name
 /// that only some methods have, the capability before the task ID is looked at.
-fn route_stateless<'a>(request: &jsonrpc::Request<'a>, headers: Option<&dyn Headers>) -> Result<Request<'a>, RpcError> {
-    let params = Params::of_stateless(request.params)?;
+fn route_stateless<'a>(
+    request: &jsonrpc::Request<'a>,
+    headers: Option<&dyn Headers>,
+) -> Result<RoutedRequest<'a>, RpcError> {
+    let params = RequestParams::of_stateless(request.params)?;
     let meta = StatelessMeta::parse(params.meta).map_err(|error| match &*request.method {
         // A client that opens a session shows this error to people, so the error lists the supported versions.
         "initialize" => unsupported_version(&handshake_version(request)),
@@ -117,7 +120,7 @@ fn route_stateless<'a>(request: &jsonrpc::Request<'a>, headers: Option<&dyn Head
         "tools/list" => Operation::ListTools { cursor: params.cursor()? },
         _ => Operation::Discover,
     };
-    Ok(Request {
+    Ok(RoutedRequest {
         id: request.id.clone(),
         generation: generation_of(revision),
         peer: Peer { revision, capabilities: meta.capabilities },
@@ -129,8 +132,8 @@ fn route_stateless<'a>(request: &jsonrpc::Request<'a>, headers: Option<&dyn Head
 
 /// Requests about tasks are accepted at every revision of sessions, because generations without a revision of their own
 /// use the same methods. The lookup decides whether there is such a task.
-fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<Request<'a>, RpcError> {
-    let params = Params::of_session(request.params)?;
+fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<RoutedRequest<'a>, RpcError> {
+    let params = RequestParams::of_session(request.params)?;
     let operation = match &*request.method {
         "ping" => Operation::Ping,
         "tools/list" => Operation::ListTools { cursor: params.cursor()? },
@@ -143,7 +146,7 @@ fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<Re
         "initialize" => return Err(refusal::already_initialized()),
         other => return Err(refusal::no_such_method(other)),
     };
-    Ok(Request {
+    Ok(RoutedRequest {
         id: request.id.clone(),
         generation: generation_of(peer.revision),
         peer,
@@ -167,7 +170,7 @@ fn handshake_version<'a>(request: &jsonrpc::Request<'a>) -> Cow<'a, str> {
     version.and_then(text::string).unwrap_or_default()
 }
 
-fn log_level(params: &Params<'_>) -> Result<LogLevel, RpcError> {
+fn log_level(params: &RequestParams<'_>) -> Result<LogLevel, RpcError> {
     let name = required_string("level", params.level)?;
     LogLevel::parse(&name).ok_or_else(|| {
         let names = LogLevel::ALL.map(LogLevel::as_str).join(", ");

@@ -72,7 +72,7 @@ enum MetaPlace {
 impl TopMembers {
     fn of(body: &str, meta_member: &str) -> Self {
         #[derive(Deserialize)]
-        struct Members<'a> {
+        struct ResultMembers<'a> {
             #[serde(rename = "resultType", borrow, default, deserialize_with = "text::present")]
             result_type: Option<&'a RawValue>,
             #[serde(rename = "_meta", borrow, default, deserialize_with = "text::present")]
@@ -84,7 +84,7 @@ impl TopMembers {
         if !may_have_meta && !body.contains("\"resultType\"") {
             return Self { has_result_type: false, meta: place_if_absent };
         }
-        let Ok(members) = serde_json::from_str::<Members<'_>>(body) else {
+        let Ok(members) = serde_json::from_str::<ResultMembers<'_>>(body) else {
             return Self { has_result_type: false, meta: MetaPlace::Nowhere };
         };
         let meta = match members.meta {

@@ -26,7 +26,7 @@ impl SubscriptionFilter {
     pub(crate) fn parse(notifications: Option<&RawValue>, capabilities: Capabilities) -> Result<Self, RpcError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Members<'a> {
+        struct FilterMembers<'a> {
             #[serde(borrow, default)]
             task_ids: Option<&'a RawValue>,
             #[serde(default)]
@@ -37,12 +37,12 @@ impl SubscriptionFilter {
         if !text::is_object(raw) {
             return Err(wrong("it must be an object"));
         }
-        let members: Members<'_> = serde_json::from_str(raw.get()).map_err(|error| wrong(&error.to_string()))?;
+        let members: FilterMembers<'_> = serde_json::from_str(raw.get()).map_err(|error| wrong(&error.to_string()))?;
         let task_ids = match members.task_ids {
             None => None,
             Some(raw) => {
                 capabilities.require(Capability::Tasks)?;
-                let ids: Vec<text::Text<'_>> =
+                let ids: Vec<text::JsonString<'_>> =
                     serde_json::from_str(raw.get()).map_err(|_| wrong("`taskIds` must be an array of strings"))?;
                 if ids.len() > TASK_IDS_MAX {
                     return Err(wrong(&format!("`taskIds` has more than {TASK_IDS_MAX} entries")));

@@ -100,13 +100,13 @@ pub(crate) fn depth(json: &str, limit: usize) -> usize {
 }
 
 /// A JSON string, borrowed from the message unless it has escapes.
-pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+pub(crate) struct JsonString<'a>(pub(crate) Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonString<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Borrow;
+        struct StringVisitor;
 
-        impl<'de> Visitor<'de> for Borrow {
+        impl<'de> Visitor<'de> for StringVisitor {
             type Value = Cow<'de, str>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -122,13 +122,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
             }
         }
 
-        from.deserialize_str(Borrow).map(Text)
+        from.deserialize_str(StringVisitor).map(JsonString)
     }
 }
 
 /// The string in a raw value, if it is one.
 pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|text| text.0)
+    serde_json::from_str::<JsonString<'_>>(raw.get()).ok().map(|text| text.0)
 }
 
 /// Whether a raw value is an object. Raw values come without leading whitespace.
@@ -147,19 +147,19 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de 
 }
 
 /// The members of an object, in their order.
-pub(crate) struct Members<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct ObjectMembers<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl Members<'_> {
+impl ObjectMembers<'_> {
     /// How many members are read before the object is refused.
     pub(crate) const MAX: usize = 1_024;
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Collect;
+        struct MembersVisitor;
 
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = ObjectMembers<'de>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
@@ -167,17 +167,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((name, value)) = map.next_entry::<Text<'de>, &RawValue>()? {
-                    if members.len() == Members::MAX {
-                        return Err(A::Error::custom(format_args!("more than {} members", Members::MAX)));
+                while let Some((name, value)) = map.next_entry::<JsonString<'de>, &RawValue>()? {
+                    if members.len() == ObjectMembers::MAX {
+                        return Err(A::Error::custom(format_args!("more than {} members", ObjectMembers::MAX)));
                     }
                     members.push((name.0, value));
                 }
-                Ok(Members(members))
+                Ok(ObjectMembers(members))
             }
         }
 
-        from.deserialize_map(Collect)
+        from.deserialize_map(MembersVisitor)
     }
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn each_member<'a>(object: &'a RawValue, visit: impl FnMut(Cow<'a, st
         }
 
         fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-            while let Some((name, value)) = map.next_entry::<Text<'de>, &RawValue>()? {
+            while let Some((name, value)) = map.next_entry::<JsonString<'de>, &RawValue>()? {
                 (self.0)(name.0, value);
             }
             Ok(())
@@ -241,7 +241,7 @@ pub(crate) fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValu
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut found = None;
-            while let Some(name) = map.next_key::<Text<'de>>()? {
+            while let Some(name) = map.next_key::<JsonString<'de>>()? {
                 if name.0 == self.0 {
                     found = Some(map.next_value()?);
                 } else {

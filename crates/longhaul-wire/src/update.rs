@@ -15,10 +15,10 @@ pub struct InputResponses<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> InputResponses<'a> {
     /// Answers in one request.
-    pub const MAX: usize = text::Members::MAX;
+    pub const MAX: usize = text::ObjectMembers::MAX;
 
     pub(crate) fn parse(raw: &'a RawValue) -> Result<Self, RpcError> {
-        match serde_json::from_str::<text::Members<'a>>(raw.get()) {
+        match serde_json::from_str::<text::ObjectMembers<'a>>(raw.get()) {
             Ok(members) => Ok(Self(members.0)),
             Err(error) => Err(RpcError::invalid_params(format!("`inputResponses` cannot be read: {error}"))),
         }

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use longhaul_engine::{Engine, EngineLimits, SystemRandom};
-use longhaul_receiver::{Catalogue, Options, Receiver};
-use longhaul_server::http::{self, Endpoint, Guard};
-use longhaul_server::{Anonymous, Identify, Limits, RateLimits, Tokens, local, stdio};
+use longhaul_receiver::{Catalogue, Receiver, ReceiverOptions};
+use longhaul_server::http::{self, Guard, HttpEndpoint};
+use longhaul_server::{Anonymous, Identify, RateLimits, ServerLimits, Tokens, local, stdio};
 use longhaul_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +21,8 @@ const SPARE_FILES_MIN: usize = 128;
 #[derive(Debug, Default)]
 pub struct Server {
     tools: Vec<Tool>,
-    options: Options,
-    limits: Limits,
+    options: ReceiverOptions,
+    limits: ServerLimits,
     engine_limits: EngineLimits,
     identity: Option<Arc<dyn Identify>>,
     origins: Vec<String>,
@@ -31,7 +31,7 @@ pub struct Server {
 impl Server {
     /// A server without tools. Clients see its name.
     pub fn new(name: impl Into<String>) -> Self {
-        let options = Options { name: name.into(), ..Options::default() };
+        let options = ReceiverOptions { name: name.into(), ..ReceiverOptions::default() };
         Self { options, ..Self::default() }
     }
 
@@ -100,7 +100,7 @@ impl Server {
     }
 
     /// Limits for clients: connections, sessions, message sizes, times.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -148,7 +148,7 @@ impl Server {
             tools.push(engine);
         }
         let engine = Engine::start(store, tools, self.engine_limits, Arc::new(SystemRandom)).await?;
-        let options = Options { sessions: self.limits.session.clone(), ..self.options };
+        let options = ReceiverOptions { sessions: self.limits.session.clone(), ..self.options };
         let receiver = Receiver::new(engine, catalogue, options).await?;
         let (limits, identity, origins) = (self.limits, self.identity, self.origins);
         let stop = CancellationToken::new();
@@ -160,7 +160,7 @@ impl Server {
 #[derive(Debug)]
 pub struct RunningServer {
     receiver: Receiver,
-    limits: Limits,
+    limits: ServerLimits,
     identity: Option<Arc<dyn Identify>>,
     origins: Vec<String>,
     stop: CancellationToken,
@@ -279,14 +279,14 @@ impl HttpServer {
         let guard = Guard { loopback_only: identity.is_none(), origins };
         let identity = identity.unwrap_or_else(|| Arc::new(Anonymous::default()));
         let keeping_up = tokio::spawn(Arc::clone(&identity).keep_up());
-        let endpoint = Endpoint::new(receiver.clone(), identity, guard, limits.clone());
+        let endpoint = HttpEndpoint::new(receiver.clone(), identity, guard, limits.clone());
         let (tidying, tidied_until) = (receiver.clone(), stop.clone());
         tokio::spawn(async move { tidying.tidy_until(tidied_until).await });
         let router = http::router(Arc::new(endpoint));
         let closing = receiver.clone();
-        let told = stop.clone();
+        let stop_signal = stop.clone();
         tokio::spawn(async move {
-            told.cancelled().await;
+            stop_signal.cancelled().await;
             // A task that began now would not have its full time.
             closing.engine().drain();
             closing.close();

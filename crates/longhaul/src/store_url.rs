@@ -63,7 +63,9 @@ impl StoreUrl {
                 Err(error) => Err(url.failed(format!("cannot start a thread: {error}"))),
             },
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(path) => Ok(Arc::new(sqlite::open(path, &sqlite::Options::default(), SystemClock)?) as _),
+            Self::Sqlite(path) => {
+                Ok(Arc::new(sqlite::open(path, &sqlite::SqliteOptions::default(), SystemClock)?) as _)
+            }
             #[cfg(not(feature = "sqlite"))]
             Self::Sqlite(_) => Err(url.not_built_in()),
         })

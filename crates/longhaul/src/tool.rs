@@ -168,7 +168,7 @@ impl Tool {
     }
 
     /// What clients see, and what the engine runs.
-    pub(crate) fn split(self) -> Result<(ToolDeclaration, longhaul_engine::Tool), ToolError> {
+    pub(crate) fn split(self) -> Result<(ToolDeclaration, longhaul_engine::EngineTool), ToolError> {
         let mut draft = ToolDeclaration::draft(self.name.as_str())
             .input_schema(self.input_schema)
             .annotations(self.annotations)
@@ -182,7 +182,7 @@ impl Tool {
         if let Some(schema) = self.output_schema {
             draft = draft.output_schema(schema);
         }
-        let engine = longhaul_engine::Tool {
+        let engine = longhaul_engine::EngineTool {
             tool: ToolRef::new(self.name, self.version),
             policy: self.policy,
             retention: self.retention,

@@ -42,7 +42,7 @@ impl ClientHandler for Answering {
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         if let ElicitRequestParams::FormElicitationParams { message, .. } = request {
-            self.asked.lock().expect("nobody panics with it").push(message);
+            self.asked.lock().expect("no panic while it is locked").push(message);
         }
         let mut answer = ElicitResult::new(ElicitationAction::Accept);
         answer.content = Some(self.content.clone());
@@ -60,15 +60,15 @@ impl ClientHandler for Answering {
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.progress.lock().expect("nobody panics with it").push(params.progress);
+        self.progress.lock().expect("no panic while it is locked").push(params.progress);
     }
 
     async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
-        self.lines.lock().expect("nobody panics with it").push(params.data);
+        self.lines.lock().expect("no panic while it is locked").push(params.data);
     }
 
     async fn on_custom_notification(&self, notification: CustomNotification, _: NotificationContext<RoleClient>) {
-        self.notified.lock().expect("nobody panics with it").push(notification);
+        self.notified.lock().expect("no panic while it is locked").push(notification);
     }
 }
 

@@ -36,14 +36,14 @@ CREATE TABLE IF NOT EXISTS task (
   message                     TEXT,
   phase                       TEXT    NOT NULL, -- queued, running, waiting, parked, settled
   not_before                  INTEGER,          -- queued, and waiting if it is in the queue
-  node                        TEXT,             -- running, and waiting if somebody holds its attempt
+  node                        TEXT,             -- running, and waiting while an attempt holds it
   run_since                   INTEGER,          -- as node
   questions                   TEXT,             -- waiting: the open questions as JSON
-  wake_at                     INTEGER,          -- parked, and waiting in nobody's memory: when it goes on by itself
+  wake_at                     INTEGER,          -- parked, and waiting while no attempt holds it: when to wake it
   for_children                INTEGER,          -- likewise: whether the end of a child wakes it, 0 or 1
   outcome                     TEXT,             -- settled: answer, error, refusal, cancelled
   settled_at                  INTEGER,          -- settled
-  due_at                      INTEGER,          -- when somebody has to look at it again
+  due_at                      INTEGER,          -- when the sweep must look at it
 
   PRIMARY KEY (owner, id)
 ) STRICT, WITHOUT ROWID;
@@ -72,7 +72,7 @@ CREATE TABLE IF NOT EXISTS outcome (
   PRIMARY KEY (owner, id)
 ) STRICT, WITHOUT ROWID;
 
--- The side slot. No number is a number that is none.
+-- How far a task is. NULL stands for NaN, which SQLite cannot store.
 CREATE TABLE IF NOT EXISTS progress (
   owner    TEXT    NOT NULL,
   id       TEXT    NOT NULL,

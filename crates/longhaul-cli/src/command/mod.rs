@@ -15,10 +15,10 @@ pub enum Command {
     Serve(serve::Serve),
     /// Look at the tasks in a store, or cancel one
     #[command(subcommand)]
-    Task(task::Task),
+    Task(task::TaskCommand),
     /// Back up the store
     #[command(subcommand)]
-    Store(store::Store),
+    Store(store::StoreCommand),
     /// Make tokens for callers
     #[command(subcommand)]
     Token(token::Token),

@@ -31,7 +31,7 @@ fn help() -> String {
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = help())]
-pub enum Task {
+pub enum TaskCommand {
     /// List tasks, newest first
     List(List),
     /// Show one task with its outcome
@@ -71,7 +71,7 @@ pub struct OneTask {
     json: bool,
 }
 
-impl Task {
+impl TaskCommand {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         match self {
             Self::List(list) => list.run().await,
@@ -145,10 +145,10 @@ impl OneTask {
         say!("updated   {}", when(task.updated_at));
         match task.phase.outcome() {
             Some(Outcome::Result { body, .. }) => say!("result    {}", escape_control(body.as_str())),
-            Some(Outcome::Error(fault)) => {
+            Some(Outcome::Error(error)) => {
                 // An ending of the engine's own has its code in its data.
-                let code = fault.code.map(|code| code.to_string()).or_else(|| audit::word(fault.data.as_ref()));
-                say!("error     {} ({})", escape_control(&fault.message), code.unwrap_or_default());
+                let code = error.code.map(|code| code.to_string()).or_else(|| audit::word(error.data.as_ref()));
+                say!("error     {} ({})", escape_control(&error.message), code.unwrap_or_default());
             }
             Some(Outcome::Cancelled) | None => {}
         }
@@ -214,11 +214,11 @@ fn status(phase: &Phase) -> &'static str {
 }
 
 fn message(snapshot: &Snapshot) -> Option<&str> {
-    let said = snapshot.progress.as_ref().and_then(|progress| progress.message.as_deref());
+    let progress_message = snapshot.progress.as_ref().and_then(|progress| progress.message.as_deref());
     if snapshot.task.is_settled() {
         snapshot.task.message.as_deref()
     } else {
-        said.or(snapshot.task.message.as_deref())
+        progress_message.or(snapshot.task.message.as_deref())
     }
 }
 
@@ -245,12 +245,12 @@ fn object(snapshot: &Snapshot) -> Value {
     });
     match task.phase.outcome() {
         Some(Outcome::Result { body, .. }) => object["result"] = parsed(body.as_str()),
-        Some(Outcome::Error(fault)) => {
-            object["error"] = json!({ "message": &*fault.message });
-            if let Some(code) = fault.code {
+        Some(Outcome::Error(error)) => {
+            object["error"] = json!({ "message": &*error.message });
+            if let Some(code) = error.code {
                 object["error"]["code"] = code.into();
             }
-            if let Some(data) = &fault.data {
+            if let Some(data) = &error.data {
                 object["error"]["data"] = parsed(data.as_str());
             }
         }

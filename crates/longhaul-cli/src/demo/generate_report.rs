@@ -19,7 +19,7 @@ fn default_seconds() -> u32 {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Report {
+struct ReportResult {
     topic: String,
     words: usize,
     sections: Vec<Section>,
@@ -46,7 +46,7 @@ pub(super) fn tool() -> Tool {
 async fn generate(
     mut ctx: Ctx,
     ReportRequest { topic, seconds }: ReportRequest,
-) -> Result<Structured<Report>, Failure> {
+) -> Result<Structured<ReportResult>, Failure> {
     let phases = u32::try_from(PHASES.len()).unwrap_or(1);
     for (done, phase) in (0..phases).zip(PHASES) {
         let message = format!("{phase} ({}/{phases})", done + 1);
@@ -68,5 +68,5 @@ async fn generate(
     }
     let words = text.split_whitespace().count();
     let attempt = ctx.attempt();
-    Ok(Structured::new(Report { topic, words, sections, attempt }).with_text(text))
+    Ok(Structured::new(ReportResult { topic, words, sections, attempt }).with_text(text))
 }

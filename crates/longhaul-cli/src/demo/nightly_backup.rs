@@ -4,7 +4,7 @@ use longhaul::{Ctx, Failure, JsonSchema, OnCrash, Tool};
 use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
-struct Backup {
+struct BackupArguments {
     /// How many seconds to take, at most 3600.
     #[serde(default = "seconds")]
     #[schemars(range(min = 1, max = 3600))]
@@ -24,7 +24,7 @@ pub(super) fn tool() -> Tool {
         .attempts(10, Duration::from_millis(200))
 }
 
-async fn back_up(mut ctx: Ctx, Backup { seconds }: Backup) -> Result<String, Failure> {
+async fn back_up(mut ctx: Ctx, BackupArguments { seconds }: BackupArguments) -> Result<String, Failure> {
     let attempt = ctx.attempt();
     for second in 0..seconds {
         ctx.progress(second, seconds, &format!("Attempt {attempt}: {second} of {seconds} volumes")).await?;

@@ -1,7 +1,7 @@
-//! Acknowledged is on the disk: what no kill can show, the system calls do.
+//! Acknowledged changes are on the disk, as the system calls of the server show.
 //!
-//! A killed process leaves its writes to the system, which still brings them to the disk; only a lost machine would
-//! lose them. So the server runs under `strace`, and its log must have been synced before each acknowledgement.
+//! After a kill the system still writes the data of the process to the disk; only a crash of the machine would lose it.
+//! So the server runs under `strace`, and its log must have been synced before each acknowledgement.
 
 mod trace;
 
@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use longhaul_testkit::{StatelessClient, TaskView};
+use longhaul_testkit::{GetTaskResult, StatelessClient};
 use serde_json::json;
 
 use crate::kit::Launch;
@@ -29,7 +29,7 @@ async fn a_completed_sync_lies_between_each_request_and_its_acknowledgement() {
     assert_eq!(checked.acknowledged, 4 * ROUNDS);
     assert_eq!(checked.too_early, Vec::<String>::new());
     let count = checked.acknowledged;
-    // Past the test harness, which shows nothing of what a passing test prints.
+    // Not with `println!`: the test harness hides the output of a passing test.
     let _ = writeln!(std::io::stderr(), "fsync: {count} acknowledgements, each after a completed sync of the log");
 }
 
@@ -49,7 +49,7 @@ async fn the_log_of_a_killed_process_is_synced_before_it_is_served() {
     let server = Launch::conformance().store(&file).start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     let id = client.create("echo", json!({ "text": "hello" })).await.unwrap();
-    let before = client.get_until(&id, TaskView::is_settled).await.unwrap();
+    let before = client.get_until(&id, GetTaskResult::is_settled).await.unwrap();
     server.kill().await;
 
     let server = Launch::conformance().store(&file).under(strace(&trace)).start().await;
@@ -59,7 +59,7 @@ async fn the_log_of_a_killed_process_is_synced_before_it_is_served() {
     assert!(Trace::read(&trace).syncs_before_it_listens() > 0, "the log of the dead process was not synced");
 }
 
-/// One request at a time over one connection, and nothing else under way at the server during any of them.
+/// Sends one request at a time over one connection. The server does nothing else during a request.
 async fn creations_cancellations_and_answers(directory: &Path, arguments: &[&str]) -> Trace {
     let (file, trace) = (directory.join("tasks.db"), directory.join("trace"));
     let mut launch = Launch::conformance().store(&file).under(strace(&trace));
@@ -76,14 +76,14 @@ async fn creations_cancellations_and_answers(directory: &Path, arguments: &[&str
         let asks = client.get_until(&id, |view| !view.questions().is_empty()).await.unwrap();
         let yes = json!({ "action": "accept", "content": { "confirm": true } });
         client.update(&id, json!({ asks.questions()[0].as_str(): yes })).await.unwrap();
-        // Its end is a write of its own, which must not be taken for that of the next request.
-        client.get_until(&id, TaskView::is_settled).await.unwrap();
+        // The end of the task is a separate write, which must come before the next request.
+        client.get_until(&id, GetTaskResult::is_settled).await.unwrap();
     }
     assert!(server.stop().await);
     Trace::read(&trace)
 }
 
-/// The command that writes a server's system calls to this file. `-y` names the file behind each descriptor.
+/// The command that writes the system calls of a server to this file. `-y` adds the path of each descriptor.
 fn strace(trace: &Path) -> Vec<String> {
     let is_there = Command::new("strace").arg("--version").stdout(Stdio::null()).status().is_ok();
     assert!(is_there, "this test needs strace: install it (apt-get install strace), or run `cargo xtask test`");

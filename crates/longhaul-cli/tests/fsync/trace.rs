@@ -1,33 +1,33 @@
-//! What `strace -f -y` wrote down: one line for each call, or two when another thread's call came between its
-//! beginning and its end.
+//! The output of `strace -f -y`: one line for each call, or two if a call of another thread came between its start and
+//! its end.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Call {
-    /// A request was read, for this method.
+enum SystemCall {
+    /// A request with this method was read.
     Request(String),
-    /// An answer begins to be sent.
+    /// The first write of a response.
     Answer,
-    /// Something is written to the log.
+    /// A write to the log.
     LogWrite,
     /// A sync of the log begins in this thread.
     SyncBegins(u32),
-    /// A sync in this thread has brought everything to the disk.
+    /// A sync in this thread has ended.
     SyncEnds(u32),
-    /// An address is open, a client's or the operator's.
+    /// The server listens on a socket for clients or for the operator.
     Listen,
 }
 
 #[derive(Debug)]
-pub(crate) struct Trace(Vec<Call>);
+pub(crate) struct Trace(Vec<SystemCall>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
-    /// Acknowledgements of requests that change something.
+    /// Acknowledgements of changes.
     pub(crate) acknowledged: usize,
-    /// Those that were sent before the change was on the disk.
+    /// Acknowledgements that were sent before the change was on the disk.
     pub(crate) too_early: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Trace {
         Self(parse(&String::from_utf8_lossy(&text)))
     }
 
-    /// Holds each acknowledgement against the syncs since its request. Requests came one at a time.
+    /// Checks that a sync precedes each acknowledgement. The requests were sent one at a time.
     pub(crate) fn acknowledgements(&self) -> Checked {
         let mut checked = Checked::default();
         let mut method = None;
@@ -46,18 +46,18 @@ impl Trace {
         let mut syncing = HashMap::new();
         for call in &self.0 {
             match call {
-                Call::Request(name) => {
+                SystemCall::Request(name) => {
                     assert_eq!(method.replace(name), None, "a request came before the last one was answered");
                     (written, synced) = (false, false);
                     syncing.clear();
                 }
-                Call::LogWrite => written = true,
-                Call::SyncBegins(thread) => {
+                SystemCall::LogWrite => written = true,
+                SystemCall::SyncBegins(thread) => {
                     syncing.insert(*thread, written);
                 }
                 // Only a sync that began after the write has waited for it.
-                Call::SyncEnds(thread) => synced |= syncing.remove(thread).unwrap_or(false),
-                Call::Answer => {
+                SystemCall::SyncEnds(thread) => synced |= syncing.remove(thread).unwrap_or(false),
+                SystemCall::Answer => {
                     let method = method.take().expect("an answer follows a request");
                     if matches!(method.as_str(), "tools/call" | "tasks/update" | "tasks/cancel") {
                         checked.acknowledged += 1;
@@ -66,20 +66,20 @@ impl Trace {
                         }
                     }
                 }
-                Call::Listen => {}
+                SystemCall::Listen => {}
             }
         }
         checked
     }
 
-    /// How often the log was synced before anybody could connect.
+    /// Syncs of the log before the server listened.
     pub(crate) fn syncs_before_it_listens(&self) -> usize {
-        let listens = self.0.iter().position(|call| *call == Call::Listen).expect("the server listened");
-        self.0[..listens].iter().filter(|call| matches!(call, Call::SyncEnds(_))).count()
+        let listens = self.0.iter().position(|call| *call == SystemCall::Listen).expect("the server listened");
+        self.0[..listens].iter().filter(|call| matches!(call, SystemCall::SyncEnds(_))).count()
     }
 }
 
-fn parse(text: &str) -> Vec<Call> {
+fn parse(text: &str) -> Vec<SystemCall> {
     let mut calls = Vec::new();
     // Threads whose sync of the log has begun and not ended.
     let mut syncing = Vec::new();
@@ -93,27 +93,27 @@ fn parse(text: &str) -> Vec<Call> {
             if is_sync(resumed) && syncing.contains(&thread) {
                 syncing.retain(|other| *other != thread);
                 if resumed.ends_with("= 0") {
-                    calls.push(Call::SyncEnds(thread));
+                    calls.push(SystemCall::SyncEnds(thread));
                 }
             }
         } else if is_sync(call) && is_log {
-            calls.push(Call::SyncBegins(thread));
+            calls.push(SystemCall::SyncBegins(thread));
             if call.ends_with("= 0") {
-                calls.push(Call::SyncEnds(thread));
+                calls.push(SystemCall::SyncEnds(thread));
             } else {
                 syncing.push(thread);
             }
         } else if call.starts_with("pwrite") && is_log {
-            calls.push(Call::LogWrite);
+            calls.push(SystemCall::LogWrite);
         } else if call.contains("\"HTTP/1.1 200 OK") {
-            calls.push(Call::Answer);
+            calls.push(SystemCall::Answer);
         } else if call.starts_with("listen(") {
-            calls.push(Call::Listen);
+            calls.push(SystemCall::Listen);
         }
         if call.contains("\"POST /mcp") {
             let method = call.split_once("mcp-method: ").and_then(|(_, rest)| rest.split_once("\\r\\n"));
             let (method, _) = method.expect("a request names its method");
-            calls.push(Call::Request(method.to_owned()));
+            calls.push(SystemCall::Request(method.to_owned()));
         }
     }
     calls

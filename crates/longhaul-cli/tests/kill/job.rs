@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Job {
+pub(crate) enum LoadCall {
     /// Ends at once.
     Echo { text: String },
     /// Ends soon, unless its process dies: then it fails.
@@ -27,15 +27,15 @@ pub(crate) enum Job {
 /// Longer than any run of this test.
 const ENDLESS_SECONDS: u64 = 900_000;
 
-impl Job {
+impl LoadCall {
     /// A random job. `number` is unique in the test.
-    pub(crate) fn random(chance: &mut StdRng, number: u64, directory: &Path) -> Self {
+    pub(crate) fn random(rng: &mut StdRng, number: u64, directory: &Path) -> Self {
         let trace = || directory.join(format!("trace-{number}"));
-        match chance.random_range(0..100) {
+        match rng.random_range(0..100) {
             0..30 => Self::Echo { text: format!("echo {number}") },
-            30..48 => Self::Slow { millis: chance.random_range(0..100), label: format!("slow {number}") },
+            30..48 => Self::Slow { millis: rng.random_range(0..100), label: format!("slow {number}") },
             48..58 => Self::Endless,
-            58..78 => Self::Retry { millis: chance.random_range(0..150), trace: trace() },
+            58..78 => Self::Retry { millis: rng.random_range(0..150), trace: trace() },
             78..82 => Self::EndlessRetry { trace: trace() },
             82..92 => Self::Confirm { filename: format!("file-{number}") },
             _ => Self::RetryConfirm,

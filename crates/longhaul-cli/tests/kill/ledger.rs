@@ -1,54 +1,53 @@
-//! Everything that the server has said, and what follows from it.
+//! What the server has acknowledged and shown, and what must hold because of it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use longhaul_testkit::TaskView;
+use longhaul_testkit::GetTaskResult;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::sync::watch;
 
-use crate::job::{self, Job};
+use crate::job::{self, LoadCall};
 use crate::operator::Listed;
 
-/// How far a cancellation came, from little to much.
+/// How much is known about a cancellation, from little to much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Cancel {
-    /// Nobody asked.
+pub(crate) enum CancelProgress {
+    /// Not requested.
     No,
-    /// Somebody asked, with or without an answer.
+    /// Requested, with or without a response.
     Sent,
-    /// It was acknowledged: the task has ended, by that or before.
+    /// Acknowledged: the task has ended, by the cancellation or before it.
     Acknowledged,
-    /// By that, because it could not have ended before.
+    /// The task was ended by the cancellation, because it could not have ended before.
     Certain,
 }
 
 /// What is known of a task whose creation was acknowledged.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
-    pub(crate) job: Job,
-    /// How it ended, byte for byte as it was first seen.
+pub(crate) struct KnownTask {
+    pub(crate) job: LoadCall,
+    /// The end of the task, byte for byte as it was first read.
     pub(crate) end: Option<String>,
-    /// What became of requests to cancel it.
-    pub(crate) cancel: Cancel,
+    pub(crate) cancel: CancelProgress,
     pub(crate) answered: BTreeSet<String>,
-    /// How the last dead process left it.
+    /// The state in the store after the last kill.
     pub(crate) left: Option<Listed>,
-    /// A process died while it ran.
+    /// Whether a process was killed while the task ran.
     pub(crate) crashed: bool,
-    /// How often it had been started when it was found cancelled in a dead process's file.
+    /// The number of attempts when the task was found cancelled after a kill.
     started_before_cancel: Option<usize>,
 }
 
-impl Known {
-    fn new(job: Job) -> Self {
+impl KnownTask {
+    fn new(job: LoadCall) -> Self {
         Self {
             job,
             end: None,
-            cancel: Cancel::No,
+            cancel: CancelProgress::No,
             answered: BTreeSet::new(),
             left: None,
             crashed: false,
@@ -59,20 +58,20 @@ impl Known {
     pub(crate) fn set_cancelled(&mut self) {
         let failed_before = self.crashed && !self.job.is_retried();
         let is_certain = self.job.is_endless() && !failed_before;
-        self.cancel = self.cancel.max(if is_certain { Cancel::Certain } else { Cancel::Acknowledged });
+        self.cancel = self.cancel.max(if is_certain { CancelProgress::Certain } else { CancelProgress::Acknowledged });
     }
 
-    /// Holds what is seen against what was known before it was asked for.
-    pub(crate) fn check(&self, view: &TaskView) -> Result<(), String> {
+    /// Checks a response against what was known before the request.
+    pub(crate) fn check(&self, view: &GetTaskResult) -> Result<(), String> {
         if let Some(end) = &self.end
             && *end != view.text
         {
             return Err(format!("it had ended as\n  {end}"));
         }
         let is_cancelled = match self.cancel {
-            Cancel::No | Cancel::Sent => true,
-            Cancel::Acknowledged => view.is_settled(),
-            Cancel::Certain => view.status() == "cancelled",
+            CancelProgress::No | CancelProgress::Sent => true,
+            CancelProgress::Acknowledged => view.is_settled(),
+            CancelProgress::Certain => view.status() == "cancelled",
         };
         if !is_cancelled {
             return Err("its cancellation was acknowledged".into());
@@ -84,14 +83,14 @@ impl Known {
             "working" => Ok(()),
             "input_required" if self.job.asks() => Ok(()),
             "completed" if self.job.is_result(view.result_text()) => Ok(()),
-            "cancelled" if self.cancel >= Cancel::Sent => Ok(()),
+            "cancelled" if self.cancel >= CancelProgress::Sent => Ok(()),
             "failed" if self.crashed && !self.job.is_retried() => is_crash_recovery(view),
             status => Err(format!("it cannot be {status}: {self:?}")),
         }
     }
 
-    /// Holds the first sight after a restart against how the dead process left the task.
-    pub(crate) fn check_after_start(&self, view: &TaskView) -> Result<(), String> {
+    /// Checks the first response after a restart against the state in the store after the kill.
+    pub(crate) fn check_after_start(&self, view: &GetTaskResult) -> Result<(), String> {
         self.check(view)?;
         let Some(left) = &self.left else { return Err("it was never in a file".into()) };
         match left.status.as_str() {
@@ -104,7 +103,7 @@ impl Known {
     }
 }
 
-fn is_crash_recovery(view: &TaskView) -> Result<(), String> {
+fn is_crash_recovery(view: &GetTaskResult) -> Result<(), String> {
     let says_why = view.value["statusMessage"].as_str().is_some_and(|message| message.contains("server stopped"));
     if view.value["error"]["data"]["code"] == "CRASH_RECOVERY" && says_why {
         Ok(())
@@ -115,11 +114,11 @@ fn is_crash_recovery(view: &TaskView) -> Result<(), String> {
 
 pub(crate) struct Ledger {
     directory: PathBuf,
-    tasks: Mutex<(HashMap<String, Known>, Vec<String>)>,
+    tasks: Mutex<(HashMap<String, KnownTask>, Vec<String>)>,
     calls: AtomicU64,
     reads: AtomicU64,
     unacknowledged: AtomicU64,
-    /// Answers that clients under load have got.
+    /// The number of responses to clients under load.
     answers: watch::Sender<u64>,
 }
 
@@ -135,12 +134,12 @@ impl Ledger {
         }
     }
 
-    /// A client under load got an answer.
+    /// Counts a response to a client under load.
     pub(crate) fn answered(&self) {
         self.answers.send_modify(|answers| *answers += 1);
     }
 
-    /// Waits for so many more answers.
+    /// Waits for this many more responses.
     pub(crate) async fn answers(&self, more: u64) {
         let mut answers = self.answers.subscribe();
         let enough = *answers.borrow() + more;
@@ -155,31 +154,31 @@ impl Ledger {
         self.tasks.lock().unwrap().1.clone()
     }
 
-    pub(crate) fn any_id(&self, chance: &mut StdRng) -> Option<String> {
+    pub(crate) fn any_id(&self, rng: &mut StdRng) -> Option<String> {
         let tasks = self.tasks.lock().unwrap();
-        (!tasks.1.is_empty()).then(|| tasks.1[chance.random_range(0..tasks.1.len())].clone())
+        (!tasks.1.is_empty()).then(|| tasks.1[rng.random_range(0..tasks.1.len())].clone())
     }
 
-    pub(crate) fn new_job(&self, chance: &mut StdRng) -> Job {
-        Job::random(chance, self.calls.fetch_add(1, Ordering::Relaxed), &self.directory)
+    pub(crate) fn new_job(&self, rng: &mut StdRng) -> LoadCall {
+        LoadCall::random(rng, self.calls.fetch_add(1, Ordering::Relaxed), &self.directory)
     }
 
-    pub(crate) fn created(&self, id: &str, job: Job) {
+    pub(crate) fn created(&self, id: &str, job: LoadCall) {
         let mut tasks = self.tasks.lock().unwrap();
-        assert!(tasks.0.insert(id.to_owned(), Known::new(job)).is_none(), "{id} was given out twice");
+        assert!(tasks.0.insert(id.to_owned(), KnownTask::new(job)).is_none(), "{id} was given out twice");
         tasks.1.push(id.to_owned());
     }
 
-    pub(crate) fn known(&self, id: &str) -> Known {
+    pub(crate) fn known(&self, id: &str) -> KnownTask {
         self.tasks.lock().unwrap().0[id].clone()
     }
 
-    pub(crate) fn change(&self, id: &str, change: impl FnOnce(&mut Known)) {
+    pub(crate) fn change(&self, id: &str, change: impl FnOnce(&mut KnownTask)) {
         change(self.tasks.lock().unwrap().0.get_mut(id).expect("a task of this ledger"));
     }
 
-    /// A task was seen, and found right.
-    pub(crate) fn saw(&self, id: &str, view: &TaskView) {
+    /// Records a response that was checked.
+    pub(crate) fn saw(&self, id: &str, view: &GetTaskResult) {
         self.reads.fetch_add(1, Ordering::Relaxed);
         if view.is_settled() {
             self.change(id, |known| {
@@ -188,7 +187,7 @@ impl Ledger {
         }
     }
 
-    /// A process died and left this.
+    /// Records the state in the store after a kill.
     pub(crate) fn died(&self, left: &HashMap<String, Listed>) {
         let mut tasks = self.tasks.lock().unwrap();
         self.unacknowledged.store((left.len() - tasks.1.len().min(left.len())) as u64, Ordering::Relaxed);
@@ -196,7 +195,7 @@ impl Ledger {
             let left = left.get(id).unwrap_or_else(|| panic!("{id} was acknowledged and is lost: {known:?}"));
             let is_open = matches!(left.status.as_str(), "queued" | "running" | "waiting");
             assert!(
-                !(known.cancel >= Cancel::Acknowledged && is_open),
+                !(known.cancel >= CancelProgress::Acknowledged && is_open),
                 "{id} was acknowledged as cancelled and is not: {known:?}"
             );
             known.crashed |= matches!(left.status.as_str(), "running" | "waiting");
@@ -207,7 +206,7 @@ impl Ledger {
         }
     }
 
-    /// Every attempt of a retried job left its line: no two of one number, none after the end.
+    /// Checks the lines of the attempts: no number twice, and none after the end.
     pub(crate) fn check_traces(&self) {
         for (id, known) in &self.tasks.lock().unwrap().0 {
             let Some(trace) = known.job.trace() else { continue };
@@ -223,7 +222,7 @@ impl Ledger {
         }
     }
 
-    /// What there was, in words.
+    /// The counts in words.
     pub(crate) fn counts(&self) -> String {
         let tasks = self.tasks.lock().unwrap();
         let (mut completed, mut cancelled, mut failed, mut retried) = (0, 0, 0, 0);
@@ -253,7 +252,7 @@ impl Ledger {
     }
 }
 
-/// The attempts that have begun, in order.
+/// The numbers of the started attempts, in order.
 fn starts(trace: &Path) -> Vec<u32> {
     let text = std::fs::read_to_string(trace).unwrap_or_default();
     text.lines().map(|line| job::attempt(line).unwrap_or_else(|| panic!("{line:?} is no attempt"))).collect()

@@ -1,28 +1,28 @@
-//! Clients that do everything a client can, until their server dies.
+//! Clients that send all kinds of requests until the server is killed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longhaul_testkit::{FailureReport, StatelessClient, TaskView};
+use longhaul_testkit::{FailureReport, GetTaskResult, StatelessClient};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::ledger::{Cancel, Known, Ledger};
+use crate::ledger::{CancelProgress, KnownTask, Ledger};
 
 pub(crate) struct Worker {
     ledger: Arc<Ledger>,
-    chance: StdRng,
+    rng: StdRng,
     killed: Arc<AtomicBool>,
 }
 
 impl Worker {
     pub(crate) fn new(ledger: Arc<Ledger>, seed: u64, killed: Arc<AtomicBool>) -> Self {
-        Self { ledger, chance: StdRng::seed_from_u64(seed), killed }
+        Self { ledger, rng: StdRng::seed_from_u64(seed), killed }
     }
 
-    /// Works until the connection breaks, which only a kill may do.
+    /// Sends requests until the connection breaks. Only a kill may break it.
     pub(crate) async fn run(mut self, address: SocketAddr) {
         let trouble = match StatelessClient::connect(address).await {
             Ok(mut client) => loop {
@@ -33,20 +33,17 @@ impl Worker {
             Err(trouble) => trouble,
         };
         let was_killed = self.killed.load(Ordering::SeqCst);
-        assert!(
-            was_killed && matches!(trouble, FailureReport::Lost(_)),
-            "nobody had killed the server, but: {trouble:?}"
-        );
+        assert!(was_killed && matches!(trouble, FailureReport::Lost(_)), "the server was not killed, but: {trouble:?}");
     }
 
     async fn step(&mut self, client: &mut StatelessClient) -> Result<(), FailureReport> {
-        match self.chance.random_range(0..100) {
+        match self.rng.random_range(0..100) {
             0..75 => self.create(client).await,
-            75..92 => match self.ledger.any_id(&mut self.chance) {
+            75..92 => match self.ledger.any_id(&mut self.rng) {
                 Some(id) => look(&self.ledger, client, &id).await.map(drop),
                 None => Ok(()),
             },
-            _ => match self.ledger.any_id(&mut self.chance) {
+            _ => match self.ledger.any_id(&mut self.rng) {
                 Some(id) => cancel(&self.ledger, client, &id).await,
                 None => Ok(()),
             },
@@ -54,14 +51,14 @@ impl Worker {
     }
 
     async fn create(&mut self, client: &mut StatelessClient) -> Result<(), FailureReport> {
-        let job = self.ledger.new_job(&mut self.chance);
+        let job = self.ledger.new_job(&mut self.rng);
         let id = client.create(job.tool(), job.arguments()).await?;
         self.ledger.created(&id, job.clone());
         self.ledger.answered();
-        if job.is_endless() && self.chance.random_ratio(4, 5) {
+        if job.is_endless() && self.rng.random_ratio(4, 5) {
             return cancel(&self.ledger, client, &id).await;
         }
-        if job.asks() && self.chance.random_ratio(4, 5) {
+        if job.asks() && self.rng.random_ratio(4, 5) {
             loop {
                 let view = look(&self.ledger, client, &id).await?;
                 if view.is_settled() {
@@ -72,20 +69,24 @@ impl Worker {
                 }
             }
         }
-        for _ in 0..self.chance.random_range(0..4) {
+        for _ in 0..self.rng.random_range(0..4) {
             look(&self.ledger, client, &id).await?;
         }
         Ok(())
     }
 }
 
-/// Reads a task and holds it against what was known before it was read.
-pub(crate) async fn look(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<TaskView, FailureReport> {
+/// Reads a task and checks it against what was known before the read.
+pub(crate) async fn look(
+    ledger: &Ledger,
+    client: &mut StatelessClient,
+    id: &str,
+) -> Result<GetTaskResult, FailureReport> {
     let mut known = ledger.known(id);
     let view = client.get(id).await?;
-    // What forbids something counts from before the read, what allows something until after it.
-    if ledger.known(id).cancel >= Cancel::Sent {
-        known.cancel = known.cancel.max(Cancel::Sent);
+    // A fact that forbids a state counts if it was known before the read; one that allows a state, also after it.
+    if ledger.known(id).cancel >= CancelProgress::Sent {
+        known.cancel = known.cancel.max(CancelProgress::Sent);
     }
     if let Err(why) = known.check(&view) {
         panic!("task {id} is now\n  {}\nbut {why}", view.text);
@@ -95,21 +96,21 @@ pub(crate) async fn look(ledger: &Ledger, client: &mut StatelessClient, id: &str
     Ok(view)
 }
 
-/// Cancels a task, and sees that it has ended.
+/// Cancels a task, and checks that it has ended.
 pub(crate) async fn cancel(ledger: &Ledger, client: &mut StatelessClient, id: &str) -> Result<(), FailureReport> {
-    ledger.change(id, |known| known.cancel = known.cancel.max(Cancel::Sent));
+    ledger.change(id, |known| known.cancel = known.cancel.max(CancelProgress::Sent));
     client.cancel(id).await?;
     ledger.answered();
-    ledger.change(id, Known::set_cancelled);
+    ledger.change(id, KnownTask::set_cancelled);
     look(ledger, client, id).await.map(drop)
 }
 
-/// Says yes to every open question of a task, and sees that it is not asked again.
+/// Answers every open question of a task, and checks that it is not asked again.
 pub(crate) async fn answer(
     ledger: &Ledger,
     client: &mut StatelessClient,
     id: &str,
-    view: &TaskView,
+    view: &GetTaskResult,
 ) -> Result<(), FailureReport> {
     let keys = view.questions();
     let yes = json!({ "action": "accept", "content": { "confirm": true } });

@@ -1,7 +1,8 @@
-//! Acknowledged is durable: the server is killed at random moments under load, started again on the same file, and
-//! held to everything that it had said.
+//! Acknowledged changes are durable: the server is killed at random moments under load and started again on the same
+//! file, and everything that it acknowledged must be there.
 //!
-//! `LONGHAUL_KILLS` says how often (20), `LONGHAUL_SEED` repeats a run's choices, though not the scheduler's.
+//! `LONGHAUL_KILLS` sets the number of kills (20). `LONGHAUL_SEED` repeats the random choices of a run, but not its
+//! scheduling.
 
 mod job;
 mod ledger;
@@ -23,37 +24,37 @@ use longhaul_testkit::in_time;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::kit::{Launch, Server};
+use crate::kit::{Launch, ServerProcess};
 use crate::ledger::Ledger;
 
-/// Connections at once.
+/// The number of clients.
 const CONNECTIONS: u64 = 32;
 
-/// The most answers that clients get before a kill, however fast the machine is.
+/// The most responses before a kill.
 const ANSWERS_MAX: u64 = 400;
 
-/// How far from the last of these answers the kill falls, so that it does not always meet the same place.
+/// The longest random delay between the last of these responses and the kill.
 const JITTER: Duration = Duration::from_millis(5);
 
-/// Of so many kills one comes while the server starts, before or after it listens.
+/// One of this many kills comes during the start of the server.
 const EARLY_ONE_IN: u32 = 4;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_every_kill() {
     let (kills, seed) = (from_environment("LONGHAUL_KILLS", 20_u32), from_environment("LONGHAUL_SEED", rand::random()));
     say(&format!("kill: {kills} kills, LONGHAUL_SEED={seed}"));
-    // Left where it is if the test fails.
+    // Not deleted if the test fails.
     let directory = tempfile::Builder::new().prefix("longhaul-kill-").disable_cleanup(true).tempdir().unwrap();
     say(&format!("kill: the store is in {}", directory.path().display()));
-    let mut run = Run {
+    let mut run = KillRun {
         file: directory.path().join("tasks.db"),
         ledger: Arc::new(Ledger::new(directory.path())),
-        chance: StdRng::seed_from_u64(seed),
+        rng: StdRng::seed_from_u64(seed),
         start: Duration::from_millis(100),
         early: 0,
     };
     for _ in 0..kills {
-        if run.chance.random_ratio(1, EARLY_ONE_IN) {
+        if run.rng.random_ratio(1, EARLY_ONE_IN) {
             run.kill_while_it_starts().await;
         } else {
             run.kill_under_load().await;
@@ -65,22 +66,22 @@ async fn what_was_acknowledged_survives_every_kill() {
     std::fs::remove_dir_all(directory.path()).unwrap();
 }
 
-struct Run {
+struct KillRun {
     file: PathBuf,
     ledger: Arc<Ledger>,
-    chance: StdRng,
-    /// How long the last start took, to know when a start can be disturbed.
+    rng: StdRng,
+    /// The duration of the last start, for kills during a start.
     start: Duration,
     early: u32,
 }
 
-impl Run {
-    /// Everybody here is one owner, who has to be as quick as the machine.
+impl KillRun {
+    /// All clients are one owner, so the rates must not limit it.
     fn launch(&self) -> Launch {
         Launch::conformance().store(&self.file).arg("--rate-limit").arg("1000000")
     }
 
-    async fn start(&mut self) -> Server {
+    async fn start(&mut self) -> ServerProcess {
         let began = Instant::now();
         let server = self.launch().start().await;
         self.start = began.elapsed();
@@ -90,7 +91,7 @@ impl Run {
     async fn kill_while_it_starts(&mut self) {
         self.early += 1;
         let starting = self.launch().spawn();
-        let moment = self.chance.random_range(Duration::ZERO..self.start.mul_f64(1.3));
+        let moment = self.rng.random_range(Duration::ZERO..self.start.mul_f64(1.3));
         tokio::time::sleep(moment).await;
         starting.kill().await;
     }
@@ -101,13 +102,13 @@ impl Run {
         let killed = Arc::new(AtomicBool::new(false));
         let clients: Vec<_> = (0..CONNECTIONS)
             .map(|_| {
-                let client = load::Worker::new(Arc::clone(&self.ledger), self.chance.random(), Arc::clone(&killed));
+                let client = load::Worker::new(Arc::clone(&self.ledger), self.rng.random(), Arc::clone(&killed));
                 tokio::spawn(client.run(server.address()))
             })
             .collect();
-        let answers = self.chance.random_range(0..=ANSWERS_MAX);
+        let answers = self.rng.random_range(0..=ANSWERS_MAX);
         in_time("answers under load", self.ledger.answers(answers)).await;
-        tokio::time::sleep(self.chance.random_range(Duration::ZERO..JITTER)).await;
+        tokio::time::sleep(self.rng.random_range(Duration::ZERO..JITTER)).await;
         killed.store(true, Ordering::SeqCst);
         server.kill().await;
         for client in clients {
@@ -115,7 +116,7 @@ impl Run {
         }
     }
 
-    /// How the file was left, seen on a copy, so that the next server finds it as the dead one left it.
+    /// The state in the store after a kill, read from a copy so that the file does not change.
     fn look_at_the_dead(&mut self) {
         if self.ledger.is_empty() {
             return;
@@ -133,7 +134,7 @@ impl Run {
     }
 }
 
-/// The database and its log, without the shared memory, which dies with its processes on a crashed machine.
+/// The database and its log, without the shared memory, which a crash of the machine would lose.
 fn copy_of(file: &Path) -> PathBuf {
     let directory = file.with_file_name("dead");
     let _ = std::fs::remove_dir_all(&directory);
@@ -154,7 +155,7 @@ fn from_environment<T: FromStr>(name: &str, otherwise: T) -> T {
     }
 }
 
-/// Past the test harness, which shows nothing of what a passing test prints.
+/// Not with `println!`: the test harness hides the output of a passing test.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! The operator's view of the file.
+//! The operator's view of the store.
 
 use std::collections::HashMap;
 use std::path::Path;

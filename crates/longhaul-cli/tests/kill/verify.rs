@@ -1,4 +1,4 @@
-//! After a restart: everything is there, everything is as it was, nothing belongs to the dead.
+//! Checks after a restart: every task is there, unchanged, and none belongs to the killed process.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::ledger::Ledger;
 use crate::load::{answer, cancel, look};
 use crate::operator;
 
-/// As soon as the server listens: the operator's view and everybody's view of every task.
+/// Checks every task as soon as the server listens, as the operator and as a client.
 pub(crate) async fn after_start(ledger: &Arc<Ledger>, file: &Path, address: SocketAddr) {
     let ids = ledger.ids();
     if ids.is_empty() {
@@ -21,7 +21,7 @@ pub(crate) async fn after_start(ledger: &Arc<Ledger>, file: &Path, address: Sock
     for id in &ids {
         let known = ledger.known(id);
         let is_dead = known.crashed && !known.job.is_retried() && listed[id].status != "failed";
-        // A task that was taken up by a process which died before it could end it has not ended otherwise.
+        // A task that was claimed by a process that was killed before the end of the task has no other outcome.
         let ended_before =
             known.left.as_ref().is_some_and(|left| matches!(left.status.as_str(), "completed" | "cancelled"));
         assert!(!is_dead || ended_before, "{id} still belongs to a dead process: {:?}", listed[id]);
@@ -44,7 +44,7 @@ pub(crate) async fn after_start(ledger: &Arc<Ledger>, file: &Path, address: Sock
     .await;
 }
 
-/// Cancels what would never end, answers what asks, and waits for the rest.
+/// Cancels endless tasks, answers questions, and waits for the end of all tasks.
 pub(crate) async fn let_everything_end(ledger: &Arc<Ledger>, address: SocketAddr) {
     let endless = ledger.ids().into_iter().filter(|id| ledger.known(id).job.is_endless()).collect();
     each(ledger, endless, address, |ledger, mut client, id| async move {
@@ -66,7 +66,7 @@ pub(crate) async fn let_everything_end(ledger: &Arc<Ledger>, address: SocketAddr
     .await;
 }
 
-/// In the end every task has ended, the operator agrees, and no attempt ran that should not have.
+/// Checks at the end that every task has ended, also for the operator, and that there was no attempt too many.
 pub(crate) fn settled(ledger: &Ledger, file: &Path) {
     let listed = operator::list(file);
     for id in ledger.ids() {
@@ -77,7 +77,7 @@ pub(crate) fn settled(ledger: &Ledger, file: &Path) {
     ledger.check_traces();
 }
 
-/// Does the same with every task, over many connections. Nobody kills the server meanwhile.
+/// Runs this for every task, over many connections. The server is not killed meanwhile.
 async fn each<F, Fut>(ledger: &Arc<Ledger>, ids: Vec<String>, address: SocketAddr, work: F)
 where
     F: Fn(Arc<Ledger>, StatelessClient, String) -> Fut + Clone + Send + 'static,

@@ -1,4 +1,4 @@
-//! The programs under test as processes of their own.
+//! Starts the programs under test as processes.
 //!
 //! ```ignore
 //! let server = Launch::conformance().store(&file).start().await;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::{Notify, oneshot};
 
-/// A server to be started: on a port of its own, with a store in memory unless it is told otherwise.
+/// The command line of a server: on a free port, and with a store in memory unless a test sets another.
 pub(crate) struct Launch {
     wrapper: Vec<OsString>,
     program: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// The product itself: `longhaul serve`.
+    /// `longhaul serve`
     pub(crate) fn longhaul() -> Self {
         Self::of(longhaul(), Some("serve"))
     }
@@ -48,19 +48,19 @@ impl Launch {
         self
     }
 
-    /// One more flag or value.
+    /// Adds an argument.
     pub(crate) fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// Runs it under another program, such as `strace -f`.
+    /// Runs the server under another program, such as `strace -f`.
     pub(crate) fn under<A: Into<OsString>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
         self.wrapper = wrapper.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Starts the process, and waits for nothing.
+    /// Starts the process, without waiting.
     pub(crate) fn spawn(self) -> Starting {
         let mut words = self.wrapper;
         words.push(self.program.into());
@@ -68,20 +68,20 @@ impl Launch {
         words.extend(["--listen".into(), "127.0.0.1:0".into(), "--store".into(), self.store.into()]);
         words.extend(self.arguments);
         let mut command = Command::new(&words[0]);
-        // A group of its own, so that a wrapper and what it wraps end together.
+        // A process group, so that a wrapper and its server end together.
         command.args(&words[1..]).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child =
             command.spawn().unwrap_or_else(|error| panic!("{} does not start: {error}", words[0].display()));
         let group = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).expect("a new child has an ID");
         let stderr = child.stderr.take().expect("standard error is a pipe");
-        let log = Log::default();
+        let log = StderrLog::default();
         let (greeted, greeting) = oneshot::channel();
         tokio::spawn(read_log(stderr, log.clone(), greeted));
-        Starting { process: Process { child, group }, log, greeting }
+        Starting { process: ProcessGroup { child, group }, log, greeting }
     }
 
-    pub(crate) async fn start(self) -> Server {
+    pub(crate) async fn start(self) -> ServerProcess {
         self.spawn().listening().await
     }
 }
@@ -108,11 +108,11 @@ pub(crate) fn conformance_program() -> PathBuf {
     program
 }
 
-/// What a process has written to its standard error.
+/// The lines that a process has written to standard error.
 #[derive(Clone, Default)]
-struct Log(Arc<(Mutex<Vec<String>>, Notify)>);
+struct StderrLog(Arc<(Mutex<Vec<String>>, Notify)>);
 
-impl Log {
+impl StderrLog {
     fn text(&self) -> String {
         self.0.0.lock().unwrap().join("\n")
     }
@@ -133,8 +133,8 @@ impl Log {
     }
 }
 
-/// Keeps every line, so that the process never waits for a reader, and finds the address among them.
-async fn read_log(stderr: tokio::process::ChildStderr, log: Log, greeted: oneshot::Sender<SocketAddr>) {
+/// Reads all lines, so that the process never waits for a reader, and finds the address in them.
+async fn read_log(stderr: tokio::process::ChildStderr, log: StderrLog, greeted: oneshot::Sender<SocketAddr>) {
     let mut greeted = Some(greeted);
     let mut lines = BufReader::new(stderr).lines();
     while let Ok(Some(line)) = lines.next_line().await {
@@ -148,21 +148,21 @@ async fn read_log(stderr: tokio::process::ChildStderr, log: Log, greeted: onesho
     }
 }
 
-struct Process {
+struct ProcessGroup {
     child: Child,
     group: Pid,
 }
 
-impl Process {
+impl ProcessGroup {
     async fn kill(mut self) {
         let _ = kill_process_group(self.group, Signal::KILL);
         in_time("the end of a killed process", self.child.wait()).await.expect("a child can be waited for");
     }
 }
 
-impl Drop for Process {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // Once it was waited for, the number may be somebody else's.
+        // After the wait the system may use the ID for another process.
         if self.child.id().is_some() {
             let _ = kill_process_group(self.group, Signal::KILL);
         }
@@ -170,39 +170,39 @@ impl Drop for Process {
 }
 
 pub(crate) struct Starting {
-    process: Process,
-    log: Log,
+    process: ProcessGroup,
+    log: StderrLog,
     greeting: oneshot::Receiver<SocketAddr>,
 }
 
 impl Starting {
-    /// Waits for its greeting.
-    pub(crate) async fn listening(self) -> Server {
+    /// Waits until the server has printed its address.
+    pub(crate) async fn listening(self) -> ServerProcess {
         let Self { process, log, greeting } = self;
         let greeted = in_time("the greeting of a server", greeting).await;
         let address =
             greeted.unwrap_or_else(|_| panic!("the server ended instead of listening; it said:\n{}", log.text()));
-        Server { process, log, address }
+        ServerProcess { process, log, address }
     }
 
-    /// Ends it with SIGKILL, wherever it is.
+    /// Kills it with SIGKILL.
     pub(crate) async fn kill(self) {
         self.process.kill().await;
     }
 }
 
-pub(crate) struct Server {
-    process: Process,
-    log: Log,
+pub(crate) struct ServerProcess {
+    process: ProcessGroup,
+    log: StderrLog,
     address: SocketAddr,
 }
 
-impl Server {
+impl ServerProcess {
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its process; that of its wrapper, if it has one.
+    /// The ID of its process, or of its wrapper.
     pub(crate) fn pid(&self) -> i32 {
         self.process.group.as_raw_nonzero().get()
     }
@@ -211,12 +211,12 @@ impl Server {
         self.log.text()
     }
 
-    /// Waits until it has written these words to standard error.
+    /// Waits until this text is in its standard error.
     pub(crate) async fn says(&self, words: &str) {
         in_time(&format!("a server that says {words:?}"), self.log.until(words)).await;
     }
 
-    /// Sends it a signal, and waits for nothing.
+    /// Sends a signal, without waiting.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process_group(self.process.group, signal).expect("the process is there");
     }
@@ -226,12 +226,12 @@ impl Server {
         ended.expect("a child can be waited for").code()
     }
 
-    /// Ends it with SIGKILL: no goodbye, no flush.
+    /// Kills it with SIGKILL.
     pub(crate) async fn kill(self) {
         self.process.kill().await;
     }
 
-    /// Asks it, and whatever wraps it, to end in peace, and waits until it has. Says whether it ended well.
+    /// Sends SIGTERM to it and its wrapper, and waits for the end. Returns whether it succeeded.
     pub(crate) async fn stop(mut self) -> bool {
         let _ = kill_process_group(self.process.group, Signal::TERM);
         let ended = in_time("the end of a server that was told to stop", self.process.child.wait()).await;

@@ -1,12 +1,13 @@
-//! `docs/limits.md` is the code: every limit in it, each with its value, and none that is gone.
+//! `docs/limits.md` lists exactly the limits in the code, with their values.
 //!
-//! A limit is a constant whose name ends so (`…_MAX`, `…_MIN`), a field of a `…Limits` (and of `Policy`), or one of some
-//! `Options` whose name ends so. Whoever adds one adds a row: what it limits, its name, its default, what happens past it.
+//! A limit is a constant whose name ends with `_MAX` or `_MIN`, a field of a `…Limits` struct or of `Policy`, or a
+//! field of a `…Options` struct that ends with `_max`. A new limit needs a row with its meaning, name, default and
+//! effect.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Not limits, whatever they are called: one is arithmetic, one is a choice, one holds others.
+/// Names that look like limits and are not: a helper of a computation, a choice, a struct of other limits.
 const NO_LIMITS: &[&str] = &["wire.SAFE_INTEGER_MAX", "task.on_crash", "server.session"];
 
 #[test]
@@ -35,7 +36,7 @@ fn rows(page: &str) -> BTreeMap<String, String> {
     cells.filter_map(row).collect()
 }
 
-/// The limits of every crate that is shipped.
+/// The limits in the code of all shipped crates.
 fn in_code() -> BTreeMap<String, String> {
     let mut limits = BTreeMap::new();
     for directory in children(&root().join("crates")) {
@@ -72,15 +73,15 @@ fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let bodies = implementations.filter_map(|rest| {
         let (name, body) = rest.split_once(" {")?;
         let (values, _) = body.split_once("-> Self {")?.1.split_once("Self {")?.1.split_once('}')?;
-        (name.ends_with("Limits") || name == "Policy" || name == "Options").then_some((name, values))
+        (name.ends_with("Limits") || name == "Policy" || name.ends_with("Options")).then_some((name, values))
     });
     bodies.flat_map(|(of, values)| values.split(',').map(move |field| (of, field))).filter_map(|(of, field)| {
         let (name, value) = field.split_once(": ")?;
-        (of != "Options" || name.ends_with("_max")).then_some((name.trim(), value.trim()))
+        (!of.ends_with("Options") || name.ends_with("_max")).then_some((name.trim(), value.trim()))
     })
 }
 
-/// The value as the page shows it, in the unit that the name tells.
+/// The value as on the page, in the unit that the name implies.
 fn show(name: &str, value: &str) -> Option<String> {
     let name = name.to_lowercase();
     let duration = |start: &str| value.strip_prefix(start)?.strip_suffix(')').and_then(number);
@@ -114,7 +115,7 @@ fn plain(digits: &str) -> Option<u64> {
 
 fn time(ms: u64) -> String {
     match ms {
-        // A day more or less reads better in hours.
+        // Around one day, hours are easier to read.
         ms if ms % 86_400_000 == 0 && ms > 2 * 86_400_000 => format!("{} days", ms / 86_400_000),
         ms => in_units(ms, &[("h", 3_600_000), ("min", 60_000), ("s", 1_000)], "ms"),
     }

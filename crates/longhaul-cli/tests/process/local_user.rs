@@ -1,4 +1,4 @@
-//! The local user is an owner of its own.
+//! The local user is a separate owner.
 
 use longhaul::{Owner, Tokens};
 use longhaul_testkit::StatelessClient;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use longhaul_testkit::{StatelessClient, in_time, names};
 use serde_json::{Value, json};
 
-use crate::kit::{Launch, Server, longhaul, place};
+use crate::kit::{Launch, ServerProcess, longhaul, place};
 
 pub(crate) struct Said {
     pub(crate) code: i32,
@@ -23,7 +23,7 @@ pub(crate) async fn run(arguments: &[&str]) -> Said {
 }
 
 impl Said {
-    /// Standard output, the command having succeeded.
+    /// Standard output of a command that must have succeeded.
     pub(crate) fn succeeded(self) -> String {
         assert_eq!(self.code, 0, "{}{}", self.out, self.err);
         self.out
@@ -39,7 +39,7 @@ impl Said {
         serde_json::from_str(&self.ok()).expect("JSON")
     }
 
-    /// Fails with this exit code and this word, in one line on standard error.
+    /// Checks that the command failed with this exit code, and with this word in one line on standard error.
     pub(crate) fn fails(&self, code: i32, word: &str) {
         assert_eq!(self.code, code, "{}{}", self.out, self.err);
         assert_eq!(self.out, "");
@@ -52,19 +52,19 @@ impl Said {
     }
 }
 
-struct World {
+struct OperatorStore {
     directory: tempfile::TempDir,
     file: PathBuf,
     store: String,
 }
 
-impl World {
+impl OperatorStore {
     fn new() -> Self {
         let (directory, file) = place("tasks.db");
         Self { store: url(&file), directory, file }
     }
 
-    async fn server(&self) -> (Server, StatelessClient) {
+    async fn server(&self) -> (ServerProcess, StatelessClient) {
         let server = Launch::conformance().store(&self.file).start().await;
         let client = StatelessClient::connect(server.address()).await.unwrap();
         (server, client)
@@ -86,7 +86,7 @@ fn url(file: &Path) -> String {
 
 #[tokio::test]
 async fn tasks_are_listed_and_shown_with_a_server_and_without() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let (server, mut client) = world.server().await;
     assert_eq!(world.run(&["task", "list"]).await.ok(), "There are no tasks.\n");
     assert_eq!(world.run(&["task", "list", "--json"]).await.ok(), "");
@@ -107,8 +107,8 @@ async fn tasks_are_listed_and_shown_with_a_server_and_without() {
         assert_eq!(objects.iter().map(|task| &task["taskId"]).collect::<Vec<_>>(), [&json!(failed), &json!(done)]);
         let first = world.run(&["task", "list", "--limit", "1"]).await.ok();
         assert!(first.contains("more"), "{first}");
-        let nobody = world.run(&["task", "list", "--owner", "nobody", "--json"]).await.ok();
-        assert_eq!(nobody, "");
+        let empty = world.run(&["task", "list", "--owner", "unknown", "--json"]).await.ok();
+        assert_eq!(empty, "");
 
         let shown = world.run(&["task", "get", &done]).await.ok();
         assert!(shown.contains("status    completed") && shown.contains("hello"), "{shown}");
@@ -133,7 +133,7 @@ async fn tasks_are_listed_and_shown_with_a_server_and_without() {
 
 #[tokio::test]
 async fn a_task_of_a_running_server_is_cancelled_by_that_server() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let (server, mut client) = world.server().await;
     let (text, object) = (
         client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap(),
@@ -145,7 +145,7 @@ async fn a_task_of_a_running_server_is_cancelled_by_that_server() {
     let said = world.run(&["task", "cancel", &text]).await.ok();
     assert_eq!(said, format!("{text} is cancelled.\n"));
     let pushed = events.next().await.unwrap();
-    assert_eq!(pushed["params"]["status"], "cancelled", "whoever follows it is told: {pushed}");
+    assert_eq!(pushed["params"]["status"], "cancelled", "a client that follows it gets the change: {pushed}");
     assert_eq!(pushed["params"]["statusMessage"], "cancelled by the operator");
     let said = world.run(&["task", "cancel", &object, "--json"]).await.json();
     assert_eq!(said, json!({ "taskId": object, "status": "cancelled" }));
@@ -159,7 +159,7 @@ async fn a_task_of_a_running_server_is_cancelled_by_that_server() {
 
 #[tokio::test]
 async fn a_task_that_a_dead_server_left_can_be_cancelled_too() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let (server, mut client) = world.server().await;
     let id = client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();
     server.kill().await;
@@ -175,7 +175,7 @@ async fn a_task_that_a_dead_server_left_can_be_cancelled_too() {
 
 #[tokio::test]
 async fn a_backup_is_a_store_of_its_own_with_a_server_and_without() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let (server, mut client) = world.server().await;
     let done = client.create("echo", json!({ "text": "kept" })).await.unwrap();
     let before = client.settled(&done).await;
@@ -198,7 +198,7 @@ async fn a_backup_is_a_store_of_its_own_with_a_server_and_without() {
 
 #[tokio::test]
 async fn a_store_that_cannot_be_used_is_refused_with_its_own_code() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let (server, mut client) = world.server().await;
     let id = client.create("echo", json!({ "text": "kept" })).await.unwrap();
     client.settled(&id).await;
@@ -302,7 +302,7 @@ async fn every_help_text_tells_the_exit_codes() {
 
 #[tokio::test]
 async fn a_wrong_store_or_address_is_reported_with_a_remedy() {
-    let world = World::new();
+    let world = OperatorStore::new();
     let serve = async |flag: &str, value: &str| run(&["serve", "--listen", "127.0.0.1:0", flag, value]).await;
     let typo = serve("--store", &url(&world.beside("tsaks/tasks.db"))).await;
     typo.fails(4, "STORE_NO_DIRECTORY");
@@ -326,12 +326,12 @@ async fn a_wrong_store_or_address_is_reported_with_a_remedy() {
 #[tokio::test]
 async fn an_order_is_taken_up_to_its_last_byte() {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-    let world = World::new();
+    let world = OperatorStore::new();
     let server = Launch::longhaul().store(&world.file).start().await;
     for (bytes, word) in [(4 << 10, "NOT_FOUND"), ((4 << 10) + 1, "BAD_ORDER")] {
         let mut stream = tokio::net::UnixStream::connect(format!("{}.sock", world.file.display())).await.unwrap();
         let order = json!({ "cancel": { "owner": "ada", "id": "never was" } }).to_string();
-        // What is cut off at the end is a bracket.
+        // The last character is a bracket.
         let padded = format!("{}{}", " ".repeat(bytes - order.len()), order);
         stream.write_all(padded.as_bytes()).await.unwrap();
         stream.shutdown().await.unwrap();

@@ -1,13 +1,13 @@
-//! What becomes of everything when the server is told to stop.
+//! The shutdown of a server.
 
-use longhaul_testkit::raw::{Connection, Request};
+use longhaul_testkit::raw::{RawConnection, RawRequest};
 use longhaul_testkit::{StatelessClient, in_time, names};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::kit::{Launch, Server, longhaul, place};
+use crate::kit::{Launch, ServerProcess, longhaul, place};
 
-async fn start(file: &std::path::Path) -> (Server, StatelessClient) {
+async fn start(file: &std::path::Path) -> (ServerProcess, StatelessClient) {
     let server = Launch::conformance().store(file).start().await;
     let client = StatelessClient::connect(server.address()).await.unwrap();
     (server, client)
@@ -38,7 +38,7 @@ async fn short_tasks_finish_long_ones_fail_or_go_to_the_next_process() {
     let message = failed.value["error"]["message"].as_str().unwrap();
     assert!(message.contains("The server stopped while this task was running"), "{message}");
 
-    // Taken over by this process: the second attempt asks anew, under a key of its own.
+    // The new process runs the second attempt, which asks again under a new key.
     let keys = client.asked(&asks, 1).await;
     assert_ne!(keys, first_key);
     client.update(&asks, json!({ &keys[0]: { "action": "accept", "content": { "confirm": true } } })).await.unwrap();
@@ -61,8 +61,8 @@ async fn a_server_that_is_stopping_takes_nothing_new_and_says_so() {
     let mut events = client.listen(&[]).await;
     events.next().await.unwrap();
     let (message, _) = client.message("tools/call", json!({ "name": "echo", "arguments": { "text": "late" } }));
-    let request = Request::rpc(&message).with("Expect", "100-continue");
-    let mut late = Connection::open(server.address());
+    let request = RawRequest::rpc(&message).with("Expect", "100-continue");
+    let mut late = RawConnection::open(server.address());
     late.write(&request.head(request.body.len()));
     assert_eq!(late.answer().map(|interim| interim.status), Some(100), "the server waits for the body");
 
@@ -101,8 +101,8 @@ async fn a_second_signal_ends_it_at_once_and_nothing_is_lost() {
 async fn an_idle_server_ends_well_on_either_signal() {
     for signal in [Signal::TERM, Signal::INT] {
         let server = Launch::longhaul().arg("--demo").start().await;
-        // A connection that says nothing holds nobody up.
-        let _idle = Connection::open(server.address());
+        // A silent connection does not delay the shutdown.
+        let _idle = RawConnection::open(server.address());
         let client = StatelessClient::connect(server.address()).await.unwrap();
         server.signal(signal);
         assert_eq!(server.exit_code().await, Some(0), "{signal:?}");

@@ -20,7 +20,7 @@ async fn a_session_survives_a_kill_of_the_server() {
     later.session.clone_from(&client.session);
     let result = later.result("tasks/result", json!({ "taskId": id })).await;
     assert_eq!(result["content"][0]["text"], "still here");
-    // What the client said it can do is still known.
+    // The capabilities of the client are still known.
     let ask = json!({ "name": "test_input_required_result_elicitation", "arguments": {} });
     let mut call = later.send("tools/call", ask).await;
     let question = call.next_of("elicitation/create").await;

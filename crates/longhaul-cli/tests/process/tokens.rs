@@ -1,17 +1,17 @@
-//! Token files, as the program makes and reads them.
+//! Token files of the program.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use longhaul::{Owner, Tokens};
 use longhaul_testkit::StatelessClient;
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use serde_json::json;
 
 use crate::kit::{Launch, longhaul, place};
 use crate::operator::{Said, run};
 
-/// What `longhaul token new` says, and nothing else.
+/// The output of `longhaul token new`.
 async fn new_token(owner: &str, file: &Path) -> String {
     run(&["token", "new", owner, "--token-file", file.to_str().unwrap()]).await.succeeded().trim_end().to_owned()
 }
@@ -25,7 +25,7 @@ async fn each_owner_can_be_given_a_token() {
     let (_directory, file) = place("tokens");
     let ada = new_token("ada", &file).await;
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    // As an editor may leave it.
+    // As an editor may save the file.
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.trim_end()).unwrap();
     let bob = new_token("bob", &file).await;
@@ -84,7 +84,7 @@ async fn a_token_file_is_made_for_its_user_alone_and_shows_its_token_once() {
     assert!(!kept.contains(&token), "only the hash is kept");
     assert_eq!(kept.lines().filter(|line| !line.starts_with('#')).count(), 1, "{kept}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let call = |token: &str| Request::discover().with("Authorization", format!("Bearer {token}"));
+    let call = |token: &str| RawRequest::discover().with("Authorization", format!("Bearer {token}"));
     assert_eq!(call(&token).send(server.address()).await.status, 200);
     assert_eq!(
         call(&kept[kept.len() - 65..kept.len() - 1]).send(server.address()).await.status,
@@ -141,7 +141,7 @@ async fn no_token_can_name_the_owners_local_and_anonymous() {
 #[tokio::test]
 async fn a_broken_token_file_changes_nothing_and_the_log_says_why() {
     let (_directory, file) = place("tokens");
-    // Replaced at once, so that the server never reads half of it.
+    // Replaced atomically, so that the server never reads a part of it.
     let write = |text: &str| {
         std::fs::write(file.with_extension("new"), text).unwrap();
         std::fs::rename(file.with_extension("new"), &file).unwrap();
@@ -150,17 +150,17 @@ async fn a_broken_token_file_changes_nothing_and_the_log_says_why() {
     write(&adas);
     let server = with_tokens(&file).start().await;
     let status = async |token: &str| {
-        Request::discover().with("Authorization", format!("Bearer {token}")).send(server.address()).await.status
+        RawRequest::discover().with("Authorization", format!("Bearer {token}")).send(server.address()).await.status
     };
     let client = StatelessClient::connect(server.address()).await.unwrap().with_token("adas");
     let mut stays = client.listen(&[]).await;
     stays.next().await.unwrap();
     let bobs = Tokens::line(&Owner::parse("bob").unwrap(), "bobs");
-    let everybodys = Tokens::line(&Owner::parse("local").unwrap(), "locals");
+    let locals = Tokens::line(&Owner::parse("local").unwrap(), "locals");
 
     write(&format!("{bobs}\nada secret\n"));
     server.says("line 2 must be an owner's name").await;
-    write(&format!("{bobs}\n\n{everybodys}\n"));
+    write(&format!("{bobs}\n\n{locals}\n"));
     server.says("line 3: \"local\" is the server's own name").await;
     std::fs::remove_file(&file).unwrap();
     server.says("No such file").await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_task::{Owner, TaskKey, ToolRef};
 
-use super::{Action, CommitId, Core, Stage};
+use super::{Action, CommitId, Core, EngineStage};
 use crate::EngineError;
 
 /// A task that may be created.
@@ -20,7 +20,7 @@ pub struct Admission {
 impl Core {
     /// Decides on a new task. Once admitted it counts; [`Input::NotCreated`](super::Input::NotCreated) takes it back.
     pub fn admit(&mut self, owner: &Owner, tool: &Arc<str>, input_bytes: usize) -> Result<Admission, EngineError> {
-        if self.stage == Stage::Draining {
+        if self.stage == EngineStage::Draining {
             return Err(EngineError::Draining);
         }
         let open = self.open(owner);
@@ -80,6 +80,6 @@ impl Core {
                 state.unqueue(1);
             }
         }
-        self.feed(tool)
+        self.assign_workers(tool)
     }
 }

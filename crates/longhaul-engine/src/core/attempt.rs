@@ -76,7 +76,7 @@ impl Core {
         tool_state.idle += 1;
         tool_state.free += 1;
         let tool = tool_state.tool.clone();
-        self.feed(&tool)
+        self.assign_workers(&tool)
     }
 
     /// A branch of the attempt has its answer: the attempt continues at once if it still has its worker, else it waits for one.
@@ -90,7 +90,7 @@ impl Core {
                     tool_state.idle = tool_state.idle.saturating_sub(1);
                     tool_state.resuming.push_back((key, fence));
                 }
-                self.feed(&tool)
+                self.assign_workers(&tool)
             }
             // Another branch has asked for the worker, and one worker is enough for all branches of an attempt.
             AttemptState::Resuming => Vec::new(),
@@ -125,7 +125,7 @@ impl Core {
         }
         let Some(attempt) = self.attempts.remove(key) else { return Vec::new() };
         self.free_slot_of(&attempt);
-        self.feed(&attempt.tool)
+        self.assign_workers(&attempt.tool)
     }
 
     /// Frees the worker, or the place among the idle attempts, that an attempt has.

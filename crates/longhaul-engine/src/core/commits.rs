@@ -11,7 +11,8 @@ pub struct CommitId(u64);
 /// The commits that are under way.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
-    begun: u64,
+    /// The number of the newest commit.
+    last_number: u64,
     under_way: BTreeSet<u64>,
     /// Attempts that were stopped before the commit that began them came back, with the number of the next commit at
     /// that time. Such a stop may also have come late, for an attempt that is over; so it is kept only until every
@@ -21,9 +22,9 @@ pub(super) struct Commits {
 
 impl Commits {
     pub(super) fn begin(&mut self) -> CommitId {
-        self.begun += 1;
-        self.under_way.insert(self.begun);
-        CommitId(self.begun)
+        self.last_number += 1;
+        self.under_way.insert(self.last_number);
+        CommitId(self.last_number)
     }
 
     /// It came back, and its attempts have begun.
@@ -38,7 +39,7 @@ impl Commits {
     /// An attempt that is not known was stopped: perhaps the commit that began it has not come back yet.
     pub(super) fn stopped(&mut self, key: &TaskKey, fence: u64) {
         if !self.under_way.is_empty() {
-            self.stopped_early.insert((key.clone(), fence), self.begun + 1);
+            self.stopped_early.insert((key.clone(), fence), self.last_number + 1);
         }
     }
 
@@ -49,7 +50,7 @@ impl Commits {
 
     /// The last one that was begun.
     pub(super) fn last(&self) -> CommitId {
-        CommitId(self.begun)
+        CommitId(self.last_number)
     }
 
     /// Whether this one and all before it have come back.

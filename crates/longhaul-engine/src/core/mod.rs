@@ -41,11 +41,11 @@ pub struct Core {
     open_by_owner: HashMap<Owner, usize>,
     attempts: HashMap<TaskKey, Attempt>,
     commits: Commits,
-    stage: Stage,
+    stage: EngineStage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum EngineStage {
     /// The attempts of dead processes are being given up. Nothing is claimed or counted yet.
     Recovering,
     Serving,
@@ -136,7 +136,7 @@ impl Core {
             open_by_owner: HashMap::new(),
             attempts: HashMap::new(),
             commits: Commits::default(),
-            stage: Stage::Recovering,
+            stage: EngineStage::Recovering,
         }
     }
 
@@ -160,8 +160,8 @@ impl Core {
                 state.queue(usize::try_from(queued).unwrap_or(usize::MAX));
             }
         }
-        if self.stage == Stage::Recovering {
-            self.stage = Stage::Serving;
+        if self.stage == EngineStage::Recovering {
+            self.stage = EngineStage::Serving;
         }
     }
 
@@ -230,7 +230,7 @@ impl Core {
             Input::Dropped { key, fence } | Input::Written { key, fence } => self.remove_attempt(&key, fence),
             Input::Applied { effects } => self.applied(effects),
             Input::Drain => {
-                self.stage = Stage::Draining;
+                self.stage = EngineStage::Draining;
                 Vec::new()
             }
         }

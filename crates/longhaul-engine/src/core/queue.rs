@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use longhaul_task::{TaskKey, ToolRef};
 
 use super::attempt::Attempt;
-use super::{Action, CommitId, Core, Stage};
+use super::{Action, CommitId, Core, EngineStage};
 use crate::ToolLimits;
 
 /// What this node knows of one tool.
@@ -77,13 +77,13 @@ impl Core {
         if let Some(state) = self.tool(tool) {
             state.all_wait = false;
         }
-        self.feed(tool)
+        self.assign_workers(tool)
     }
 
     /// Gives free workers first to attempts that go on, then to the queue.
-    pub(super) fn feed(&mut self, tool: &ToolRef) -> Vec<Action> {
+    pub(super) fn assign_workers(&mut self, tool: &ToolRef) -> Vec<Action> {
         let mut actions = self.resume(tool);
-        let serving = self.stage == Stage::Serving;
+        let serving = self.stage == EngineStage::Serving;
         if let Some(state) = self.tool(tool) {
             let limit = state.free.min(state.queued());
             if limit > 0 && state.may_be_claimed() && !state.claiming && serving {
@@ -138,7 +138,7 @@ impl Core {
         }
         self.commits.end(commit);
         if got == asked {
-            actions.extend(self.feed(tool));
+            actions.extend(self.assign_workers(tool));
         } else {
             // Attempts that go on want the workers that were set aside for the claim.
             actions.extend(self.resume(tool));

@@ -23,76 +23,76 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause before the counts are compared again. Counting costs the store more than a look.
 const RECOUNT_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-pub(crate) async fn run(shared: Arc<EngineInner>) {
+pub(crate) async fn run(engine: Arc<EngineInner>) {
     loop {
-        shared.doubt.notified().await;
-        while let Err(error) = pass(&shared).await {
+        engine.doubt.notified().await;
+        while let Err(error) = pass(&engine).await {
             tracing::warn!(%error, "could not look for attempts in doubt; trying again");
             tokio::time::sleep(PAUSE).await;
         }
     }
 }
 
-async fn pass(shared: &Arc<EngineInner>) -> Result<(), StoreError> {
-    give_up_unknown(shared).await?;
-    stop_outdated(shared).await
+async fn pass(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
+    give_up_unknown(engine).await?;
+    stop_outdated(engine).await
 }
 
-async fn give_up_unknown(shared: &Arc<EngineInner>) -> Result<(), StoreError> {
+async fn give_up_unknown(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
     let mut after = None;
     loop {
-        let held = shared.store.held(shared.node, after.as_ref(), BATCH).await?;
+        let held = engine.store.held(engine.node, after.as_ref(), BATCH).await?;
         let Some(last) = held.last() else { return Ok(()) };
         after = Some(last.key.clone());
         // What was committed and is not known may still be on its way.
-        let commit = shared.core.lock().last_commit();
-        while !shared.core.lock().knows_up_to(commit) {
+        let commit = engine.core.lock().last_commit();
+        while !engine.core.lock().knows_up_to(commit) {
             tokio::time::sleep(PAUSE).await;
         }
-        for attempt in held.iter().filter(|attempt| !shared.knows(&attempt.key, attempt.fence)) {
-            if shared.lose(attempt).await?.is_some() {
+        for attempt in held.iter().filter(|attempt| !engine.is_running(&attempt.key, attempt.fence)) {
+            if engine.lose(attempt).await?.is_some() {
                 tracing::warn!(task = %attempt.key.id, "gave up an attempt that this node never heard of");
             }
         }
     }
 }
 
-async fn stop_outdated(shared: &Arc<EngineInner>) -> Result<(), StoreError> {
-    for (key, fence) in shared.held() {
-        let is_outdated = match shared.store.read(&key).await {
+async fn stop_outdated(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
+    for (key, fence) in engine.held() {
+        let is_outdated = match engine.store.read(&key).await {
             Ok(found) => found.task.fence != fence,
             Err(StoreError::NotFound) => true,
             Err(error) => return Err(error),
         };
         if is_outdated {
-            shared.step(Input::Applied { effects: vec![Effect::Stop { key, node: shared.node, fence }] });
+            engine.step(Input::Applied { effects: vec![Effect::Stop { key, node: engine.node, fence }] });
         }
     }
     Ok(())
 }
 
 /// Takes the store's counts over at a moment when no commit of this node is under way.
-pub(crate) async fn recount(shared: Arc<EngineInner>) {
+pub(crate) async fn recount(engine: Arc<EngineInner>) {
     loop {
-        shared.recount.notified().await;
+        engine.recount.notified().await;
         let mut pause = PAUSE;
-        while !try_recount(&shared).await {
+        while !try_recount(&engine).await {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(RECOUNT_PAUSE_MAX);
         }
     }
 }
 
-async fn try_recount(shared: &Arc<EngineInner>) -> bool {
-    let Some(last) = shared.core.lock().last_commit_if_all_ended() else { return false };
-    let Ok(counts) = shared.store.count_open_tasks().await else { return false };
+async fn try_recount(engine: &Arc<EngineInner>) -> bool {
+    let Some(last) = engine.core.lock().last_commit_if_all_ended() else { return false };
+    let Ok(counts) = engine.store.count_open_tasks().await else { return false };
     {
-        let mut core = shared.core.lock();
+        let mut core = engine.core.lock();
         if core.last_commit_if_all_ended() != Some(last) {
             return false;
         }
         core.recount(counts);
     }
-    shared.queue.notify_one();
+    engine.queue.notify_one();
     true
 }

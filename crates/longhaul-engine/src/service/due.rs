@@ -19,12 +19,12 @@ const SLEEP_MS_MAX: u64 = 60_000;
 /// The pause after the store could not be asked.
 const RETRY_MS: u64 = 1_000;
 
-pub(crate) async fn run(shared: Arc<EngineInner>) {
+pub(crate) async fn run(engine: Arc<EngineInner>) {
     loop {
-        shared.due.reset();
-        match pass(&shared).await {
+        engine.due.reset();
+        match pass(&engine).await {
             Ok(true) => {}
-            Ok(false) => sleep(&shared).await,
+            Ok(false) => sleep(&engine).await,
             Err(error) => {
                 tracing::warn!(%error, "could not look for due tasks");
                 tokio::time::sleep(Duration::from_millis(RETRY_MS)).await;
@@ -34,25 +34,25 @@ pub(crate) async fn run(shared: Arc<EngineInner>) {
 }
 
 /// Deals with what is due now, and says whether there may be more.
-async fn pass(shared: &Arc<EngineInner>) -> Result<bool, StoreError> {
-    let due = shared.store.due(BATCH).await?;
-    shared.due.looked(due.next);
+async fn pass(engine: &Arc<EngineInner>) -> Result<bool, StoreError> {
+    let due = engine.store.due(BATCH).await?;
+    engine.due.set_by_sleeper(due.next);
     let more = due.tasks.len() == BATCH;
     // All at once, so that they share commits.
-    for done in join_all(due.tasks.iter().map(|task| act(shared, task, due.now))).await {
+    for done in join_all(due.tasks.iter().map(|task| act(engine, task, due.now))).await {
         done?;
     }
     Ok(more)
 }
 
-async fn act(shared: &Arc<EngineInner>, task: &Task, now: Timestamp) -> Result<(), StoreError> {
+async fn act(engine: &Arc<EngineInner>, task: &Task, now: Timestamp) -> Result<(), StoreError> {
     let applied = match due_event(task, now) {
-        Some(event) => shared.apply(&task.key, event).await,
+        Some(event) => engine.apply(&task.key, event).await,
         None => Err(StoreError::Refused(TransitionError::TooEarly)),
     };
     match applied {
         // The clock went back since it was due: it will be again.
-        Err(StoreError::Refused(TransitionError::TooEarly)) => shared.due.looked(task.due_at()),
+        Err(StoreError::Refused(TransitionError::TooEarly)) => engine.due.set_by_sleeper(task.due_at()),
         // It moved on meanwhile, and is not due any more or gone.
         Ok(_) | Err(StoreError::NotFound | StoreError::Refused(_)) => {}
         Err(error) => return Err(error),
@@ -60,12 +60,12 @@ async fn act(shared: &Arc<EngineInner>, task: &Task, now: Timestamp) -> Result<(
     Ok(())
 }
 
-async fn sleep(shared: &EngineInner) {
-    let Ok(now) = shared.store.now().await else { return };
-    let wait_ms = shared.due.at().map_or(SLEEP_MS_MAX, |at| at.ms_since(now).min(SLEEP_MS_MAX));
+async fn sleep(engine: &EngineInner) {
+    let Ok(now) = engine.store.now().await else { return };
+    let wait_ms = engine.due.at().map_or(SLEEP_MS_MAX, |at| at.ms_since(now).min(SLEEP_MS_MAX));
     tokio::select! {
         biased;
-        () = shared.due.set_earlier() => {}
+        () = engine.due.set_earlier() => {}
         () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
     }
 }

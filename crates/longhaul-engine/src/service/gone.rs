@@ -10,26 +10,26 @@ use longhaul_task::{Timestamp, ToolRef};
 use crate::core::Input;
 use crate::shell::EngineInner;
 
-pub(crate) async fn run(shared: Arc<EngineInner>) {
+pub(crate) async fn run(engine: Arc<EngineInner>) {
     let mut missing_since = HashMap::new();
     // Often enough that the documented wait is kept to within a tenth.
-    let pause = Duration::from_millis((shared.limits.tool_gone_ms / 10).max(1));
+    let pause = Duration::from_millis((engine.limits.tool_gone_ms / 10).max(1));
     loop {
-        if let Err(error) = pass(&shared, &mut missing_since).await {
+        if let Err(error) = pass(&engine, &mut missing_since).await {
             tracing::warn!(%error, "could not look for tasks without a tool; trying again");
         }
         tokio::time::sleep(pause).await;
     }
 }
 
-async fn pass(shared: &Arc<EngineInner>, missing_since: &mut HashMap<ToolRef, Timestamp>) -> Result<(), StoreError> {
-    let now = shared.store.now().await?;
-    let missing = shared.store.unserved().await?;
+async fn pass(engine: &Arc<EngineInner>, missing_since: &mut HashMap<ToolRef, Timestamp>) -> Result<(), StoreError> {
+    let now = engine.store.now().await?;
+    let missing = engine.store.unserved().await?;
     missing_since.retain(|tool, _| missing.contains(tool));
     for tool in missing {
         let since = *missing_since.entry(tool.clone()).or_insert(now);
-        if now.ms_since(since) >= shared.limits.tool_gone_ms {
-            shared.step(Input::ToolGone { tool });
+        if now.ms_since(since) >= engine.limits.tool_gone_ms {
+            engine.step(Input::ToolGone { tool });
         }
     }
     Ok(())

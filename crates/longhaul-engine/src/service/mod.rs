@@ -16,50 +16,50 @@ use crate::core;
 use crate::shell::EngineInner;
 
 /// Starts everything that waits for time to pass.
-pub(crate) fn start(shared: &Arc<EngineInner>) {
+pub(crate) fn start(engine: &Arc<EngineInner>) {
     let services: [fn(Arc<EngineInner>) -> futures_util::future::BoxFuture<'static, ()>; 5] = [
-        |shared| Box::pin(doubt::run(shared)),
-        |shared| Box::pin(doubt::recount(shared)),
-        |shared| Box::pin(due::run(shared)),
-        |shared| Box::pin(queue::run(shared)),
-        |shared| Box::pin(gone::run(shared)),
+        |engine| Box::pin(doubt::run(engine)),
+        |engine| Box::pin(doubt::recount(engine)),
+        |engine| Box::pin(due::run(engine)),
+        |engine| Box::pin(queue::run(engine)),
+        |engine| Box::pin(gone::run(engine)),
     ];
     for service in services {
-        let shared = Arc::clone(shared);
+        let engine = Arc::clone(engine);
         tokio::spawn(async move {
-            let stopping = shared.stopping.clone();
-            stopping.run_until_cancelled(service(shared)).await;
+            let stopping = engine.stopping.clone();
+            stopping.run_until_cancelled(service(engine)).await;
         });
     }
 }
 
-/// An alarm and a way to tell its sleeper that it was moved.
+/// An alarm that wakes its sleeper when it is set earlier.
 #[derive(Debug, Default)]
-pub(crate) struct Alarm {
+pub(crate) struct DueAlarm {
     alarm: core::Alarm,
-    moved: Notify,
+    changed: Notify,
 }
 
-impl Alarm {
+impl DueAlarm {
     /// The sleeper wakes at this moment or before.
     pub(crate) fn at_latest(&self, at: Option<Timestamp>) {
         if self.alarm.set(at) {
-            self.moved.notify_one();
+            self.changed.notify_one();
         }
     }
 
     /// Another node may have set a time that this one does not know.
-    pub(crate) fn look(&self) {
-        self.moved.notify_one();
+    pub(crate) fn check_now(&self) {
+        self.changed.notify_one();
     }
 
-    /// The sleeper is about to look.
+    /// Called before the sleeper reads the due tasks.
     pub(crate) fn reset(&self) {
         self.alarm.reset();
     }
 
-    /// The sleeper has looked and goes by this time itself, so it is not woken.
-    pub(crate) fn looked(&self, next: Option<Timestamp>) {
+    /// Sets the time that the sleeper has just read. The sleeper is not woken.
+    pub(crate) fn set_by_sleeper(&self, next: Option<Timestamp>) {
         self.alarm.set(next);
     }
 
@@ -70,6 +70,6 @@ impl Alarm {
 
     /// Waits until it is set earlier.
     pub(crate) async fn set_earlier(&self) {
-        self.moved.notified().await;
+        self.changed.notified().await;
     }
 }

@@ -11,12 +11,12 @@ use crate::shell::EngineInner;
 /// The pause after the store could not be asked.
 const RETRY_MS: u64 = 1_000;
 
-pub(crate) async fn run(shared: Arc<EngineInner>) {
-    // What this process queues, it knows; what others do, on a shared store, it has to be told.
-    let mut others = shared.store.is_shared().then(|| shared.store.watch_queue());
+pub(crate) async fn run(engine: Arc<EngineInner>) {
+    // The core knows the tasks that this process queues. On a shared store other nodes queue tasks, too.
+    let mut queue_watch = engine.store.is_shared().then(|| engine.store.watch_queue());
     loop {
-        let (pause_ms, sleep_ms) = match look(&shared).await {
-            Ok(look) => (look.pause_ms, look.sleep_ms),
+        let (pause_ms, sleep_ms) = match check_queue(&engine).await {
+            Ok(decision) => (decision.pause_ms, decision.sleep_ms),
             Err(error) => {
                 tracing::warn!(%error, "could not look at the queue");
                 (RETRY_MS, 0)
@@ -25,28 +25,28 @@ pub(crate) async fn run(shared: Arc<EngineInner>) {
         tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         tokio::select! {
             biased;
-            () = shared.queue.notified() => {}
-            () = told(&mut others) => shared.due.look(),
+            () = engine.queue.notified() => {}
+            () = queue_change(&mut queue_watch) => engine.due.check_now(),
             () = tokio::time::sleep(Duration::from_millis(sleep_ms)) => {}
         }
     }
 }
 
-async fn told(others: &mut Option<Watch>) {
-    match others {
+async fn queue_change(queue_watch: &mut Option<Watch>) {
+    match queue_watch {
         Some(watch) => watch.changed().await,
         None => std::future::pending().await,
     }
 }
 
 /// Offers work to every tool if some may be claimed now, and says when to look again.
-async fn look(shared: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
-    let served = shared.served();
-    let look = decide_queue(shared.store.now().await?, shared.store.next_queued(&served).await?);
-    if look.offer {
+async fn check_queue(engine: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
+    let served = engine.served();
+    let decision = decide_queue(engine.store.now().await?, engine.store.next_queued(&served).await?);
+    if decision.offer {
         for tool in served {
-            shared.step(Input::MaybeQueued { tool });
+            engine.step(Input::MaybeQueued { tool });
         }
     }
-    Ok(look)
+    Ok(decision)
 }

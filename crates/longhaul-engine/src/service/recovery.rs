@@ -12,16 +12,16 @@ const BATCH: usize = 1_000;
 /// How many of them are written at once, so that they share commits.
 const AT_ONCE: usize = 256;
 
-pub(crate) async fn run(shared: &Arc<EngineInner>) -> Result<(), StoreError> {
-    shared.store.join(shared.node, None, &shared.served()).await?;
+pub(crate) async fn run(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
+    engine.store.join(engine.node, None, &engine.served()).await?;
     let (mut failed, mut queued) = (0_u64, 0_u64);
     loop {
-        let orphans = shared.store.orphans(BATCH).await?;
+        let orphans = engine.store.orphans(BATCH).await?;
         if orphans.is_empty() {
             break;
         }
         for group in orphans.chunks(AT_ONCE) {
-            let lost = futures_util::future::join_all(group.iter().map(|orphan| shared.lose(orphan))).await;
+            let lost = futures_util::future::join_all(group.iter().map(|orphan| engine.lose(orphan))).await;
             for lost in lost {
                 match lost? {
                     Some(task) if task.is_settled() => failed += 1,
@@ -35,7 +35,7 @@ pub(crate) async fn run(shared: &Arc<EngineInner>) -> Result<(), StoreError> {
         tracing::info!(failed, queued, "dealt with tasks that a dead process left behind");
     }
     // Counted after the orphans are back in the queue, so that it holds from here on.
-    let counts = shared.store.count_open_tasks().await?;
-    shared.core.lock().recount(counts);
+    let counts = engine.store.count_open_tasks().await?;
+    engine.core.lock().recount(counts);
     Ok(())
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use crate::common::{
-    Approve, Door, Lab, Log, answer, asks, asks_left_and_right, echo, handler, handler_with, is_waiting, must_come,
-    one_worker, phase, text_of, tool, waits_at,
+    Approve, Door, HandlerLog, Lab, answer, asks, asks_left_and_right, echo, handler, handler_with, is_waiting,
+    must_come, one_worker, phase, text_of, tool, waits_at,
 };
-use longhaul_engine::{Ctx, CtxError, EngineError, Handler, Tool, ToolLimits};
+use longhaul_engine::{Ctx, CtxError, EngineError, EngineTool, Handler, ToolLimits};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, Outcome, PhaseName, QuestionKey, TaskKey, TransitionError};
 
 /// Asks once and returns the answer; says `goes on` when it has it.
-fn asks_and_goes_on(log: &Log) -> Arc<dyn Handler> {
+fn asks_and_goes_on(log: &HandlerLog) -> Arc<dyn Handler> {
     handler_with(log.clone(), |log, mut ctx: Ctx, _input| async move {
         let said = ctx.ask("approve", Approve).await?;
         log.say("goes on");
@@ -29,7 +29,7 @@ async fn a_handler_gets_the_answer_to_its_question() {
     lab.counts("ask", (0, 0)).await;
 }
 
-/// The two questions by their labels: which one was asked first, nobody knows.
+/// The two questions by their labels. Their order is not defined.
 async fn left_and_right(lab: &Lab, key: &TaskKey) -> Vec<QuestionKey> {
     let mut questions = lab.asks(key, 2).await;
     questions.sort();
@@ -61,14 +61,14 @@ async fn two_answers_that_come_at_once_reach_their_own_branches() {
 }
 
 /// A tool that asks, or waits at a door, as its arguments say.
-fn asks_or_works(door: &Door, log: &Log) -> Arc<dyn Handler> {
+fn asks_or_works(door: &Door, log: &HandlerLog) -> Arc<dyn Handler> {
     let (asks, works) = (asks_and_goes_on(log), waits_at(door, log));
     handler(move |ctx, input| if input.as_str() == "\"ask\"" { asks.run(ctx, input) } else { works.run(ctx, input) })
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_only_worker_serves_another_task_while_one_waits_and_is_taken_again_before_it_goes_on() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", asks_or_works(&door, &log))]).await;
     let (waits, question) = lab.create_on_until_asked("work", "\"ask\"").await;
     let other = lab.create_on("work", "1").await;
@@ -130,7 +130,7 @@ async fn the_worker_is_given_back_again_when_one_branch_has_ended_and_the_other_
 #[tokio::test(start_paused = true)]
 async fn past_the_limit_of_idle_attempts_one_that_waits_keeps_its_worker() {
     let limits = ToolLimits::default().running_max(2).idle_max(1);
-    let lab = Lab::start(vec![Tool { limits, ..tool("ask", asks()) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("ask", asks()) }]).await;
     let mut tasks = Vec::new();
     for _ in 0..2 {
         let (key, question) = lab.create_until_asked("ask").await;
@@ -210,7 +210,7 @@ async fn an_answer_that_cannot_be_read_reaches_the_handler_as_such() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_may_ask_as_many_questions_at_once_as_the_limit_says() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let many = handler_with(log.clone(), |log, mut ctx: Ctx, _input| async move {
         let asked = (0..=longhaul_task::QUESTIONS_OPEN_MAX).map(|n| {
             let log = log.clone();
@@ -256,7 +256,7 @@ async fn workers_are_neither_lost_nor_doubled_when_branches_on_many_threads_ask_
         answer("done")
     });
     let limits = ToolLimits::default().running_max(2);
-    let lab = Arc::new(Lab::start(vec![Tool { limits, ..tool("ask", spawned) }, tool("echo", echo())]).await);
+    let lab = Arc::new(Lab::start(vec![EngineTool { limits, ..tool("ask", spawned) }, tool("echo", echo())]).await);
     let tasks: Vec<_> = (0..12)
         .map(|_| {
             let lab = Arc::clone(&lab);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::common::{
-    Approve, Client, Door, Lab, Log, answer, asks_left_and_right, call_options, code, echo, handler, handler_with,
-    hangs, must_come, one_worker, text_of, tool, waits_at,
+    Approve, Client, Door, HandlerLog, Lab, answer, asks_left_and_right, call_options, code, echo, handler,
+    handler_with, hangs, must_come, one_worker, text_of, tool, waits_at,
 };
-use longhaul_engine::{CallEnd, CallOptions, Ctx, CtxError, Engine, EngineError, Handler, Tool, ToolLimits};
+use longhaul_engine::{CallEnd, CallOptions, Ctx, CtxError, Engine, EngineError, EngineTool, Handler, ToolLimits};
 use longhaul_task::{Json, Outcome, QuestionKind, TaskError};
 
 async fn run(engine: &Engine, tool: &str, input: &str, call: CallOptions) -> CallEnd {
@@ -54,7 +54,7 @@ async fn a_tool_error_and_a_refusal_come_back_as_they_are() {
 async fn a_call_has_the_limits_of_its_tool() {
     let limits = ToolLimits::default().input_bytes_max(4).result_bytes_max(3);
     let prelude = Some(echo());
-    let lab = Lab::start(vec![Tool { limits, prelude, ..tool("echo", echo()) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, prelude, ..tool("echo", echo()) }]).await;
     assert_eq!(
         done(run(&lab.engine, "echo", "123", call_options(&[])).await),
         Outcome::Result { body: Json::from_text("123"), is_error: false }
@@ -150,9 +150,9 @@ async fn a_client_is_not_asked_what_it_cannot_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn past_the_limit_of_calls_the_next_one_waits_its_turn() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let limits = ToolLimits::default().calls_max(1);
-    let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
     let calls: Vec<_> = (0..2)
         .map(|n: u8| {
             let engine = lab.engine.clone();
@@ -171,9 +171,9 @@ async fn past_the_limit_of_calls_the_next_one_waits_its_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_client_goes_away_drops_its_handler_and_gives_up_its_turn() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let limits = ToolLimits::default().calls_max(1);
-    let lab = Lab::start(vec![Tool { limits, ..tool("work", hangs(&log)) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", hangs(&log)) }]).await;
     for times in 1..=2 {
         tokio::select! {
             end = run(&lab.engine, "work", "{}", call_options(&[])) => panic!("it ended: {end:?}"),
@@ -187,7 +187,7 @@ async fn a_call_whose_client_goes_away_drops_its_handler_and_gives_up_its_turn()
 async fn progress_reaches_the_client_that_waits() {
     let reports = handler(|mut ctx: Ctx, _input| async move {
         ctx.progress(1.0, Some(2.0), "half").await?;
-        ctx.report("nobody stores this").await?;
+        ctx.report("this is not stored").await?;
         answer("done")
     });
     let lab = Lab::start(vec![tool("work", reports)]).await;
@@ -199,7 +199,7 @@ async fn progress_reaches_the_client_that_waits() {
 }
 
 /// Asks for a name first; the task itself gets the name as its arguments.
-fn with_prelude() -> Tool {
+fn with_prelude() -> EngineTool {
     let prelude = handler(|mut ctx: Ctx, input: Json| async move {
         if input.as_str() == "\"refuse\"" {
             return Ok(Outcome::Result { body: Json::from_text("\"no\""), is_error: true });
@@ -207,7 +207,7 @@ fn with_prelude() -> Tool {
         let name = ctx.ask("name", Approve).await?;
         answer(&name)
     });
-    Tool { prelude: Some(prelude), ..one_worker("greet", echo()) }
+    EngineTool { prelude: Some(prelude), ..one_worker("greet", echo()) }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::common::{
-    Approve, Door, Lab, Log, ada, answer, call, echo, handler, handler_with, must_come, one_worker, phase, text_of,
-    tool,
+    Approve, Door, HandlerLog, Lab, ada, answer, call, echo, handler, handler_with, must_come, one_worker, phase,
+    text_of, tool,
 };
 use longhaul_engine::{Ctx, CtxError, EngineError, NewCall};
 use longhaul_store::StoreError;
@@ -22,7 +22,7 @@ async fn a_task_is_cancelled_at_once_whatever_its_handler_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_cancels_what_has_ended_or_is_not_theirs() {
+async fn a_task_that_has_ended_or_has_another_owner_cannot_be_cancelled() {
     let lab = Lab::start(vec![tool("echo", echo())]).await;
     let key = lab.create("echo").await;
     let end = lab.end(&key).await;
@@ -35,7 +35,7 @@ async fn nobody_cancels_what_has_ended_or_is_not_theirs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_hears_of_it_at_its_next_context_call() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let asks_anyway = handler_with((door.clone(), log.clone()), |(door, log), mut ctx, _input| async move {
         ctx.progress(1.0, None, "").await?;
         log.say("works");
@@ -61,7 +61,7 @@ async fn a_handler_hears_of_it_at_its_next_context_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_waits_outside_of_its_context_can_wait_for_the_cancellation() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let lab = Lab::start(vec![tool("work", until_cancelled(&log))]).await;
     let key = lab.create("work").await;
     log.hears("works").await;
@@ -70,7 +70,7 @@ async fn a_handler_that_waits_outside_of_its_context_can_wait_for_the_cancellati
     lab.counts("work", (0, 0)).await;
 }
 
-fn until_cancelled(log: &Log) -> Arc<dyn longhaul_engine::Handler> {
+fn until_cancelled(log: &HandlerLog) -> Arc<dyn longhaul_engine::Handler> {
     handler_with(log.clone(), |log, ctx: Ctx, _input| async move {
         log.say("works");
         ctx.cancelled().await;
@@ -80,7 +80,7 @@ fn until_cancelled(log: &Log) -> Arc<dyn longhaul_engine::Handler> {
 }
 
 /// A handler that does not listen, until its door opens.
-fn deaf(door: &Door, log: &Log) -> Arc<dyn longhaul_engine::Handler> {
+fn deaf(door: &Door, log: &HandlerLog) -> Arc<dyn longhaul_engine::Handler> {
     handler_with((door.clone(), log.clone()), |(door, log), _ctx, input| async move {
         let _dropped = log.on_drop("dropped");
         log.say(format!("start {}", input.as_str()));
@@ -91,7 +91,7 @@ fn deaf(door: &Door, log: &Log) -> Arc<dyn longhaul_engine::Handler> {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_does_not_listen_is_dropped_after_its_grace_period_and_its_worker_is_free() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let tool = one_worker("work", deaf(&door, &log));
     let grace_ms = tool.limits.grace_ms;
     let lab = Lab::start(vec![tool]).await;
@@ -113,7 +113,7 @@ async fn a_handler_that_does_not_listen_is_dropped_after_its_grace_period_and_it
 
 #[tokio::test(start_paused = true)]
 async fn a_late_result_changes_nothing() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![tool("work", deaf(&door, &log))]).await;
     let key = lab.create_on("work", "1").await;
     log.hears("start 1").await;
@@ -143,7 +143,7 @@ async fn a_queued_task_that_is_cancelled_never_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_task_is_cancelled_and_its_handler_wakes() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let asks = handler_with(log.clone(), |log, mut ctx, _input| async move {
         let answer = ctx.ask("approve", Approve).await;
         log.say(format!("{answer:?}"));
@@ -161,7 +161,7 @@ async fn a_waiting_task_is_cancelled_and_its_handler_wakes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_cancelled_while_it_is_being_claimed_does_not_run_on_unaware() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let lab = Lab::start(vec![one_worker("work", until_cancelled(&log))]).await;
     let first = lab.create("work").await;
     log.hears("works").await;
@@ -178,7 +178,7 @@ async fn a_task_that_is_cancelled_while_it_is_being_claimed_does_not_run_on_unaw
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_cancelled_while_it_is_being_created_does_not_run_on_unaware() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let lab = Lab::start(vec![one_worker("work", until_cancelled(&log))]).await;
     let id = TaskId::parse("mine").unwrap();
     let creation = lab.store.hold("create");
@@ -196,7 +196,7 @@ async fn a_task_that_is_cancelled_while_it_is_being_created_does_not_run_on_unaw
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_attempt_that_waited_for_a_worker_does_not_take_one_any_more() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let asks_or_works = handler_with((door.clone(), log.clone()), |(door, log), mut ctx: Ctx, input| async move {
         if input.as_str() == "\"asks\"" {
             let _dropped = log.on_drop("dropped");

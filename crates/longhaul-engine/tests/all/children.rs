@@ -1,6 +1,6 @@
 //! A parent ends after its children, whenever its handler returns.
 
-use crate::common::{Door, Lab, Log, must_come, phase, text_of};
+use crate::common::{Door, HandlerLog, Lab, must_come, phase, text_of};
 use longhaul_store::Store;
 use longhaul_task::transition::{Create, Settle, Spawn};
 use longhaul_task::{Event, Json, NodeId, Outcome, PhaseName, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef};
@@ -28,7 +28,7 @@ async fn settle(lab: &Lab, key: &TaskKey) {
 }
 
 /// A task whose handler is told to return while two of its children are open, and has.
-async fn returned_early(lab: &Lab, door: &Door, log: &Log) -> (TaskKey, [TaskKey; 2]) {
+async fn returned_early(lab: &Lab, door: &Door, log: &HandlerLog) -> (TaskKey, [TaskKey; 2]) {
     let key = lab.create_on("work", "1").await;
     log.hears("start 1").await;
     let children = [child(lab, &key, 1).await, child(lab, &key, 2).await];

@@ -151,7 +151,7 @@ fn a_claim_that_overtakes_the_end_of_the_attempt_before_costs_no_worker() {
 fn a_winner_is_counted_although_its_task_is_gone_and_another_has_its_name() {
     let mut core = core();
     create(&mut core, "a");
-    // It settled, was deleted and was made again before anybody heard of the first.
+    // It settled, was deleted and was created again before the core heard of the first creation.
     let commit = admit(&mut core).commit;
     core.step(Input::Created { key: key("a"), tool: tool(), claimed: Some(1 << 40), commit });
     assert_eq!(load(&core).2, 2);
@@ -175,7 +175,7 @@ fn a_family_that_is_called_off_leaves_no_count_behind() {
 }
 
 #[test]
-fn a_parked_task_that_is_called_off_takes_nobody_elses_place_in_the_queue() {
+fn a_parked_task_that_is_cancelled_takes_no_other_place_in_the_queue() {
     let mut core = core();
     create(&mut core, "running");
     create(&mut core, "queued");

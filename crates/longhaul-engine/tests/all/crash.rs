@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{
-    Approve, Door, Log, Machine, answer, code, echo, handler, handler_with, one_worker, phase, text_of, tool, waits_at,
+    Approve, Door, HandlerLog, Machine, answer, code, echo, handler, handler_with, one_worker, phase, text_of, tool,
+    waits_at,
 };
-use longhaul_engine::{Ctx, EngineError, EngineLimits, Handler, Tool};
+use longhaul_engine::{Ctx, EngineError, EngineLimits, EngineTool, Handler};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy, TaskKey, ToolRef, TransitionError};
 
-fn on_crash(on_crash: OnCrash, tool: Tool) -> Tool {
-    Tool { policy: Policy { on_crash, ..tool.policy.clone() }, ..tool }
+fn on_crash(on_crash: OnCrash, tool: EngineTool) -> EngineTool {
+    EngineTool { policy: Policy { on_crash, ..tool.policy.clone() }, ..tool }
 }
 
 /// Says which attempt it is, and stays until its door opens.
-fn says_attempt(door: &Door, log: &Log) -> Arc<dyn Handler> {
+fn says_attempt(door: &Door, log: &HandlerLog) -> Arc<dyn Handler> {
     handler_with((door.clone(), log.clone()), |(door, log), ctx: Ctx, _input| async move {
         log.say(format!("attempt {}", ctx.attempt()));
         door.pass().await;
@@ -26,7 +27,7 @@ fn says_attempt(door: &Door, log: &Log) -> Arc<dyn Handler> {
 #[test]
 fn a_task_that_was_running_fails_and_says_so_before_the_next_engine_has_started() {
     let mut machine = Machine::new();
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let tools = || vec![tool("work", says_attempt(&door, &log))];
     let key = machine.run_engine(tools(), async |lab| {
         let key = lab.create("work").await;
@@ -49,7 +50,7 @@ fn a_task_that_was_running_fails_and_says_so_before_the_next_engine_has_started(
 #[test]
 fn a_task_that_retries_runs_again_after_its_backoff() {
     let mut machine = Machine::new();
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let tools = || vec![on_crash(OnCrash::Retry, tool("work", says_attempt(&door, &log)))];
     let key = machine.run_engine(tools(), async |lab| {
         let key = lab.create("work").await;
@@ -58,7 +59,7 @@ fn a_task_that_retries_runs_again_after_its_backoff() {
     });
     machine.run_engine(tools(), async |lab| {
         let task = lab.read(&key).await;
-        assert_eq!(phase(&task), PhaseName::Queued, "it belongs to nobody once the engine has started");
+        assert_eq!(phase(&task), PhaseName::Queued, "no node holds it when the engine has started");
         let longhaul_task::Phase::Queued { not_before } = task.phase else { unreachable!() };
         assert_eq!(not_before.ms_since(task.updated_at), Policy::default().backoff_ms);
         door.open();
@@ -71,7 +72,7 @@ fn a_task_that_retries_runs_again_after_its_backoff() {
 #[test]
 fn a_backoff_that_passed_while_no_process_ran_is_over() {
     let mut machine = Machine::new();
-    let log = Log::new();
+    let log = HandlerLog::new();
     let tools = |door: &Door| vec![on_crash(OnCrash::Retry, tool("work", says_attempt(door, &log)))];
     let (shut, open) = (Door::shut(), Door::shut());
     open.open_wide();
@@ -89,9 +90,9 @@ fn a_backoff_that_passed_while_no_process_ran_is_over() {
 #[test]
 fn a_task_fails_when_it_has_had_all_its_attempts() {
     let mut machine = Machine::new();
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let policy = Policy { on_crash: OnCrash::Retry, attempts_max: 3, ..Policy::default() };
-    let tools = || vec![Tool { policy: policy.clone(), ..tool("work", says_attempt(&door, &log)) }];
+    let tools = || vec![EngineTool { policy: policy.clone(), ..tool("work", says_attempt(&door, &log)) }];
     let key = machine.run_engine(tools(), async |lab| lab.create("work").await);
     for attempt in 2..=3 {
         machine.run_engine(tools(), async |lab| {
@@ -111,7 +112,7 @@ fn a_task_fails_when_it_has_had_all_its_attempts() {
 #[test]
 fn what_was_queued_is_still_queued_and_runs_once_and_counts() {
     let mut machine = Machine::new();
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let limits = EngineLimits::default().open_per_owner_max(4);
     let keys: Vec<TaskKey> =
         machine.run_engine_with(vec![one_worker("work", waits_at(&door, &log))], limits.clone(), async |lab| {
@@ -122,7 +123,7 @@ fn what_was_queued_is_still_queued_and_runs_once_and_counts() {
             log.hears("start 0").await;
             keys
         });
-    let later = Log::new();
+    let later = HandlerLog::new();
     machine.run_engine_with(vec![one_worker("work", waits_at(&door, &later))], limits, async |lab| {
         // One failed in the recovery, three are open: there is room for one more.
         lab.create_on("work", "4").await;
@@ -279,8 +280,8 @@ fn a_task_that_waited_for_an_answer_fails_like_a_running_one() {
     });
 }
 
-fn version(version: &str, tool: Tool) -> Tool {
-    Tool { tool: ToolRef::new(Arc::clone(&tool.tool.name), version), ..tool }
+fn version(version: &str, tool: EngineTool) -> EngineTool {
+    EngineTool { tool: ToolRef::new(Arc::clone(&tool.tool.name), version), ..tool }
 }
 
 #[test]
@@ -288,11 +289,14 @@ fn a_queued_task_whose_tool_is_gone_fails_after_the_documented_wait_and_not_earl
     let mut machine = Machine::new();
     let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(60_000);
-    let key =
-        machine.run_engine_with(vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone(), async |lab| {
+    let key = machine.run_engine_with(
+        vec![one_worker("work", waits_at(&door, &HandlerLog::new()))],
+        limits.clone(),
+        async |lab| {
             lab.create("work").await;
             lab.create("work").await
-        });
+        },
+    );
     machine.run_engine_with(vec![tool("other", echo())], limits.clone(), async |lab| {
         let began = lab.engine.now().await.unwrap();
         assert_eq!(phase(&*lab.read(&key).await), PhaseName::Queued);
@@ -306,7 +310,7 @@ fn a_task_for_one_version_is_not_run_by_another_and_waits_for_its_own() {
     let mut machine = Machine::new();
     let (shut, open) = (Door::shut(), Door::shut());
     open.open_wide();
-    let (one, two) = (Log::new(), Log::new());
+    let (one, two) = (HandlerLog::new(), HandlerLog::new());
     let first = |door: &Door| version("1", one_worker("work", waits_at(door, &one)));
     let key = machine.run_engine(vec![first(&shut)], async |lab| {
         lab.create_on("work", "1").await;
@@ -327,9 +331,9 @@ fn a_task_for_one_version_is_not_run_by_another_and_waits_for_its_own() {
 #[test]
 fn many_tasks_of_a_dead_process_are_all_dealt_with_before_the_engine_has_started() {
     let mut machine = Machine::new();
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let limits = longhaul_engine::ToolLimits::default().running_max(3_000);
-    let tools = || vec![Tool { limits: limits.clone(), ..tool("work", waits_at(&door, &log)) }];
+    let tools = || vec![EngineTool { limits: limits.clone(), ..tool("work", waits_at(&door, &log)) }];
     let keys = machine.run_engine(tools(), async |lab| {
         let made = (0..2_500).map(|_| lab.create("work"));
         futures_util::future::join_all(made).await

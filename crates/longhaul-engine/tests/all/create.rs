@@ -8,9 +8,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::common::{
-    Door, Lab, Log, ada, answer, call, code, echo, handler, handler_with, must_come, phase, text_of, tool, waits_at,
+    Door, HandlerLog, Lab, ada, answer, call, code, echo, handler, handler_with, must_come, phase, text_of, tool,
+    waits_at,
 };
-use longhaul_engine::{EngineError, EngineLimits, NewCall, Tool, ToolLimits};
+use longhaul_engine::{EngineError, EngineLimits, EngineTool, NewCall, ToolLimits};
 use longhaul_store::{ListQuery, Store, StoreError};
 use longhaul_task::{Outcome, PhaseName, TaskError, TaskId, TransitionError};
 
@@ -69,7 +70,7 @@ async fn no_more_attempts_run_at_once_than_the_tool_allows() {
         answer("done")
     });
     let limits = ToolLimits::default().running_max(RUNNING_MAX);
-    let lab = Arc::new(Lab::start(vec![Tool { limits, ..tool("work", counting) }]).await);
+    let lab = Arc::new(Lab::start(vec![EngineTool { limits, ..tool("work", counting) }]).await);
     let requestors: Vec<_> = (0..8)
         .map(|_| {
             let lab = Arc::clone(&lab);
@@ -100,7 +101,7 @@ async fn an_unknown_tool_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn arguments_are_taken_up_to_their_limit() {
     let limits = ToolLimits::default().input_bytes_max(4);
-    let lab = Lab::start(vec![Tool { limits, ..tool("echo", echo()) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("echo", echo()) }]).await;
     assert!(lab.try_create("echo", "1234").await.is_ok());
     let refused = EngineError::InputTooLarge { bytes: 5, bytes_max: 4 };
     assert_eq!(lab.try_create("echo", "12345").await.unwrap_err(), refused);
@@ -109,7 +110,7 @@ async fn arguments_are_taken_up_to_their_limit() {
 #[tokio::test(start_paused = true)]
 async fn a_result_is_taken_up_to_its_limit() {
     let limits = ToolLimits::default().result_bytes_max(4);
-    let lab = Lab::start(vec![Tool { limits, ..tool("echo", echo()) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("echo", echo()) }]).await;
     let (fits, too_large) = (lab.create_on("echo", "1234").await, lab.create_on("echo", "12345").await);
     assert!(matches!(lab.end(&fits).await, Outcome::Result { .. }));
     assert_eq!(code(&lab.end(&too_large).await), "RESULT_TOO_LARGE");
@@ -117,9 +118,9 @@ async fn a_result_is_taken_up_to_its_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_is_filled_up_to_its_limit_and_has_room_again_when_a_task_leaves_it() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let limits = ToolLimits::default().running_max(1).queued_max(2);
-    let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
     let full = EngineError::QueueFull { queued_max: 2 };
     for n in 0..3 {
         lab.create_on("work", &n.to_string()).await;
@@ -141,7 +142,7 @@ async fn room_for_two(door: &Door) -> Lab {
     let refuses = handler(|_ctx, _input| async {
         Ok(Outcome::Error(TaskError { code: Some(-32603), message: "no".into(), data: None }))
     });
-    let tools = vec![tool("work", waits_at(door, &Log::new())), tool("refuse", refuses)];
+    let tools = vec![tool("work", waits_at(door, &HandlerLog::new())), tool("refuse", refuses)];
     Lab::with(tools, EngineLimits::default().open_per_owner_max(2)).await
 }
 
@@ -210,13 +211,13 @@ async fn a_cancelled_task_counts_no_more_and_is_not_taken_off_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_who_goes_away_in_the_middle_of_a_creation_takes_nothing_along() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     for running_max in [0, 1] {
         let mut came_through = false;
         for polls in 0.. {
             let door = Door::shut();
             let limits = ToolLimits::default().running_max(running_max);
-            let tools = vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }];
+            let tools = vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }];
             let lab = Lab::with(tools, EngineLimits::default().open_per_owner_max(2)).await;
             came_through = polled_at_most(lab.engine.create(call("work")), polls).await.is_some();
             // What is under way comes to its end, and then the engine counts what the store has.

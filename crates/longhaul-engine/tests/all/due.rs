@@ -1,20 +1,20 @@
-//! Time ends what takes too long and deletes what is kept no more; whoever watches the clock sleeps meanwhile.
+//! The due service ends tasks that take too long, deletes tasks whose retention is over, and sleeps in between.
 
 use std::time::Duration;
 
 use crate::common::{
-    Approve, Door, Lab, Log, START, answer, asks, code, echo, handler, handler_with, hangs, must_come, one_worker,
-    text_of, tool, waits_at,
+    Approve, Door, HandlerLog, Lab, START, answer, asks, code, echo, handler, handler_with, hangs, must_come,
+    one_worker, text_of, tool, waits_at,
 };
-use longhaul_engine::{Ctx, EngineError, Tool};
+use longhaul_engine::{Ctx, EngineError, EngineTool};
 use longhaul_store::{Store, StoreError};
 use longhaul_task::transition::Report;
 use longhaul_task::{Event, Policy, Retention, TaskKey};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-fn limited(tool: Tool, running_ms_max: u64, life_ms_max: u64) -> Tool {
-    Tool { policy: Policy { running_ms_max, life_ms_max, ..tool.policy.clone() }, ..tool }
+fn limited(tool: EngineTool, running_ms_max: u64, life_ms_max: u64) -> EngineTool {
+    EngineTool { policy: Policy { running_ms_max, life_ms_max, ..tool.policy.clone() }, ..tool }
 }
 
 async fn pass_ms(ms: u64) {
@@ -28,7 +28,7 @@ async fn age_ms(lab: &Lab, key: &TaskKey) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_runs_too_long_fails_its_task_and_loses_its_worker() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let lab = Lab::start(vec![limited(one_worker("work", hangs(&log)), 5_000, DAY_MS)]).await;
     let key = lab.create("work").await;
     assert_eq!(code(&lab.end(&key).await), "RUNNING_TIME");
@@ -68,7 +68,7 @@ async fn a_handler_has_its_running_time_again_after_an_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_task_has_one_life_whether_it_runs_or_waits_or_is_queued() {
     let door = Door::shut();
-    let (asks, waits) = (asks(), waits_at(&door, &Log::new()));
+    let (asks, waits) = (asks(), waits_at(&door, &HandlerLog::new()));
     let either =
         handler(move |ctx, input| if input.as_str() == "1" { asks.run(ctx, input) } else { waits.run(ctx, input) });
     let lab = Lab::start(vec![limited(one_worker("work", either), DAY_MS, 5_000)]).await;
@@ -102,7 +102,7 @@ async fn deleted(lab: &Lab, key: &TaskKey) {
 
 #[tokio::test(start_paused = true)]
 async fn an_ended_task_is_kept_for_its_retention_and_then_deleted() {
-    let kept = |name: &str, retention| Tool { retention, ..tool(name, echo()) };
+    let kept = |name: &str, retention| EngineTool { retention, ..tool(name, echo()) };
     let lab = Lab::start(vec![
         kept("from_end", Retention::FromEnd(30_000)),
         kept("from_creation", Retention::FromCreation(90_000)),
@@ -129,7 +129,10 @@ async fn an_ended_task_is_kept_for_its_retention_and_then_deleted() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_has_not_ended_does_not_expire() {
     let door = Door::shut();
-    let tools = vec![Tool { retention: Retention::FromCreation(1_000), ..tool("work", waits_at(&door, &Log::new())) }];
+    let tools = vec![EngineTool {
+        retention: Retention::FromCreation(1_000),
+        ..tool("work", waits_at(&door, &HandlerLog::new()))
+    }];
     let lab = Lab::start(tools).await;
     let key = lab.create("work").await;
     pass_ms(3_600_000).await;
@@ -141,7 +144,7 @@ async fn a_task_that_has_not_ended_does_not_expire() {
 #[tokio::test(start_paused = true)]
 async fn the_watch_of_the_clock_sleeps_while_nothing_is_due() {
     let door = Door::shut();
-    let lab = Lab::start(vec![tool("work", waits_at(&door, &Log::new())), tool("echo", echo())]).await;
+    let lab = Lab::start(vec![tool("work", waits_at(&door, &HandlerLog::new())), tool("echo", echo())]).await;
     for _ in 0..20 {
         lab.create("work").await;
         let key = lab.create("echo").await;
@@ -157,7 +160,7 @@ async fn the_watch_of_the_clock_sleeps_while_nothing_is_due() {
 
 #[tokio::test(start_paused = true)]
 async fn an_expiry_does_not_keep_the_watch_of_the_clock_busy() {
-    let lab = Lab::start(vec![Tool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }]).await;
+    let lab = Lab::start(vec![EngineTool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }]).await;
     for _ in 0..50 {
         let key = lab.create("echo").await;
         lab.end(&key).await;
@@ -170,7 +173,7 @@ async fn an_expiry_does_not_keep_the_watch_of_the_clock_busy() {
 #[tokio::test(start_paused = true)]
 async fn the_watch_of_the_clock_wakes_for_an_earlier_deadline() {
     let door = Door::shut();
-    let (long, short) = (waits_at(&door, &Log::new()), waits_at(&door, &Log::new()));
+    let (long, short) = (waits_at(&door, &HandlerLog::new()), waits_at(&door, &HandlerLog::new()));
     let lab = Lab::start(vec![tool("long", long), limited(tool("short", short), 1_000, DAY_MS)]).await;
     lab.create("long").await;
     pass_ms(10).await;
@@ -182,7 +185,7 @@ async fn the_watch_of_the_clock_wakes_for_an_earlier_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn many_tasks_that_are_due_at_once_are_all_dealt_with() {
-    let lab = Lab::start(vec![Tool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }]).await;
+    let lab = Lab::start(vec![EngineTool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }]).await;
     let keys = futures_util::future::join_all((0..600).map(|_| lab.create("echo"))).await;
     for key in &keys {
         lab.end(key).await;
@@ -197,7 +200,7 @@ async fn many_tasks_that_are_due_at_once_are_all_dealt_with() {
 #[tokio::test(start_paused = true)]
 async fn a_due_task_is_still_dealt_with_after_the_clock_went_back() {
     let door = Door::shut();
-    let lab = Lab::start(vec![limited(one_worker("work", waits_at(&door, &Log::new())), DAY_MS, 5_000)]).await;
+    let lab = Lab::start(vec![limited(one_worker("work", waits_at(&door, &HandlerLog::new())), DAY_MS, 5_000)]).await;
     let key = lab.create("work").await;
     // Between the look that found it due and the event that ends it.
     lab.store.set_back("overdue", 7_000);
@@ -208,9 +211,9 @@ async fn a_due_task_is_still_dealt_with_after_the_clock_went_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_goes_back_while_everybody_sleeps_ends_nothing_early() {
+async fn a_clock_that_goes_back_while_the_service_sleeps_ends_nothing_early() {
     let door = Door::shut();
-    let lab = Lab::start(vec![limited(one_worker("work", waits_at(&door, &Log::new())), DAY_MS, 5_000)]).await;
+    let lab = Lab::start(vec![limited(one_worker("work", waits_at(&door, &HandlerLog::new())), DAY_MS, 5_000)]).await;
     let key = lab.create("work").await;
     pass_ms(3_000).await;
     lab.store.set_back("report", 2_000);
@@ -218,5 +221,5 @@ async fn a_clock_that_goes_back_while_everybody_sleeps_ends_nothing_early() {
     lab.store.apply(&key, report).await.unwrap();
     assert_eq!(code(&lab.end(&key).await), "LIFE_TIME");
     assert!(age_ms(&lab, &key).await >= 5_000);
-    assert_eq!(lab.store.calls("overdue"), 1, "nobody tried before its time");
+    assert_eq!(lab.store.calls("overdue"), 1, "no attempt before its time");
 }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::common::{
-    Door, Lab, Log, Machine, answer, asks, call, call_options, code, echo, handler_with, must_come, one_worker, phase,
-    text_of, tool, waits_at,
+    Door, HandlerLog, Lab, Machine, answer, asks, call, call_options, code, echo, handler_with, must_come, one_worker,
+    phase, text_of, tool, waits_at,
 };
-use longhaul_engine::{Ctx, EngineError, Tool, ToolLimits};
+use longhaul_engine::{Ctx, EngineError, EngineTool, ToolLimits};
 use longhaul_task::{Json, OnCrash, PhaseName, Policy};
 
-fn retries(tool: Tool) -> Tool {
-    Tool { policy: Policy { on_crash: OnCrash::Retry, ..tool.policy.clone() }, ..tool }
+fn retries(tool: EngineTool) -> EngineTool {
+    EngineTool { policy: Policy { on_crash: OnCrash::Retry, ..tool.policy.clone() }, ..tool }
 }
 
 fn shutting_down(lab: &Lab) -> tokio::task::JoinHandle<()> {
@@ -45,9 +45,9 @@ async fn an_idle_engine_is_down_at_once_and_twice_is_as_good_as_once() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_new_is_taken_while_it_goes_down_or_afterwards() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let prelude = Some(echo());
-    let lab = Lab::start(vec![Tool { prelude, ..tool("work", waits_at(&door, &log)) }]).await;
+    let lab = Lab::start(vec![EngineTool { prelude, ..tool("work", waits_at(&door, &log)) }]).await;
     lab.create("work").await;
     let down = shutting_down(&lab);
     tokio::task::yield_now().await;
@@ -66,9 +66,9 @@ async fn nothing_new_is_taken_while_it_goes_down_or_afterwards() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_runs_goes_on_and_one_that_waits_its_turn_is_refused() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let limits = ToolLimits::default().calls_max(1);
-    let lab = Lab::start(vec![Tool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
     let mut calls: Vec<_> = (0..2)
         .map(|n: u8| {
             let engine = lab.engine.clone();
@@ -88,8 +88,8 @@ async fn a_call_that_runs_goes_on_and_one_that_waits_its_turn_is_refused() {
 #[test]
 fn what_does_not_end_in_time_is_handed_back_or_fails_and_its_handler_is_dropped() {
     let mut machine = Machine::new();
-    let log = Log::new();
-    let forever = |log: &Log| {
+    let log = HandlerLog::new();
+    let forever = |log: &HandlerLog| {
         handler_with(log.clone(), |log, ctx: Ctx, _input| async move {
             if ctx.attempt() > 1 {
                 return answer("at last");
@@ -132,8 +132,8 @@ async fn a_task_that_is_given_up_while_it_waits_for_an_answer_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_answer_any_more_a_shutdown_waits_for_work_and_not_for_answers() {
-    let (door, log) = (Door::shut(), Log::new());
+async fn without_clients_a_shutdown_waits_for_work_and_not_for_answers() {
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let tools = vec![tool("ask", asks()), retries(tool("again", asks())), tool("work", waits_at(&door, &log))];
     let lab = Lab::start(tools).await;
     let (fails, again) = (lab.create("ask").await, lab.create("again").await);
@@ -155,7 +155,7 @@ async fn where_nobody_can_answer_any_more_a_shutdown_waits_for_work_and_not_for_
 #[test]
 fn what_is_queued_is_left_for_the_next_process() {
     let mut machine = Machine::new();
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let tools = || vec![one_worker("work", waits_at(&door, &log))];
     let second = machine.run_engine(tools(), async |lab| {
         let first = lab.create_on("work", "1").await;

@@ -1,13 +1,13 @@
-//! The store fails for a while: nothing leaks, what was earned is written later, and whoever asked hears why not.
+//! The store fails for a while: nothing leaks, outcomes are written later, and callers get the error.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{
-    Door, Lab, Log, Machine, START, TestStore, answer, asks, call, code, echo, handler, hangs, must_come, one_worker,
-    phase, text_of, tool, waits_at,
+    Door, HandlerLog, Lab, Machine, START, TestStore, answer, asks, call, code, echo, handler, hangs, must_come,
+    one_worker, phase, text_of, tool, waits_at,
 };
-use longhaul_engine::{Ctx, CtxError, Engine, EngineError, EngineLimits, NewCall, SystemRandom, Tool};
+use longhaul_engine::{Ctx, CtxError, Engine, EngineError, EngineLimits, EngineTool, NewCall, SystemRandom};
 use longhaul_store::{Store, StoreError};
 use longhaul_task::transition::{Cancel, Delete};
 use longhaul_task::{Event, OnCrash, Outcome, PhaseName, Policy, Retention, TaskId};
@@ -24,7 +24,7 @@ fn full() -> StoreError {
 async fn a_creation_that_fails_leaves_nothing_behind() {
     let door = Door::shut();
     let limits = EngineLimits::default().open_per_owner_max(2);
-    let lab = Lab::with(vec![one_worker("work", waits_at(&door, &Log::new()))], limits).await;
+    let lab = Lab::with(vec![one_worker("work", waits_at(&door, &HandlerLog::new()))], limits).await;
     for running in [0, 1] {
         for error in [unavailable(), full()] {
             for of in ["create", "now"] {
@@ -155,7 +155,7 @@ async fn a_cancellation_that_cannot_be_written_is_not_one() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_due_is_dealt_with_when_the_store_is_back() {
-    let tools = vec![longhaul_engine::Tool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }];
+    let tools = vec![longhaul_engine::EngineTool { retention: Retention::FromEnd(1_000), ..tool("echo", echo()) }];
     let lab = Lab::start(tools).await;
     let key = lab.create("echo").await;
     lab.end(&key).await;
@@ -173,11 +173,14 @@ fn a_task_without_a_tool_fails_even_if_the_store_falters_then() {
     let mut machine = Machine::new();
     let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(10_000);
-    let key =
-        machine.run_engine_with(vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone(), async |lab| {
+    let key = machine.run_engine_with(
+        vec![one_worker("work", waits_at(&door, &HandlerLog::new()))],
+        limits.clone(),
+        async |lab| {
             lab.create("work").await;
             lab.create("work").await
-        });
+        },
+    );
     machine.run_engine_with(Vec::new(), limits, async |lab| {
         lab.store.fail("unserved", 3, unavailable());
         lab.store.fail("claim", 3, unavailable());
@@ -191,11 +194,14 @@ fn the_end_of_a_task_whose_tool_is_gone_is_written_again_until_it_is_written() {
     let mut machine = Machine::new();
     let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(10_000);
-    let keys =
-        machine.run_engine_with(vec![one_worker("work", waits_at(&door, &Log::new()))], limits.clone(), async |lab| {
+    let keys = machine.run_engine_with(
+        vec![one_worker("work", waits_at(&door, &HandlerLog::new()))],
+        limits.clone(),
+        async |lab| {
             lab.create("work").await;
             [lab.create("work").await, lab.create("work").await]
-        });
+        },
+    );
     machine.run_engine_with(Vec::new(), limits, async |lab| {
         lab.store.fail("settle", 5, unavailable());
         for key in &keys {
@@ -207,7 +213,7 @@ fn the_end_of_a_task_whose_tool_is_gone_is_written_again_until_it_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_was_written_although_nobody_could_say_so_is_its_own() {
+async fn an_end_in_doubt_that_was_written_counts() {
     let limits = EngineLimits::default().open_per_owner_max(1);
     let lab = Lab::with(vec![one_worker("echo", echo())], limits).await;
     for n in 1..=3 {
@@ -239,10 +245,10 @@ async fn a_creation_in_doubt_that_did_not_happen_is_refused_and_leaves_nothing_b
 
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_claim_is_in_doubt_does_not_stay_with_a_node_that_never_heard_of_it() {
-    let (door, log) = (Door::shut(), Log::new());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let work = one_worker("work", waits_at(&door, &log));
     let retry = Policy { on_crash: OnCrash::Retry, ..work.policy.clone() };
-    let lab = Lab::start(vec![Tool { policy: retry, ..work }]).await;
+    let lab = Lab::start(vec![EngineTool { policy: retry, ..work }]).await;
     let (first, second) = (lab.create_on("work", "1").await, lab.create_on("work", "2").await);
     lab.store.doubt("claim", 1);
     door.open_wide();
@@ -264,7 +270,7 @@ async fn a_question_in_doubt_is_asked_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_in_doubt_stops_its_handler_and_frees_its_place() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let limits = EngineLimits::default().open_per_owner_max(1);
     let lab = Lab::with(vec![one_worker("hang", hangs(&log))], limits).await;
     let key = lab.create("hang").await;
@@ -279,7 +285,7 @@ async fn a_cancellation_in_doubt_stops_its_handler_and_frees_its_place() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_whose_task_was_made_anew_under_its_id_is_dropped() {
-    let log = Log::new();
+    let log = HandlerLog::new();
     let lab = Lab::start(vec![tool("hang", hangs(&log))]).await;
     let id = TaskId::parse("own").unwrap();
     let key = lab.engine.create(NewCall { id: Some(id.clone()), ..call("hang") }).await.unwrap().key.clone();
@@ -297,7 +303,7 @@ async fn a_handler_whose_task_was_made_anew_under_its_id_is_dropped() {
 fn an_engine_does_not_start_before_it_could_deal_with_what_is_left() {
     let mut machine = Machine::new();
     let door = Door::shut();
-    let tools = || vec![tool("work", waits_at(&door, &Log::new()))];
+    let tools = || vec![tool("work", waits_at(&door, &HandlerLog::new()))];
     let key = machine.run_engine(tools(), async |lab| lab.create("work").await);
     machine.run(async |store| {
         for of in ["orphans", "lose", "count_open_tasks"] {

@@ -13,12 +13,14 @@ use longhaul_store::StoreError;
 use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, TaskId, TransitionError};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::tools_call::{self, InputRequest};
-use longhaul_wire::{CallTool, Headers, LogLevel, Request, TaskRequest, TaskView, Ttl, logging, progress, question};
+use longhaul_wire::{
+    CallTool, Headers, LogLevel, RoutedRequest, TaskRequest, TaskView, Ttl, logging, progress, question,
+};
 use longhaul_wire::{headers as wire_headers, refusal as words};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use super::{OperationResult, Work, WorkResult};
+use super::{OperationResult, StreamWork, WorkResult};
 use crate::exchange::Exchange;
 use crate::seal::{CallBinding, CallState};
 use crate::session::{LastNotified, ask_on_stream};
@@ -30,11 +32,11 @@ const TTL_MS_MIN: u64 = 1_000;
 
 pub(super) async fn perform(
     exchange: &Exchange,
-    request: &Request<'_>,
+    request: &RoutedRequest<'_>,
     call: &CallTool<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
-    let offered = exchange.shared.catalogue.find(&call.name).ok_or_else(|| words::no_such_tool(&call.name))?;
+    let offered = exchange.receiver.catalogue.find(&call.name).ok_or_else(|| words::no_such_tool(&call.name))?;
     if let Some(headers) = headers.filter(|_| exchange.session.is_none()) {
         wire_headers::check_mirrored(headers, &offered.declaration, call.arguments)?;
     }
@@ -58,7 +60,7 @@ pub(super) async fn perform(
     if exchange.session.is_none() && !sends_notifications {
         return Ok(OperationResult::Ready(tool_call.run(None).await?.response));
     }
-    Ok(OperationResult::Work(Work {
+    Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: None,
         tool: Some(Arc::clone(&offered.name)),
@@ -84,10 +86,10 @@ struct ToolCall {
 impl ToolCall {
     /// Takes the answers of earlier rounds from the sealed state, and those of this round.
     async fn take_answers(&mut self, call: &CallTool<'_>) -> Result<(), RpcError> {
-        let shared = &self.exchange.shared;
+        let receiver = &self.exchange.receiver;
         if let Some(text) = &call.request_state {
-            let now = shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
-            let state = shared.seal.open_state(&self.binding(), text, now).ok_or_else(|| {
+            let now = receiver.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
+            let state = receiver.seal.open_state(&self.binding(), text, now).ok_or_else(|| {
                 RpcError::invalid_params("`requestState` is not one that this call was given, or too old")
             })?;
             (self.answers, self.task_id) = (state.answers, Some(state.task_id));
@@ -121,16 +123,16 @@ impl ToolCall {
     async fn create_task(mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let failed = |error: EngineError| refusal::of_engine(&error);
         let mut input = self.input.clone();
-        if self.exchange.shared.engine.asks_before_task(&self.tool) {
+        if self.exchange.receiver.engine.asks_before_task(&self.tool) {
             let call = self.engine_call(stream, None);
-            input = match self.exchange.shared.engine.before_task(&self.tool, input, call).await.map_err(failed)? {
+            input = match self.exchange.receiver.engine.before_task(&self.tool, input, call).await.map_err(failed)? {
                 Ok(input) => input,
                 Err(end) => return self.response_to(end).await,
             };
         }
         let exchange = &self.exchange;
-        let shared = &exchange.shared;
-        let usual = shared.engine.retention(&self.tool).map_err(failed)?;
+        let receiver = &exchange.receiver;
+        let usual = receiver.engine.retention(&self.tool).map_err(failed)?;
         if let Some(session) = &exchange.session {
             session.make_uncancellable(&exchange.id);
         }
@@ -139,25 +141,25 @@ impl ToolCall {
             owner: exchange.owner.clone(),
             tool: Arc::clone(&self.tool),
             input,
-            origin: shared.origin(exchange.generation),
+            origin: receiver.origin(exchange.generation),
             id: chosen_id.or_else(|| self.task_id.clone()),
             retention: Some(self.retention(usual)),
         };
         let (task, log) = if exchange.session.is_some() {
-            let (task, log) = shared.engine.create_and_listen(new).await.map_err(failed)?;
+            let (task, log) = receiver.engine.create_and_listen(new).await.map_err(failed)?;
             (task, Some(log))
         } else {
-            match (shared.engine.create(new).await, &self.task_id) {
+            match (receiver.engine.create(new).await, &self.task_id) {
                 // The client repeats the last round because it has lost the answer: the task exists.
                 (Err(EngineError::Store(StoreError::Refused(TransitionError::DuplicateId))), Some(id)) => {
-                    (shared.engine.read(&exchange.key(id.clone())).await.map_err(failed)?.task, None)
+                    (receiver.engine.read(&exchange.key(id.clone())).await.map_err(failed)?.task, None)
                 }
                 (created, _) => (created.map_err(failed)?, None),
             }
         };
         let view =
-            TaskView { poll_interval_ms: shared.options.poll_interval_ms, ..TaskView::of(&task, task.created_at) };
-        let sentence = shared.catalogue.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
+            TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task, task.created_at) };
+        let sentence = receiver.catalogue.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
         let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
         let created = log.map(|log| LastNotified {
             progress_token: self.progress_token,
@@ -170,7 +172,7 @@ impl ToolCall {
     /// The retention that the requestor asks for, within the limits of the tool and the server. It is shorter for a task of
     /// an anonymous caller.
     fn retention(&self, usual: Retention) -> Retention {
-        let options = &self.exchange.shared.options;
+        let options = &self.exchange.receiver.options;
         let retention = match self.task_request {
             Some(TaskRequest { ttl: Ttl::Ms(ttl_ms), .. }) => {
                 let longest = match usual {
@@ -186,12 +188,12 @@ impl ToolCall {
 
     /// Runs the tool while the client waits.
     async fn run_now(mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
-        let (sender, receiver) = watch::channel(None);
+        let (sender, updates) = watch::channel(None);
         let reports_progress = self.progress_token.is_some();
         let call = self.engine_call(stream.clone(), reports_progress.then_some(sender));
-        let end = self.exchange.shared.engine.call(&self.tool, self.input.clone(), call);
+        let end = self.exchange.receiver.engine.call(&self.tool, self.input.clone(), call);
         let end = match (&self.progress_token, &stream) {
-            (Some(token), Some(stream)) => ProgressReport::new(token, receiver, stream).until(end).await,
+            (Some(token), Some(stream)) => ProgressReport::new(token, updates, stream).until(end).await,
             _ => end.await,
         };
         self.response_to(end.map_err(|error| refusal::of_engine(&error))?).await
@@ -201,16 +203,16 @@ impl ToolCall {
         let to = self.exchange.reply_to();
         match end {
             CallEnd::Done(Outcome::Result { body, .. }) => Ok(tools_call::complete(&to, &body).into()),
-            CallEnd::Done(Outcome::Error(fault)) => Err(RpcError::from(&fault)),
+            CallEnd::Done(Outcome::Error(error)) => Err(RpcError::from(&error)),
             CallEnd::Done(Outcome::Cancelled) => Err(RpcError::internal("The call was cancelled.")),
             CallEnd::Stopped(stop) => Err(refusal::of_stop(&stop, self.exchange.peer.revision)),
             CallEnd::Asks { questions, answered } => {
-                let shared = &self.exchange.shared;
-                let now = shared.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
-                let chance = &**shared.engine.chance();
-                let task_id = self.task_id.clone().unwrap_or_else(|| TaskId::mint(now, chance.bits()));
+                let receiver = &self.exchange.receiver;
+                let now = receiver.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
+                let random = &**receiver.engine.random();
+                let task_id = self.task_id.clone().unwrap_or_else(|| TaskId::mint(now, random.bits()));
                 let state = CallState::new(answered, task_id, now);
-                let state = shared.seal.close_state(&self.binding(), &state, chance);
+                let state = receiver.seal.close_state(&self.binding(), &state, random);
                 let requests: Vec<InputRequest> = questions
                     .into_iter()
                     .map(|OpenQuestion { key, kind, params }| InputRequest { key, kind, params })

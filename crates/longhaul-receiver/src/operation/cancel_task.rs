@@ -10,18 +10,19 @@ use crate::loaded_task::LoadedTask;
 use crate::refusal;
 
 pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, RpcError> {
-    let shared = &exchange.shared;
+    let receiver = &exchange.receiver;
     let key = exchange.key(id);
     let failed = |error: EngineError| refusal::of_engine(&error);
-    let (snapshot, cancelled) = match shared.rates.look_up(&exchange.owner, shared.engine.cancel(&key, None)).await? {
-        Ok(task) => (Snapshot { task, progress: None }, true),
-        Err(EngineError::Store(StoreError::Refused(TransitionError::Settled))) => {
-            (shared.engine.read(&key).await.map_err(failed)?, false)
-        }
-        Err(error) => return Err(failed(error)),
-    };
-    let now = shared.engine.now().await.map_err(failed)?;
-    let task = LoadedTask::of(shared, snapshot, now).await.map_err(failed)?;
+    let (snapshot, cancelled) =
+        match receiver.rates.look_up(&exchange.owner, receiver.engine.cancel(&key, None)).await? {
+            Ok(task) => (Snapshot { task, progress: None }, true),
+            Err(EngineError::Store(StoreError::Refused(TransitionError::Settled))) => {
+                (receiver.engine.read(&key).await.map_err(failed)?, false)
+            }
+            Err(error) => return Err(failed(error)),
+        };
+    let now = receiver.engine.now().await.map_err(failed)?;
+    let task = LoadedTask::of(receiver, snapshot, now).await.map_err(failed)?;
     let to = exchange.reply_to();
     let answer = if cancelled {
         Ok(exchange.generation.cancelled(&to, &task.view()))
@@ -29,7 +30,7 @@ pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, R
         exchange.generation.cancelled_too_late(&to, &task.view())
     };
     if answer.is_ok() {
-        audit::cancelled(exchange.by(), &key.id, cancelled);
+        audit::cancelled(exchange.source(), &key.id, cancelled);
     }
     answer
 }

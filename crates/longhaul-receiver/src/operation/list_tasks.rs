@@ -18,28 +18,28 @@ pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result
     if !exchange.is_known {
         return Err(words::no_such_method(exchange.method));
     }
-    let shared = &exchange.shared;
+    let receiver = &exchange.receiver;
     let binding = binding_of(&["cursor", exchange.owner.as_str()]);
     let after = match cursor {
         None => None,
         Some(cursor) => {
-            let last = shared.session_seal.open(&binding, cursor).and_then(|last| String::from_utf8(last).ok());
+            let last = receiver.session_seal.open(&binding, cursor).and_then(|last| String::from_utf8(last).ok());
             let last = last.and_then(|last| TaskId::parse(&last).ok()).ok_or_else(words::no_such_cursor)?;
             Some(exchange.key(last))
         }
     };
     let listing = ListQuery { owner: Some(exchange.owner.clone()), after, limit: PAGE_TASKS_MAX };
     let failed = |error: EngineError| refusal::of_engine(&error);
-    let page = shared.engine.store().list(&listing).await.map_err(|error| failed(error.into()))?;
-    let now = shared.engine.now().await.map_err(failed)?;
+    let page = receiver.engine.store().list(&listing).await.map_err(|error| failed(error.into()))?;
+    let now = receiver.engine.now().await.map_err(failed)?;
     let last = page.tasks.last().filter(|_| page.has_more).map(|last| last.task.key.id.clone());
     let mut tasks = Vec::with_capacity(page.tasks.len());
     for snapshot in page.tasks {
-        tasks.push(LoadedTask::of(shared, snapshot, now).await.map_err(failed)?);
+        tasks.push(LoadedTask::of(receiver, snapshot, now).await.map_err(failed)?);
     }
-    audit::listed(exchange.by(), tasks.len());
+    audit::listed(exchange.source(), tasks.len());
     let views: Vec<TaskView<'_>> = tasks.iter().map(LoadedTask::view).collect();
-    let chance = &**shared.engine.chance();
-    let next = last.and_then(|last| shared.session_seal.close(&binding, last.as_str().as_bytes(), chance));
+    let random = &**receiver.engine.random();
+    let next = last.and_then(|last| receiver.session_seal.close(&binding, last.as_str().as_bytes(), random));
     Ok(exchange.generation.page(&exchange.reply_to(), &views, next.as_deref()))
 }

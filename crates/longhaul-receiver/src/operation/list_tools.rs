@@ -9,9 +9,9 @@ pub(super) fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result<Strin
     if cursor.is_some() {
         return Err(words::no_such_cursor());
     }
-    let shared = &exchange.shared;
-    let tools = shared.catalogue.declarations();
+    let receiver = &exchange.receiver;
+    let tools = receiver.catalogue.declarations();
     let page =
-        tools_list::ToolPage { tools: &tools, next_cursor: None, cache: shared.list_cache(), may_get_tickets: false };
+        tools_list::ToolPage { tools: &tools, next_cursor: None, cache: receiver.list_cache(), may_get_tickets: false };
     Ok(tools_list::answer(&exchange.reply_to(), &page))
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use longhaul_task::TaskId;
 use longhaul_wire::jsonrpc::RpcError;
-use longhaul_wire::{Headers, Operation, Request, acknowledge};
+use longhaul_wire::{Headers, Operation, RoutedRequest, acknowledge};
 
 use crate::exchange::Exchange;
 use crate::session::LastNotified;
@@ -26,11 +26,11 @@ pub(crate) enum OperationResult {
     /// The JSON-RPC response.
     Ready(String),
     /// The response takes time, and other messages may precede it on a stream.
-    Work(Work),
+    Work(StreamWork),
 }
 
 /// A request that is answered on a stream.
-pub(crate) struct Work {
+pub(crate) struct StreamWork {
     pub(crate) exchange: Exchange,
     /// The task whose result is waited for.
     pub(crate) task: Option<TaskId>,
@@ -42,7 +42,7 @@ pub(crate) struct Work {
 /// Does the work. The stream takes the messages that precede the response.
 type WorkFuture = Box<dyn FnOnce(Arc<MessageStream>) -> BoxFuture<'static, Result<WorkResult, RpcError>> + Send>;
 
-/// How a [`Work`] ended.
+/// How a [`StreamWork`] ended.
 pub(crate) struct WorkResult {
     pub(crate) response: String,
     /// The task that the request created. The session follows it after the client has received the response.
@@ -58,7 +58,7 @@ impl From<String> for WorkResult {
 /// Answers a request. `headers` are those of HTTP.
 pub(crate) async fn perform(
     exchange: &Exchange,
-    request: &Request<'_>,
+    request: &RoutedRequest<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
     let response = match &request.operation {

@@ -13,23 +13,23 @@ use longhaul_task::{Progress, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::subscription::{SubscriptionFilter, acknowledged, closed};
 
-use super::{OperationResult, Work, WorkResult};
+use super::{OperationResult, StreamWork, WorkResult};
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
 use crate::stream::MessageStream;
 
 pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) -> Result<OperationResult, RpcError> {
-    let shared = &exchange.shared;
+    let receiver = &exchange.receiver;
     let mut accepted = Vec::new();
     let mut tasks = Vec::new();
     let mut seen = HashSet::new();
     for id in filter.task_ids.iter().flatten().filter(|id| seen.insert(*id)) {
         let key = exchange.key(id.clone());
         // The watch comes first, so that no change is missed.
-        let watch = shared.engine.watch(&key);
+        let watch = receiver.engine.watch(&key);
         // Unknown IDs and those of other owners are left out without a word, so that they cannot be told apart.
-        if let Ok(found) = shared.rates.look_up(&exchange.owner, shared.engine.read(&key)).await? {
-            audit::read(exchange.by(), &found.task);
+        if let Ok(found) = receiver.rates.look_up(&exchange.owner, receiver.engine.read(&key)).await? {
+            audit::read(exchange.source(), &found.task);
             accepted.push(id.clone());
             tasks.push(SubscribedTask { key, watch, sent: None });
         }
@@ -37,7 +37,7 @@ pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) ->
     let accepted =
         SubscriptionFilter { task_ids: filter.task_ids.is_some().then_some(accepted), tools_list_changed: false };
     let subscriber = exchange.clone();
-    Ok(OperationResult::Work(Work {
+    Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: None,
         tool: None,
@@ -64,7 +64,7 @@ async fn run(
                     changes.push(Box::pin(task.changed()));
                 }
             }
-            () = exchange.shared.closing.cancelled() => return Ok(closed(&exchange.reply_to()).into()),
+            () = exchange.receiver.closing.cancelled() => return Ok(closed(&exchange.reply_to()).into()),
         }
     }
 }
@@ -84,7 +84,7 @@ impl SubscribedTask {
 
     /// Sends the task if it has changed. Returns it unless it has ended or is gone.
     async fn send_change(mut self, exchange: &Exchange, stream: &MessageStream) -> Option<Self> {
-        let task = LoadedTask::read(&exchange.shared, &self.key).await.ok()?;
+        let task = LoadedTask::read(&exchange.receiver, &self.key).await.ok()?;
         let current = Some((task.snapshot.task.revision, task.snapshot.progress.clone()));
         if self.sent != current {
             stream.send(exchange.generation.changed(Some(&exchange.id), &task.view())).await;

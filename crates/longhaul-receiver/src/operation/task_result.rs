@@ -8,7 +8,7 @@ use longhaul_store::Watch;
 use longhaul_task::{TaskId, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
 
-use super::{OperationResult, Work, WorkResult};
+use super::{OperationResult, StreamWork, WorkResult};
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
 use crate::refusal;
@@ -20,14 +20,14 @@ const RESULT_AT_STOP_TIME_MAX: Duration = Duration::from_secs(4);
 pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<OperationResult, RpcError> {
     let key = exchange.key(id);
     // Before the reading, so that the wait below cannot miss a change.
-    let watch = exchange.shared.engine.watch(&key);
+    let watch = exchange.receiver.engine.watch(&key);
     let task = exchange.look_up(&key).await?;
     if let Some(response) = exchange.generation.result(&exchange.reply_to(), &task.view()) {
         return Ok(OperationResult::Ready(response));
     }
     exchange.follow(&task.snapshot.task, true);
     let waiting = exchange.clone();
-    Ok(OperationResult::Work(Work {
+    Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: Some(key.id.clone()),
         tool: None,
@@ -43,10 +43,10 @@ async fn wait(
     mut watch: Watch,
     stream: Arc<MessageStream>,
 ) -> Result<WorkResult, RpcError> {
-    let shared = &exchange.shared;
+    let receiver = &exchange.receiver;
     let _marks_stream = exchange.session.as_ref().map(|session| session.wait_for_result(&key.id, &stream));
     let stopped = async {
-        shared.closing.cancelled().await;
+        receiver.closing.cancelled().await;
         tokio::time::sleep(RESULT_AT_STOP_TIME_MAX).await;
     };
     tokio::pin!(stopped);
@@ -56,16 +56,16 @@ async fn wait(
             () = watch.changed() => {}
             () = &mut stopped => return Err(refusal::of_engine(&EngineError::Draining)),
             // With the endpoint closed, the questions cannot be answered.
-            () = shared.closing.cancelled(), if has_questions => {
+            () = receiver.closing.cancelled(), if has_questions => {
                 return Err(refusal::of_engine(&EngineError::Draining));
             }
         }
-        task = LoadedTask::read(shared, &key).await.map_err(|error| refusal::of_engine(&error))?;
+        task = LoadedTask::read(receiver, &key).await.map_err(|error| refusal::of_engine(&error))?;
         if let Some(response) = exchange.generation.result(&exchange.reply_to(), &task.view()) {
             if let Some(session) = &exchange.session {
                 session.send_log(&task.snapshot.task, &stream);
             }
-            audit::read(exchange.by(), &task.snapshot.task);
+            audit::read(exchange.source(), &task.snapshot.task);
             return Ok(response.into());
         }
         exchange.follow(&task.snapshot.task, true);

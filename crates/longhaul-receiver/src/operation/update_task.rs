@@ -10,9 +10,9 @@ use crate::exchange::Exchange;
 use crate::refusal;
 
 pub(super) async fn perform(exchange: &Exchange, update: &UpdateTask<'_>) -> Result<String, RpcError> {
-    let shared = &exchange.shared;
+    let receiver = &exchange.receiver;
     let key = exchange.key(update.task_id.clone());
-    let found = shared.rates.look_up(&exchange.owner, shared.engine.read(&key)).await?;
+    let found = receiver.rates.look_up(&exchange.owner, receiver.engine.read(&key)).await?;
     let task = found.map_err(|error| refusal::of_engine(&error))?.task;
     let mut answers = Vec::new();
     for (name, body) in update.input_responses.iter() {
@@ -24,8 +24,8 @@ pub(super) async fn perform(exchange: &Exchange, update: &UpdateTask<'_>) -> Res
         }
     }
     for (question, body) in answers {
-        match shared.engine.answer(&key, question.clone(), body).await {
-            Ok(_) => audit::answered(exchange.by(), &key.id, &question),
+        match receiver.engine.answer(&key, question.clone(), body).await {
+            Ok(_) => audit::answered(exchange.source(), &key.id, &question),
             // Another answer was first, or the task has ended: the key is spent, and its answer ignored.
             Err(EngineError::Store(StoreError::Refused(_))) => {}
             Err(error) => return Err(refusal::of_engine(&error)),

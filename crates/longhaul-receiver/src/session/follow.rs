@@ -97,7 +97,7 @@ impl Session {
             if let Some(earlier) = last.log {
                 task.log.begin_with(&earlier);
             }
-            let was_asked = self.shared.asked_session.lock().insert(key, self.nonce) == Some(self.nonce);
+            let was_asked = self.receiver.asked_session.lock().insert(key, self.nonce) == Some(self.nonce);
             if !(task.is_known.swap(true, Ordering::Relaxed) && was_asked) {
                 task.check_again();
             }
@@ -106,8 +106,8 @@ impl Session {
         if followed.len() >= self.limits.followed_max || self.ended.is_cancelled() {
             return;
         }
-        self.shared.asked_session.lock().insert(key.clone(), self.nonce);
-        let log = last.log.take().unwrap_or_else(|| self.shared.engine.listen(&key));
+        self.receiver.asked_session.lock().insert(key.clone(), self.nonce);
+        let log = last.log.take().unwrap_or_else(|| self.receiver.engine.listen(&key));
         let task = Arc::new(FollowedTask {
             generation: last.generation,
             check_again: Notify::new(),
@@ -116,7 +116,7 @@ impl Session {
             log,
         });
         followed.insert(key.id.clone(), Arc::clone(&task));
-        self.shared.tracker.spawn(run(Arc::clone(self), task, last));
+        self.receiver.tracker.spawn(run(Arc::clone(self), task, last));
     }
 
     /// Sends the log lines of a task to a client that waits for its result, before the result.
@@ -134,9 +134,9 @@ impl Session {
             return;
         }
         let (session, stream) = (Arc::clone(self), Arc::clone(stream));
-        self.shared.tracker.spawn(async move {
+        self.receiver.tracker.spawn(async move {
             for (key, generation) in unreported {
-                if let Ok(task) = LoadedTask::read(&session.shared, &key).await {
+                if let Ok(task) = LoadedTask::read(&session.receiver, &key).await {
                     stream.send(generation.changed(None, &task.view())).await;
                 }
             }
@@ -146,14 +146,14 @@ impl Session {
 
 /// Follows one task until it or the session has ended.
 async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastNotified) {
-    let shared = Arc::clone(&session.shared);
+    let receiver = Arc::clone(&session.receiver);
     let key = last.key.clone();
-    let mut watch = shared.engine.watch(&key);
+    let mut watch = receiver.engine.watch(&key);
     let mut asked = AskedQuestions::new(followed.generation);
     let grace = tokio::time::sleep(QUESTION_GRACE_MAX);
     tokio::pin!(grace);
     // The loop ends when the task has been deleted.
-    while let Ok(view) = LoadedTask::read(&shared, &key).await {
+    while let Ok(view) = LoadedTask::read(&receiver, &key).await {
         let task = &view.snapshot.task;
         let stream = session.stream_for(&key.id);
         let is_notified = match &stream {
@@ -166,7 +166,7 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
             None => false,
         };
         let is_known = followed.is_known.load(Ordering::Relaxed);
-        let asks = is_known && shared.asked_session.lock().get(&key) == Some(&session.nonce);
+        let asks = is_known && receiver.asked_session.lock().get(&key) == Some(&session.nonce);
         asked.update(&session, task, stream.as_ref().filter(|_| asks));
         if task.is_settled() {
             if !is_notified {
@@ -187,7 +187,7 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
         }
     }
     session.followed.lock().remove(&key.id);
-    let mut asked_session = shared.asked_session.lock();
+    let mut asked_session = receiver.asked_session.lock();
     if asked_session.get(&key) == Some(&session.nonce) {
         asked_session.remove(&key);
     }

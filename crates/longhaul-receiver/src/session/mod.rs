@@ -48,7 +48,7 @@ use crate::{Caller, refusal};
 
 /// A session with one client.
 pub(crate) struct Session {
-    shared: Arc<ReceiverInner>,
+    receiver: Arc<ReceiverInner>,
     /// Names the session in its token; `None` for a session that ends with its connection.
     id: Option<SessionId>,
     pub(crate) owner: Owner,
@@ -79,15 +79,15 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(
-        shared: Arc<ReceiverInner>,
+        receiver: Arc<ReceiverInner>,
         id: Option<SessionId>,
         caller: &Caller,
         peer: Peer,
         limits: SessionLimits,
     ) -> Arc<Self> {
-        let nonce = shared.random_number();
+        let nonce = receiver.random_number();
         Arc::new(Self {
-            shared,
+            receiver,
             id,
             owner: caller.owner.clone(),
             is_known: caller.is_known,
@@ -120,7 +120,7 @@ impl Session {
 
     fn exchange(self: &Arc<Self>, id: RequestId, generation: Generation, method: &'static str) -> Exchange {
         Exchange {
-            shared: Arc::clone(&self.shared),
+            receiver: Arc::clone(&self.receiver),
             owner: self.owner.clone(),
             is_known: self.is_known,
             id,

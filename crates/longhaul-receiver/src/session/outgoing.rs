@@ -138,8 +138,8 @@ impl Session {
 
 impl PendingRequest {
     pub(super) async fn response(mut self) -> Result<ClientResponse, NoAnswer> {
-        let Some(receiver) = self.response.as_mut() else { return Err(NoAnswer::SessionOver) };
-        let response = receiver.await;
+        let Some(response) = self.response.as_mut() else { return Err(NoAnswer::SessionOver) };
+        let response = response.await;
         self.response = None;
         response.map_err(|_| NoAnswer::SessionOver)
     }

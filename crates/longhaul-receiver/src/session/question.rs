@@ -231,7 +231,7 @@ impl AskedQuestions {
                 };
                 let (taken_back, given_up) = (asked.taken_back.clone(), Arc::clone(&asked.is_given_up));
                 let (session, key, stream) = (Arc::clone(session), task.key.clone(), Arc::clone(stream));
-                let tracker = session.shared.tracker.clone();
+                let tracker = session.receiver.tracker.clone();
                 tracker.spawn(ask_for_task(session, key, outgoing, stream, taken_back, given_up));
             }
         }
@@ -275,9 +275,9 @@ impl Session {
         let Some((task, key, generation)) = self.question_of(id) else { return };
         let session = Arc::clone(self);
         // In a task of its own: storing may take longer than the client waits.
-        let late = self.shared.tracker.spawn(async move {
+        let late = self.receiver.tracker.spawn(async move {
             let key_of_task = session.key(task);
-            let Ok(found) = session.shared.engine.read(&key_of_task).await else { return };
+            let Ok(found) = session.receiver.engine.read(&key_of_task).await else { return };
             let Some(open) = found.task.phase.questions().and_then(|open| open.find(&key)) else { return };
             let question = OutgoingQuestion::of_task(generation, &found.task, open);
             let body = match ask::reply(&question.asking(None), response.result()) {
@@ -297,11 +297,11 @@ async fn store(session: &Session, key: &TaskKey, question: &OutgoingQuestion, bo
     let question_key = QuestionKey::from_text(&question.key);
     let mut pause = STORE_PAUSE_MIN;
     loop {
-        match session.shared.engine.answer(key, question_key.clone(), body.clone()).await {
+        match session.receiver.engine.answer(key, question_key.clone(), body.clone()).await {
             Ok(_) => {
                 let generation = question.generation.label();
-                let by = RequestSource { owner: &session.owner, generation, method: question.method() };
-                return audit::answered(by, &key.id, &question_key);
+                let source = RequestSource { owner: &session.owner, generation, method: question.method() };
+                return audit::answered(source, &key.id, &question_key);
             }
             // Another answer was first, or the task has ended.
             Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => return,
@@ -309,7 +309,7 @@ async fn store(session: &Session, key: &TaskKey, question: &OutgoingQuestion, bo
                 tracing::warn!(task = %key.id, %error, "an answer could not be stored; trying again");
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
-                    () = session.shared.closing.cancelled() => return,
+                    () = session.receiver.closing.cancelled() => return,
                 }
                 pause = STORE_PAUSE_MAX.min(pause * 2);
             }

@@ -9,10 +9,10 @@ use longhaul_wire::route::{Context, generation_of, route};
 use tokio::time::timeout;
 
 use super::Session;
-use crate::operation::{self, OperationResult, Work};
+use crate::operation::{self, OperationResult, StreamWork};
 use crate::response::MetricsLabel;
 use crate::stream::{Delivery, MessageStream, StreamKind};
-use crate::{RequestKind, Response, SOON_MS, audit};
+use crate::{MessageResponse, RequestKind, SOON_MS, audit};
 
 /// How long a client waits until its answer to a question is stored.
 const ANSWER_STORED_TIME_MAX: Duration = Duration::from_secs(15);
@@ -32,7 +32,7 @@ enum RequestStart {
 
 impl Session {
     /// Takes what the client sent in one piece.
-    pub(crate) async fn receive(self: &Arc<Self>, body: &[u8], patience: ResponsePatience) -> Response {
+    pub(crate) async fn receive(self: &Arc<Self>, body: &[u8], patience: ResponsePatience) -> MessageResponse {
         self.touch();
         if self.peer.revision.has_batches() && jsonrpc::is_batch(body) {
             return match jsonrpc::parse_batch(body) {
@@ -44,13 +44,13 @@ impl Session {
             Ok(Message::Request(request)) => {
                 let tally = MetricsLabel::of(&request.method);
                 match self.start(&request, None).await {
-                    Ok(RequestStart::Ready(text)) => Response::message(text, tally),
+                    Ok(RequestStart::Ready(text)) => MessageResponse::message(text, tally),
                     Ok(RequestStart::OnStream(stream)) => self.respond(&stream, patience.single, tally).await,
-                    Err(error) => Response::error(Some(&request.id), &error, tally),
+                    Err(error) => MessageResponse::error(Some(&request.id), &error, tally),
                 }
             }
             Ok(other) => match timeout(ANSWER_STORED_TIME_MAX, self.note(&other)).await {
-                Ok(()) => Response::accepted(),
+                Ok(()) => MessageResponse::accepted(),
                 Err(_) => not_stored(),
             },
             Err(rejected) => self.reject(&rejected),
@@ -62,7 +62,7 @@ impl Session {
         self: &Arc<Self>,
         messages: Vec<Result<Message<'_>, InvalidMessage>>,
         patience: Duration,
-    ) -> Response {
+    ) -> MessageResponse {
         let wants_response =
             |message: &&Result<_, _>| !matches!(message, Ok(Message::Notification(_) | Message::Response(_)));
         let responses = messages.iter().filter(wants_response).count();
@@ -70,7 +70,7 @@ impl Session {
             for message in messages.iter().flatten() {
                 self.note(message).await;
             }
-            return Response::accepted();
+            return MessageResponse::accepted();
         }
         let stream = self.add_stream(StreamKind::Batch { responses });
         for message in messages {
@@ -97,27 +97,27 @@ impl Session {
         stream: &Arc<MessageStream>,
         patience: Duration,
         tally: MetricsLabel,
-    ) -> Response {
+    ) -> MessageResponse {
         // A stream without a reader belongs to a session that has just ended.
-        let Some(reader) = stream.read_after(0) else { return Response::accepted() };
+        let Some(reader) = stream.read_after(0) else { return MessageResponse::accepted() };
         match reader.delivery(patience).await {
-            Delivery::Stream(reader) => Response::stream(self.resumable(reader), tally),
+            Delivery::Stream(reader) => MessageResponse::stream(self.resumable(reader), tally),
             Delivery::Responses(responses) => match (stream.is_batch(), responses.as_slice()) {
-                (_, []) => Response::empty_stream(tally),
-                (false, [response]) => Response::message(response.to_string(), tally),
-                _ => Response::message(format!("[{}]", responses.join(",")), tally),
+                (_, []) => MessageResponse::empty_stream(tally),
+                (false, [response]) => MessageResponse::message(response.to_string(), tally),
+                _ => MessageResponse::message(format!("[{}]", responses.join(",")), tally),
             },
         }
     }
 
-    fn reject(&self, rejected: &InvalidMessage) -> Response {
+    fn reject(&self, rejected: &InvalidMessage) -> MessageResponse {
         let error = self.rejection(rejected);
-        Response::error(rejected.id.as_ref(), &error, MetricsLabel::Refused)
+        MessageResponse::error(rejected.id.as_ref(), &error, MetricsLabel::Refused)
     }
 
     /// The error for bytes that are no message. They count against the owner's rate like a request.
     fn rejection(&self, rejected: &InvalidMessage) -> RpcError {
-        let too_many = self.shared.rates.admit(&self.owner, RequestKind::Other).err();
+        let too_many = self.receiver.rates.admit(&self.owner, RequestKind::Other).err();
         let error = too_many.unwrap_or_else(|| rejected.error.clone());
         audit::not_a_message(&self.owner, generation_of(self.peer.revision), &error);
         error
@@ -141,7 +141,7 @@ impl Session {
         request: &jsonrpc::Request<'_>,
         batch: Option<&Arc<MessageStream>>,
     ) -> Result<RequestStart, RpcError> {
-        self.shared.rates.admit(&self.owner, RequestKind::of(&request.method))?;
+        self.receiver.rates.admit(&self.owner, RequestKind::of(&request.method))?;
         let request = route(request, &Context::Session { peer: self.peer })?;
         let exchange = self.exchange(request.id.clone(), request.generation, request.operation.method());
         match operation::perform(&exchange, &request, None).await? {
@@ -182,10 +182,10 @@ impl Session {
     /// response.
     pub(super) fn carry_out(
         self: &Arc<Self>,
-        work: Work,
+        work: StreamWork,
         batch: Option<&Arc<MessageStream>>,
     ) -> Result<Arc<MessageStream>, RpcError> {
-        let Work { exchange, task, tool, run } = work;
+        let StreamWork { exchange, task, tool, run } = work;
         let id = exchange.id.clone();
         let cancel = self.begin_request(&id)?;
         let is_own = batch.is_none();
@@ -196,7 +196,7 @@ impl Session {
         let stream = batch.map_or_else(own_stream, Arc::clone);
         let (session, carrier) = (Arc::clone(self), Arc::clone(&stream));
         let running = run(Arc::clone(&stream));
-        self.shared.tracker.spawn(async move {
+        self.receiver.tracker.spawn(async move {
             let completed = tokio::select! {
                 // After a cancellation nothing more is sent.
                 biased;
@@ -235,7 +235,7 @@ impl Session {
 }
 
 /// The response to an answer that is not stored yet. It is not lost: storing is retried.
-fn not_stored() -> Response {
+fn not_stored() -> MessageResponse {
     let error = RpcError::try_later("NOT_STORED", "the answer could not be stored in time; it is tried on", SOON_MS);
-    Response::error(None, &error.with_status(503), MetricsLabel::Refused)
+    MessageResponse::error(None, &error.with_status(503), MetricsLabel::Refused)
 }

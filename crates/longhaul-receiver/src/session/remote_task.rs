@@ -129,7 +129,7 @@ impl Drop for FollowedRemoteTask {
         if !self.has_ended {
             let session = Arc::clone(&self.session);
             let id = std::mem::take(&mut self.id);
-            self.session.shared.tracker.spawn(async move { cancel(&session, &id).await });
+            self.session.receiver.tracker.spawn(async move { cancel(&session, &id).await });
         }
     }
 }
@@ -158,7 +158,7 @@ pub(super) fn cancel_when_created(
         task: &'a RawValue,
     }
     let session = Arc::clone(session);
-    let tracker = session.shared.tracker.clone();
+    let tracker = session.receiver.tracker.clone();
     tracker.spawn(async move {
         let response = session.ended.run_until_cancelled(timeout(RESPONSE_TIME_MAX, response)).await;
         session.forget_request(&request);

@@ -79,7 +79,7 @@ impl Session {
         let reader = stream.stream_after(0);
         // Not kept: the client can present the ticket again.
         let session = Arc::clone(self);
-        self.shared.tracker.spawn(async move {
+        self.receiver.tracker.spawn(async move {
             stream.read_to_end().await;
             session.drop_stream(&stream);
         });
@@ -88,11 +88,11 @@ impl Session {
 
     fn seal(&self, purpose: &str, plain: &impl Serialize) -> Option<String> {
         let plain = serde_json::to_vec(plain).ok()?;
-        self.shared.session_seal.close(&self.binding(purpose)?, &plain, &**self.shared.engine.chance())
+        self.receiver.session_seal.close(&self.binding(purpose)?, &plain, &**self.receiver.engine.random())
     }
 
     fn open<T: for<'a> Deserialize<'a>>(&self, purpose: &str, text: &str) -> Option<T> {
-        serde_json::from_slice(&self.shared.session_seal.open(&self.binding(purpose)?, text)?).ok()
+        serde_json::from_slice(&self.receiver.session_seal.open(&self.binding(purpose)?, text)?).ok()
     }
 
     /// Binds a seal to this session; `None` for a session that ends with its connection.

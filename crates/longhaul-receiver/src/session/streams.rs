@@ -35,7 +35,7 @@ impl Session {
                 session.reader_changed(None);
             }
         };
-        let stream = MessageStream::new(self.shared.random_number(), StreamKind::Listening, &self.limits);
+        let stream = MessageStream::new(self.receiver.random_number(), StreamKind::Listening, &self.limits);
         let stream = Arc::new(stream.on_reader_change(on_change));
         let closed: Vec<_> = {
             let mut streams = self.streams.lock();
@@ -74,7 +74,7 @@ impl Session {
                 session.reader_changed(Some(task));
             }
         };
-        let stream = MessageStream::new(self.shared.random_number(), kind, &self.limits);
+        let stream = MessageStream::new(self.receiver.random_number(), kind, &self.limits);
         let stream = Arc::new(stream.on_reader_change(on_change));
         self.streams.lock().all.insert(stream.id(), Arc::clone(&stream));
         stream
@@ -99,7 +99,7 @@ impl Session {
     /// events may be lost with the connection.
     pub(super) fn drop_stream_when_read(self: &Arc<Self>, stream: Arc<MessageStream>) {
         let session = Arc::clone(self);
-        self.shared.tracker.spawn(async move {
+        self.receiver.tracker.spawn(async move {
             stream.read_to_end().await;
             if stream.is_delivered_whole() {
                 session.drop_stream(&stream);

@@ -46,11 +46,11 @@ impl SessionTable {
     /// The session of a token, rebuilt if it is not in memory; `None` if its client has ended it.
     pub(crate) fn find(
         &self,
-        shared: &Arc<ReceiverInner>,
+        receiver: &Arc<ReceiverInner>,
         caller: &Caller,
         claims: &SessionClaims,
     ) -> Result<Option<Arc<Session>>, TableFull> {
-        let limits = &shared.options.sessions;
+        let limits = &receiver.options.sessions;
         let mut entries = self.entries.lock();
         if let Some(live) = entries.live.get(&claims.id) {
             return Ok(Some(Arc::clone(&live.session)));
@@ -59,7 +59,7 @@ impl SessionTable {
             return Ok(None);
         }
         let evicted = entries.make_room(&caller.owner, limits)?;
-        let session = Session::new(Arc::clone(shared), Some(claims.id), caller, claims.peer, limits.clone());
+        let session = Session::new(Arc::clone(receiver), Some(claims.id), caller, claims.peer, limits.clone());
         *entries.by_owner.entry(caller.owner.clone()).or_default() += 1;
         entries.live.insert(claims.id, LiveSession { session: Arc::clone(&session), expires_at: claims.expires_at });
         drop(entries);

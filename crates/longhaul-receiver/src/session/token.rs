@@ -23,11 +23,11 @@ pub(crate) struct SessionClaims {
 }
 
 impl SessionClaims {
-    pub(crate) fn new(peer: Peer, now: Timestamp, chance: &dyn RandomSource) -> Self {
-        Self { id: chance.bits(), peer, expires_at: now.plus_ms(SESSION_MS_MAX) }
+    pub(crate) fn new(peer: Peer, now: Timestamp, random: &dyn RandomSource) -> Self {
+        Self { id: random.bits(), peer, expires_at: now.plus_ms(SESSION_MS_MAX) }
     }
 
-    pub(crate) fn seal(&self, owner: &Owner, seal: &Seal, chance: &dyn RandomSource) -> Option<String> {
+    pub(crate) fn seal(&self, owner: &Owner, seal: &Seal, random: &dyn RandomSource) -> Option<String> {
         let revision = Revision::SESSIONS.iter().position(|revision| *revision == self.peer.revision)?;
         // Counted from the oldest revision, so that adding a newer one leaves existing tokens valid.
         let revision = u8::try_from(Revision::SESSIONS.len() - revision).ok()?;
@@ -35,7 +35,7 @@ impl SessionClaims {
         plain.extend(self.peer.capabilities.bits().to_be_bytes());
         plain.extend(self.id);
         plain.extend(self.expires_at.as_ms().to_be_bytes());
-        seal.close(&binding(owner), &plain, chance)
+        seal.close(&binding(owner), &plain, random)
     }
 
     /// Opens a token. `None` if it was not made for this owner or has expired.
@@ -64,7 +64,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_ms(1_000_000);
 
     #[test]
-    fn a_token_opens_for_its_owner_until_it_expires_and_for_nobody_else() {
+    fn a_token_opens_only_for_its_owner_and_until_it_expires() {
         let (seal, ada, bob) = (Seal::new(&[1; 32]), Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
         for revision in Revision::SESSIONS {
             let peer = Peer { revision, capabilities: Capabilities::from_bits(0b101) };

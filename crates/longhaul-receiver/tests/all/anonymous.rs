@@ -1,4 +1,4 @@
-//! Callers who need not say who they are: the ID is the only key to a task, and it is not kept for long.
+//! Callers without an identity: knowing the ID of a task is enough to use it, and tasks are kept for a short time.
 
 use longhaul::{Ctx, NoArgs, Retention, Server, Tool};
 use longhaul_store::ManualClock;
@@ -11,7 +11,7 @@ use crate::limits::waiting;
 
 const HOUR: u64 = 60 * 60 * 1_000;
 
-/// A server whose tools end when they are let to, and the clock that it goes by.
+/// A server whose tools end when the test lets them, and its clock.
 struct Kit {
     server: TestServer,
     clock: ManualClock,
@@ -33,7 +33,7 @@ impl Kit {
         Self { server, clock, door }
     }
 
-    /// How long a task is kept after its end that took five hours.
+    /// How long a task that took five hours is kept after its end.
     async fn kept_for(&self, client: &SessionClient, params: Value) -> u64 {
         let id = client.result("tools/call", params).await["task"]["taskId"].as_str().unwrap().to_owned();
         self.clock.advance_ms(5 * HOUR);
@@ -54,7 +54,7 @@ async fn a_task_of_an_anonymous_caller_is_not_kept_for_long_after_its_end() {
             assert_eq!(kit.kept_for(&client, params).await, kept, "{tool} {task}");
         }
     }
-    // What is to be kept for less is.
+    // A shorter retention stays as it is.
     let minute = json!({ "name": "for_a_minute", "arguments": {}, "task": {} });
     assert_eq!(kit.kept_for(&client, minute).await, 60_000);
     let seconds = json!({ "name": "for_ever", "arguments": {}, "task": { "ttl": 5_000 } });

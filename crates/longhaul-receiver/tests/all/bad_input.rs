@@ -1,9 +1,9 @@
-//! Everything that a client can get wrong: each gets its own error, and the server lives.
+//! Invalid requests: each gets its own error, and the server continues.
 
 mod table;
 
 use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Server, Tool};
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::{LATEST, SessionClient, TestServer, conformance};
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ async fn an_unknown_task_looks_the_same_whatever_its_id_is_like() {
         let mut first = None;
         for id in ids {
             let params = json!({ "taskId": id, "inputResponses": {} });
-            let reply = Request::rpc(&table::message(&json!(7), method, params)).send(&server).await;
+            let reply = RawRequest::rpc(&table::message(&json!(7), method, params)).send(&server).await;
             let (shown, seen) = (reply.json(), (reply.status, reply.body));
             assert_eq!((seen.0, &shown["error"]["code"], &shown["id"]), (200, &json!(-32602), &json!(7)), "{shown}");
             assert_eq!(seen, *first.get_or_insert_with(|| seen.clone()), "{method} {id:?}");
@@ -103,7 +103,7 @@ async fn only_an_answer_that_fits_an_open_question_is_taken() {
         let error = client.error("tasks/update", json!({ "taskId": id, "inputResponses": { &key: answer } })).await;
         assert_eq!(error["code"], -32602, "{answer}: {error}");
     }
-    // One wrong answer spoils the request: the right one beside it is not taken.
+    // One invalid answer refuses the request: the valid answer beside it is not stored.
     let unread = json!({ "never-asked": 5, "": [], &key: 7 });
     assert_eq!(client.error("tasks/update", json!({ "taskId": id, "inputResponses": unread })).await["code"], -32602);
     for responses in [json!(5), json!([]), json!("x"), json!(null)] {
@@ -111,7 +111,7 @@ async fn only_an_answer_that_fits_an_open_question_is_taken() {
         assert_eq!(error["code"], -32602, "{responses}: {error}");
     }
     assert_eq!(client.error("tasks/update", json!({ "taskId": id })).await["code"], -32602);
-    // What nobody asked is acknowledged and ignored.
+    // An answer to an unknown question is acknowledged and ignored.
     client.update(&id, json!({ "never-asked": { "action": "accept" }, "": 5 })).await.unwrap();
     client.update(&id, json!({})).await.unwrap();
     let after = client.get(&id).await.unwrap();
@@ -122,7 +122,7 @@ async fn only_an_answer_that_fits_an_open_question_is_taken() {
     client.update(&id, json!({ &key: yes })).await.unwrap();
     let done = client.settled(&id).await;
     assert_eq!(done.result_text(), "a.txt is deleted.");
-    // The key is spent.
+    // The question is closed.
     client.update(&id, json!({ &key: { "action": "accept", "content": { "confirm": false } } })).await.unwrap();
     client.update(&id, json!({ &key: "nonsense" })).await.unwrap();
     assert_eq!(client.get(&id).await.unwrap().value["result"], done.value["result"]);
@@ -179,11 +179,11 @@ async fn the_last_round_before_a_task_sent_again_finds_the_task_that_it_made() {
     let first = task(client.request("tools/call", last("Ada")).await.unwrap());
     client.settled(&first).await;
     assert_eq!(task(client.request("tools/call", last("Ada")).await.unwrap()), first);
-    // What was answered is answered.
+    // The first answer stays.
     assert_eq!(task(client.request("tools/call", last("Bob")).await.unwrap()), first);
     assert_eq!(client.get(&first).await.unwrap().result_text(), "Hello, Ada, from a task!");
 
-    // Another call of the same tool is another call.
+    // The state of another call of the same tool leads to another task.
     let other = client.call(TOOL, json!({})).await.unwrap();
     let mut params = last("Ada");
     params["requestState"] = other["requestState"].clone();

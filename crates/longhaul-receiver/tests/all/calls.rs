@@ -51,7 +51,7 @@ async fn a_cancelled_call_is_dropped_and_never_answered() {
     }
     assert_eq!(client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await, 202);
     assert_eq!(call.rest().await, Vec::<serde_json::Value>::new());
-    // Its ID is free again, and whatever it held.
+    // The ID of the request can be used again, and its room is free.
     door.open(3);
     let mut again = client.post(message.to_string()).await;
     assert_eq!(again.last().await["result"]["content"][0]["text"], "three steps");

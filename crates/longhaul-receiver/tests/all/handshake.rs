@@ -36,7 +36,7 @@ async fn declared_capabilities_hold_for_this_client() {
     let ada = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", forms()).await;
     assert_eq!(ada.server["capabilities"]["tasks"]["list"], json!({}));
     assert_eq!(ada.result("tasks/list", json!({})).await["tasks"], json!([]));
-    // The stateless era has no such method for either of them.
+    // The stateless era has neither method.
     for mut newest in [server.client().await, server.client().await.with_token("ada")] {
         assert_eq!(newest.error("tasks/list", json!({})).await["code"], -32601);
     }
@@ -64,12 +64,12 @@ async fn the_stateless_era_is_served_at_the_same_endpoint_whatever_the_session()
     let mut newest = server.client().await;
     let done = newest.settled(&id).await;
     assert_eq!(done.result_text(), "both");
-    // A message that says so is of the stateless era, even inside of a session.
+    // A message with the version of the stateless era belongs to it, even within a session.
     let (message, headers) = newest.message("tasks/get", json!({ "taskId": id }));
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let mut answer = client.http("POST", &headers, message.to_string()).await;
     assert_eq!(answer.must_next().await["result"]["resultType"], "complete");
-    // And what the newest client makes, this one can follow.
+    // This client can follow a task that was created in the newest revision.
     let id = newest.create("fail", json!({ "text": "no luck" })).await.unwrap();
     let failed = client.until(&id, "failed").await;
     assert_eq!(failed["statusMessage"], "no luck", "a tool error has failed here");

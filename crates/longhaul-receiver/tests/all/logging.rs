@@ -67,11 +67,11 @@ async fn the_lines_of_a_task_name_it_and_come_where_its_client_listens() {
     let made = client.result("tools/call", as_task("talk")).await;
     let id = &made["task"]["taskId"];
     let line = listening.next_of("notifications/message").await;
-    assert_eq!(said(&line), (&json!("info"), &json!("first")), "from its first word on, whoever was quicker");
+    assert_eq!(said(&line), (&json!("info"), &json!("first")), "from its first line on, in either order");
     assert_eq!(line["params"]["_meta"][RELATED], json!({ "taskId": id }));
-    // Whoever waits for the result hears them there.
+    // A request for the result gets the lines on its own stream.
     let (mut waiting, ()) = tokio::join!(client.send("tasks/result", json!({ "taskId": id })), async {
-        // The wait and the task that is followed.
+        // The request for the result, and the followed task.
         server.client().await.until_metric("longhaul_session_jobs", 2.0).await;
         door.open(1);
     });
@@ -97,11 +97,11 @@ async fn a_client_that_does_not_read_misses_lines_and_holds_up_no_tool() {
     let (_server, door, client) = open_session().await;
     let unheard = client.listen(None).await;
     let id = client.create("chatter", json!({})).await;
-    in_time("the end of a task that nobody hears", door.pass()).await;
+    in_time("the end of a task without listeners", door.pass()).await;
     client.until(&id, "completed").await;
     drop(unheard);
     let mut unread = client.send("tools/call", call("chatter")).await;
-    in_time("the end of a call that nobody reads", door.pass()).await;
+    in_time("the end of a call that is not read", door.pass()).await;
     let mut heard = 0;
     let answer = loop {
         match unread.must_next().await {
@@ -137,7 +137,7 @@ async fn lines_said_before_the_client_read_the_creation_are_not_lost_by_a_poll()
     let yes = json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "yes" } });
     client.respond(&question, yes).await;
     in_time("the first line", door.pass()).await;
-    // The client finds the task by itself, before it has read the response that created it.
+    // The client finds the task before it has read the response that created it.
     let page = client.result("tasks/list", json!({})).await;
     let id = page["tasks"][0]["taskId"].as_str().unwrap().to_owned();
     client.get(&id).await;

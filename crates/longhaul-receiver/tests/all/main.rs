@@ -1,10 +1,10 @@
-//! The receiver's behaviour, in process: messages and headers go in by its entrance, as data; no sockets.
+//! The receiver in this process: messages and headers are passed to it as data, without sockets.
 //!
 //! - `handshake`, `sessions`, `streams`, `restart`, `batches`: the stateful era.
-//! - `calls`, `tasks`, `subscribe`, `logging`, `question`, `remote_task`: operations, and what is sent beside responses.
-//! - `anonymous`: tasks of callers that are not known. `rates`, `limits`: how much an owner may use.
-//! - `bad_input`: every error, in a table. `matrix`: every generation sees its own column of
-//!   every task, and no owner anything of another.
+//! - `calls`, `tasks`, `subscribe`, `logging`, `question`, `remote_task`: operations, and messages beside responses.
+//! - `anonymous`: tasks of callers without an identity. `rates`, `limits`: how much an owner may use.
+//! - `bad_input`: every error, in a table. `matrix`: what each generation shows of every task, and that
+//!   owners see nothing of each other.
 
 mod anonymous;
 mod bad_input;

@@ -63,7 +63,7 @@ async fn a_client_that_refuses_to_answer_ends_the_call_with_its_reason() {
     let error = call.last().await["error"].clone();
     assert_eq!(error["data"]["code"], "NOT_ANSWERED");
     assert!(error["message"].as_str().unwrap().contains("User rejected sampling request"));
-    // And one that cannot be asked is told so.
+    // A client without forms gets an error.
     let error = client.error("tools/call", json!({ "name": "greet", "arguments": {} })).await;
     assert_eq!(error["data"]["code"], "CANNOT_ASK");
 }
@@ -77,7 +77,7 @@ async fn a_question_of_a_call_that_is_given_up_is_taken_back() {
     client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
     let rest = call.rest().await;
     assert!(rest.iter().all(|told| told["method"] == "notifications/cancelled"), "{rest:?}");
-    // Too late: it is ignored.
+    // The answer is too late and is ignored.
     client.respond(&question, named("Ada")).await;
 }
 
@@ -111,7 +111,7 @@ async fn without_a_waiting_stream_a_task_asks_where_the_client_listens() {
     let (_server, _, client) = open_session().await;
     let (_listening, id, question) = client.create_until_form("greet").await;
     assert_eq!(question["params"]["_meta"][RELATED]["taskId"], json!(id));
-    // A wait that begins now does not get the same question.
+    // A new request for the result does not get the same question.
     let waiting = tokio::spawn({
         let (client, id) = (client.clone(), id.clone());
         async move { client.send("tasks/result", json!({ "taskId": id })).await.rest().await }

@@ -1,7 +1,7 @@
-//! How often one owner may ask, and miss: the last one that is allowed passes, the next one hears when to try again, and
-//! does so with success.
+//! Rates of requests and of failed lookups: the last allowed request passes, the next is refused with a time after
+//! which it succeeds.
 //!
-//! A slow machine refills a bucket while a test empties it, so a test asks until it is refused, and counts.
+//! On a slow machine a bucket refills during the test, so a test sends requests until one is refused, and counts them.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ fn server() -> Server {
     Server::new("test").tool(Tool::new("echo", |_: Ctx, _: NoArgs| async move { Ok("echo") }))
 }
 
-/// An answer as far as these tests look at it.
-struct Seen {
+/// The parts of a response that these tests check.
+struct RateResponse {
     status: u16,
     retry_after: Option<u64>,
     error: Value,
 }
 
-impl Seen {
+impl RateResponse {
     fn is_refused(&self) -> bool {
         self.status == 429
     }
 
-    /// Holds a refusal against what every such refusal has, and says for how long it is.
+    /// Checks a refusal, and returns its `retryAfterMs`.
     fn retry_after(&self, word: &str) -> Duration {
         assert_eq!((&self.error["code"], &self.error["data"]["code"]), (&json!(-32603), &json!(word)));
         let ms = self.error["data"]["retryAfterMs"].as_u64().expect("a number");
@@ -42,7 +42,7 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     headers.get("retry-after").map(|seconds| seconds.to_str().unwrap().parse().unwrap())
 }
 
-async fn stateless(client: &mut StatelessClient, method: &str, params: &Value) -> Seen {
+async fn stateless(client: &mut StatelessClient, method: &str, params: &Value) -> RateResponse {
     let (message, headers) = client.message(method, params.clone());
     let mut reply = client.post(message.to_string(), &headers).await.unwrap();
     let error = if reply.is_stream() {
@@ -50,10 +50,10 @@ async fn stateless(client: &mut StatelessClient, method: &str, params: &Value) -
     } else {
         serde_json::from_slice::<Value>(&reply.bytes().await.unwrap()).unwrap()["error"].take()
     };
-    Seen { status: reply.status, retry_after: retry_after(&reply.headers), error }
+    RateResponse { status: reply.status, retry_after: retry_after(&reply.headers), error }
 }
 
-async fn stateful(client: &SessionClient, method: &str, params: &Value) -> Seen {
+async fn stateful(client: &SessionClient, method: &str, params: &Value) -> RateResponse {
     let mut answer = match method {
         "GET" | "DELETE" => client.http(method, &[], "").await,
         _ => client.send(method, params.clone()).await,
@@ -64,7 +64,7 @@ async fn stateful(client: &SessionClient, method: &str, params: &Value) -> Seen 
     } else {
         answer.next().await.map_or(Value::Null, |mut message| message["error"].take())
     };
-    Seen { status, retry_after, error }
+    RateResponse { status, retry_after, error }
 }
 
 fn kinds() -> [(&'static str, RateLimits); 4] {
@@ -86,7 +86,7 @@ async fn counts_by_itself(
     kind: &str,
     used: u32,
     methods: &Methods,
-    mut ask: impl AsyncFnMut(&str, &str, &Value) -> Seen,
+    mut ask: impl AsyncFnMut(&str, &str, &Value) -> RateResponse,
 ) {
     let ours = || methods.iter().filter(|(of, ..)| *of == kind);
     let mut passed = used;
@@ -167,7 +167,7 @@ async fn a_session_counts_each_kind_of_request_by_itself() {
             ("other", "tools/list", json!({})),
             ("other", "no/such", json!({})),
         ];
-        // The handshake is one of the others, and the task was made.
+        // The handshake counts as a request, and the task was created.
         let used = u32::from(kind == "create" || kind == "other");
         counts_by_itself(kind, used, &methods, async |owner, method, params| {
             stateful(if owner == "ada" { &ada } else { &bob }, method, params).await
@@ -209,8 +209,8 @@ async fn requests_in_an_unknown_session_are_counted_too() {
     assert_eq!(stateful(&client, "ping", &json!({})).await.status, 404);
 }
 
-/// Asks for what is not there until it is refused, and then for what is: the same, but for the time.
-async fn miss_until_refused(ask: impl AsyncFn(&str) -> Seen, theirs: &str, own: &str) {
+/// Requests an unknown task until that is refused, and then an existing one: the refusals differ only in the time.
+async fn miss_until_refused(ask: impl AsyncFn(&str) -> RateResponse, theirs: &str, own: &str) {
     in_time("two refusals in a row", async {
         loop {
             let mut missed = 0;
@@ -219,7 +219,7 @@ async fn miss_until_refused(ask: impl AsyncFn(&str) -> Seen, theirs: &str, own: 
             }
             assert!(missed > 0);
             let (on_theirs, on_own) = (ask(theirs).await, ask(own).await);
-            // Else a slow machine has let the time pass.
+            // Otherwise the time has passed on a slow machine.
             if on_theirs.is_refused() && on_own.is_refused() {
                 let wait = on_own.retry_after("TOO_MANY_FAILED_LOOKUPS");
                 on_theirs.retry_after("TOO_MANY_FAILED_LOOKUPS");
@@ -258,6 +258,6 @@ async fn an_owner_that_guesses_task_ids_is_refused_its_own_too() {
         miss_until_refused(async |id: &str| stateful(&session, method, &json!({ "taskId": id })).await, &theirs, &own)
             .await;
     }
-    // Whose tasks they are is not held up by that.
+    // The owner of the tasks is not refused.
     assert_eq!(ada.settled(&theirs).await.result_text(), "echo");
 }

@@ -1,7 +1,7 @@
-//! The server as requestor: clients that answer by way of tasks of their own.
+//! The server as requestor: clients that answer with a task of their own.
 
 use longhaul_testkit::tools::{named, open_session_with};
-use longhaul_testkit::{Exchange, SessionClient, TestServer};
+use longhaul_testkit::{ReplyMessages, SessionClient, TestServer};
 use serde_json::{Value, json};
 
 fn with_tasks() -> Value {
@@ -18,14 +18,14 @@ fn task(status: &str) -> Value {
     })
 }
 
-async fn make_task(client: &SessionClient, stream: &mut Exchange, method: &str) {
+async fn make_task(client: &SessionClient, stream: &mut ReplyMessages, method: &str) {
     let question = stream.next_of(method).await;
     assert!(question["params"]["task"]["ttl"].as_u64().is_some(), "{question}");
     client.respond(&question, json!({ "task": task("working") })).await;
 }
 
 /// A task of the server whose question became a task of the client, and the stream on which it asks.
-async fn greeting_by_task() -> (TestServer, SessionClient, Exchange, String) {
+async fn greeting_by_task() -> (TestServer, SessionClient, ReplyMessages, String) {
     let (server, _, client) = open_session_with(with_tasks()).await;
     let mut listening = client.listening().await;
     let id = client.create("greet", json!({})).await;
@@ -34,14 +34,14 @@ async fn greeting_by_task() -> (TestServer, SessionClient, Exchange, String) {
 }
 
 /// Says that the task has changed, and answers the question of the server about it.
-async fn say_status(client: &SessionClient, stream: &mut Exchange, status: &str) {
+async fn say_status(client: &SessionClient, stream: &mut ReplyMessages, status: &str) {
     client.notify("notifications/tasks/status", task(status)).await;
     let asked = stream.next_of("tasks/get").await;
     assert_eq!(asked["params"]["taskId"], "theirs");
     client.respond(&asked, task(status)).await;
 }
 
-async fn finish(client: &SessionClient, stream: &mut Exchange, status: &str) -> Value {
+async fn finish(client: &SessionClient, stream: &mut ReplyMessages, status: &str) -> Value {
     say_status(client, stream, status).await;
     let wanted = stream.next_of("tasks/result").await;
     assert_eq!(wanted["params"]["taskId"], "theirs");

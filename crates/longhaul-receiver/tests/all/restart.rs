@@ -1,13 +1,13 @@
-//! What a client finds after the server was restarted, with nothing but what it had before.
+//! What a client can continue after a restart of the server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul::{OnCrash, Tool};
 use longhaul_store::SystemClock;
-use longhaul_store_sqlite::Options;
+use longhaul_store_sqlite::SqliteOptions;
 use longhaul_testkit::tools::{Door, greet, named, open, server};
-use longhaul_testkit::{Exchange, SessionClient, TestServer};
+use longhaul_testkit::{ReplyMessages, SessionClient, TestServer};
 use serde_json::{Value, json};
 
 struct Disk(tempfile::TempDir);
@@ -23,7 +23,7 @@ impl Disk {
 
     /// A server on the file, with a tool whose questions outlive it.
     async fn start(&self) -> TestServer {
-        let store = longhaul_store_sqlite::open(self.file(), &Options::default(), SystemClock).unwrap();
+        let store = longhaul_store_sqlite::open(self.file(), &SqliteOptions::default(), SystemClock).unwrap();
         let patient = Tool::new("patient", greet).on_crash(OnCrash::Resume);
         TestServer::start_on(server(&Door::closed()).tool(patient), Arc::new(store)).await
     }
@@ -36,23 +36,23 @@ impl Disk {
     }
 }
 
-/// A client that waits for the result of a task, on whose stream it was asked something.
-struct Asked {
+/// A client that waits for the result of a task, and has received a question on the same stream.
+struct WaitingClient {
     client: SessionClient,
     id: String,
     /// The ID of its request for the result.
     request: Value,
-    waiting: Exchange,
+    waiting: ReplyMessages,
     question: Value,
 }
 
-async fn asked(server: &TestServer, tool: &str) -> Asked {
+async fn asked(server: &TestServer, tool: &str) -> WaitingClient {
     let client = open(server).await;
     let id = client.create(tool, json!({})).await;
     let message = client.message("tasks/result", json!({ "taskId": id }));
     let mut waiting = client.post(message.to_string()).await;
     let question = waiting.next_of("elicitation/create").await;
-    Asked { client, id, request: message["id"].clone(), waiting, question }
+    WaitingClient { client, id, request: message["id"].clone(), waiting, question }
 }
 
 fn text(response: &Value) -> &Value {
@@ -63,11 +63,11 @@ fn text(response: &Value) -> &Value {
 async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
     let disk = Disk::new();
     let first = disk.start().await;
-    let Asked { client, id, question, .. } = asked(&first, "patient").await;
+    let WaitingClient { client, id, question, .. } = asked(&first, "patient").await;
     first.stop().await;
 
     let second = disk.start().await;
-    // Somebody else cannot give it, not even the same owner in another session.
+    // No other session can answer, not even one of the same owner.
     let other = open(&second).await;
     other.respond(&question, named("Eve")).await;
     assert_eq!(other.get(&id).await["status"], "input_required");
@@ -82,7 +82,7 @@ async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
 async fn a_wait_for_a_result_goes_on_after_a_restart() {
     let disk = Disk::new();
     let first = disk.start().await;
-    let Asked { client, waiting, request, .. } = asked(&first, "patient").await;
+    let WaitingClient { client, waiting, request, .. } = asked(&first, "patient").await;
     let event = waiting.last_event.clone().unwrap();
     drop(waiting);
     first.stop().await;
@@ -94,7 +94,7 @@ async fn a_wait_for_a_result_goes_on_after_a_restart() {
     client.respond(&again, named("Ada")).await;
     let done = resumed.last().await;
     assert_eq!((text(&done), &done["id"]), (&json!("Hello, Ada!"), &request));
-    // It is there for whoever comes back once more.
+    // A client that resumes again gets it again.
     assert_eq!(text(&client.listen(Some(&event)).await.last().await), "Hello, Ada!");
     second.stop().await;
 }
@@ -115,10 +115,10 @@ async fn an_ordinary_call_is_reported_lost_after_a_restart() {
     let client = client.at(&second);
     let lost = client.listen(Some(&event)).await.last().await;
     assert_eq!((&lost["id"], &lost["error"]["data"]["code"]), (&asked["id"], &json!("ANSWER_LOST")));
-    // Somebody else's event tells nobody anything.
+    // The event ID of another owner resumes nothing.
     let other = open(&second).await;
     let mut fresh = other.listen(Some(&event)).await;
-    assert!(!fresh.begun().await.contains(event.rsplit('.').next().unwrap()));
+    assert!(!fresh.first_event_id().await.contains(event.rsplit('.').next().unwrap()));
     second.stop().await;
 }
 
@@ -126,7 +126,7 @@ async fn an_ordinary_call_is_reported_lost_after_a_restart() {
 async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
     let disk = Disk::new();
     let server = disk.start().await;
-    let Asked { client, id, question, mut waiting, .. } = asked(&server, "greet").await;
+    let WaitingClient { client, id, question, mut waiting, .. } = asked(&server, "greet").await;
 
     let other = disk.lock();
     let answers = client.clone();
@@ -170,7 +170,7 @@ async fn an_answer_that_is_slow_to_store_is_refused_for_now_and_stored_later() {
 #[tokio::test]
 async fn a_question_on_a_broken_stream_is_asked_again_on_another() {
     let (server, _) = longhaul_testkit::tools::start().await;
-    let Asked { client, id, question, waiting: first, .. } = asked(&server, "greet").await;
+    let WaitingClient { client, id, question, waiting: first, .. } = asked(&server, "greet").await;
     let mut host = server.client().await;
     let before = host.metric("longhaul_session_jobs").await;
     let second = client.message("tasks/result", json!({ "taskId": id }));

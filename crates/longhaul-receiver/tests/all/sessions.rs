@@ -7,7 +7,7 @@ use serde_json::json;
 
 const GONE: &str = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: there is no such session; begin a new one with `initialize`"}}"#;
 
-/// The status and the error code of an answer.
+/// The HTTP status and the error code of a response.
 async fn refused(client: &SessionClient, method: &str, headers: &[(&str, &str)]) -> (u16, String) {
     let message = client.message("ping", json!({}));
     let body = if method == "POST" { message.to_string() } else { String::new() };
@@ -32,7 +32,7 @@ async fn a_missing_session_is_malformed_and_an_unknown_one_not_found() {
             assert_eq!(refused(&client, method, &[("mcp-protocol-version", version)]).await.0, 400, "{version}");
         }
     }
-    // The session counts for more than a header of another revision, or none.
+    // The revision of the session counts, whatever the version header says.
     for version in ["2025-03-26", "2025-06-18", ""] {
         assert_eq!(refused(&client, "POST", &[("mcp-protocol-version", version)]).await.0, 200, "{version}");
     }
@@ -75,7 +75,7 @@ async fn a_session_too_many_is_refused_unless_an_idle_one_makes_way() {
     let (server, _, first) = open_session_within(SessionLimits::default().sessions_max(2)).await;
     let _listening = first.listening().await;
     let second = open(&server).await;
-    // The second is idle: it makes way, and comes back when there is room.
+    // The second session is idle: it is dropped, and restored when there is room.
     let third = open(&server).await;
     let _listening_too = third.listening().await;
     let params = initialize_params(LATEST, json!({}));

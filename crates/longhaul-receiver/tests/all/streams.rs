@@ -27,7 +27,7 @@ async fn a_call_whose_connection_broke_goes_on_and_is_resumed_where_it_was() {
 async fn a_call_can_be_resumed_again_and_again_before_anything_was_said() {
     let (_server, _, client) = open_session().await;
     let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
-    let before = call.begun().await;
+    let before = call.first_event_id().await;
     drop(call);
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -45,14 +45,14 @@ async fn a_call_can_be_resumed_again_and_again_before_anything_was_said() {
 async fn a_stream_to_listen_on_is_resumed_and_an_unknown_one_begun_anew() {
     let (_server, door, client) = open_session().await;
     let mut listening = client.listen(None).await;
-    let begun = listening.begun().await;
+    let first_event_id = listening.first_event_id().await;
     drop(listening);
-    let mut resumed = client.listen(Some(&begun)).await;
-    assert_eq!(resumed.begun().await, begun, "the same stream");
+    let mut resumed = client.listen(Some(&first_event_id)).await;
+    assert_eq!(resumed.first_event_id().await, first_event_id, "the same stream");
     let id = client.create("wait", json!({})).await;
     for unknown in ["0000000000000000.7", "nonsense", "x.y", ""] {
         let mut listening = client.listen(Some(unknown)).await;
-        assert_ne!(listening.begun().await, begun);
+        assert_ne!(listening.first_event_id().await, first_event_id);
     }
     drop(resumed);
     let mut listening = client.listening().await;
@@ -93,11 +93,11 @@ async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
         open_session_within(SessionLimits::default().broken_time_max(Duration::from_millis(1))).await;
     let message = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
     let mut call = client.post(message.to_string()).await;
-    let begun = call.begun().await;
+    let first_event_id = call.first_event_id().await;
     call.next_of("elicitation/create").await;
     drop(call);
-    // Its ID is free once it is given up.
-    in_time("the end of a call that nobody waits for", async {
+    // The ID of the request can be used again when the call was given up.
+    in_time("the end of a call without a client", async {
         loop {
             let mut again = client.post(message.to_string()).await;
             if again.is_stream() {
@@ -107,15 +107,15 @@ async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
         }
     })
     .await;
-    let mut fresh = client.listen(Some(&begun)).await;
-    assert_ne!(fresh.begun().await, begun);
+    let mut fresh = client.listen(Some(&first_event_id)).await;
+    assert_ne!(fresh.first_event_id().await, first_event_id);
 }
 
 #[tokio::test]
 async fn the_messages_kept_of_a_stream_are_bounded() {
     let (_server, _, client) = open_session_within(SessionLimits::default().kept_messages_max(2)).await;
     let mut listening = client.listen(None).await;
-    let begun = listening.begun().await;
+    let first_event_id = listening.first_event_id().await;
     for _ in 0..2 {
         let id = client.create("greet", json!({})).await;
         let question = listening.next_of("elicitation/create").await;
@@ -130,11 +130,11 @@ async fn the_messages_kept_of_a_stream_are_bounded() {
     };
     drop(listening);
     let mut resumed = client.listen(Some(&newest)).await;
-    assert_eq!(resumed.begun().await, newest);
+    assert_eq!(resumed.first_event_id().await, newest);
     drop(resumed);
-    let mut fresh = client.listen(Some(&begun)).await;
+    let mut fresh = client.listen(Some(&first_event_id)).await;
     let stream = |event: &str| event.split('.').next().unwrap().to_owned();
-    assert_ne!(stream(&fresh.begun().await), stream(&begun), "the beginning is not kept any more");
+    assert_ne!(stream(&fresh.first_event_id().await), stream(&first_event_id), "the beginning is not kept any more");
 }
 
 #[tokio::test]
@@ -181,21 +181,22 @@ async fn unread_waits_for_results_make_way_for_other_requests() {
     }
     let call = || client.response("tools/call", json!({ "name": "echo", "arguments": { "text": "x" } }));
     in_time("room", async { while call().await["error"]["data"]["code"] == "TOO_MANY_IN_FLIGHT" {} }).await;
-    // Whoever comes back for one goes on waiting.
+    // A client that resumes a stream continues to wait.
     let mut again = client.listen(Some(&events[0])).await;
     let question = again.next_of("elicitation/create").await;
     client.respond(&question, named("Ada")).await;
     assert_eq!(again.last().await["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
-/// Makes a call whose answer is streamed, and reads all of it; says by which event it is resumed from its beginning.
+/// Makes a call whose response is a stream, and reads it to its end. Returns the event ID that resumes it from the
+/// start.
 async fn streamed_call(client: &SessionClient) -> String {
     let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
-    let begun = call.begun().await;
+    let first_event_id = call.first_event_id().await;
     let question = call.next_of("elicitation/create").await;
     client.respond(&question, named("Ada")).await;
     assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
-    begun
+    first_event_id
 }
 
 #[tokio::test]
@@ -205,7 +206,8 @@ async fn the_last_streams_that_ended_are_kept_and_older_ones_are_not() {
     let again = client.listen(Some(&first)).await.last().await;
     assert_eq!(again["result"]["content"][0]["text"], "Hello, Ada!", "it is still there");
     let second = streamed_call(&client).await;
-    in_time("the first to go", async { while client.listen(Some(&first)).await.begun().await == first {} }).await;
+    in_time("the first to go", async { while client.listen(Some(&first)).await.first_event_id().await == first {} })
+        .await;
     let again = client.listen(Some(&second)).await.last().await;
     assert_eq!(again["result"]["content"][0]["text"], "Hello, Ada!");
 }
@@ -218,11 +220,11 @@ async fn a_session_follows_only_so_many_tasks() {
         let mut tasks = Vec::new();
         for _ in 0..2 {
             let id = client.create("wait", json!({})).await;
-            // Whoever has looked at a task follows it, if there is room.
+            // A session that has read a task follows it, if there is room.
             client.get(&id).await;
             tasks.push(id);
         }
-        // The other one ends first, so what would be said of it would be said first.
+        // The other task ends first, so a message about it would come first.
         let other = open(&server).await;
         other.result("tasks/cancel", json!({ "taskId": tasks[1] })).await;
         if followed_max == 2 {

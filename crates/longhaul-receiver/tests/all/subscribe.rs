@@ -1,7 +1,7 @@
-//! `subscriptions/listen` on tasks: the acknowledgement first, then every task as it is, then every change.
+//! `subscriptions/listen` with tasks: the acknowledgement, then the state of each task, then every change.
 
 use longhaul_testkit::tools::{Door, server};
-use longhaul_testkit::{Exchange, StatelessClient, TestServer, conformance};
+use longhaul_testkit::{ReplyMessages, StatelessClient, TestServer, conformance};
 use serde_json::{Value, json};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -12,8 +12,8 @@ async fn start() -> (TestServer, StatelessClient) {
     (server, client)
 }
 
-/// The first message, which must be the acknowledgement; says which tasks it names.
-async fn acknowledged(events: &mut Exchange) -> Vec<Value> {
+/// The first message, which must be the acknowledgement. Returns the task IDs in it.
+async fn acknowledged(events: &mut ReplyMessages) -> Vec<Value> {
     let first = events.next().await.expect("an acknowledgement");
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
     assert_eq!(first["params"]["_meta"][SUBSCRIPTION], 1, "{first}");
@@ -22,7 +22,7 @@ async fn acknowledged(events: &mut Exchange) -> Vec<Value> {
     honoured["taskIds"].as_array().expect("IDs").clone()
 }
 
-async fn pushed(events: &mut Exchange) -> Value {
+async fn pushed(events: &mut ReplyMessages) -> Value {
     let mut message = events.next().await.expect("a push");
     assert_eq!(message["jsonrpc"], "2.0");
     assert_eq!(message["method"], "notifications/tasks", "{message}");
@@ -32,7 +32,7 @@ async fn pushed(events: &mut Exchange) -> Value {
     message["params"].take()
 }
 
-/// What `tasks/get` shows, without what belongs to the response alone.
+/// The result of `tasks/get` without the members that only a response has.
 async fn got(client: &mut StatelessClient, id: &str) -> Value {
     let mut task = client.get(id).await.unwrap().value;
     let response = task.as_object_mut().unwrap();
@@ -228,7 +228,7 @@ async fn following_tasks_needs_the_capability_and_other_kinds_do_not() {
     let refused = client.send("subscriptions/listen", params).await;
     assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(-32021)));
 
-    // What is not served is not acknowledged.
+    // Unsupported kinds are not in the acknowledgement.
     let asked = json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": ["file:///x"] } });
     let mut events = client.stream("subscriptions/listen", asked).await;
     let first = events.next().await.unwrap();

@@ -74,7 +74,7 @@ async fn cancelling_a_wait_ends_the_wait_and_not_the_task() {
     let create = client.message("tools/call", json!({ "name": "steps", "arguments": {}, "task": {} }));
     let made = client.post(create.to_string()).await.last().await;
     let id = made["result"]["task"]["taskId"].as_str().unwrap().to_owned();
-    // The request that made it is over: cancelling it is too late.
+    // The request that created the task has its response, so its cancellation is too late.
     client.notify("notifications/cancelled", json!({ "requestId": create["id"] })).await;
     let wait = client.message("tasks/result", json!({ "taskId": id }));
     let waiting = tokio::spawn({
@@ -141,7 +141,7 @@ async fn a_list_has_each_task_of_its_owner_once() {
     for (client, cursor) in [(&bob, good), (&ada, touched.as_str()), (&ada, ""), (&ada, &made[0]), (&ada, "x")] {
         assert_eq!(client.error("tasks/list", json!({ "cursor": cursor })).await["code"], -32602, "{cursor}");
     }
-    // A session's token is no cursor, though the same key sealed it.
+    // The token of a session is not a cursor, although it is sealed with the same key.
     assert_eq!(ada.error("tasks/list", json!({ "cursor": ada.session })).await["code"], -32602);
 }
 
@@ -164,7 +164,7 @@ async fn a_requested_ttl_is_kept_within_the_tools_limits() {
     let id = client.result("tools/call", params).await["task"]["taskId"].as_str().unwrap().to_owned();
     client.until(&id, "completed").await;
     clock.advance_ms(90_000);
-    // The sweep sleeps by the real clock; a task that is due sooner has it look now.
+    // The due service sleeps by the real clock. A task that is due earlier wakes it.
     let wakes = json!({ "name": "echo", "arguments": { "text": "x" }, "task": { "ttl": 0 } });
     client.result("tools/call", wakes).await;
     in_time("the end of its retention", async {
@@ -210,7 +210,7 @@ async fn status_and_progress_are_pushed_where_the_client_listens() {
 async fn of_many_tasks_that_ended_unheard_the_last_100_are_told() {
     let (_server, _, client) = open_session().await;
     let mut ids = Vec::new();
-    // Ten more than are told: the last few may end when somebody listens already.
+    // Ten more than the limit: the last ones may end after the stream was opened.
     for _ in 0..110 {
         let id = client.create("echo", json!({ "text": "x" })).await;
         client.until(&id, "completed").await;

@@ -13,10 +13,10 @@ use longhaul_task::Owner;
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 
 use super::headers::RequestHeaders;
-use super::{Endpoint, stream};
+use super::{HttpEndpoint, stream};
 use crate::{Caller, Credentials, NotIdentified};
 
-pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
+pub(super) async fn receive(State(endpoint): State<Arc<HttpEndpoint>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     if let Err(why) = endpoint.guard.check(&head.headers) {
         return refuse(&endpoint, StatusCode::FORBIDDEN, &RpcError::invalid_request(why));
@@ -57,8 +57,8 @@ pub(super) async fn receive(State(endpoint): State<Arc<Endpoint>>, request: Requ
 }
 
 /// The HTTP response that carries a response of the receiver.
-fn respond(endpoint: &Arc<Endpoint>, caller: Option<Arc<Caller>>, response: receiver::Response) -> Response {
-    let receiver::Response { body, http, tally, .. } = response;
+fn respond(endpoint: &Arc<HttpEndpoint>, caller: Option<Arc<Caller>>, response: receiver::MessageResponse) -> Response {
+    let receiver::MessageResponse { body, http, tally, .. } = response;
     match tally {
         MetricsLabel::Request(method) => endpoint.metrics.request(method, http.status == 200),
         MetricsLabel::Refused => endpoint.metrics.refused(),
@@ -76,7 +76,7 @@ fn respond(endpoint: &Arc<Endpoint>, caller: Option<Arc<Caller>>, response: rece
 }
 
 /// The refusal of a caller that is not known, or no longer.
-fn unauthorized(endpoint: &Endpoint, why: NotIdentified) -> Response {
+fn unauthorized(endpoint: &HttpEndpoint, why: NotIdentified) -> Response {
     let mut response = refuse(endpoint, StatusCode::UNAUTHORIZED, &RpcError::invalid_request(&why.to_string()));
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
@@ -87,7 +87,7 @@ fn code(status: u16) -> StatusCode {
 }
 
 /// The whole body, if it is not too large and comes in time.
-async fn read(endpoint: &Arc<Endpoint>, mut body: Body) -> Result<Bytes, Response> {
+async fn read(endpoint: &Arc<HttpEndpoint>, mut body: Body) -> Result<Bytes, Response> {
     let limits = &endpoint.limits;
     let whole = async {
         let whole = Limited::new(&mut body, limits.message_bytes_max).collect().await;
@@ -130,7 +130,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Refuses something that the receiver has not seen.
-fn refuse(endpoint: &Endpoint, code: StatusCode, error: &RpcError) -> Response {
+fn refuse(endpoint: &HttpEndpoint, code: StatusCode, error: &RpcError) -> Response {
     endpoint.metrics.refused();
     self::error(None, None, &error.clone().with_status(code.as_u16()))
 }

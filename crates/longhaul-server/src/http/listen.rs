@@ -12,10 +12,10 @@ use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::Limits;
+use crate::ServerLimits;
 
 /// Serves connections until `stop`, then gives open requests some time to finish.
-pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: CancellationToken) {
+pub async fn serve(listener: TcpListener, router: Router, limits: ServerLimits, stop: CancellationToken) {
     let permits = Arc::new(Semaphore::new(limits.connections_max));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();

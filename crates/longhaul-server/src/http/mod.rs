@@ -23,28 +23,28 @@ pub use guard::Guard;
 pub use listen::serve;
 
 use crate::unread::UnreadBudget;
-use crate::{Identify, Limits, Metrics};
+use crate::{Identify, Metrics, ServerLimits};
 
 /// The state that all requests of the HTTP server share.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct HttpEndpoint {
     pub receiver: Receiver,
     pub identity: Arc<dyn Identify>,
     pub guard: Guard,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     pub metrics: Metrics,
     unread: UnreadBudget,
 }
 
-impl Endpoint {
-    pub fn new(receiver: Receiver, identity: Arc<dyn Identify>, guard: Guard, limits: Limits) -> Self {
+impl HttpEndpoint {
+    pub fn new(receiver: Receiver, identity: Arc<dyn Identify>, guard: Guard, limits: ServerLimits) -> Self {
         let unread = UnreadBudget::new(limits.unread_bytes_max);
         Self { receiver, identity, guard, limits, metrics: Metrics::default(), unread }
     }
 }
 
 /// The routes: `/mcp`, `/healthz`, `/metrics`.
-pub fn router(endpoint: Arc<Endpoint>) -> Router {
+pub fn router(endpoint: Arc<HttpEndpoint>) -> Router {
     Router::new()
         .route("/mcp", any(endpoint::receive))
         .route("/healthz", get(health))
@@ -52,7 +52,7 @@ pub fn router(endpoint: Arc<Endpoint>) -> Router {
         .with_state(endpoint)
 }
 
-async fn health(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
+async fn health(State(endpoint): State<Arc<HttpEndpoint>>) -> impl IntoResponse {
     match endpoint.receiver.engine().store().check().await {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
         // The cause is left out, because it may name files and disks. The store has logged it for the operator.
@@ -63,7 +63,7 @@ async fn health(State(endpoint): State<Arc<Endpoint>>) -> impl IntoResponse {
     }
 }
 
-async fn metrics(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
+async fn metrics(State(endpoint): State<Arc<HttpEndpoint>>, headers: HeaderMap) -> Response {
     if let Err(why) = endpoint.guard.check(&headers) {
         return (StatusCode::FORBIDDEN, format!("{why}\n")).into_response();
     }

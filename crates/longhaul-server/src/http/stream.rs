@@ -12,14 +12,14 @@ use longhaul_receiver::StreamReader;
 use longhaul_wire::jsonrpc::{self, RpcError};
 use longhaul_wire::sse;
 
-use super::Endpoint;
+use super::HttpEndpoint;
 use crate::{Caller, NotIdentified};
 
 /// How long a client should wait before it connects again.
 const RETRY_MS: u64 = 1_000;
 
 /// The response that streams these messages. It ends when the caller's right to call ends.
-pub(super) fn respond(endpoint: &Arc<Endpoint>, caller: Arc<Caller>, reader: StreamReader) -> Response {
+pub(super) fn respond(endpoint: &Arc<HttpEndpoint>, caller: Arc<Caller>, reader: StreamReader) -> Response {
     endpoint.metrics.stream_opened();
     let events =
         EventStream { open: OpenStream(Arc::clone(endpoint)), caller, reader, state: EventStreamState::Opening };
@@ -102,7 +102,7 @@ impl EventStream {
 }
 
 /// Counts a stream as open until it is dropped.
-struct OpenStream(Arc<Endpoint>);
+struct OpenStream(Arc<HttpEndpoint>);
 
 impl Drop for OpenStream {
     fn drop(&mut self) {

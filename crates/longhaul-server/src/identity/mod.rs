@@ -1,4 +1,4 @@
-//! Who is calling.
+//! The identity of callers.
 //!
 //! ```text
 //!  request ──► Credentials ──► Identify ──► Caller: the owner, whether it is known, the end of its right to call
@@ -34,15 +34,15 @@ pub const ANONYMOUS: &str = "anonymous";
 /// Identifies the callers of a server.
 ///
 /// [`identify`](Self::identify) is called for every request, before its body is read, and must not block: data from
-/// elsewhere (a file, the keys of an issuer) is fetched in the background, by [`keep_up`](Self::keep_up). Callers are shared,
-/// so that a returning caller costs no memory.
+/// elsewhere (a file, the keys of an issuer) is fetched in the background, by [`keep_up`](Self::keep_up). Callers are
+/// shared, so that a returning caller costs no memory.
 ///
 /// `is_known` must be the same for all callers of one owner: a session keeps the value of its first request.
 ///
 /// The crate `longhaul` has an example.
 pub trait Identify: fmt::Debug + Send + Sync + 'static {
-    /// The caller of a request. Cancelling the caller's `revoked` ends the streams that it has opened, so keep the callers
-    /// whose right to call can end.
+    /// The caller of a request. Cancelling the caller's `revoked` ends the streams that it has opened, so keep the
+    /// callers whose right to call can end.
     fn identify(&self, request: &Credentials<'_>) -> Result<Arc<Caller>, NotIdentified>;
 
     /// Runs in the background for as long as the server serves.

@@ -1,4 +1,4 @@
-//! The audit log is what its page says.
+//! The audit log matches `docs/audit.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,21 +16,23 @@ use tracing_subscriber::{Layer as _, fmt};
 const SECRETS: [&str; 4] = ["secret-argument", "secret-result", "secret-answer", "secret-token"];
 
 #[derive(serde::Deserialize, JsonSchema)]
-struct Text {
+struct TextArguments {
     text: String,
 }
 
 fn tools() -> [Tool; 4] {
     [
-        Tool::new("echo", |_: Ctx, Text { text }| async move { Ok(text.replace("argument", "result")) }),
-        Tool::new("break", |_: Ctx, Text { text }| async move { Err::<String, _>(Failure::protocol(-32_001, &text)) }),
+        Tool::new("echo", |_: Ctx, TextArguments { text }| async move { Ok(text.replace("argument", "result")) }),
+        Tool::new("break", |_: Ctx, TextArguments { text }| async move {
+            Err::<String, _>(Failure::protocol(-32_001, &text))
+        }),
         Tool::new("wait", |ctx: Ctx, _: NoArgs| async move {
             ctx.cancelled().await;
             Err::<String, _>(Failure::tool("stopped"))
         }),
         Tool::new("ask", |mut ctx: Ctx, _: NoArgs| async move {
-            match ctx.ask("go", Form::<Text>::new("Go on?")).await? {
-                FormAnswer::Accepted(Text { text }) => Ok(text),
+            match ctx.ask("go", Form::<TextArguments>::new("Go on?")).await? {
+                FormAnswer::Accepted(TextArguments { text }) => Ok(text),
                 _ => Err(Failure::tool("it may not")),
             }
         }),
@@ -55,7 +57,7 @@ fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"))).collect()
 }
 
-/// The events of the page, each with its fields.
+/// The events in `docs/audit.md`, each with its fields.
 fn documented() -> BTreeMap<String, BTreeSet<String>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/audit.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -68,7 +70,7 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
     rows.collect()
 }
 
-/// Does everything that is written about, in both eras.
+/// Causes every event of the audit log, in both eras.
 async fn do_everything(server: &TestServer) {
     let mut ada = server.client().await.with_token("secret-token-audited-ada");
     let text = json!({ "text": "secret-argument" });
@@ -98,8 +100,8 @@ async fn do_everything(server: &TestServer) {
     bob.result("tasks/cancel", json!({ "taskId": waits })).await;
     bob.result("tasks/list", json!({})).await;
 
-    let mut nobody = server.client().await.with_token("secret-token-of-nobody");
-    nobody.get(&id).await.unwrap_err();
+    let mut unknown = server.client().await.with_token("secret-token-of-nobody");
+    unknown.get(&id).await.unwrap_err();
     let mut lost = bob.clone();
     lost.session = Some("none of ours".into());
     assert_eq!(lost.send("ping", json!({})).await.status, 404);
@@ -107,7 +109,7 @@ async fn do_everything(server: &TestServer) {
 
 #[tokio::test]
 async fn the_log_is_what_its_page_says_and_holds_no_secret() {
-    // Other tests of this process write to the same log, for other owners.
+    // Other tests in this process write to the same log, for other owners.
     let written = Written::default();
     let objects = fmt::layer().json().flatten_event(true).with_level(false).with_target(false);
     let wanted = Targets::new().with_target(AUDIT_TARGET, LevelFilter::INFO);
@@ -119,7 +121,7 @@ async fn the_log_is_what_its_page_says_and_holds_no_secret() {
 
     let line = |owner: &str| Tokens::line(&Owner::parse(owner).unwrap(), &format!("secret-token-{owner}"));
     let tokens = Tokens::parse(&format!("{}\n{}\n", line("audited-ada"), line("audited-bob"))).unwrap();
-    // A task that is open when the server goes down fails with a code of ours.
+    // A task that is open at the shutdown of the server fails with a Longhaul code.
     let limits = longhaul::EngineLimits::default().drain_ms(1);
     let stubborn = Tool::new("stubborn", |_: Ctx, _: NoArgs| async move {
         std::future::pending::<()>().await;

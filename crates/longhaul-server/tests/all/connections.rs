@@ -1,9 +1,9 @@
-//! What connections and messages may use.
+//! Limits of connections and messages.
 
 use std::time::Duration;
 
-use longhaul::{Ctx, Limits, NoArgs, RateLimits, Server, Tool};
-use longhaul_testkit::raw::{Connection, Request};
+use longhaul::{Ctx, NoArgs, RateLimits, Server, ServerLimits, Tool};
+use longhaul_testkit::raw::{RawConnection, RawRequest};
 use longhaul_testkit::{TestServer, conformance, in_time};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -11,13 +11,13 @@ use tokio::net::TcpStream;
 
 #[tokio::test]
 async fn a_connection_past_the_limit_waits_and_is_then_served() {
-    let limits = Limits::default().connections_max(2);
+    let limits = ServerLimits::default().connections_max(2);
     let server = TestServer::listen(Server::new("test").limits(limits)).await;
     let (mut first, mut second) = (server.client().await, server.client().await);
     for client in [&mut first, &mut second] {
         client.request("tools/list", json!({})).await.unwrap();
     }
-    // The system takes the connection and its bytes; the server does not look at them yet.
+    // The system accepts the connection and its bytes before the server does.
     let mut third = server.client().await;
     let waiting = tokio::spawn(async move { third.request("tools/list", json!({})).await.map(drop) });
     for _ in 0..100 {
@@ -63,7 +63,7 @@ async fn a_sender_that_does_not_stop_is_cut_off() {
 
 #[tokio::test]
 async fn a_message_is_taken_up_to_its_last_byte() {
-    let limits = Limits::default().message_bytes_max(1_000);
+    let limits = ServerLimits::default().message_bytes_max(1_000);
     let server = TestServer::listen(Server::new("test").limits(limits)).await;
     let mut client = server.client().await;
     for (bytes, status) in [(1_000, 200), (1_001, 413), (100_000, 413)] {
@@ -86,7 +86,7 @@ async fn a_message_is_taken_up_to_its_last_byte() {
 
 #[tokio::test]
 async fn a_quiet_stream_is_kept_alive_by_comments() {
-    let limits = Limits::default().keep_alive(Duration::from_millis(10));
+    let limits = ServerLimits::default().keep_alive(Duration::from_millis(10));
     let server = TestServer::listen(Server::new("test").limits(limits)).await;
     let mut client = server.client().await;
     let (message, headers) = client.message("subscriptions/listen", json!({ "notifications": { "taskIds": [] } }));
@@ -117,19 +117,20 @@ async fn a_refusal_for_now_says_in_whole_seconds_when_to_try_again() {
 
 #[tokio::test]
 async fn a_client_that_is_too_slow_is_cut_off_and_others_are_served() {
-    let limits = Limits::default().head_time_max(Duration::from_millis(200)).body_time_max(Duration::from_millis(200));
+    let limits =
+        ServerLimits::default().head_time_max(Duration::from_millis(200)).body_time_max(Duration::from_millis(200));
     let greet = Tool::new("greet", |_: Ctx, _: NoArgs| async move { Ok("hello") });
     let server = TestServer::listen(Server::new("test").tool(greet).limits(limits)).await;
-    let request = Request::discover();
+    let request = RawRequest::discover();
 
-    let mut half_a_head = Connection::open(server.address());
+    let mut half_a_head = RawConnection::open(server.address());
     half_a_head.write(&request.bytes()[..40]);
-    let mut half_a_body = Connection::open(server.address());
+    let mut half_a_body = RawConnection::open(server.address());
     let bytes = request.bytes();
     half_a_body.write(&bytes[..bytes.len() - 10]);
-    let mut silent = Connection::open(server.address());
+    let mut silent = RawConnection::open(server.address());
 
-    assert_eq!(request.send(&server).await.status, 200, "somebody else is served");
+    assert_eq!(request.send(&server).await.status, 200, "another client is served");
     let (head, body, nothing) =
         tokio::task::spawn_blocking(move || (half_a_head.answer(), half_a_body.answer(), silent.answer()))
             .await

@@ -1,10 +1,10 @@
-//! `/healthz` tells the truth about a store that takes nothing.
+//! `/healthz` reports a store that refuses writes.
 
 use std::sync::Arc;
 
 use longhaul::{Ctx, NoArgs, Server, Tool};
 use longhaul_store::SystemClock;
-use longhaul_store_sqlite::Options;
+use longhaul_store_sqlite::SqliteOptions;
 use longhaul_testkit::{FailureReport, PATIENCE, StatelessClient, TestServer};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ async fn health(client: &mut StatelessClient) -> (u16, String) {
 #[tokio::test]
 async fn a_full_store_is_not_healthy_until_there_is_room_again() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options::default().file_bytes_max(Some(256 << 10));
+    let options = SqliteOptions::default().file_bytes_max(Some(256 << 10));
     let store = longhaul_store_sqlite::open(directory.path().join("tasks.db"), &options, SystemClock).unwrap();
     let quick = Tool::new("quick", |_: Ctx, _: NoArgs| async move { Ok("done") });
     let server = TestServer::listen_on(Server::new("test").tool(quick), Arc::new(store)).await;
@@ -37,7 +37,7 @@ async fn a_full_store_is_not_healthy_until_there_is_room_again() {
         assert!(sentence.contains("does not take writes") && sentence.contains("[STORE_FULL]"), "{sentence}");
     }
 
-    // Room is made behind the server's back, so that only the check can notice. Nobody needs these any more.
+    // Frees space in the file without the server, so that only the check can notice. The test does not need these rows.
     let sqlite = rusqlite::Connection::open(directory.path().join("tasks.db")).unwrap();
     sqlite.busy_timeout(PATIENCE).unwrap();
     assert!(sqlite.execute("DELETE FROM input", []).unwrap() > 10);

@@ -1,14 +1,14 @@
-//! A server of one's own tells callers apart in its own way.
+//! A server with its own implementation of `Identify`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use longhaul::{Caller, Credentials, Ctx, Identify, NoArgs, NotIdentified, Owner, Server, Tool};
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::{StatelessClient, TestServer};
 use serde_json::json;
 
-/// Callers by a header that a proxy sets.
+/// Identifies callers by a header that a proxy sets.
 #[derive(Debug)]
 struct ByHeader(HashMap<&'static str, Arc<Caller>>);
 
@@ -47,7 +47,7 @@ async fn a_custom_identity_names_owners_and_ends_their_rights() {
     assert!(posted(&mut client, "ada", "tasks/get", task.clone()).await.1.get("result").is_some());
     assert!(posted(&mut client, "guest", "tasks/get", task.clone()).await.1.get("error").is_some());
     assert_eq!(posted(&mut client, "eve", "tasks/get", task).await.0, 401);
-    assert_eq!(Request::post("").send(&server).await.status, 401);
+    assert_eq!(RawRequest::post("").send(&server).await.status, 401);
 
     let (message, mut headers) = client.message("subscriptions/listen", json!({ "notifications": { "taskIds": [] } }));
     headers.push(("x-user".to_owned(), "ada".to_owned()));
@@ -56,7 +56,7 @@ async fn a_custom_identity_names_owners_and_ends_their_rights() {
     ada.revoked.cancel();
     assert!(events.next().await.unwrap().get("error").is_some());
     assert_eq!(events.next().await, None);
-    // A request that came in just before, whose body is here only now, is not carried out either.
+    // A request whose head arrived earlier and whose body arrives only now is refused, too.
     let call = json!({ "name": "quick", "arguments": {} });
     let (status, refusal) = posted(&mut client, "ada", "tools/call", call).await;
     assert_eq!((status, refusal["error"]["message"].as_str().unwrap().ends_with("is no longer good")), (401, true));

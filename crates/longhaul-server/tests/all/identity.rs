@@ -1,7 +1,7 @@
-//! Who is calling, and from where: tokens, `Host` and `Origin`.
+//! The caller and its origin: tokens, `Host` and `Origin`.
 
 use longhaul::{Owner, TokenError, Tokens};
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::tools::tokens;
 use longhaul_testkit::{TestServer, conformance};
 
@@ -22,8 +22,8 @@ async fn without_a_known_token_nothing_is_even_read() {
         Some("Bearer \u{fffd}"),
     ];
     for value in wrong {
-        for body in [Request::discover().body, b"nonsense".to_vec(), vec![b' '; 5 << 20]] {
-            let request = Request { body, ..Request::discover() };
+        for body in [RawRequest::discover().body, b"nonsense".to_vec(), vec![b' '; 5 << 20]] {
+            let request = RawRequest { body, ..RawRequest::discover() };
             let request = match value {
                 Some(value) => request.with("Authorization", value),
                 None => request,
@@ -36,7 +36,7 @@ async fn without_a_known_token_nothing_is_even_read() {
         }
     }
     for value in ["Bearer adas", "bearer adas", "BEARER   adas "] {
-        assert_eq!(Request::discover().with("Authorization", value).send(&server).await.status, 200, "{value}");
+        assert_eq!(RawRequest::discover().with("Authorization", value).send(&server).await.status, 200, "{value}");
     }
 }
 
@@ -57,7 +57,7 @@ async fn a_server_without_tokens_answers_only_to_names_of_this_machine() {
         (String::new(), 403),
     ];
     for (host, status) in hosts {
-        let answer = Request::discover().set("Host", &host).send(&server).await;
+        let answer = RawRequest::discover().set("Host", &host).send(&server).await;
         assert_eq!(answer.status, status, "Host {host:?}: {}", answer.text());
     }
     let origins = [
@@ -72,23 +72,23 @@ async fn a_server_without_tokens_answers_only_to_names_of_this_machine() {
         (String::new(), 403),
     ];
     for (origin, status) in origins {
-        let answer = Request::discover().with("Origin", &origin).send(&server).await;
+        let answer = RawRequest::discover().with("Origin", &origin).send(&server).await;
         assert_eq!(answer.status, status, "Origin {origin:?}: {}", answer.text());
         if status == 403 {
             assert_eq!(answer.json()["error"]["code"], -32600);
             assert!(answer.json().get("id").is_none());
         }
     }
-    let two = Request::discover().with("Origin", "http://localhost").with("Origin", "http://evil.example");
+    let two = RawRequest::discover().with("Origin", "http://localhost").with("Origin", "http://evil.example");
     assert_eq!(two.send(&server).await.status, 403, "a second origin is not overlooked");
-    let two = Request::discover().with("Host", "evil.example");
+    let two = RawRequest::discover().with("Host", "evil.example");
     assert_eq!(two.send(&server).await.status, 403, "nor is a second host");
 }
 
 #[tokio::test]
 async fn a_server_with_tokens_answers_to_any_name_and_lets_in_its_own_origin() {
     let server = TestServer::listen(conformance().tokens(tokens(&["adas", "bobs"]))).await;
-    let call = |host: &str| Request::discover().set("Host", host).with("Authorization", "Bearer adas");
+    let call = |host: &str| RawRequest::discover().set("Host", host).with("Authorization", "Bearer adas");
     assert_eq!(call("tasks.example").send(&server).await.status, 200);
     assert_eq!(call("tasks.example").with("Origin", "https://tasks.example").send(&server).await.status, 200);
     assert_eq!(call("tasks.example").with("Origin", "https://evil.example").send(&server).await.status, 403);

@@ -1,9 +1,9 @@
 //! The transports, in process: HTTP over a socket of this machine, pipes in memory.
 //!
-//! - `bad_requests`, `connections`, `unread`, `health`: what HTTP refuses, and what connections may use.
-//! - `stdio`, `stdio_session`: one message a line.
-//! - `identity`, `identify`, `token_file`: who is calling.
-//! - `audit`: what is written to the audit log, compared with its page.
+//! - `bad_requests`, `connections`, `unread`, `health`: requests that HTTP refuses, and limits of connections.
+//! - `stdio`, `stdio_session`: one message per line.
+//! - `identity`, `identify`, `token_file`: the identity of the caller.
+//! - `audit`: the audit log, compared with `docs/audit.md`.
 
 mod audit;
 mod bad_requests;

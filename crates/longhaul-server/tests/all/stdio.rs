@@ -1,6 +1,6 @@
-//! Standard input and output: one message a line.
+//! Standard input and output: one message per line.
 
-use longhaul::{Limits, RateLimits, Server};
+use longhaul::{RateLimits, Server, ServerLimits};
 use longhaul_server::local;
 use longhaul_testkit::{PipeClient, TestServer, VERSION, conformance, in_time, stateless_message, tasks_and_forms};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 async fn connect() -> (TestServer, PipeClient) {
     let server = TestServer::start(conformance()).await;
-    let pipe = PipeClient::connect(&server, local(), Limits::default());
+    let pipe = PipeClient::connect(&server, local(), ServerLimits::default());
     (server, pipe)
 }
 
@@ -17,7 +17,7 @@ fn message(id: &Value, method: &str, params: Value) -> Value {
     stateless_message(id, method, params, &tasks_and_forms())
 }
 
-/// A call that is answered with its result, and takes longer than any test.
+/// An ordinary call that takes longer than any test.
 fn endless(id: &Value) -> Value {
     let params = json!({ "name": "slow_compute", "arguments": { "seconds": 1_000_000 } });
     stateless_message(id, "tools/call", params, &json!({}))
@@ -63,7 +63,7 @@ async fn a_cancelled_request_is_never_answered() {
     let (_server, mut pipe) = connect().await;
     pipe.send(&endless(&json!("slow"))).await;
     pipe.send(&cancelled(&json!("slow"))).await;
-    // What was never asked, or is no ID, is ignored.
+    // An unknown ID, or a value that is not an ID, is ignored.
     pipe.send(&cancelled(&json!("unknown"))).await;
     pipe.send(&cancelled(&json!(null))).await;
     pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" })).await;
@@ -98,7 +98,7 @@ async fn a_cancelled_subscription_is_silent_from_then_on() {
     }
     pipe.send(&cancelled(&json!("gone"))).await;
     pipe.send(&message(&json!("c"), "tasks/cancel", json!({ "taskId": id }))).await;
-    // The other one shows the end of its task, beside the answer to whoever ended it, and at last ends with a word.
+    // The other stream shows the end of its task, beside the response to the cancellation, and then its own response.
     let both = [pipe.must_next().await, pipe.must_next().await];
     let pushed = both.iter().find(|message| message["method"] == "notifications/tasks").expect("a push");
     assert_eq!(
@@ -142,7 +142,7 @@ async fn an_id_that_is_under_way_is_refused_and_can_still_be_cancelled() {
     pipe.send(&message(&json!(5), "tools/list", json!({}))).await;
     let refused = pipe.must_next().await;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(5), &json!(-32600)), "{refused}");
-    // A number is not the text of it.
+    // The ID 1 and the ID "1" are different.
     pipe.send(&message(&json!("5"), "tools/list", json!({}))).await;
     assert_eq!(pipe.must_next().await["id"], "5");
 
@@ -156,7 +156,7 @@ async fn an_id_that_is_under_way_is_refused_and_can_still_be_cancelled() {
 #[tokio::test]
 async fn a_line_that_is_no_message_is_refused_and_the_next_one_answered() {
     let (_server, mut pipe) = connect().await;
-    let limit = Limits::default().message_bytes_max;
+    let limit = ServerLimits::default().message_bytes_max;
     let good = message(&json!(1), "tools/list", json!({})).to_string();
     let at_the_limit = format!("{good}{}", " ".repeat(limit - good.len()));
     let too_long = format!("{at_the_limit} ");
@@ -185,7 +185,7 @@ async fn a_line_that_is_no_message_is_refused_and_the_next_one_answered() {
         assert_eq!(answer["error"]["code"].as_i64(), *code, "{shown}: {answer}");
         assert_eq!(answer.get("id").cloned().unwrap_or_default(), *id, "{shown}: {answer}");
     }
-    // Empty lines are nothing, and some clients end theirs with both characters.
+    // Empty lines are ignored, and a line may end with CR LF.
     pipe.write(b"\n  \r\n\n").await;
     pipe.write(format!("{good}\r\n").as_bytes()).await;
     assert_eq!(pipe.must_next().await["id"], 1);
@@ -198,7 +198,7 @@ async fn requests_before_the_end_of_file_are_answered() {
     for id in 0..20 {
         pipe.send(&message(&json!(id), "tools/list", json!({}))).await;
     }
-    // The last line of a file may have no end.
+    // The last line may have no line end.
     pipe.write(message(&json!(20), "server/discover", json!({})).to_string().as_bytes()).await;
     let answers = pipe.finish().await;
     let mut ids: Vec<i64> = answers.iter().map(|answer| answer["id"].as_i64().unwrap()).collect();
@@ -217,14 +217,14 @@ fn is_refused(response: &Value, id: &str, code: &str) -> bool {
 #[tokio::test]
 async fn a_client_has_so_many_requests_open_and_a_cancelled_one_makes_room() {
     let server = TestServer::start(Server::new("test")).await;
-    let mut pipe = PipeClient::connect(&server, local(), Limits::default().in_flight_max(2));
+    let mut pipe = PipeClient::connect(&server, local(), ServerLimits::default().in_flight_max(2));
     for id in ["one", "two"] {
         pipe.ask(id, "subscriptions/listen", json!({ "notifications": {} })).await;
         assert_eq!(pipe.must_next().await["method"], "notifications/subscriptions/acknowledged");
     }
     pipe.ask("three", "tools/list", json!({})).await;
     assert!(is_refused(&pipe.must_next().await, "three", "TOO_MANY_IN_FLIGHT"));
-    // The cancellation is read although there is no room for a request.
+    // The cancellation is read although the limit of requests is reached.
     pipe.send(&cancelled(&json!("one"))).await;
     in_time("room for one more", async {
         loop {
@@ -242,7 +242,7 @@ async fn a_client_has_so_many_requests_open_and_a_cancelled_one_makes_room() {
     assert_eq!((&rest[0]["id"], &rest[0]["result"]["resultType"]), (&json!("two"), &json!("complete")));
 }
 
-/// How long a request is refused for, if it is.
+/// The `retryAfterMs` of a refused request.
 fn refused_for(response: &Value) -> Option<std::time::Duration> {
     let error = response.get("error")?;
     assert_eq!(error["data"]["code"], "TOO_MANY_REQUESTS", "{response}");
@@ -253,7 +253,7 @@ fn refused_for(response: &Value) -> Option<std::time::Duration> {
 async fn a_client_that_asks_too_often_is_refused_in_both_eras_and_served_again() {
     let limits = RateLimits::off().others_per_second(1).others_burst(3);
     let server = TestServer::start(Server::new("test").rate_limits(limits)).await;
-    let mut pipe = PipeClient::connect(&server, local(), Limits::default());
+    let mut pipe = PipeClient::connect(&server, local(), ServerLimits::default());
     let hello = json!({
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
     });

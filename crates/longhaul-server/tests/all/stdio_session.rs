@@ -1,6 +1,6 @@
 //! A session on a pipe.
 
-use longhaul::Limits;
+use longhaul::ServerLimits;
 use longhaul_server::local;
 use longhaul_testkit::tools::{forms, named};
 use longhaul_testkit::{PipeClient, TestServer, conformance};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 async fn open(revision: &str) -> (TestServer, PipeClient) {
     let server = TestServer::start(conformance()).await;
-    let pipe = PipeClient::connect(&server, local(), Limits::default()).initialize(revision, forms()).await;
+    let pipe = PipeClient::connect(&server, local(), ServerLimits::default()).initialize(revision, forms()).await;
     (server, pipe)
 }
 
@@ -23,7 +23,7 @@ async fn a_session_works_as_over_http() {
 
     let delete = json!({ "name": "confirm_delete", "arguments": { "filename": "a.txt" }, "task": {} });
     pipe.session_ask("make", "tools/call", delete).await;
-    // Nothing is heard of the task before its own answer.
+    // No message about the task comes before the response that creates it.
     let made = pipe.must_next().await;
     assert_eq!(made["id"], "make", "{made}");
     let id = made["result"]["task"]["taskId"].clone();

@@ -1,9 +1,9 @@
-//! The token file is followed.
+//! Changes of the token file take effect while the server runs.
 
 use std::path::PathBuf;
 
 use longhaul::{Owner, TokenFile, Tokens};
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::{LATEST, SessionClient, StatelessClient, TestServer, conformance, in_time, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -21,7 +21,7 @@ impl File {
         file
     }
 
-    /// Puts these tokens in place of those that it has, at once.
+    /// Replaces the tokens in the file atomically.
     fn write(&self, tokens: &[(&str, &str)]) {
         let line = |(owner, token): &(&str, &str)| Tokens::line(&Owner::parse(owner).unwrap(), token);
         self.write_text(&tokens.iter().map(line).collect::<Vec<_>>().join("\n"));
@@ -39,7 +39,7 @@ impl File {
 }
 
 async fn status(server: &TestServer, token: &str) -> u16 {
-    Request::discover().with("Authorization", format!("Bearer {token}")).send(server).await.status
+    RawRequest::discover().with("Authorization", format!("Bearer {token}")).send(server).await.status
 }
 
 async fn until_status(server: &TestServer, token: &str, wanted: u16) {
@@ -67,7 +67,7 @@ async fn a_token_that_is_added_lets_its_owner_in_without_a_restart() {
     assert_eq!(status(&server, "second").await, 200);
     assert_eq!(client(&server, "second").await.settled(&id).await.result_text(), "hers", "both tokens are Ada's");
     client(&server, "bobs").await.get(&id).await.unwrap_err();
-    // Whoever was there before has noticed nothing.
+    // Callers whose tokens did not change are not affected.
     server.stop().await;
     assert!(stays.next().await.unwrap().get("result").is_some(), "the stream ended with the server, in good order");
 }
@@ -80,7 +80,7 @@ async fn a_removed_token_ends_its_streams_and_its_tasks_go_on() {
     let id = lost.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();
     let asks = lost.create("confirm_delete", json!({ "filename": "a.txt" })).await.unwrap();
 
-    // Everything that can stay open, with the token that goes.
+    // Everything that can stay open, with the token that will be removed.
     let mut subscription = lost.listen(&[&id]).await;
     subscription.next().await.unwrap();
     let slow = json!({ "name": "slow_compute", "arguments": { "seconds": 1_000 } });
@@ -104,7 +104,7 @@ async fn a_removed_token_ends_its_streams_and_its_tasks_go_on() {
         let (session, id) = (in_session.clone(), id.clone());
         async move { session.send("tasks/result", json!({ "taskId": id })).await.status }
     });
-    // And some with one that stays.
+    // Some of it with a token that stays.
     let mut kept = client(&server, "kept").await;
     let mut follows = kept.listen(&[&id]).await;
     follows.next().await.unwrap();
@@ -131,7 +131,7 @@ async fn a_removed_token_ends_its_streams_and_its_tasks_go_on() {
         (401, 200, 200)
     );
 
-    // The owner's other token goes on with all of it: tasks, session, and the stream that broke.
+    // The owner's other token can continue with all of it: the tasks, the session, and the stream that ended.
     assert_eq!(kept.get(&id).await.unwrap().status(), "working");
     let mut resumed = kept_session.listen(result.last_event.as_deref()).await;
     kept_session.respond(&question, json!({ "action": "accept", "content": { "confirm": true } })).await;
@@ -159,7 +159,7 @@ async fn a_token_that_changes_hands_opens_nothing_of_its_former_owner() {
     assert_eq!(client.error("tasks/get", json!({ "taskId": id })).await, unknown);
     assert_eq!(session.send("ping", json!({})).await.status, 404);
     assert_eq!(session.http("GET", &[], "").await.status, 404);
-    // Ada finds both with a token of hers.
+    // Ada finds both with her other token.
     let hers = session.clone().with_token("adas");
     assert_eq!(hers.get(&id).await["status"], "working");
 }
@@ -168,7 +168,7 @@ async fn a_token_that_changes_hands_opens_nothing_of_its_former_owner() {
 async fn an_empty_token_file_lets_no_caller_in_until_one_is_added() {
     let file = File::with(&[("ada", "adas")]);
     let server = file.serve().await;
-    file.write_text("# nobody for now\n");
+    file.write_text("# empty for now\n");
     until_status(&server, "adas", 401).await;
     assert_eq!(status(&server, "").await, 401);
     file.write(&[("ada", "adas")]);
@@ -181,8 +181,8 @@ async fn health_and_metrics_need_no_token_and_name_no_owner() {
     let server = file.serve().await;
     client(&server, "adas").await.create("echo", json!({ "text": "x" })).await.unwrap();
     for page in ["/healthz", "/metrics"] {
-        let answer = Request::get(page).send(&server).await;
+        let answer = RawRequest::get(page).send(&server).await;
         assert_eq!(answer.status, 200, "{page}");
-        assert!(!answer.text().contains("ada"), "nobody is named: {}", answer.text());
+        assert!(!answer.text().contains("ada"), "no owner is named: {}", answer.text());
     }
 }

@@ -1,38 +1,38 @@
-//! Answers that nobody reads.
+//! Responses that a client does not read.
 
 use std::time::Duration;
 
-use longhaul::{Ctx, Limits, Server, TaskSupport, Tool};
+use longhaul::{Ctx, Server, ServerLimits, TaskSupport, Tool};
 use longhaul_testkit::{FailureReport, StatelessClient, TestServer, in_time};
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, longhaul::JsonSchema)]
-struct Size {
+struct SizeArguments {
     bytes: usize,
 }
 
-/// Checks the refusal of a response that has no room.
+/// Checks the error that replaces a response without room.
 fn is_refused(error: &Value) {
     assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32603), &json!("TOO_MUCH_UNREAD")), "{error}");
     assert!(error["data"]["retryAfterMs"].as_u64().is_some_and(|ms| ms > 0), "{error}");
 }
 
-/// More than the system keeps for a connection whose client does not read.
+/// More than the buffers of the system hold for a connection.
 const LARGE: usize = 15_000_000;
 
-/// A server whose tool answers with so many bytes, and a settled task of it.
-async fn with_large_result(limits: Limits) -> (TestServer, StatelessClient, String) {
-    let large = |name: &str| Tool::new(name, |_: Ctx, Size { bytes }| async move { Ok("x".repeat(bytes)) });
+/// A server whose tool returns a large result, and a settled task of this tool.
+async fn with_large_result(limits: ServerLimits) -> (TestServer, StatelessClient, String) {
+    let large = |name: &str| Tool::new(name, |_: Ctx, SizeArguments { bytes }| async move { Ok("x".repeat(bytes)) });
     let tools = [large("large"), large("call").task_support(TaskSupport::Forbidden)];
     let server = TestServer::listen(Server::new("test").tools(tools).limits(limits)).await;
     let mut client = server.client().await;
     let id = client.create("large", json!({ "bytes": LARGE })).await.unwrap();
-    // Its answer is not read here: under a tight limit that could take too long.
+    // The response is not read here, because that can take too long under a low limit.
     client.until_metric("longhaul_tasks_running", 0.0).await;
     (server, client, id)
 }
 
-/// Asks for the task and gives the answer unread.
+/// Requests the task and returns the response without reading its body.
 async fn unread(client: &mut StatelessClient, id: &str) -> impl Sized + use<> {
     let (message, headers) = client.message("tasks/get", json!({ "taskId": id }));
     let response = client.post(message.to_string(), &headers).await.unwrap();
@@ -49,7 +49,7 @@ async fn until_there_is_room(client: &mut StatelessClient, id: &str) {
                     let body: Value = serde_json::from_str(&body).unwrap();
                     is_refused(&body["error"]);
                 }
-                // Under a tight limit a reader that this machine held up for a moment is let go, too.
+                // Under a low limit the server also drops a reader that was delayed for a moment.
                 Err(FailureReport::Lost(_)) => *client = client.again().await,
                 Err(other) => panic!("{other:?}"),
             }
@@ -60,7 +60,7 @@ async fn until_there_is_room(client: &mut StatelessClient, id: &str) {
 
 #[tokio::test]
 async fn unread_responses_have_so_much_room_together() {
-    let limits = Limits::default().unread_bytes_max(20_000_000);
+    let limits = ServerLimits::default().unread_bytes_max(20_000_000);
     let (server, mut client, id) = with_large_result(limits).await;
     let mut other = server.client().await;
     let held = unread(&mut other, &id).await;
@@ -70,7 +70,7 @@ async fn unread_responses_have_so_much_room_together() {
         }
         refused => panic!("{refused:?}"),
     }
-    // A call that streams is told so, too: silence would look like work that goes on.
+    // A call on a stream gets the error, too. Without it the client would keep waiting.
     let (mut message, headers) =
         client.message("tools/call", json!({ "name": "call", "arguments": { "bytes": LARGE } }));
     message["params"]["_meta"]["progressToken"] = json!("how far");
@@ -79,7 +79,7 @@ async fn unread_responses_have_so_much_room_together() {
     let last: Value = serde_json::from_str(last.trim_start_matches("data:")).unwrap();
     assert_eq!(last["id"], message["id"]);
     is_refused(&last["error"]);
-    // Small answers are not held up, and the room comes back with the connection's end.
+    // Small responses are not affected, and the room is free again when the connection has ended.
     client.request("tools/list", json!({})).await.unwrap();
     drop((held, other));
     until_there_is_room(&mut client, &id).await;
@@ -88,7 +88,7 @@ async fn unread_responses_have_so_much_room_together() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_disconnected() {
-    let limits = Limits::default().unread_bytes_max(20_000_000).write_time_max(Duration::from_millis(50));
+    let limits = ServerLimits::default().unread_bytes_max(20_000_000).write_time_max(Duration::from_millis(50));
     let (server, mut client, id) = with_large_result(limits).await;
     let mut other = server.client().await;
     let _held = unread(&mut other, &id).await;

@@ -2,26 +2,27 @@ use foldhash::HashSet;
 use longhaul_task::Task;
 
 use super::Law;
-use super::truth::{DurableStates, Life};
+use super::durable_states::{DurableStates, Life};
 use crate::ledger::{Fact, short};
 
-/// A write under an outdated fence changes nothing; the right to write moves only by raising the fence.
-pub(super) struct Fences;
+/// A write under an outdated fence changes nothing, and the right to write moves only by raising the fence.
+pub(super) struct FenceLaw;
 
-/// What an attempt writes under its fence.
+/// The events that an attempt writes under its fence.
 const BY_ATTEMPT: [&str; 6] = ["report", "ask", "spawn", "park", "release", "settle"];
 
-impl Law for Fences {
+impl Law for FenceLaw {
     fn statement(&self) -> &'static str {
         "one attempt wins"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Wrote { key, fence, event, revision } if BY_ATTEMPT.contains(event) => {
-                // Its task may be gone by now and another have its name; no two of them have the same fences.
+                // The task may have been deleted and its ID used again. Two lives of an ID never have a fence in
+                // common.
                 let before = |life: &Life| life.at(revision - 1).is_some_and(|task| holds(task, *fence));
-                let held = truth.lives(key).any(before);
+                let held = states.lives(key).any(before);
                 if held { Ok(()) } else { Err(format!("{event} of {} under fence {fence}", short(key))) }
             }
             Fact::WroteLate { key, fence, event } => {
@@ -29,12 +30,12 @@ impl Law for Fences {
             }
             Fact::Committed(commit) => {
                 let tasks: HashSet<_> = commit.written.iter().map(|written| &written.key).collect();
-                tasks.into_iter().filter_map(|key| truth.alive(key)).try_for_each(|life| {
+                tasks.into_iter().filter_map(|key| states.alive(key)).try_for_each(|life| {
                     life.states
                         .windows(2)
                         .rev()
                         .take(commit.written.len())
-                        .try_for_each(|pair| moved(&pair[0], &pair[1]))
+                        .try_for_each(|pair| check_fence_change(&pair[0], &pair[1]))
                 })
             }
             _ => Ok(()),
@@ -46,8 +47,8 @@ fn holds(task: &Task, fence: u64) -> bool {
     task.fence == fence && task.phase.active_attempt().is_some()
 }
 
-/// A node that holds the task afterwards and did not before has it under a new fence.
-fn moved(before: &Task, after: &Task) -> Result<(), String> {
+/// A node that gets the task with this change gets it under a new fence.
+fn check_fence_change(before: &Task, after: &Task) -> Result<(), String> {
     let (had, has) =
         (before.phase.active_attempt().map(|run| run.node), after.phase.active_attempt().map(|run| run.node));
     let lost = had.is_some() && has.is_none() && !after.is_settled();

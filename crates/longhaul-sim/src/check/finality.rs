@@ -1,22 +1,22 @@
 use longhaul_task::Task;
 
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A settled task never changes again, except to be deleted.
-pub(super) struct Finality;
+pub(super) struct FinalityLaw;
 
-impl Law for Finality {
+impl Law for FinalityLaw {
     fn statement(&self) -> &'static str {
         "terminal is final"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Committed(commit) = fact else { return Ok(()) };
         for written in &commit.written {
             let Some(task) = &written.after else { continue };
-            let before = truth.before(task);
+            let before = states.before(task);
             if before.is_some_and(|before| Task::is_settled(before)) {
                 return Err(format!("{} changed a settled task, {}", written.event, short(&task.key)));
             }

@@ -1,19 +1,19 @@
 use longhaul_store::StoreError;
 
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A foreign task and an unknown one give the same answer.
-pub(super) struct ForeignTasks;
+pub(super) struct ForeignTaskLaw;
 
-impl Law for ForeignTasks {
+impl Law for ForeignTaskLaw {
     fn statement(&self) -> &'static str {
         "not yours is not there"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
-        let never_was = |key| !truth.lives.contains_key(key);
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
+        let never_was = |key| !states.lives.contains_key(key);
         match fact {
             Fact::Denied { key, what, error: StoreError::Refused(refused), .. }
                 if never_was(key) && *what != "create" =>

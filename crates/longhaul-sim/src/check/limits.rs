@@ -2,26 +2,26 @@ use super::Law;
 use foldhash::HashMap;
 use longhaul_task::{Owner, ToolRef};
 
-use super::truth::{DurableStates, is_queued};
+use super::durable_states::{DurableStates, is_queued};
 use crate::ledger::{Fact, short};
 
-/// Never more at work, new in the queue, or open for one owner than allowed.
+/// The limits on working handlers, on new tasks in the queue and on open tasks of an owner are kept.
 #[derive(Default)]
-pub(super) struct Limits {
-    /// By tool: tasks that came back into the queue. Such a task may have left it again before the core hears of
-    /// either, and until it does there is one place more than there should be.
+pub(super) struct LimitLaw {
+    /// By tool: tasks that returned to the queue. Such a task may leave the queue again before the core knows of
+    /// either change; until then the core admits one task more.
     came_back: HashMap<ToolRef, usize>,
-    /// Commits in doubt: until the engine has counted again, each can hide one task from it.
+    /// Commits in doubt. Each can hide one task from the engine until it has counted again.
     in_doubt: usize,
 }
 
-impl Law for Limits {
+impl Law for LimitLaw {
     fn statement(&self) -> &'static str {
         "everything has a limit"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
-        let Some(rules) = &truth.rules else { return Ok(()) };
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
+        let Some(rules) = &states.rules else { return Ok(()) };
         match fact {
             Fact::Working { tool, handlers } => {
                 let rules = rules.tools.iter().find(|rules| rules.tool == *tool);
@@ -49,9 +49,9 @@ impl Law for Limits {
                 }
                 let mut open = HashMap::default();
                 let mut queued = HashMap::default();
-                for task in truth.all().filter(|task| !task.is_settled()) {
+                for task in states.all().filter(|task| !task.is_settled()) {
                     *open.entry(&task.key.owner).or_insert(0) += 1;
-                    // What comes back into the queue was admitted before; what is new was admitted to a place in it.
+                    // The limit holds for new tasks. A task that returns to the queue was admitted before.
                     if is_queued(task) && task.attempt == 0 {
                         *queued.entry(&task.tool).or_insert(0) += 1;
                     }

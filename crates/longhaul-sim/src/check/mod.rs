@@ -1,6 +1,7 @@
-//! Holds a ledger against the laws: one file each.
+//! Checks a ledger against the laws. Each law has a file.
 
 mod durable;
+mod durable_states;
 mod families;
 mod fences;
 mod finality;
@@ -14,10 +15,9 @@ mod recovery;
 #[cfg(test)]
 mod tests;
 mod time;
-mod truth;
 mod watchers;
 
-use self::truth::DurableStates;
+use self::durable_states::DurableStates;
 use crate::ledger::{Entry, Fact};
 
 /// A law that a history broke.
@@ -26,46 +26,45 @@ use crate::ledger::{Entry, Fact};
 pub struct Violation {
     pub law: &'static str,
     pub what: String,
-    /// The line of the ledger that shows it.
+    /// The line of the ledger that violates the law.
     pub line: usize,
 }
 
-/// One law, looking at one line after the other. The truth already contains the line.
+/// A law. It observes the ledger line by line; `states` already contains the line.
 trait Law {
-    /// What it says.
+    /// The law in one sentence.
     fn statement(&self) -> &'static str;
 
-    /// Looks at the next line.
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String>;
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String>;
 }
 
 fn laws() -> [Box<dyn Law>; 13] {
     [
-        Box::new(durable::Durability),
-        Box::new(finality::Finality),
-        Box::new(fences::Fences),
-        Box::new(questions::Questions::default()),
-        Box::new(records::Records::default()),
-        Box::new(families::Families),
-        Box::new(foreign::ForeignTasks),
-        Box::new(limits::Limits::default()),
-        Box::new(time::Time),
-        Box::new(readers::Readers::default()),
-        Box::new(recovery::Recovery),
-        Box::new(watchers::Watchers),
-        Box::new(progress::Progress),
+        Box::new(durable::DurabilityLaw),
+        Box::new(finality::FinalityLaw),
+        Box::new(fences::FenceLaw),
+        Box::new(questions::QuestionLaw::default()),
+        Box::new(records::JournalLaw::default()),
+        Box::new(families::FamilyLaw),
+        Box::new(foreign::ForeignTaskLaw),
+        Box::new(limits::LimitLaw::default()),
+        Box::new(time::TimeLaw),
+        Box::new(readers::ReaderLaw::default()),
+        Box::new(recovery::RecoveryLaw),
+        Box::new(watchers::WatcherLaw),
+        Box::new(progress::ProgressLaw),
     ]
 }
 
-/// Holds a whole ledger against every law.
+/// Checks a whole ledger against every law.
 pub fn check(ledger: &[Entry]) -> Result<(), Violation> {
-    let mut truth = DurableStates::default();
+    let mut states = DurableStates::default();
     let mut laws = laws();
     for (line, entry) in ledger.iter().enumerate() {
-        let counted = truth.take(line, &entry.fact);
+        let counted = states.take(line, &entry.fact);
         counted.map_err(|what| Violation { law: "every change is counted", what, line })?;
         for law in &mut laws {
-            law.observe(&truth, &entry.fact).map_err(|what| Violation { law: law.statement(), what, line })?;
+            law.observe(&states, &entry.fact).map_err(|what| Violation { law: law.statement(), what, line })?;
         }
     }
     Ok(())

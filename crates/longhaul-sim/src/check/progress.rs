@@ -4,42 +4,43 @@ use foldhash::HashMap;
 use longhaul_task::{Phase, Retention, Task, ToolRef};
 
 use super::Law;
-use super::truth::{DurableStates, is_queued};
-use crate::ledger::{Fact, IdleCounts, Stage, short};
+use super::durable_states::{DurableStates, is_queued};
+use crate::ledger::{EndStage, Fact, IdleCounts, short};
 
-/// Left alone, everything comes to its end, and every worker and every count comes back.
-pub(super) struct Progress;
+/// Without further requests every task ends, all workers become free, and all counts are right.
+pub(super) struct ProgressLaw;
 
-impl Law for Progress {
+impl Law for ProgressLaw {
     fn statement(&self) -> &'static str {
         "nothing is stuck and nothing leaks"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Quiet(quiet) = fact else { return Ok(()) };
-        stuck(truth, quiet)?;
-        leaked(truth, quiet)
+        stuck(states, quiet)?;
+        check_leaks(states, quiet)
     }
 }
 
-fn stuck(truth: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
+fn stuck(states: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
     let stage = quiet.stage;
-    for task in truth.all() {
+    for task in states.all() {
         let done = match &task.phase {
-            Phase::Settled { .. } => stage < Stage::Expired || task.retention == Retention::Unlimited,
-            // An attempt that waits for an answer and could not give its worker back keeps it, and others wait for that.
+            Phase::Settled { .. } => stage < EndStage::Expired || task.retention == Retention::Unlimited,
+            // An attempt that waits for an answer keeps its worker if it could not return it, and queued tasks wait
+            // for the worker.
             phase if phase.not_before().is_some() => {
-                stage == Stage::LeftAlone && all_workers_taken(truth, quiet, &task.tool)
+                stage == EndStage::LeftAlone && all_workers_taken(states, quiet, &task.tool)
             }
-            Phase::Waiting { .. } => stage == Stage::LeftAlone,
-            // A parent goes on when its child does, which is looked at by itself.
+            Phase::Waiting { .. } => stage == EndStage::LeftAlone,
+            // A parent waits for its child, and the child is checked separately.
             Phase::Running { .. } => {
-                let waits_for_child = truth.all().any(|it| is_open_child(it, task));
-                stage == Stage::LeftAlone && (waits_for_child || all_workers_taken(truth, quiet, &task.tool))
+                let waits_for_child = states.all().any(|it| is_open_child(it, task));
+                stage == EndStage::LeftAlone && (waits_for_child || all_workers_taken(states, quiet, &task.tool))
             }
             Phase::Parked { wake_condition } => {
-                let waits_for_child = wake_condition.for_children && truth.all().any(|it| is_open_child(it, task));
-                stage == Stage::LeftAlone && waits_for_child
+                let waits_for_child = wake_condition.for_children && states.all().any(|it| is_open_child(it, task));
+                stage == EndStage::LeftAlone && waits_for_child
             }
             Phase::Queued { .. } => false,
         };
@@ -50,8 +51,8 @@ fn stuck(truth: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
     Ok(())
 }
 
-fn all_workers_taken(truth: &DurableStates, quiet: &IdleCounts, tool: &ToolRef) -> bool {
-    let rules = truth.rules.iter().flat_map(|rules| &rules.tools).find(|rules| rules.tool == *tool);
+fn all_workers_taken(states: &DurableStates, quiet: &IdleCounts, tool: &ToolRef) -> bool {
+    let rules = states.rules.iter().flat_map(|rules| &rules.tools).find(|rules| rules.tool == *tool);
     let load = quiet.load.iter().find(|(of, ..)| of == tool);
     rules.zip(load).is_some_and(|(rules, (_, running, _))| *running >= rules.running_max)
 }
@@ -61,9 +62,9 @@ fn is_open_child(task: &Task, parent: &Task) -> bool {
     of && !task.is_settled()
 }
 
-fn leaked(truth: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
+fn check_leaks(states: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
     let mut open = HashMap::default();
-    for task in truth.all().filter(|task| !task.is_settled()) {
+    for task in states.all().filter(|task| !task.is_settled()) {
         *open.entry(&task.key.owner).or_insert(0) += 1;
     }
     for (owner, counted) in &quiet.open {
@@ -73,22 +74,22 @@ fn leaked(truth: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
         }
     }
     let is_ours = |task: &&Arc<Task>| task.phase.active_attempt().is_some_and(|run| !quiet.others.contains(&run.node));
-    let held = truth.all().filter(is_ours).count();
+    let held = states.all().filter(is_ours).count();
     let IdleCounts { attempts, running, handlers, .. } = quiet;
-    // A handler that has returned and whose end waits for its children is gone.
+    // A handler has returned when its end waits for the children.
     if *attempts != held || *running != held || *handlers > held {
         return Err(format!(
             "{held} attempts are held, the core knows {attempts}, the shell {running}; {handlers} handlers live"
         ));
     }
     for (tool, running, queued) in &quiet.load {
-        let here = || truth.all().filter(|task| task.tool == *tool);
+        let here = || states.all().filter(|task| task.tool == *tool);
         let is_queued = here().filter(|task| is_queued(task)).count();
         let is_held = here().filter(|task| task.phase.active_attempt().is_some()).count();
         if *queued != is_queued {
             return Err(format!("{is_queued} tasks of {tool} are queued, and {queued} are counted"));
         }
-        // An attempt that waits has given its worker back, or had no room to.
+        // An attempt that waits has returned its worker, unless too many others had done so already.
         if *running > is_held {
             return Err(format!("{is_held} attempts of {tool} are held, and {running} workers are taken"));
         }

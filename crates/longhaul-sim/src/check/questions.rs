@@ -2,31 +2,31 @@ use foldhash::{HashMap, HashSet};
 use longhaul_task::{QuestionKey, TaskKey};
 
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Ack, Commit, Fact, short};
 
-/// A question is asked once and answered once; its key is never used again, and its answer is kept.
+/// A question is asked once and answered once. Its key is not used again, and its answer is kept.
 #[derive(Default)]
-pub(super) struct Questions {
-    /// By task and life: every key that it ever used.
+pub(super) struct QuestionLaw {
+    /// By task and life: all keys used so far.
     used: HashMap<(TaskKey, usize), HashSet<QuestionKey>>,
     answered: HashSet<(TaskKey, usize, QuestionKey)>,
 }
 
-impl Law for Questions {
+impl Law for QuestionLaw {
     fn statement(&self) -> &'static str {
         "a question is asked once and answered once"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Committed(commit) => {
-                self.asked(truth, commit)?;
+                self.asked(states, commit)?;
                 self.answers(commit)?;
-                kept(truth, commit)
+                kept(states, commit)
             }
             Fact::Acknowledged { what: Ack::Answered { question, .. }, key, .. } => {
-                let mut lives = 0..=truth.lives(key).count();
+                let mut lives = 0..=states.lives(key).count();
                 if lives.any(|life| self.answered.contains(&(key.clone(), life, question.clone()))) {
                     Ok(())
                 } else {
@@ -38,13 +38,13 @@ impl Law for Questions {
     }
 }
 
-impl Questions {
-    fn asked(&mut self, truth: &DurableStates, commit: &Commit) -> Result<(), String> {
+impl QuestionLaw {
+    fn asked(&mut self, states: &DurableStates, commit: &Commit) -> Result<(), String> {
         for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
             let Some(open) = task.phase.questions() else { continue };
-            let before = truth.before(task);
+            let before = states.before(task);
             let old = before.and_then(|before| before.phase.questions());
-            let life = truth.life(task);
+            let life = states.life(task);
             for question in open.iter().filter(|question| old.is_none_or(|old| old.find(&question.key).is_none())) {
                 if !self.used.entry((task.key.clone(), life)).or_default().insert(question.key.clone()) {
                     return Err(format!("{} of {} was used before", question.key, short(&task.key)));
@@ -65,10 +65,10 @@ impl Questions {
     }
 }
 
-/// A tool that resumes finds every question of its earlier attempts, open or answered.
-fn kept(truth: &DurableStates, commit: &Commit) -> Result<(), String> {
+/// A handler that resumes finds every question of earlier attempts, open or answered.
+fn kept(states: &DurableStates, commit: &Commit) -> Result<(), String> {
     for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
-        let before = truth.before(task);
+        let before = states.before(task);
         let Some(before) = before.filter(|_| task.resumes() && !task.is_settled()) else { continue };
         for question in before.phase.questions().into_iter().flatten() {
             let open = task.phase.questions().is_some_and(|open| open.find(&question.key).is_some());

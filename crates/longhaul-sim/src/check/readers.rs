@@ -5,78 +5,84 @@ use longhaul_store::Snapshot;
 use longhaul_task::{Task, TaskKey};
 
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
-/// Readers see what is committed, nothing else, and never see it go back.
+/// Readers see only committed states, and never an older one after a newer one.
 #[derive(Default)]
-pub(super) struct Readers {
-    /// By task: from which line on every reader has to see at least this life and revision.
-    floors: HashMap<TaskKey, Vec<(usize, Seen)>>,
+pub(super) struct ReaderLaw {
+    /// By task: the lines of the ledger from which on a reader must see at least a certain life and revision.
+    floors: HashMap<TaskKey, Vec<(usize, LifeRevision)>>,
 }
 
-/// A life and a revision in it.
-type Seen = (usize, u64);
+/// The number of a life and a revision in it.
+type LifeRevision = (usize, u64);
 
-impl Law for Readers {
+impl Law for ReaderLaw {
     fn statement(&self) -> &'static str {
         "readers see what is committed, in order"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Acknowledged { key, revision, .. } => {
-                let lives = truth.lives.get(key).into_iter().flatten().enumerate();
+                let lives = states.lives.get(key).into_iter().flatten().enumerate();
                 let life = lives.filter(|(_, life)| life.at(*revision).is_some()).map(|(life, _)| life).next();
-                self.raise(truth.line, key, (life.unwrap_or(0), *revision));
+                self.raise(states.line, key, (life.unwrap_or(0), *revision));
                 Ok(())
             }
             Fact::Read { began, key, found } => match found {
-                Some(snapshot) => self.found(truth, *began, key, snapshot),
-                None => self.not_found(truth, *began, key),
+                Some(snapshot) => self.found(states, *began, key, snapshot),
+                None => self.not_found(states, *began, key),
             },
             _ => Ok(()),
         }
     }
 }
 
-impl Readers {
-    fn found(&mut self, truth: &DurableStates, began: usize, key: &TaskKey, snapshot: &Snapshot) -> Result<(), String> {
+impl ReaderLaw {
+    fn found(
+        &mut self,
+        states: &DurableStates,
+        began: usize,
+        key: &TaskKey,
+        snapshot: &Snapshot,
+    ) -> Result<(), String> {
         let task = &snapshot.task;
-        let seen = committed(truth, key, task)
+        let seen = committed(states, key, task)
             .ok_or_else(|| format!("{} rev {} was read and never committed", short(key), task.revision))?;
         if seen < self.floor(began, key) {
             return Err(format!("{} went back to rev {}", short(key), task.revision));
         }
-        // A handler of the simulator says which attempt it is.
-        let said = snapshot.progress.as_ref().and_then(|progress| progress.message.as_ref());
-        if said.is_some_and(|said| **said != *format!("attempt {}", task.attempt)) {
-            return Err(format!("{} shows the progress of another attempt: {said:?}", short(key)));
+        // Handlers of the simulator write the number of their attempt into the progress message.
+        let message = snapshot.progress.as_ref().and_then(|progress| progress.message.as_ref());
+        if message.is_some_and(|message| **message != *format!("attempt {}", task.attempt)) {
+            return Err(format!("{} shows the progress of another attempt: {message:?}", short(key)));
         }
-        self.raise(truth.line, key, seen);
+        self.raise(states.line, key, seen);
         Ok(())
     }
 
-    fn not_found(&mut self, truth: &DurableStates, began: usize, key: &TaskKey) -> Result<(), String> {
-        let Some(lives) = truth.lives.get(key) else { return Ok(()) };
+    fn not_found(&mut self, states: &DurableStates, began: usize, key: &TaskKey) -> Result<(), String> {
+        let Some(lives) = states.lives.get(key) else { return Ok(()) };
         let floor = self.floor(began, key);
-        if floor.1 > 0 && lives.get(floor.0).is_some_and(|life| life.gone.is_none()) {
+        if floor.1 > 0 && lives.get(floor.0).is_some_and(|life| life.deleted_at.is_none()) {
             return Err(format!("{} was there and is not, and was not deleted", short(key)));
         }
-        // Gone is gone: that life does not come back.
-        if lives.iter().all(|life| life.gone.is_some()) {
-            self.raise(truth.line, key, (lives.len(), 0));
+        // A life that has ended must not be seen again.
+        if lives.iter().all(|life| life.deleted_at.is_some()) {
+            self.raise(states.line, key, (lives.len(), 0));
         }
         Ok(())
     }
 
-    fn floor(&self, began: usize, key: &TaskKey) -> Seen {
+    fn floor(&self, began: usize, key: &TaskKey) -> LifeRevision {
         let floors = self.floors.get(key).map_or(&[][..], Vec::as_slice);
         let known = floors.partition_point(|(line, _)| *line < began);
         known.checked_sub(1).map_or((0, 0), |last| floors[last].1)
     }
 
-    fn raise(&mut self, line: usize, key: &TaskKey, seen: Seen) {
+    fn raise(&mut self, line: usize, key: &TaskKey, seen: LifeRevision) {
         let floors = self.floors.entry(key.clone()).or_default();
         if floors.last().is_none_or(|(_, floor)| *floor < seen) {
             floors.push((line, seen));
@@ -84,9 +90,9 @@ impl Readers {
     }
 }
 
-/// The newest life that had the task in this very state.
-fn committed(truth: &DurableStates, key: &TaskKey, task: &Arc<Task>) -> Option<Seen> {
-    let lives = truth.lives.get(key)?.iter().enumerate().rev();
+/// The newest life that contains exactly this state.
+fn committed(states: &DurableStates, key: &TaskKey, task: &Arc<Task>) -> Option<LifeRevision> {
+    let lives = states.lives.get(key)?.iter().enumerate().rev();
     let mut had = lives.filter(|(_, life)| life.at(task.revision).is_some_and(|state| state == task));
     had.next().map(|(life, _)| (life, task.revision))
 }

@@ -2,25 +2,25 @@ use foldhash::HashMap;
 use longhaul_task::{JournalPosition, Json, QuestionKey, TaskKey};
 
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Ack, Fact, short};
 
 /// The output of a step and the answer to a question are recorded once, and every later attempt gets them.
 #[derive(Default)]
-pub(super) struct Records {
+pub(super) struct JournalLaw {
     /// By task, number of its life, epoch and position.
     outputs: HashMap<(TaskKey, usize, u32, JournalPosition), Json>,
     /// By task, number of its life and question.
     answers: HashMap<(TaskKey, usize, QuestionKey), Json>,
 }
 
-impl Law for Records {
+impl Law for JournalLaw {
     fn statement(&self) -> &'static str {
         "a recorded step is done"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
-        let newest_life = |key: &TaskKey| truth.lives(key).count();
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
+        let newest_life = |key: &TaskKey| states.lives(key).count();
         match fact {
             Fact::Committed(commit) => {
                 for recorded in &commit.recorded {

@@ -1,16 +1,16 @@
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
-/// Once a process serves, nothing in the store belongs to a dead one.
-pub(super) struct Recovery;
+/// When a process serves, no attempt in the store belongs to a dead process.
+pub(super) struct RecoveryLaw;
 
-impl Law for Recovery {
+impl Law for RecoveryLaw {
     fn statement(&self) -> &'static str {
         "after recovery no attempt belongs to a dead process"
     }
 
-    fn observe(&mut self, _truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, _states: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Recovered { nodes, held } = fact else { return Ok(()) };
         match held.iter().find(|attempt| !nodes.contains(&attempt.node)) {
             Some(attempt) => Err(format!("{} belongs to {}", short(&attempt.key), attempt.node)),

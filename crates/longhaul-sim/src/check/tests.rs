@@ -1,18 +1,20 @@
-//! Ledgers made by hand, each breaking one law, and one that breaks none.
+//! Handwritten ledgers: one that violates no law, and for each law one that violates it.
 
 use std::sync::Arc;
 
 use longhaul_store::{Snapshot, StoreError};
-use longhaul_task::transition::{self, Answer, Ask, Cancel, Claim, Create, Delete, Release, Settle, Spawn};
+use longhaul_task::transition::{
+    self, AnswerQuestion, AskQuestion, Cancel, Claim, Create, Delete, Release, Settle, Spawn,
+};
 use longhaul_task::{
     Event, JournalPosition, Json, NodeId, Outcome, Owner, Policy, Progress, QuestionKey, QuestionKind, Retention,
     Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef, TransitionError,
 };
 
 use super::check;
-use crate::ledger::{Ack, Commit, Entry, Fact, IdleCounts, Rules, Stage, ToolRules, WrittenEntry, WrittenTask};
+use crate::ledger::{Ack, Commit, EndStage, Entry, Fact, IdleCounts, Rules, ToolRules, WrittenEntry, WrittenTask};
 
-/// A ledger that grows by real transitions, so that only what a test bends is wrong.
+/// A ledger built from real transitions, so that only the part that a test changes is wrong.
 struct Book {
     now: Timestamp,
     lines: Vec<Entry>,
@@ -78,7 +80,7 @@ impl Book {
         self.note(Fact::Committed(Commit { now: self.now, written: Vec::new(), recorded }));
     }
 
-    fn quiet(&mut self, stage: Stage, open: usize, busy: usize) {
+    fn quiet(&mut self, stage: EndStage, open: usize, busy: usize) {
         let open = vec![(owner(), open)];
         let load = vec![(tool(), busy, 0)];
         let others = Vec::new();
@@ -130,7 +132,7 @@ fn new(id: &str) -> Create {
 
 fn ask(fence: u64) -> Event {
     let (kind, params) = (QuestionKind::Elicitation, Json::from_text("{}"));
-    Event::Ask(Ask { fence, label: "q".into(), kind, params, position: position(), digest: 0 })
+    Event::Ask(AskQuestion { fence, label: "q".into(), kind, params, position: position(), digest: 0 })
 }
 
 fn settle(fence: u64) -> Event {
@@ -148,12 +150,12 @@ fn an_honest_ledger_breaks_no_law() {
     book.read(&created.key, Some(&created));
     let asked = book.apply(&created, &ask(1));
     let (question, body) = (QuestionKey::from_text("q-1"), Json::from_text("\"yes\""));
-    let answered = book.apply(&asked, &Event::Answer(Answer { key: question.clone(), body: body.clone() }));
+    let answered = book.apply(&asked, &Event::Answer(AnswerQuestion { key: question.clone(), body: body.clone() }));
     book.record(&created.key, Some("q-1"), "\"yes\"");
     book.acknowledge(Ack::Answered { question, body }, &answered);
     let settled = book.apply(&answered, &settle(1));
     book.note(Fact::Wrote { key: key("a"), fence: 1, event: "settle", revision: settled.revision });
-    book.quiet(Stage::Settled, 0, 0);
+    book.quiet(EndStage::Settled, 0, 0);
     book.now = book.now.plus_ms(1_000);
     book.commit("expire", &created.key, None);
     book.read(&created.key, None);
@@ -222,7 +224,7 @@ fn a_revision_that_is_skipped_is_caught() {
 fn a_question_key_that_is_used_again_is_caught() {
     let (mut book, created) = Book::with_task();
     let asked = book.apply(&created, &ask(1));
-    let answer = Event::Answer(Answer { key: QuestionKey::from_text("q-1"), body: Json::from_text("1") });
+    let answer = Event::Answer(AnswerQuestion { key: QuestionKey::from_text("q-1"), body: Json::from_text("1") });
     let mut answered = book.apply(&asked, &answer);
     answered.questions_asked = 0;
     book.apply(&answered, &ask(1));
@@ -234,7 +236,7 @@ fn an_answer_that_was_acknowledged_and_not_kept_is_caught() {
     let (mut book, created) = Book::with_task();
     let asked = book.apply(&created, &ask(1));
     let (question, body) = (QuestionKey::from_text("q-1"), Json::from_text("1"));
-    let answered = book.apply(&asked, &Event::Answer(Answer { key: question.clone(), body: body.clone() }));
+    let answered = book.apply(&asked, &Event::Answer(AnswerQuestion { key: question.clone(), body: body.clone() }));
     book.acknowledge(Ack::Answered { question, body }, &answered);
     book.breaks("a question is asked once and answered once");
 }
@@ -328,7 +330,7 @@ fn a_time_that_is_not_that_of_the_change_is_caught() {
     let mut ended = book.after(&created, &cancel());
     ended.updated_at = created.updated_at;
     book.commit("cancel", &key("a"), Some(ended));
-    book.breaks("the truth about time");
+    book.breaks("times follow the clock and nothing expires early");
 }
 
 #[test]
@@ -337,7 +339,7 @@ fn a_task_that_expires_too_early_is_caught() {
     book.apply(&created, &settle(1));
     book.now = book.now.plus_ms(999);
     book.commit("expire", &key("a"), None);
-    book.breaks("the truth about time");
+    book.breaks("times follow the clock and nothing expires early");
 }
 
 #[test]
@@ -414,20 +416,20 @@ fn a_watcher_that_was_not_woken_is_caught() {
 #[test]
 fn a_task_that_is_stuck_is_caught() {
     let (mut book, _) = Book::with_task();
-    book.quiet(Stage::LeftAlone, 1, 0);
+    book.quiet(EndStage::LeftAlone, 1, 0);
     book.breaks("nothing is stuck and nothing leaks");
 }
 
 #[test]
 fn a_worker_that_did_not_come_back_is_caught() {
     let mut book = Book::new();
-    book.quiet(Stage::Settled, 0, 1);
+    book.quiet(EndStage::Settled, 0, 1);
     book.breaks("nothing is stuck and nothing leaks");
 }
 
 #[test]
 fn a_count_that_did_not_come_back_is_caught() {
     let mut book = Book::new();
-    book.quiet(Stage::Settled, 1, 0);
+    book.quiet(EndStage::Settled, 1, 0);
     book.breaks("nothing is stuck and nothing leaks");
 }

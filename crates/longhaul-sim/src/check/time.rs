@@ -3,32 +3,32 @@ use std::sync::Arc;
 use longhaul_task::{COLLECT_MS_MIN, Phase, Retention, Task, Timestamp};
 
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Commit, Fact, WrittenTask, short};
 
-/// A task's times are those of its changes, never go back, and nothing expires before its time.
-pub(super) struct Time;
+/// A task's times are the times of its changes and never decrease, and no task expires early.
+pub(super) struct TimeLaw;
 
-impl Law for Time {
+impl Law for TimeLaw {
     fn statement(&self) -> &'static str {
-        "the truth about time"
+        "times follow the clock and nothing expires early"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Committed(commit) = fact else { return Ok(()) };
         commit.written.iter().try_for_each(|written| match &written.after {
-            Some(task) => changed(truth, commit, task),
-            None => deleted(truth, commit, written),
+            Some(task) => changed(states, commit, task),
+            None => deleted(states, commit, written),
         })
     }
 }
 
-fn changed(truth: &DurableStates, commit: &Commit, task: &Arc<Task>) -> Result<(), String> {
-    let before = truth.before(task);
+fn changed(states: &DurableStates, commit: &Commit, task: &Arc<Task>) -> Result<(), String> {
+    let before = states.before(task);
     let expected = match before {
         Some(before) => commit.now.max(before.updated_at),
         None if task.family.parent.is_none() => commit.now,
-        // A child is as old as the change of its parent that made it, which the clock may have fallen behind.
+        // A child has the time of the change that created it. The clock may have been set back before that time.
         None => task.updated_at.max(commit.now),
     };
     let created = before.map_or(task.updated_at, |before| before.created_at);
@@ -38,9 +38,9 @@ fn changed(truth: &DurableStates, commit: &Commit, task: &Arc<Task>) -> Result<(
     Ok(())
 }
 
-fn deleted(truth: &DurableStates, commit: &Commit, written: &WrittenTask) -> Result<(), String> {
-    let mut lives = truth.lives.get(&written.key).into_iter().flatten();
-    let ended = lives.find(|life| life.gone == Some(truth.line));
+fn deleted(states: &DurableStates, commit: &Commit, written: &WrittenTask) -> Result<(), String> {
+    let mut lives = states.lives.get(&written.key).into_iter().flatten();
+    let ended = lives.find(|life| life.deleted_at == Some(states.line));
     let Some(task) = ended.and_then(|life| life.last()) else { return Ok(()) };
     match task.phase {
         Phase::Settled { at, .. } if task.is_root() => {
@@ -52,7 +52,7 @@ fn deleted(truth: &DurableStates, commit: &Commit, written: &WrittenTask) -> Res
     }
 }
 
-/// By the documents, not by the code that is tested.
+/// Computed from the documentation, not with the code under test.
 fn kept_until(task: &Task, ended: Timestamp) -> Option<Timestamp> {
     match task.retention {
         Retention::FromEnd(ms) => Some(ended.plus_ms(ms)),

@@ -1,18 +1,18 @@
 use super::Law;
-use super::truth::DurableStates;
+use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
 /// A watcher that subscribed and then read is woken for every later change.
-pub(super) struct Watchers;
+pub(super) struct WatcherLaw;
 
-impl Law for Watchers {
+impl Law for WatcherLaw {
     fn statement(&self) -> &'static str {
         "a watcher is woken for every change"
     }
 
-    fn observe(&mut self, truth: &DurableStates, fact: &Fact) -> Result<(), String> {
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         let Fact::Followed { key, seen } = fact else { return Ok(()) };
-        let now = truth.now(key).map(|task| task.revision);
+        let now = states.now(key).map(|task| task.revision);
         if *seen == now { Ok(()) } else { Err(format!("{} is at {now:?}, its watcher saw {seen:?}", short(key))) }
     }
 }

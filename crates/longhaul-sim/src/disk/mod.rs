@@ -1,7 +1,7 @@
-//! A disk that can be pulled out of its machine at any moment.
+//! A simulated disk that can fail or lose power at any call.
 //!
-//! Readers see what is committed while a transaction is open, as they do on SQLite. Every call of the writer is a
-//! place where the process may die, where the disk may fail, and where a client may read.
+//! While a transaction is open, readers see the last commit, as with SQLite. At every call of the writer the process
+//! may crash, the disk may fail, and a client may read.
 
 mod reader;
 
@@ -17,61 +17,60 @@ use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use self::reader::SimReader;
 
-use crate::fault::{CrashPoint, Plan};
+use crate::fault::{CrashPoint, TransactionPlan};
 use crate::ledger::{Commit, Fact, WrittenEntry, WrittenTask};
 use crate::store::at_once;
 use crate::world::World;
 
-/// The disk. It outlives processes; clones are the same disk.
+/// Survives crashes of the process. Clones are handles on the same disk.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SimDisk(Arc<Mutex<State>>);
+pub(crate) struct SimDisk(Arc<Mutex<DiskState>>);
 
 #[derive(Debug, Default)]
-struct State {
-    rows: BTreeMap<TaskKey, Row>,
-    /// How many lives each key has had.
+struct DiskState {
+    rows: BTreeMap<TaskKey, SimRow>,
+    /// The number of lives of each key so far.
     lives: BTreeMap<TaskKey, usize>,
     secrets: BTreeMap<String, [u8; 32]>,
     open: Option<Transaction>,
-    job: Job,
+    job: BatchJob,
     /// Calls since the transaction began.
     calls: usize,
     dead: Option<CrashPoint>,
     failed: bool,
-    /// What happened, to be taken to the ledger.
+    /// Facts that are not in the ledger yet.
     facts: Vec<Fact>,
 }
 
-/// What the disk is told before a batch.
+/// The instructions for the next batch.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) plan: Plan,
+pub(crate) struct BatchJob {
+    pub(crate) plan: TransactionPlan,
     pub(crate) now: Timestamp,
-    /// The events in the batch, which tell apart what looks the same in the rows.
+    /// The events in the batch: several events can change a row in the same way.
     pub(crate) events: Vec<(TaskKey, &'static str)>,
-    /// A client reads these tasks in the middle of it.
-    pub(crate) look: Option<MidBatchRead>,
+    pub(crate) mid_batch_read: Option<MidBatchRead>,
 }
 
-/// A reader on another thread, between two calls of the writer.
+/// Reads of a client between two calls of the writer, as if on another thread.
 #[derive(Debug)]
 pub(crate) struct MidBatchRead {
-    /// Before that call; past the last one it is between the commit and what follows.
+    /// The call before which the client reads. A number past the last call means right after the commit.
     pub(crate) at: usize,
     pub(crate) keys: Vec<TaskKey>,
     pub(crate) store: Embedded,
-    /// How long the ledger is.
+    /// The length of the ledger.
     pub(crate) began: usize,
 }
 
-impl Default for Job {
+impl Default for BatchJob {
     fn default() -> Self {
-        Self { plan: Plan::Well, now: Timestamp::ZERO, events: Vec::new(), look: None }
+        Self { plan: TransactionPlan::Well, now: Timestamp::ZERO, events: Vec::new(), mid_batch_read: None }
     }
 }
 
 #[derive(Debug, Clone)]
-struct Row {
+struct SimRow {
     task: Arc<Task>,
     life: usize,
     input: Json,
@@ -81,13 +80,13 @@ struct Row {
 
 #[derive(Debug, Default)]
 struct Transaction {
-    rows: BTreeMap<TaskKey, Option<Row>>,
+    rows: BTreeMap<TaskKey, Option<SimRow>>,
     secrets: BTreeMap<String, [u8; 32]>,
     written: Vec<WrittenTask>,
     recorded: Vec<WrittenEntry>,
 }
 
-/// What became of a batch at the disk.
+/// The result of a batch.
 #[derive(Debug)]
 pub(crate) struct BatchResult {
     pub(crate) facts: Vec<Fact>,
@@ -103,14 +102,14 @@ impl SimDisk {
         SimReader { disk: Arc::clone(&self.0), world: world.clone() }
     }
 
-    /// Every attempt that some node holds.
+    /// The attempts that nodes hold.
     pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
         let state = self.0.lock();
         let held = state.rows.values().filter(|row| row.task.phase.active_attempt().is_some());
         held.map(|row| (row.task.key.clone(), row.task.fence)).collect()
     }
 
-    /// Every task that has not ended, with its open questions.
+    /// The open tasks with their open questions.
     pub(crate) fn open(&self) -> Vec<(TaskKey, Vec<QuestionKey>)> {
         let state = self.0.lock();
         let open = state.rows.values().map(|row| &row.task).filter(|task| !task.is_settled());
@@ -118,21 +117,21 @@ impl SimDisk {
         open.map(|task| (task.key.clone(), questions(task))).collect()
     }
 
-    /// One call of the writer: the place for everything that can happen between two calls.
-    fn call(&self) -> Result<MutexGuard<'_, State>, DiskError> {
+    /// Called at each call of the writer. Carries out what is planned for this call: a crash, a failure, a read.
+    fn call(&self) -> Result<MutexGuard<'_, DiskState>, DiskError> {
         let call = self.0.lock().calls;
-        self.look(|at| at == call);
+        self.read_mid_batch(|at| at == call);
         let mut state = self.0.lock();
         if state.dead.is_some() {
             return Err(power_off());
         }
         state.calls += 1;
         match state.job.plan {
-            Plan::CrashAt(at) if at == call => {
+            TransactionPlan::CrashAt(at) if at == call => {
                 state.dead = Some(CrashPoint::BetweenWrites);
                 Err(power_off())
             }
-            Plan::FailAt(at, kind) if at == call => {
+            TransactionPlan::FailAt(at, kind) if at == call => {
                 state.failed = true;
                 Err(kind.error())
             }
@@ -140,27 +139,27 @@ impl SimDisk {
         }
     }
 
-    /// A client reads, through the store's own cache.
-    fn look(&self, now: impl Fn(usize) -> bool) {
-        let look = self.0.lock().job.look.take_if(|look| now(look.at));
-        let Some(look) = look else { return };
-        for key in look.keys {
-            let found = at_once(look.store.read(&key)).and_then(Result::ok);
-            self.0.lock().facts.push(Fact::Read { began: look.began, key, found });
+    /// Lets the client read through the store, which includes its cache.
+    fn read_mid_batch(&self, now: impl Fn(usize) -> bool) {
+        let read = self.0.lock().job.mid_batch_read.take_if(|read| now(read.at));
+        let Some(read) = read else { return };
+        for key in read.keys {
+            let found = at_once(read.store.read(&key)).and_then(Result::ok);
+            self.0.lock().facts.push(Fact::Read { began: read.began, key, found });
         }
     }
 
     /// Sets up the next batch.
-    pub(crate) fn expect(&self, job: Job) {
+    pub(crate) fn expect(&self, job: BatchJob) {
         let mut state = self.0.lock();
         state.job = job;
         state.calls = 0;
     }
 
-    /// What the last batch did.
+    /// The result of the last batch.
     pub(crate) fn done(&self) -> BatchResult {
         let mut state = self.0.lock();
-        state.job = Job::default();
+        state.job = BatchJob::default();
         let lost = state.open.take().map(|open| open.written.iter().map(|written| written.event).collect());
         let failed = std::mem::take(&mut state.failed);
         BatchResult {
@@ -171,43 +170,43 @@ impl SimDisk {
         }
     }
 
-    /// The machine is on again: what was not committed is gone.
+    /// Discards what was not committed.
     pub(crate) fn restart(&self) {
         let mut state = self.0.lock();
         state.open = None;
         state.dead = None;
-        state.job = Job::default();
+        state.job = BatchJob::default();
     }
 }
 
-impl State {
+impl DiskState {
     fn open(&mut self) -> Result<&mut Transaction, DiskError> {
         self.open.as_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into()))
     }
 
-    /// Ends the transaction as it was planned.
+    /// Ends the transaction as planned.
     fn end(&mut self) -> Result<(), DiskError> {
         match self.job.plan {
             _ if self.dead.is_some() => return Err(power_off()),
-            Plan::CrashBeforeCommit => self.dead = Some(CrashPoint::BeforeCommit),
-            Plan::CrashInCommit { durable: false } => self.dead = Some(CrashPoint::CommitLost),
-            Plan::CrashInCommit { durable: true } => {
+            TransactionPlan::CrashBeforeCommit => self.dead = Some(CrashPoint::BeforeCommit),
+            TransactionPlan::CrashInCommit { durable: false } => self.dead = Some(CrashPoint::CommitLost),
+            TransactionPlan::CrashInCommit { durable: true } => {
                 self.commit();
                 self.dead = Some(CrashPoint::CommitDurable);
             }
-            Plan::FailCommit(kind) => {
+            TransactionPlan::FailCommit(kind) => {
                 self.failed = true;
                 return Err(kind.error());
             }
-            Plan::Untrusted { durable } => {
+            TransactionPlan::Untrusted { durable } => {
                 if durable {
                     self.commit();
                 }
                 self.failed = true;
                 return Err(DiskError::Untrusted("simulated".into()));
             }
-            // A planned call that did not come: the transaction was shorter.
-            Plan::Well | Plan::CrashAt(_) | Plan::FailAt(..) => self.commit(),
+            // The transaction had fewer calls than the plan.
+            TransactionPlan::Well | TransactionPlan::CrashAt(_) | TransactionPlan::FailAt(..) => self.commit(),
         }
         Ok(())
     }
@@ -231,14 +230,14 @@ impl State {
     }
 
     /// The row as the open transaction sees it.
-    fn row(&self, key: &TaskKey) -> Option<&Row> {
+    fn row(&self, key: &TaskKey) -> Option<&SimRow> {
         match self.open.as_ref().and_then(|open| open.rows.get(key)) {
             Some(row) => row.as_ref(),
             None => self.rows.get(key),
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Row> {
+    fn all(&self) -> impl Iterator<Item = &SimRow> {
         let changed = self.open.as_ref().map(|open| &open.rows);
         let kept = self.rows.iter().filter(move |(key, _)| changed.is_none_or(|rows| !rows.contains_key(*key)));
         kept.map(|(_, row)| row).chain(changed.into_iter().flat_map(|rows| rows.values().flatten()))
@@ -247,7 +246,7 @@ impl State {
     fn change(
         &mut self,
         key: &TaskKey,
-        change: impl FnOnce(&mut Row) -> Option<WrittenEntry>,
+        change: impl FnOnce(&mut SimRow) -> Option<WrittenEntry>,
     ) -> Result<(), DiskError> {
         let mut row = self.row(key).cloned().ok_or_else(|| DiskError::Failed(format!("no row {key:?}")))?;
         let open = self.open()?;
@@ -256,7 +255,7 @@ impl State {
         Ok(())
     }
 
-    /// The name of an event, from what it did and from what is in the batch.
+    /// The first of the candidates that is in the batch.
     fn name(&self, key: &TaskKey, candidates: &[&'static str]) -> &'static str {
         let asked = |name: &&&'static str| self.job.events.iter().any(|(of, event)| of == key && event == *name);
         candidates.iter().find(asked).copied().unwrap_or("with its family")
@@ -267,7 +266,7 @@ fn power_off() -> DiskError {
     DiskError::Failed("the power is off".into())
 }
 
-/// What could have made this change.
+/// The events that could have made this change.
 fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
     match (&before.phase, &after.phase) {
         (_, Phase::Settled { .. }) if after.fence == before.fence => &["settle"],
@@ -296,15 +295,15 @@ impl Disk for SimDisk {
 
     fn commit(&mut self) -> Result<(), DiskError> {
         let calls = self.0.lock().calls;
-        self.look(|at| at >= calls && at % 2 == 0);
+        self.read_mid_batch(|at| at >= calls && at % 2 == 0);
         self.0.lock().end()?;
-        self.look(|_| true);
+        self.read_mid_batch(|_| true);
         if self.0.lock().dead.is_some() { Err(power_off()) } else { Ok(()) }
     }
 
     fn rollback(&mut self) {
         let mut state = self.0.lock();
-        // After a crash it stays for `done`, which counts what was lost.
+        // After a crash `done` counts the events of the open transaction as lost.
         if state.dead.is_none() {
             state.open = None;
         }
@@ -364,7 +363,8 @@ impl Disk for SimDisk {
         let open = state.open()?;
         let here = open.written.iter().filter(|written| written.key == task.key && written.is_birth()).count();
         let life = before + here + 1;
-        let row = Row { task: Arc::clone(&task), life, input: input.clone(), progress: None, records: BTreeMap::new() };
+        let row =
+            SimRow { task: Arc::clone(&task), life, input: input.clone(), progress: None, records: BTreeMap::new() };
         open.rows.insert(task.key.clone(), Some(row));
         open.written.push(WrittenTask { event, key: task.key.clone(), after: Some(task) });
         Ok(true)
@@ -413,26 +413,26 @@ impl Disk for SimDisk {
         question: Option<&QuestionKey>,
     ) -> Result<Option<StoredEntry>, DiskError> {
         let new = StoredEntry { record: record.clone(), question: question.cloned() };
-        let mut stands = None;
+        let mut entry = None;
         self.call()?.change(key, |row| {
             let position = (epoch, record.position.clone());
-            stands = row.records.get(&position).cloned();
-            if stands.is_some() {
+            entry = row.records.get(&position).cloned();
+            if entry.is_some() {
                 return None;
             }
             let written = recorded(&new, key, row.life, epoch);
             row.records.insert(position, new);
             Some(written)
         })?;
-        Ok(stands)
+        Ok(entry)
     }
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
         self.call()?.change(key, |row| {
             let mut records = row.records.iter_mut();
-            let ((epoch, _), stands) = records.find(|(_, stands)| stands.question.as_ref() == Some(question))?;
-            stands.record.output = Some(output.clone());
-            Some(recorded(stands, key, row.life, *epoch))
+            let ((epoch, _), entry) = records.find(|(_, entry)| entry.question.as_ref() == Some(question))?;
+            entry.record.output = Some(output.clone());
+            Some(recorded(entry, key, row.life, *epoch))
         })
     }
 
@@ -457,7 +457,7 @@ impl Disk for SimDisk {
     }
 }
 
-impl Row {
+impl SimRow {
     fn is_child_of(&self, key: &TaskKey) -> bool {
         self.task.key.owner == key.owner && self.task.family.parent.as_ref() == Some(&key.id)
     }
@@ -467,13 +467,13 @@ impl Row {
     }
 }
 
-fn recorded(stands: &StoredEntry, key: &TaskKey, life: usize, epoch: u32) -> WrittenEntry {
+fn recorded(entry: &StoredEntry, key: &TaskKey, life: usize, epoch: u32) -> WrittenEntry {
     WrittenEntry {
         key: key.clone(),
         life,
         epoch,
-        position: stands.record.position.clone(),
-        question: stands.question.clone(),
-        output: stands.record.output.clone(),
+        position: entry.record.position.clone(),
+        question: entry.question.clone(),
+        output: entry.record.output.clone(),
     }
 }

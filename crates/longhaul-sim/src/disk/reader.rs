@@ -1,4 +1,4 @@
-//! The readers' side of the disk.
+//! The reader of the simulated disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use longhaul_store::{HeldAttempt, ListQuery, Snapshot, TaskCount, TaskPage};
 use longhaul_task::{JournalEntry, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 
-use super::{Row, State};
+use super::{DiskState, SimRow};
 use crate::world::World;
 
-/// Reads of what is committed.
+/// Reads committed rows.
 #[derive(Debug, Clone)]
 pub(crate) struct SimReader {
-    pub(super) disk: Arc<Mutex<State>>,
+    pub(super) disk: Arc<Mutex<DiskState>>,
     pub(super) world: World,
 }
 
 impl Reader for SimReader {
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
-        let found = self.disk.lock().rows.get(key).map(Row::snapshot);
-        let meets_the_writer = !self.world.is_calm() && self.world.chance(|chance| chance.permille(100));
+        let found = self.disk.lock().rows.get(key).map(SimRow::snapshot);
+        let meets_the_writer = !self.world.is_calm() && self.world.random(|random| random.permille(100));
         if let Some(writer) = self.world.writer().filter(|_| meets_the_writer) {
-            // The writer's thread comes between this load and what the reader does with it.
+            // A batch is written between this load and its use, as by the writer's thread in production.
             writer.turn();
         }
         Ok(found)
@@ -31,9 +31,9 @@ impl Reader for SimReader {
 
     fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError> {
         let state = self.disk.lock();
-        let mine = |key: &TaskKey| of.owner.as_ref().is_none_or(|owner| key.owner == *owner);
+        let matches_owner = |key: &TaskKey| of.owner.as_ref().is_none_or(|owner| key.owner == *owner);
         let past = |key: &TaskKey| of.after.as_ref().is_none_or(|after| key < after);
-        let mut rows = state.rows.iter().rev().filter(|(key, _)| mine(key) && past(key));
+        let mut rows = state.rows.iter().rev().filter(|(key, _)| matches_owner(key) && past(key));
         let tasks = rows.by_ref().take(of.limit).map(|(_, row)| row.snapshot()).collect();
         Ok(TaskPage { tasks, has_more: rows.next().is_some() })
     }

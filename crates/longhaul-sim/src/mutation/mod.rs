@@ -1,7 +1,7 @@
-//! Faults put into a copy of the code, which the simulator has to find: the proof that it can find any.
+//! Puts faults into a copy of the code. The simulator must find each, which shows that its laws detect faults.
 //!
-//! The product is not touched. Each mutation of the [table](table::MUTATIONS) is written into a copy of the crates
-//! that the simulator is made of; the simulator is built there and played until a law is broken.
+//! Each mutation of the [table](table::MUTATIONS) is written into a copy of the crates that the simulator consists
+//! of. The simulator is built there and plays histories until a law is violated.
 
 mod table;
 
@@ -15,7 +15,7 @@ pub use self::table::{MUTATIONS, Mutation};
 /// The crates that the simulator is made of.
 const CRATES: [&str; 4] = ["longhaul-task", "longhaul-store", "longhaul-engine", "longhaul-sim"];
 
-/// Histories that the copy has to hold without a mutation, before anything that is found in it counts.
+/// Histories that the copy must pass without a mutation before the mutations are tried.
 const SOUND_HISTORIES: u64 = 200;
 
 /// How a mutation was found.
@@ -25,24 +25,24 @@ pub struct Detection {
     pub broken: String,
 }
 
-/// What came of one mutation.
+/// The result for one mutation.
 #[derive(Debug)]
 pub struct MutationResult {
     pub mutation: Mutation,
-    /// How it was found; none if it was not.
+    /// `None` if it was not found.
     pub found: Option<Detection>,
 }
 
 /// Why mutations could not be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum MutationError {
-    /// The code has changed, and the table with it has to.
+    /// The code has changed, so the table must be changed, too.
     #[error("the mutation {name} does not apply: {file} has its text {times} times, not once")]
     NotThere { name: &'static str, file: &'static str, times: usize },
     /// The copy does not build.
     #[error("{what} does not build:\n{output}")]
     Build { what: String, output: String },
-    /// The copy breaks a law all by itself.
+    /// The copy violates a law without a mutation.
     #[error("without any mutation: {0}")]
     Unsound(String),
     /// A file could not be read or written, or a command not be run.
@@ -50,7 +50,7 @@ pub enum MutationError {
     Io(#[from] io::Error),
 }
 
-/// Tries every mutation of the table, or only that one, on a copy of the workspace. `tell` hears of each as it is done.
+/// Tries every mutation of the table, or only one, on a copy of the workspace. `tell` is called with each result.
 pub fn run(
     workspace_root: &Path,
     scratch_dir: &Path,
@@ -59,7 +59,7 @@ pub fn run(
     histories: u64,
     mut tell: impl FnMut(&MutationResult),
 ) -> Result<Vec<MutationResult>, MutationError> {
-    // All of them first: a table that has gone stale is known at once.
+    // All mutations are applied first, so that an outdated table is reported at once.
     for mutation in MUTATIONS {
         mutated(workspace_root, mutation)?;
     }
@@ -92,7 +92,7 @@ fn mutated(root: &Path, mutation: &Mutation) -> Result<String, MutationError> {
     }
 }
 
-/// A copy of the workspace with what the simulator needs.
+/// A copy of the parts of the workspace that the simulator needs.
 struct MutationWorkspace {
     root: PathBuf,
     target: PathBuf,
@@ -118,7 +118,7 @@ impl MutationWorkspace {
         Ok(lab)
     }
 
-    /// Builds the simulator. Quick to build counts for more than quick to run.
+    /// Builds the simulator with settings for a short build rather than a fast program.
     fn build(&self, what: &str) -> Result<PathBuf, MutationError> {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let output = Command::new(cargo)
@@ -137,7 +137,7 @@ impl MutationWorkspace {
     }
 }
 
-/// Plays until something is found.
+/// Plays histories until a law is violated.
 fn hunt(binary: &Path, seed: u64, histories: u64) -> Result<Option<Detection>, MutationError> {
     let (seed, histories) = (seed.to_string(), histories.to_string());
     let output = Command::new(binary).args(["--seed", &seed, "--histories", &histories]).output()?;
@@ -161,7 +161,7 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The workspace's manifest for a copy that has nothing but its crates.
+/// The manifest of the workspace, reduced to the crates in the copy.
 fn only_crates(manifest: &str) -> String {
     let mut inside = false;
     let mut kept = String::new();
@@ -179,7 +179,7 @@ fn only_crates(manifest: &str) -> String {
     kept
 }
 
-/// A manifest without one of its sections.
+/// The manifest without this section.
 fn without_section(manifest: &str, section: &str) -> String {
     let mut inside = false;
     let mut kept = String::new();

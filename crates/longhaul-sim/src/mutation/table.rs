@@ -1,13 +1,12 @@
-//! The mutations: each a mistake that a programmer could make, and that has to be found.
+//! The mutations. Each is a mistake that a programmer could make.
 
 /// One change to one file.
 #[derive(Debug, Clone, Copy)]
 pub struct Mutation {
     pub name: &'static str,
-    /// The file, from the workspace's root.
+    /// Relative to the root of the workspace.
     pub file: &'static str,
     pub find: &'static str,
-    /// What is put in its place.
     pub replace: &'static str,
 }
 
@@ -19,7 +18,7 @@ const PARK: &str = "crates/longhaul-task/src/transition/park.rs";
 const RELEASE: &str = "crates/longhaul-task/src/transition/release.rs";
 const RETENTION: &str = "crates/longhaul-task/src/retention.rs";
 const WRITER: &str = "crates/longhaul-store/src/embedded/writer.rs";
-const PUBLISHED: &str = "crates/longhaul-store/src/embedded/task_cache.rs";
+const TASK_CACHE: &str = "crates/longhaul-store/src/embedded/task_cache.rs";
 const EMBEDDED: &str = "crates/longhaul-store/src/embedded/mod.rs";
 const ADMIT: &str = "crates/longhaul-engine/src/core/admit.rs";
 const ATTEMPT: &str = "crates/longhaul-engine/src/core/attempt.rs";
@@ -55,19 +54,19 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "cancel-skips-children",
         file: ENDS,
-        find: "around.open_descendants.iter().filter(|task| !task.is_settled())",
-        replace: "around.open_descendants.iter().take(0)",
+        find: "surroundings.open_descendants.iter().filter(|task| !task.is_settled())",
+        replace: "surroundings.open_descendants.iter().take(0)",
     },
     Mutation {
         name: "parent-not-woken",
         file: ENDS,
-        find: "around.parent.as_ref().filter(waits)",
-        replace: "around.parent.as_ref().filter(waits).filter(|_| false)",
+        find: "surroundings.parent.as_ref().filter(waits)",
+        replace: "surroundings.parent.as_ref().filter(waits).filter(|_| false)",
     },
     Mutation {
         name: "parked-after-it-came",
         file: PARK,
-        find: "around.open_children < event.open_children || open_questions < event.open_questions",
+        find: "surroundings.open_children < event.open_children || open_questions < event.open_questions",
         replace: "event.open_children == u32::MAX",
     },
     Mutation {
@@ -127,18 +126,18 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "watcher-not-woken",
         file: WRITER,
-        find: "                    self.published.show(&task);\n                    self.watchers.changed(&task.key);\n",
-        replace: "                    self.published.show(&task);\n",
+        find: "                    self.cache.show(&task);\n                    self.watchers.changed(&task.key);\n",
+        replace: "                    self.cache.show(&task);\n",
     },
     Mutation {
         name: "stale-progress-shown",
-        file: PUBLISHED,
+        file: TASK_CACHE,
         find: "                snapshot.progress = None;\n",
         replace: "",
     },
     Mutation {
         name: "deleted-task-remembered",
-        file: PUBLISHED,
+        file: TASK_CACHE,
         find: "        if self.deletions() != deletions {\n",
         replace: "        if self.deletions() < deletions {\n",
     },
@@ -211,7 +210,7 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "() = async { self.engine.store.watch(&self.key).changed().await } => {}",
     },
     Mutation {
-        name: "queue-not-looked-at-again",
+        name: "queue-not-set_by_sleeper-at-again",
         file: LOOK_SERVICE,
         find: "(RETRY_MS, 0)",
         replace: "(RETRY_MS, u64::MAX)",

@@ -83,7 +83,7 @@ async fn a_backup_is_one_private_file_and_a_store() {
 }
 
 #[tokio::test]
-async fn a_backup_takes_nobodys_place_and_leaves_nothing_half() {
+async fn a_backup_overwrites_no_file_and_leaves_no_partial_one() {
     let (directory, path) = place();
     let to = directory.path().join("copy.db");
     closed_store(&path, 1).await;

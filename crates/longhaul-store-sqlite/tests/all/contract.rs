@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_store::contract::{Room, START, Subject};
 use longhaul_store::{Embedded, ManualClock, Store};
-use longhaul_store_sqlite::{Options, open};
+use longhaul_store_sqlite::{SqliteOptions, open};
 use longhaul_task::Timestamp;
 use tempfile::TempDir;
 
@@ -13,11 +13,11 @@ struct Sqlite {
     directory: TempDir,
     store: Embedded,
     clock: ManualClock,
-    options: Options,
+    options: SqliteOptions,
 }
 
 impl Sqlite {
-    fn start(directory: TempDir, clock: ManualClock, options: Options) -> Self {
+    fn start(directory: TempDir, clock: ManualClock, options: SqliteOptions) -> Self {
         let store = open(directory.path().join("tasks.db"), &options, clock.clone()).unwrap();
         Self { directory, store, clock, options }
     }
@@ -26,7 +26,7 @@ impl Sqlite {
 #[async_trait]
 impl Subject for Sqlite {
     async fn empty(room: Room) -> Self {
-        let mut options = Options::default();
+        let mut options = SqliteOptions::default();
         if room == Room::Tiny {
             options.limits.cache_bytes_max = 20_000;
         }

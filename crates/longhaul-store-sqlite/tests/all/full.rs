@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::{delete, key, new_task, place};
 use longhaul_store::{Embedded, Store, StoreError, SystemClock};
-use longhaul_store_sqlite::{Options, open};
+use longhaul_store_sqlite::{SqliteOptions, open};
 use tempfile::TempDir;
 
 /// Creates tasks until there is no room; says how many were acknowledged.
@@ -26,7 +26,7 @@ async fn all_there(store: &Embedded, count: u64) {
     assert_eq!(store.read(&key(count)).await.unwrap_err(), StoreError::NotFound);
 }
 
-async fn fills_up_and_goes_on(path: &Path, options: &Options) {
+async fn fills_up_and_goes_on(path: &Path, options: &SqliteOptions) {
     let store = open(path, options, SystemClock).unwrap();
     store.check().await.unwrap();
     let count = fill(&store).await;
@@ -57,14 +57,14 @@ async fn fills_up_and_goes_on(path: &Path, options: &Options) {
 #[tokio::test]
 async fn a_file_at_its_limit_keeps_what_it_has_and_takes_more_when_something_is_deleted() {
     let (_directory, path) = place();
-    let options = Options::default().file_bytes_max(Some(512 << 10));
+    let options = SqliteOptions::default().file_bytes_max(Some(512 << 10));
     fills_up_and_goes_on(&path, &options).await;
 }
 
 #[tokio::test]
-async fn one_that_is_too_large_fails_nobody_after_it() {
+async fn a_write_that_is_too_large_fails_no_later_one() {
     let (_directory, path) = place();
-    let options = Options::default().file_bytes_max(Some(512 << 10));
+    let options = SqliteOptions::default().file_bytes_max(Some(512 << 10));
     let store = open(path, &options, SystemClock).unwrap();
     let error = store.create(new_task(1, 1 << 20)).await.unwrap_err();
     assert_eq!(error.code(), "STORE_FULL");
@@ -105,7 +105,7 @@ mod disk {
             return;
         };
         let path = disk.0.path().join("tasks.db");
-        let store = open(&path, &Options::default(), SystemClock).unwrap();
+        let store = open(&path, &SqliteOptions::default(), SystemClock).unwrap();
         let count = fill(&store).await;
         assert!(count > 10, "{count} tasks were room for");
         all_there(&store, count).await;
@@ -114,10 +114,10 @@ mod disk {
         for name in ["tasks.db", "tasks.db-wal"] {
             std::fs::copy(disk.0.path().join(name), elsewhere.path().join(name)).unwrap();
         }
-        let copy = open(elsewhere.path().join("tasks.db"), &Options::default(), SystemClock).unwrap();
+        let copy = open(elsewhere.path().join("tasks.db"), &SqliteOptions::default(), SystemClock).unwrap();
         all_there(&copy, count).await;
 
-        // Somebody makes room.
+        // Makes room on the disk.
         let remount = ["-o", "remount,size=64m"];
         assert_eq!(store.check().await.unwrap_err().code(), "STORE_FULL");
         assert!(Command::new("mount").args(remount).arg(disk.0.path()).status().unwrap().success());

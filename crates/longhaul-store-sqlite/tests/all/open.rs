@@ -7,15 +7,15 @@ use std::sync::Arc;
 use crate::common::{closed_store, create, key, opened, place, settle};
 use longhaul_store::embedded::{DiskError, Reader};
 use longhaul_store::{ListQuery, OpenError, Store, StoreError, SystemClock};
-use longhaul_store_sqlite::{Options, open, open_read_only};
+use longhaul_store_sqlite::{SqliteOptions, open, open_read_only};
 use longhaul_task::Task;
 use tempfile::TempDir;
 
 fn refusal(path: &Path) -> OpenError {
-    open(path, &Options::default(), SystemClock).unwrap_err()
+    open(path, &SqliteOptions::default(), SystemClock).unwrap_err()
 }
 
-/// Runs SQL on a file that nobody else has open.
+/// Runs SQL on a file that is not open elsewhere.
 fn sql(path: &Path, sql: &str) {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch(sql).unwrap();
@@ -134,11 +134,11 @@ async fn a_file_that_was_cut_off_is_refused() {
     opened(&path);
 }
 
-/// Opens a damaged file: whether it is refused. If it is not, then what was damaged means nothing (a free page, a byte
-/// that nobody reads), and everything is there.
+/// Opens a damaged file. Returns whether it is refused. If it is not, the damage must be without effect (a free page,
+/// an unused byte), and all tasks must be there.
 async fn is_refused(path: &Path, damaged: &[u8], settled: &[Arc<Task>]) -> bool {
     fs::write(path, damaged).unwrap();
-    let Ok(store) = open(path, &Options::default(), SystemClock) else { return true };
+    let Ok(store) = open(path, &SqliteOptions::default(), SystemClock) else { return true };
     for task in settled {
         assert_eq!(store.read(&task.key).await.unwrap().task, *task);
     }
@@ -179,7 +179,7 @@ async fn a_flipped_bit_in_the_header_is_refused_or_harmless() {
 async fn damage_under_a_running_store_is_an_error_and_never_a_wrong_answer() {
     let (_directory, path) = place();
     let settled = closed_store(&path, 500).await;
-    let mut options = Options::default();
+    let mut options = SqliteOptions::default();
     options.limits.cache_bytes_max = 0;
     let store = open(&path, &options, SystemClock).unwrap();
     let mut bytes = fs::read(&path).unwrap();
@@ -255,7 +255,7 @@ async fn an_operator_can_look_at_a_store_that_a_server_has() {
     let page = look.list(&ListQuery { owner: None, after: None, limit: 10 }).unwrap();
     assert_eq!(page.tasks.len(), 2);
 
-    // Also when the server is gone. It could not remove a log that somebody looks at, but there is nothing in it.
+    // Also after the end of the server. It could not remove a log that a reader has open, but the log is empty.
     store.close().await;
     assert_eq!(fs::metadata(path.with_file_name("tasks.db-wal")).unwrap().len(), 0);
     assert_eq!(look.read(&key(1)).unwrap().unwrap().task, settled);

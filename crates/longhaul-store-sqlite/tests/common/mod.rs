@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use longhaul_store::{Embedded, NewTask, Store, StoreError, SystemClock};
-use longhaul_store_sqlite::{Options, open};
+use longhaul_store_sqlite::{SqliteOptions, open};
 use longhaul_task::transition::{Cancel, Create, Delete, Settle};
 use longhaul_task::{
     Event, Json, NodeId, Outcome, Owner, Policy, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef,
@@ -22,7 +22,7 @@ pub(crate) fn place() -> (TempDir, PathBuf) {
 }
 
 pub(crate) fn opened(path: &Path) -> Embedded {
-    open(path, &Options::default(), SystemClock).unwrap()
+    open(path, &SqliteOptions::default(), SystemClock).unwrap()
 }
 
 pub(crate) fn key(n: u64) -> TaskKey {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{Answer, Settle, Wake};
+use longhaul_task::transition::{AnswerQuestion, Settle, Wake};
 use longhaul_task::{Event, Outcome, QuestionKey, Retention, TaskError, Timestamp, TransitionError};
 
 use super::Subject;
@@ -123,7 +123,7 @@ pub async fn a_settled_task_never_changes_again<S: Subject>() {
         settle(1, "2"),
         report(1, "more"),
         ask(1, 0),
-        Event::Answer(Answer { key: question, body: json("1") }),
+        Event::Answer(AnswerQuestion { key: question, body: json("1") }),
     ];
     for event in more {
         assert_eq!(refused(store.apply(&key(1), event).await), TransitionError::Settled);
@@ -180,7 +180,7 @@ pub async fn an_answered_question_stays_closed<S: Subject>() {
     let calls = (0..8).map(|n: u32| {
         let (store, question) = (Arc::clone(&store), question.clone());
         let body = json(&n.to_string());
-        async move { store.apply(&key(1), Event::Answer(Answer { key: question, body })).await }
+        async move { store.apply(&key(1), Event::Answer(AnswerQuestion { key: question, body })).await }
     });
     assert_eq!(succeeded(&all(calls).await), 1);
     let again = apply(&*store, &key(1), ask(1, 1)).await;

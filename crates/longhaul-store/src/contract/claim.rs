@@ -57,8 +57,8 @@ pub async fn one_claim_returns_tasks_of_several_tools_within_their_limits<S: Sub
         new.create.tool = tools[n as usize % 3].clone();
         create(&*store, new).await;
     }
-    let wants = vec![(tools[0].clone(), 2), (tools[1].clone(), 5), (ToolRef::new("d", "1"), 5)];
-    let claimed = store.claim(ClaimRequest { node: node(1), wants }).await.unwrap();
+    let requested = vec![(tools[0].clone(), 2), (tools[1].clone(), 5), (ToolRef::new("d", "1"), 5)];
+    let claimed = store.claim(ClaimRequest { node: node(1), tools: requested }).await.unwrap();
     let of = |tool: &ToolRef| claimed.iter().filter(|claimed| claimed.task.tool == *tool).count();
     assert_eq!(tools.each_ref().map(of), [2, 3, 0]);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{self, Answer, Cancel, Claim, Delete, Expire, Overdue, Wake};
+use longhaul_task::transition::{self, AnswerQuestion, Cancel, Claim, Delete, Expire, Overdue, Wake};
 use longhaul_task::{Event, Phase, Policy, QuestionKey, Retention, Timestamp, TransitionError};
 
 use super::Subject;
@@ -95,7 +95,7 @@ pub async fn a_foreign_task_and_an_unknown_one_give_the_same_error<S: Subject>()
         Event::Claim(Claim { node: node(1) }),
         report(1, "mine"),
         ask(1, 0),
-        Event::Answer(Answer { key: QuestionKey::from_text("approve-1"), body: json("1") }),
+        Event::Answer(AnswerQuestion { key: QuestionKey::from_text("approve-1"), body: json("1") }),
         spawn(1, queued(key_of("mallory", 9))),
         Event::Wake(Wake { fence: 1 }),
         release(1, 0),

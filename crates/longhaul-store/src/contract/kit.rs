@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use longhaul_task::transition::{Ask, Cancel, Create, Lose, Park, Release, Report, Settle, Spawn};
+use longhaul_task::transition::{AskQuestion, Cancel, Create, Lose, Park, Release, Report, Settle, Spawn};
 use longhaul_task::{
     Event, JournalEntry, JournalPosition, Json, NodeId, OnCrash, Outcome, Owner, Policy, Progress, QuestionKind,
     Retention, Task, TaskId, TaskKey, Timestamp, ToolRef,
@@ -111,7 +111,7 @@ pub(super) async fn claim(store: &dyn Store, node: NodeId, limit: usize) -> Vec<
 }
 
 pub(super) fn claim_request(node: NodeId, tool: ToolRef, limit: usize) -> ClaimRequest {
-    ClaimRequest { node, wants: vec![(tool, limit)] }
+    ClaimRequest { node, tools: vec![(tool, limit)] }
 }
 
 /// The time at which the next task of the suite's tool may be claimed.
@@ -162,7 +162,7 @@ pub(super) fn release(fence: u64, wait_ms: u64) -> Event {
 }
 
 pub(super) fn ask(fence: u64, seq: u32) -> Event {
-    Event::Ask(Ask {
+    Event::Ask(AskQuestion {
         fence,
         label: "approve".into(),
         kind: QuestionKind::Elicitation,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::Answer;
+use longhaul_task::transition::AnswerQuestion;
 use longhaul_task::{Event, JournalEntry, OnCrash, QuestionKey, TransitionError};
 
 use super::Subject;
@@ -95,9 +95,9 @@ pub async fn an_answer_is_written_to_the_entry_of_its_question<S: Subject>() {
         records.into_iter().map(|record| record.output).collect::<Vec<_>>()
     };
     assert_eq!(outputs(&*store).await, [None, None]);
-    apply(&*store, &key(1), Event::Answer(Answer { key: second, body: json("\"two\"") })).await;
+    apply(&*store, &key(1), Event::Answer(AnswerQuestion { key: second, body: json("\"two\"") })).await;
     assert_eq!(outputs(&*store).await, [None, Some(json("\"two\""))]);
-    let running = apply(&*store, &key(1), Event::Answer(Answer { key: first, body: json("\"one\"") })).await;
+    let running = apply(&*store, &key(1), Event::Answer(AnswerQuestion { key: first, body: json("\"one\"") })).await;
     assert!(running.phase.questions().is_none());
     let (_subject, store) = reopened(subject, store).await;
     assert_eq!(outputs(&*store).await, [Some(json("\"one\"")), Some(json("\"two\""))]);
@@ -109,7 +109,7 @@ pub async fn an_answer_is_recorded_for_a_parked_task<S: Subject>() {
     let question = asked(&*store, 1, 0).await;
     apply(&*store, &key(1), park(1, None)).await;
     let (_subject, store) = reopened(subject, store).await;
-    apply(&*store, &key(1), Event::Answer(Answer { key: question, body: json("\"yes\"") })).await;
+    apply(&*store, &key(1), Event::Answer(AnswerQuestion { key: question, body: json("\"yes\"") })).await;
     let resumed = claim(&*store, node(2), 1).await.remove(0);
     let records = store.records(&key(1), resumed.epoch()).await.unwrap();
     assert_eq!(records[0].output, Some(json("\"yes\"")));
@@ -127,7 +127,7 @@ pub async fn a_resumed_attempt_finds_its_question_with_the_same_key<S: Subject>(
     let again = store.apply(&key(1), ask(resumed.fence, 0)).await;
     assert_eq!(refused(again), TransitionError::AskedAlready(first.clone()));
     assert_eq!(read(&*store, &key(1)).await, resumed, "the question was not asked again");
-    apply(&*store, &key(1), Event::Answer(Answer { key: first, body: json("\"yes\"") })).await;
+    apply(&*store, &key(1), Event::Answer(AnswerQuestion { key: first, body: json("\"yes\"") })).await;
     let records = store.records(&key(1), resumed.epoch()).await.unwrap();
     assert_eq!((records.len(), &records[0].output), (1, &Some(json("\"yes\""))));
 }
@@ -137,7 +137,7 @@ pub async fn an_answer_between_two_attempts_is_kept_for_the_next<S: Subject>() {
     create(&*store, resuming(key(1))).await;
     let question = asked(&*store, 1, 0).await;
     apply(&*store, &key(1), lose(node(1), 1)).await;
-    apply(&*store, &key(1), Event::Answer(Answer { key: question.clone(), body: json("\"yes\"") })).await;
+    apply(&*store, &key(1), Event::Answer(AnswerQuestion { key: question.clone(), body: json("\"yes\"") })).await;
     subject.set_time(next_queued(&*store).await.unwrap()).await;
     let resumed = claim(&*store, node(2), 1).await.remove(0);
     // At the same position the attempt finds the question and its answer in the journal.

@@ -5,7 +5,7 @@
 //!  apply  ├─► queue ─► writer ─┤                                       ├─► publish ─► wake ─► answer
 //!  claim  ┘    (whatever is    └ a refusal fails only its own request  ┘   (cache)   (watch)
 //!               waiting: one batch)
-//!  read ─► published ─► (miss) reader
+//!  read ─► cache ─► (miss) reader
 //! ```
 
 mod disk;
@@ -28,8 +28,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub use self::disk::{Disk, DiskError, Reader, StoredEntry};
 use self::failure_log::FailureLog;
 use self::task_cache::TaskCache;
-pub use self::writer::Request;
-use self::writer::{Response, UnsavedProgress, Writer};
+pub use self::writer::WriteRequest;
+use self::writer::{UnsavedProgress, WriteResponse, Writer};
 use self::writer_loop::WriterMessage;
 pub use self::writer_loop::{Batch, WriterLoop};
 use crate::{
@@ -37,26 +37,25 @@ use crate::{
     StoreError, TaskCount, TaskPage, Watch, Watchers,
 };
 
-/// How many attempts are looked at in one read when a dead node's are searched for.
+/// Attempts per read while attempts of dead nodes are searched.
 const HELD_PAGE: usize = 1_000;
 
-/// What a caller is told after the store was closed.
+/// The reason that callers get after the store was closed.
 const CLOSED: &str = "it is closed";
 
-/// What an embedded store may use.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct EmbeddedLimits {
     /// Memory for settled tasks, so that they can be read without the disk.
     pub cache_bytes_max: u64,
-    /// Requests that may wait for the writer; past that, callers wait for a place.
+    /// Requests in the queue of the writer. If it is full, callers wait.
     pub waiting_max: usize,
     /// Requests in one transaction.
     pub batch_max: usize,
-    /// Progress is written at most this often.
+    /// The least time between two writes of progress.
     pub progress_ms_min: u64,
 }
 
-impl Default for Limits {
+impl Default for EmbeddedLimits {
     fn default() -> Self {
         Self { cache_bytes_max: 64 << 20, waiting_max: 4_096, batch_max: 1_024, progress_ms_min: 1_000 }
     }
@@ -65,18 +64,17 @@ impl Default for Limits {
 /// A store in this process, on any [`Disk`]. Clones are handles on the same store.
 #[derive(Clone)]
 pub struct Embedded {
-    shared: Arc<EmbeddedInner>,
+    inner: Arc<EmbeddedInner>,
 }
 
 struct EmbeddedInner {
     clock: Arc<dyn Clock>,
     reader: Arc<dyn Reader>,
-    published: Arc<TaskCache>,
+    cache: Arc<TaskCache>,
     watchers: Arc<Watchers>,
     requests: mpsc::Sender<WriterMessage>,
     unsaved_progress: Arc<Mutex<UnsavedProgress>>,
-    /// The nodes of this process, and until when. A node that is not here is dead: the lock on the disk proves that
-    /// no other process can have one.
+    /// The nodes of this process. Any other node is dead: the lock on the disk excludes other processes.
     nodes: Mutex<HashMap<NodeId, LocalNode>>,
     failure_log: Arc<FailureLog>,
     stopped: watch::Receiver<Option<String>>,
@@ -84,7 +82,7 @@ struct EmbeddedInner {
 
 /// A node of this process.
 struct LocalNode {
-    /// The end of its lease, if it has one.
+    /// The end of its lease. `None`: as long as the process runs.
     until: Option<Timestamp>,
     serves: Vec<ToolRef>,
 }
@@ -95,32 +93,37 @@ impl LocalNode {
     }
 }
 
-/// How the cache spreads its entries over its shards.
+/// The hash function of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hashing {
-    /// Differently in every process, so that a requestor cannot choose IDs that collide.
+    /// A random seed per process, so that a requestor cannot choose IDs that collide.
     Random,
-    /// Always alike, so that the simulator can repeat a history.
+    /// A fixed seed, so that the simulator can repeat a history.
     Fixed,
 }
 
 impl Embedded {
     /// Opens a store whose writer runs on a thread of its own. The thread ends when the last handle is dropped.
-    pub fn start(disk: impl Disk, reader: impl Reader, clock: impl Clock, limits: &Limits) -> std::io::Result<Self> {
+    pub fn start(
+        disk: impl Disk,
+        reader: impl Reader,
+        clock: impl Clock,
+        limits: &EmbeddedLimits,
+    ) -> std::io::Result<Self> {
         let (store, writer) = Self::with_writer_loop(disk, reader, clock, limits, Hashing::Random);
         thread::Builder::new().name("longhaul-writer".into()).spawn(move || writer.run())?;
         Ok(store)
     }
 
-    /// Opens a store whose writer the caller drives. Nothing is written until it does.
+    /// Opens a store whose writer is driven by the caller.
     pub fn with_writer_loop<D: Disk>(
         disk: D,
         reader: impl Reader,
         clock: impl Clock,
-        limits: &Limits,
+        limits: &EmbeddedLimits,
         hashing: Hashing,
     ) -> (Self, WriterLoop<D>) {
-        let published = Arc::new(TaskCache::new(limits.cache_bytes_max, hashing));
+        let cache = Arc::new(TaskCache::new(limits.cache_bytes_max, hashing));
         let watchers = Arc::new(Watchers::default());
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let unsaved_progress = Arc::new(Mutex::default());
@@ -129,7 +132,7 @@ impl Embedded {
         let failure_log = Arc::new(FailureLog::of(disk.name()));
         let reader: Arc<dyn Reader> = Arc::new(reader);
         let writer = WriterLoop {
-            writer: Writer::new(disk, Arc::clone(&published), Arc::clone(&watchers)),
+            writer: Writer::new(disk, Arc::clone(&cache), Arc::clone(&watchers)),
             waiting,
             clock: Arc::clone(&clock),
             unsaved_progress: Arc::clone(&unsaved_progress),
@@ -141,37 +144,28 @@ impl Embedded {
             runtime: Handle::try_current().ok(),
         };
         let nodes = Mutex::default();
-        let shared = EmbeddedInner {
-            clock,
-            reader,
-            published,
-            watchers,
-            requests,
-            unsaved_progress,
-            nodes,
-            failure_log,
-            stopped,
-        };
-        (Self { shared: Arc::new(shared) }, writer)
+        let inner =
+            EmbeddedInner { clock, reader, cache, watchers, requests, unsaved_progress, nodes, failure_log, stopped };
+        (Self { inner: Arc::new(inner) }, writer)
     }
 
-    /// How many tasks are followed.
+    /// The number of tasks with a watch.
     pub fn watched(&self) -> usize {
-        self.shared.watchers.count()
+        self.inner.watchers.count()
     }
 
-    async fn ask(&self, request: Request) -> Result<Response, StoreError> {
+    async fn ask(&self, request: WriteRequest) -> Result<WriteResponse, StoreError> {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Stopped(CLOSED.into());
-        self.shared.requests.send(WriterMessage::Request { request, answer }).await.map_err(|_| gone())?;
+        self.inner.requests.send(WriterMessage::Request { request, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
-    /// What a look at the disk showed, or the word about it that its operator needs.
-    fn looked<T>(&self, operation: &str, found: Result<T, DiskError>) -> Result<T, StoreError> {
+    /// The result of a read. An error is logged for the operator.
+    fn report_read<T>(&self, operation: &str, found: Result<T, DiskError>) -> Result<T, StoreError> {
         found.map_err(|error| {
             let error = StoreError::from(error);
-            self.shared.failure_log.did_not_read(operation, &error, self.shared.clock.now());
+            self.inner.failure_log.log_read_error(operation, &error, self.inner.clock.now());
             error
         })
     }
@@ -180,57 +174,57 @@ impl Embedded {
 #[async_trait]
 impl Store for Embedded {
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        Ok(self.shared.clock.now())
+        Ok(self.inner.clock.now())
     }
 
     async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError> {
-        self.ask(Request::Create(new)).await.and_then(applied)
+        self.ask(WriteRequest::Create(new)).await.and_then(applied)
     }
 
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
-        if let Some(snapshot) = self.shared.published.get(key) {
+        if let Some(snapshot) = self.inner.cache.get(key) {
             return Ok(snapshot);
         }
-        let deletions = self.shared.published.deletions();
-        let snapshot = self.looked("read", self.shared.reader.read(key))?.ok_or(StoreError::NotFound)?;
-        self.shared.published.remember(&snapshot, deletions);
+        let deletions = self.inner.cache.deletions();
+        let snapshot = self.report_read("read", self.inner.reader.read(key))?.ok_or(StoreError::NotFound)?;
+        self.inner.cache.remember(&snapshot, deletions);
         Ok(snapshot)
     }
 
     async fn apply(&self, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
-        self.ask(Request::Apply(key.clone(), event)).await.and_then(applied)
+        self.ask(WriteRequest::Apply(key.clone(), event)).await.and_then(applied)
     }
 
     async fn claim(&self, claim: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError> {
-        match self.ask(Request::Claim(claim)).await? {
-            Response::Claimed(claimed) => Ok(claimed),
+        match self.ask(WriteRequest::Claim(claim)).await? {
+            WriteResponse::Claimed(claimed) => Ok(claimed),
             other => Err(mixed_up(&other)),
         }
     }
 
     async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError> {
-        let mut page = self.looked("list", self.shared.reader.list(of))?;
+        let mut page = self.report_read("list", self.inner.reader.list(of))?;
         for listed in &mut page.tasks {
-            // What a read shows, so that no caller sees a task go back from one call to the next.
-            if let Some(shown) = self.shared.published.get(&listed.task.key) {
-                *listed = shown;
+            // The cache may be newer than the page. A caller must not see an older state than an earlier read returned.
+            if let Some(cached) = self.inner.cache.get(&listed.task.key) {
+                *listed = cached;
             }
         }
         Ok(page)
     }
 
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError> {
-        self.looked("children", self.shared.reader.children(key))
+        self.report_read("children", self.inner.reader.children(key))
     }
 
     async fn due(&self, limit: usize) -> Result<DueTasks, StoreError> {
-        let now = self.shared.clock.now();
-        let (keys, next) = self.looked("due", self.shared.reader.due(now, limit))?;
+        let now = self.inner.clock.now();
+        let (keys, next) = self.report_read("due", self.inner.reader.due(now, limit))?;
         let mut tasks = Vec::with_capacity(keys.len());
         for key in &keys {
             match self.read(key).await {
                 Ok(snapshot) => tasks.push(snapshot.task),
-                // Gone since.
+                // Deleted since the first read.
                 Err(StoreError::NotFound) => {}
                 Err(error) => return Err(error),
             }
@@ -239,12 +233,12 @@ impl Store for Embedded {
     }
 
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError> {
-        let queued = self.looked("next_queued", self.shared.reader.queued_tools())?.into_iter();
+        let queued = self.report_read("next_queued", self.inner.reader.queued_tools())?.into_iter();
         Ok(queued.filter(|(tool, _)| tools.contains(tool)).map(|(_, not_before)| not_before).min())
     }
 
     async fn count_open_tasks(&self) -> Result<Vec<TaskCount>, StoreError> {
-        self.looked("count_open_tasks", self.shared.reader.count_open_tasks())
+        self.report_read("count_open_tasks", self.inner.reader.count_open_tasks())
     }
 
     fn is_shared(&self) -> bool {
@@ -252,8 +246,8 @@ impl Store for Embedded {
     }
 
     async fn join(&self, node: NodeId, lease_ms: Option<u64>, serves: &[ToolRef]) -> Result<(), StoreError> {
-        let now = self.shared.clock.now();
-        let mut nodes = self.shared.nodes.lock();
+        let now = self.inner.clock.now();
+        let mut nodes = self.inner.nodes.lock();
         if nodes.get(&node).is_some_and(|member| !member.is_alive(now)) {
             return Err(StoreError::Lapsed);
         }
@@ -263,60 +257,60 @@ impl Store for Embedded {
     }
 
     async fn unserved(&self) -> Result<Vec<ToolRef>, StoreError> {
-        let queued = self.looked("unserved", self.shared.reader.queued_tools())?;
-        let now = self.shared.clock.now();
-        let nodes = self.shared.nodes.lock();
+        let queued = self.report_read("unserved", self.inner.reader.queued_tools())?;
+        let now = self.inner.clock.now();
+        let nodes = self.inner.nodes.lock();
         let served = |tool: &ToolRef| nodes.values().any(|member| member.is_alive(now) && member.serves.contains(tool));
         Ok(queued.into_iter().map(|(tool, _)| tool).filter(|tool| !served(tool)).collect())
     }
 
     async fn orphans(&self, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
-        let now = self.shared.clock.now();
-        let alive = |node: &NodeId| self.shared.nodes.lock().get(node).is_some_and(|member| member.is_alive(now));
-        self.looked("orphans", orphans(&*self.shared.reader, alive, limit))
+        let now = self.inner.clock.now();
+        let alive = |node: &NodeId| self.inner.nodes.lock().get(node).is_some_and(|member| member.is_alive(now));
+        self.report_read("orphans", orphans(&*self.inner.reader, alive, limit))
     }
 
     async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
-        self.looked("held", held(&*self.shared.reader, |holder| *holder == node, after.cloned(), limit))
+        self.report_read("held", held(&*self.inner.reader, |holder| *holder == node, after.cloned(), limit))
     }
 
     async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError> {
-        match self.ask(Request::Record(key.clone(), fence, record)).await? {
-            Response::Recorded(stands) => Ok(stands),
+        match self.ask(WriteRequest::Record(key.clone(), fence, record)).await? {
+            WriteResponse::Recorded(entry) => Ok(entry),
             other => Err(mixed_up(&other)),
         }
     }
 
     async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
-        self.looked("records", self.shared.reader.records(key, epoch))
+        self.report_read("records", self.inner.reader.records(key, epoch))
     }
 
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {
         let progress = Arc::new(progress);
-        if let Some(attempt) = self.shared.published.show_progress(key, fence, Arc::clone(&progress)) {
-            self.shared.unsaved_progress.lock().insert(key.clone(), (attempt, progress));
-            self.shared.watchers.changed(key);
+        if let Some(attempt) = self.inner.cache.show_progress(key, fence, Arc::clone(&progress)) {
+            self.inner.unsaved_progress.lock().insert(key.clone(), (attempt, progress));
+            self.inner.watchers.changed(key);
         }
         Ok(())
     }
 
     fn watch(&self, key: &TaskKey) -> Watch {
-        self.shared.watchers.follow(key)
+        self.inner.watchers.follow(key)
     }
 
     fn watch_queue(&self) -> Watch {
-        self.shared.watchers.follow_queue()
+        self.inner.watchers.follow_queue()
     }
 
     async fn secret(&self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
-        match self.ask(Request::Secret(name.to_owned(), fresh)).await? {
-            Response::Secret(secret) => Ok(secret),
+        match self.ask(WriteRequest::Secret(name.to_owned(), fresh)).await? {
+            WriteResponse::Secret(secret) => Ok(secret),
             other => Err(mixed_up(&other)),
         }
     }
 
     async fn stopped(&self) -> String {
-        let mut stopped = self.shared.stopped.clone();
+        let mut stopped = self.inner.stopped.clone();
         match stopped.wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or_default(),
             Err(_) => CLOSED.to_owned(),
@@ -324,18 +318,19 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        match self.shared.failure_log.refuses() {
+        match self.inner.failure_log.write_error() {
             None => Ok(()),
-            // While it fails, `/healthz` may keep all other writers away, so only this one can find out that it works again.
-            Some(_) => self.ask(Request::Check).await.map(|_| ()),
+            // While `/healthz` fails, there may be no other requests, so only this write can find out that the disk
+            // works again.
+            Some(_) => self.ask(WriteRequest::Check).await.map(|_| ()),
         }
     }
 
     async fn close(&self) {
-        let mut stopped = self.shared.stopped.clone();
-        // It may be closing already.
-        let _ = self.shared.requests.send(WriterMessage::Close).await;
-        // The writer drops its end last of all.
+        let mut stopped = self.inner.stopped.clone();
+        // An error means that the store is closing already.
+        let _ = self.inner.requests.send(WriterMessage::Close).await;
+        // The writer drops its sender last.
         while stopped.changed().await.is_ok() {}
     }
 }
@@ -351,7 +346,7 @@ fn orphans(reader: &dyn Reader, alive: impl Fn(&NodeId) -> bool, limit: usize) -
     held(reader, |node| !alive(node), None, limit)
 }
 
-/// Attempts of these nodes, past that key, in order of keys.
+/// Attempts of these nodes, after this key, in the order of the keys.
 fn held(
     reader: &dyn Reader,
     of: impl Fn(&NodeId) -> bool,
@@ -369,13 +364,13 @@ fn held(
     Ok(found)
 }
 
-fn applied(response: Response) -> Result<CommitResult, StoreError> {
+fn applied(response: WriteResponse) -> Result<CommitResult, StoreError> {
     match response {
-        Response::Applied(applied) => Ok(applied),
+        WriteResponse::Applied(applied) => Ok(applied),
         other => Err(mixed_up(&other)),
     }
 }
 
-fn mixed_up(response: &Response) -> StoreError {
+fn mixed_up(response: &WriteResponse) -> StoreError {
     StoreError::Unavailable(format!("the writer gave an answer of another kind: {response:?}"))
 }

@@ -18,7 +18,7 @@ use crate::{ClaimRequest, ClaimedTask, CommitResult, NewTask, StoreError, Watche
 
 /// A request to the writer. Each variant is a call of the method that it links to.
 #[derive(Debug, Clone)]
-pub enum Request {
+pub enum WriteRequest {
     /// [`Store::create`](crate::Store::create)
     Create(NewTask),
     /// [`Store::apply`](crate::Store::apply)
@@ -33,7 +33,7 @@ pub enum Request {
     Check,
 }
 
-impl Request {
+impl WriteRequest {
     /// The name of the request in the log.
     pub(super) fn operation(&self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Request {
 
 /// The writer's response to a request of the same kind; `Applied` also responds to `Create`.
 #[derive(Debug, Clone)]
-pub(super) enum Response {
+pub(super) enum WriteResponse {
     Applied(CommitResult),
     Claimed(Vec<ClaimedTask>),
     Recorded(JournalEntry),
@@ -62,7 +62,7 @@ pub(super) type UnsavedProgress = BTreeMap<TaskKey, (u32, Arc<Progress>)>;
 
 pub(super) struct Writer<D> {
     disk: D,
-    published: Arc<TaskCache>,
+    cache: Arc<TaskCache>,
     watchers: Arc<Watchers>,
     /// Tasks that the open batch has changed. Readers must not see them before the commit.
     working: HashMap<TaskKey, Arc<Task>>,
@@ -80,10 +80,10 @@ enum Publication {
 }
 
 impl<D: Disk> Writer<D> {
-    pub(super) fn new(disk: D, published: Arc<TaskCache>, watchers: Arc<Watchers>) -> Self {
+    pub(super) fn new(disk: D, cache: Arc<TaskCache>, watchers: Arc<Watchers>) -> Self {
         Self {
             disk,
-            published,
+            cache,
             watchers,
             working: HashMap::default(),
             publications: Vec::new(),
@@ -115,10 +115,10 @@ impl<D: Disk> Writer<D> {
     /// disk error fails all requests. `progress` is saved in the same transaction.
     pub(super) fn batch(
         &mut self,
-        requests: Vec<Request>,
+        requests: Vec<WriteRequest>,
         progress: &UnsavedProgress,
         now: Timestamp,
-    ) -> Vec<Result<Response, StoreError>> {
+    ) -> Vec<Result<WriteResponse, StoreError>> {
         let count = requests.len();
         if let Some(reason) = &self.stopped {
             return vec![Err(StoreError::Stopped(reason.clone())); count];
@@ -145,10 +145,10 @@ impl<D: Disk> Writer<D> {
 
     fn try_batch(
         &mut self,
-        requests: Vec<Request>,
+        requests: Vec<WriteRequest>,
         progress: &UnsavedProgress,
         now: Timestamp,
-    ) -> Result<Vec<Result<Response, StoreError>>, DiskError> {
+    ) -> Result<Vec<Result<WriteResponse, StoreError>>, DiskError> {
         self.disk.begin()?;
         let mut responses = Vec::with_capacity(requests.len());
         for request in requests {
@@ -174,11 +174,11 @@ impl<D: Disk> Writer<D> {
             match publication {
                 Publication::Task(task) => {
                     queue_changed |= task.phase.not_before().is_some() || task.phase.wake_condition().is_some();
-                    self.published.show(&task);
+                    self.cache.show(&task);
                     self.watchers.changed(&task.key);
                 }
                 Publication::Deleted(keys) => {
-                    self.published.forget(&keys);
+                    self.cache.forget(&keys);
                     for key in &keys {
                         self.watchers.changed(key);
                     }
@@ -191,16 +191,16 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    fn evaluate(&mut self, request: Request, now: Timestamp) -> Result<Response, RequestFailure> {
+    fn evaluate(&mut self, request: WriteRequest, now: Timestamp) -> Result<WriteResponse, RequestFailure> {
         match request {
-            Request::Create(new) => self.create(&new, now).map(Response::Applied),
-            Request::Apply(key, event) => self.apply(&key, &event, now).map(Response::Applied),
-            Request::Claim(claim) => self.claim(&claim, now).map(Response::Claimed),
-            Request::Record(key, fence, record) => self.record(&key, fence, record).map(Response::Recorded),
-            Request::Secret(name, fresh) => Ok(Response::Secret(self.disk.secret(&name, fresh)?)),
-            Request::Check => {
+            WriteRequest::Create(new) => self.create(&new, now).map(WriteResponse::Applied),
+            WriteRequest::Apply(key, event) => self.apply(&key, &event, now).map(WriteResponse::Applied),
+            WriteRequest::Claim(claim) => self.claim(&claim, now).map(WriteResponse::Claimed),
+            WriteRequest::Record(key, fence, record) => self.record(&key, fence, record).map(WriteResponse::Recorded),
+            WriteRequest::Secret(name, fresh) => Ok(WriteResponse::Secret(self.disk.secret(&name, fresh)?)),
+            WriteRequest::Check => {
                 self.disk.check()?;
-                Ok(Response::Checked)
+                Ok(WriteResponse::Checked)
             }
         }
     }
@@ -217,31 +217,38 @@ impl<D: Disk> Writer<D> {
 
     fn apply(&mut self, key: &TaskKey, event: &Event, now: Timestamp) -> Result<CommitResult, RequestFailure> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
-        let around = self.surroundings(&task, event.scope(&task))?;
-        let change = transition::apply(&task, event, &around, now).map_err(StoreError::from)?;
+        let surroundings = self.surroundings(&task, event.scope(&task))?;
+        let change = transition::apply(&task, event, &surroundings, now).map_err(StoreError::from)?;
         if let Some((child, _)) = &change.child
             && self.load(&child.key)?.is_some()
         {
             return Err(TransitionError::DuplicateId.into());
         }
-        self.write(&task, change, &around)
+        self.write(&task, change, &surroundings)
     }
 
     fn surroundings(&mut self, task: &Task, scope: Scope) -> Result<Surroundings, DiskError> {
-        let mut around = Surroundings::default();
+        let mut surroundings = Surroundings::default();
         match scope.descendants {
             DescendantScope::Nothing => {}
-            DescendantScope::OpenChildren => around.open_children = self.disk.open_children(&task.key)?,
-            DescendantScope::OpenDescendants => around.open_descendants = self.disk.open_descendants(&task.key)?,
+            DescendantScope::OpenChildren => surroundings.open_children = self.disk.open_children(&task.key)?,
+            DescendantScope::OpenDescendants => {
+                surroundings.open_descendants = self.disk.open_descendants(&task.key)?;
+            }
         }
         if let Some(parent) = task.family.parent.as_ref().filter(|_| scope.parent) {
             let key = TaskKey { owner: task.key.owner.clone(), id: parent.clone() };
-            around.parent = self.load(&key)?.map(Arc::unwrap_or_clone);
+            surroundings.parent = self.load(&key)?.map(Arc::unwrap_or_clone);
         }
-        Ok(around)
+        Ok(surroundings)
     }
 
-    fn write(&mut self, before: &Task, change: Change, around: &Surroundings) -> Result<CommitResult, RequestFailure> {
+    fn write(
+        &mut self,
+        before: &Task,
+        change: Change,
+        surroundings: &Surroundings,
+    ) -> Result<CommitResult, RequestFailure> {
         if change.deletes_family() {
             let keys = self.disk.delete_family(&before.key)?;
             for key in &keys {
@@ -265,7 +272,7 @@ impl<D: Disk> Writer<D> {
             self.insert(child, &input)?;
         }
         for relative in change.relatives {
-            let mut loaded = around.open_descendants.iter().chain(&around.parent);
+            let mut loaded = surroundings.open_descendants.iter().chain(&surroundings.parent);
             if let Some(before) = loaded.find(|task| task.key == relative.key) {
                 self.disk.update(before, &relative)?;
                 self.stage(relative);
@@ -276,7 +283,7 @@ impl<D: Disk> Writer<D> {
 
     fn claim(&mut self, claim: &ClaimRequest, now: Timestamp) -> Result<Vec<ClaimedTask>, RequestFailure> {
         let mut claimed = Vec::new();
-        for (tool, limit) in &claim.wants {
+        for (tool, limit) in &claim.tools {
             for key in self.disk.queued(tool, now, *limit)? {
                 let event = Event::Claim(Claim { node: claim.node });
                 match self.apply(&key, &event, now) {
@@ -308,7 +315,7 @@ impl<D: Disk> Writer<D> {
         if self.is_deleted_in_batch(key) {
             return Ok(None);
         }
-        if let Some(snapshot) = self.published.get(key) {
+        if let Some(snapshot) = self.cache.get(key) {
             return Ok(Some(snapshot.task));
         }
         Ok(self.disk.task(key)?.map(Arc::new))

@@ -1,6 +1,6 @@
-//! Feeds the writer: collects the requests that wait into a batch, carries it out, sends the answers.
+//! Drives the writer: collects waiting requests into a batch, writes it, sends the answers.
 //!
-//! In production it runs on a thread ([`WriterLoop::run`]). The simulator takes and carries out each batch itself.
+//! In production it runs on a thread ([`WriterLoop::run`]). The simulator takes and writes each batch itself.
 
 use std::sync::Arc;
 
@@ -9,33 +9,33 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::Limits;
+use super::EmbeddedLimits;
 use super::disk::{Disk, Reader};
 use super::failure_log::FailureLog;
-use super::writer::{Request, Response, UnsavedProgress, Writer};
+use super::writer::{UnsavedProgress, WriteRequest, WriteResponse, Writer};
 use crate::{Clock, StoreError};
 
 /// What a handle sends to the writer.
 pub(super) enum WriterMessage {
     Request {
-        request: Request,
+        request: WriteRequest,
         answer: ResponseSender,
     },
-    /// The last message: nothing is taken after it.
+    /// The last message. Later ones are ignored.
     Close,
 }
 
-type ResponseSender = oneshot::Sender<Result<Response, StoreError>>;
+type ResponseSender = oneshot::Sender<Result<WriteResponse, StoreError>>;
 
 /// Requests that are written in one transaction.
 pub struct Batch {
-    requests: Vec<Request>,
+    requests: Vec<WriteRequest>,
     answers: Vec<ResponseSender>,
 }
 
 impl Batch {
     /// The requests, in the order in which they were sent.
-    pub fn requests(&self) -> &[Request] {
+    pub fn requests(&self) -> &[WriteRequest] {
         &self.requests
     }
 }
@@ -47,12 +47,12 @@ pub struct WriterLoop<D> {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) unsaved_progress: Arc<Mutex<UnsavedProgress>>,
     pub(super) progress_saved_at: Timestamp,
-    pub(super) limits: Limits,
+    pub(super) limits: EmbeddedLimits,
     pub(super) reader: Arc<dyn Reader>,
     pub(super) failure_log: Arc<FailureLog>,
-    /// Dropped last of all: [`Store::close`](crate::Store::close) waits for this.
+    /// Dropped last: [`Store::close`](crate::Store::close) waits for this.
     pub(super) stop: watch::Sender<Option<String>>,
-    /// The runtime in which the store was opened, if it was in one.
+    /// The runtime in which the store was opened, if there was one.
     pub(super) runtime: Option<Handle>,
 }
 
@@ -81,7 +81,7 @@ impl<D: Disk> WriterLoop<D> {
                     batch.requests.push(request);
                     batch.answers.push(answer);
                 }
-                // What has been sent by now is still carried out.
+                // Requests that were sent before the end are still written.
                 WriterMessage::Close => self.waiting.close(),
             }
             if batch.requests.len() < self.limits.batch_max {
@@ -99,9 +99,9 @@ impl<D: Disk> WriterLoop<D> {
         let now = self.clock.now();
         let progress = self.progress_to_save(now);
         let responses = self.writer.batch(requests, &progress, now);
-        self.failure_log.wrote(operation, count, self.writer.last_failure(), now);
+        self.failure_log.log_write(operation, count, self.writer.last_failure(), now);
         match &self.runtime {
-            // Waking many tasks from outside their runtime is expensive, so one of its own tasks does it.
+            // Waking many tasks from outside their runtime is expensive, so a task in the runtime sends the answers.
             Some(runtime) if answers.len() > 1 => drop(runtime.spawn(async move { send(answers, responses) })),
             _ => send(answers, responses),
         }
@@ -115,14 +115,14 @@ impl<D: Disk> WriterLoop<D> {
         self.waiting.is_closed() && self.waiting.is_empty()
     }
 
-    /// Lets go of the disk.
+    /// Closes the disk.
     pub fn close(self) {
-        // Readers first: only the last connection to a file can tidy up behind itself.
+        // Readers are closed first: only the last connection to a file can remove the log.
         self.reader.close();
         self.writer.close();
     }
 
-    /// Progress never makes a commit of its own: it is written with the next batch, and not too often.
+    /// The progress to write with the next batch. Progress alone causes no commit.
     fn progress_to_save(&mut self, now: Timestamp) -> UnsavedProgress {
         if now.ms_since(self.progress_saved_at) < self.limits.progress_ms_min {
             return UnsavedProgress::new();
@@ -132,9 +132,9 @@ impl<D: Disk> WriterLoop<D> {
     }
 }
 
-fn send(answers: Vec<ResponseSender>, responses: Vec<Result<Response, StoreError>>) {
+fn send(answers: Vec<ResponseSender>, responses: Vec<Result<WriteResponse, StoreError>>) {
     for (answer, response) in answers.into_iter().zip(responses) {
-        // The caller may have gone away; what was written stays written.
+        // The caller may have been dropped. The write stays.
         let _ = answer.send(response);
     }
 }

@@ -3,12 +3,12 @@ use crate::{ActiveAttempt, Change, Effect, Json, Phase, QuestionKey, Task, Times
 
 /// The requestor answers a question. The caller has checked the answer against the question's schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct AnswerQuestion {
     pub key: QuestionKey,
     pub body: Json,
 }
 
-pub(super) fn apply(task: &Task, event: &Answer, now: Timestamp) -> Result<Change, TransitionError> {
+pub(super) fn apply(task: &Task, event: &AnswerQuestion, now: Timestamp) -> Result<Change, TransitionError> {
     task.ensure_open()?;
     let Phase::Waiting { state, questions } = &task.phase else {
         return Err(TransitionError::NoSuchQuestion);

@@ -9,7 +9,7 @@ use crate::{
 /// The attempt asks its requestor a question. If an earlier attempt asked it at the same position and it is open, the
 /// event is refused with its key. If it was answered, it is in the journal, which the store reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
+pub struct AskQuestion {
     pub fence: u64,
     /// The handler's name for the question. The key is made from it.
     pub label: Arc<str>,
@@ -19,7 +19,7 @@ pub struct Ask {
     pub digest: u64,
 }
 
-pub(super) fn apply(task: &Task, event: &Ask, now: Timestamp) -> Result<Change, TransitionError> {
+pub(super) fn apply(task: &Task, event: &AskQuestion, now: Timestamp) -> Result<Change, TransitionError> {
     task.check_fence(event.fence)?;
     if !is_label(&event.label) {
         return Err(TransitionError::BadLabel);

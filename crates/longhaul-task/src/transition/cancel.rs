@@ -12,11 +12,11 @@ pub struct Cancel {
 pub(super) fn apply(
     task: &Task,
     event: &Cancel,
-    around: &Surroundings,
+    surroundings: &Surroundings,
     now: Timestamp,
 ) -> Result<Change, TransitionError> {
     task.ensure_open()?;
-    let mut change = super::end_family(task, Outcome::Cancelled, around, now);
+    let mut change = super::end_family(task, Outcome::Cancelled, surroundings, now);
     if let Some(reason) = &event.reason {
         change.task.message = Some(crate::task::cut_message(reason));
     }

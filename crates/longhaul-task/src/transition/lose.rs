@@ -13,7 +13,7 @@ pub struct Lose {
 pub(super) fn apply(
     task: &Task,
     event: &Lose,
-    around: &Surroundings,
+    surroundings: &Surroundings,
     now: Timestamp,
 ) -> Result<Change, TransitionError> {
     task.ensure_open()?;
@@ -24,8 +24,8 @@ pub(super) fn apply(
     }
     let may_run_again = task.policy.on_crash != OnCrash::Fail && task.has_attempts_left();
     Ok(if may_run_again {
-        requeue(task, task.policy.backoff_after_ms(task.failed_attempts.saturating_add(1)), around, now)
+        requeue(task, task.policy.backoff_after_ms(task.failed_attempts.saturating_add(1)), surroundings, now)
     } else {
-        super::end_family(task, Outcome::Error(TaskError::crash_recovery(task)), around, now)
+        super::end_family(task, Outcome::Error(TaskError::crash_recovery(task)), surroundings, now)
     })
 }

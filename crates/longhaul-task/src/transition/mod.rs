@@ -16,8 +16,8 @@ mod settle;
 mod spawn;
 mod wake;
 
-pub use answer::Answer;
-pub use ask::{Ask, entry_conflict};
+pub use answer::AnswerQuestion;
+pub use ask::{AskQuestion, entry_conflict};
 pub use cancel::Cancel;
 pub use claim::Claim;
 pub use create::{Create, create};
@@ -35,20 +35,25 @@ pub use wake::Wake;
 use crate::{Change, Effect, Event, Outcome, Phase, Surroundings, Task, Timestamp, TransitionError};
 
 /// Applies an event to a task: `(task, event, now) -> task' + effects`, or the reason why it is refused.
-pub fn apply(task: &Task, event: &Event, around: &Surroundings, now: Timestamp) -> Result<Change, TransitionError> {
+pub fn apply(
+    task: &Task,
+    event: &Event,
+    surroundings: &Surroundings,
+    now: Timestamp,
+) -> Result<Change, TransitionError> {
     match event {
         Event::Claim(event) => claim::apply(task, event, now),
         Event::Report(event) => report::apply(task, event, now),
         Event::Ask(event) => ask::apply(task, event, now),
         Event::Answer(event) => answer::apply(task, event, now),
         Event::Spawn(event) => spawn::apply(task, event, now),
-        Event::Park(event) => park::apply(task, event, around, now),
+        Event::Park(event) => park::apply(task, event, surroundings, now),
         Event::Wake(event) => wake::apply(task, event, now),
-        Event::Release(event) => release::apply(task, event, around, now),
-        Event::Settle(event) => settle::apply(task, event, around, now),
-        Event::Cancel(event) => cancel::apply(task, event, around, now),
-        Event::Lose(event) => lose::apply(task, event, around, now),
-        Event::Overdue(event) => overdue::apply(task, event, around, now),
+        Event::Release(event) => release::apply(task, event, surroundings, now),
+        Event::Settle(event) => settle::apply(task, event, surroundings, now),
+        Event::Cancel(event) => cancel::apply(task, event, surroundings, now),
+        Event::Lose(event) => lose::apply(task, event, surroundings, now),
+        Event::Overdue(event) => overdue::apply(task, event, surroundings, now),
         Event::Expire(event) => expire::apply(task, event, now),
         Event::Delete(event) => delete::apply(task, event, now),
     }
@@ -69,15 +74,15 @@ fn end(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
 
 /// Ends a task and its open descendants by an event that no attempt of theirs has sent: the descendants are cancelled, and
 /// every attempt loses its right to write.
-fn end_family(task: &Task, outcome: Outcome, around: &Surroundings, now: Timestamp) -> Change {
+fn end_family(task: &Task, outcome: Outcome, surroundings: &Surroundings, now: Timestamp) -> Change {
     let mut change = end_and_raise_fence(task, outcome, now);
-    end_descendants(&mut change, around, now);
-    wake_parent(&mut change, around, now);
+    end_descendants(&mut change, surroundings, now);
+    wake_parent(&mut change, surroundings, now);
     change
 }
 
-fn end_descendants(change: &mut Change, around: &Surroundings, now: Timestamp) {
-    for descendant in around.open_descendants.iter().filter(|task| !task.is_settled()) {
+fn end_descendants(change: &mut Change, surroundings: &Surroundings, now: Timestamp) {
+    for descendant in surroundings.open_descendants.iter().filter(|task| !task.is_settled()) {
         let ended = end_and_raise_fence(descendant, Outcome::Cancelled, now);
         change.relatives.push(ended.task);
         change.effects.extend(ended.effects);
@@ -86,9 +91,9 @@ fn end_descendants(change: &mut Change, around: &Surroundings, now: Timestamp) {
 
 /// Wakes a parent that waits for its children. This must happen in the commit that ends the child: after a crash
 /// between two commits nothing would wake the parent.
-fn wake_parent(change: &mut Change, around: &Surroundings, now: Timestamp) {
+fn wake_parent(change: &mut Change, surroundings: &Surroundings, now: Timestamp) {
     let waits = |parent: &&Task| parent.phase.wake_condition().is_some_and(|condition| condition.for_children);
-    if let Some(parent) = around.parent.as_ref().filter(waits) {
+    if let Some(parent) = surroundings.parent.as_ref().filter(waits) {
         let woken = wake::wake(parent, now);
         change.relatives.push(woken.task);
         change.effects.extend(woken.effects);

@@ -7,7 +7,7 @@ pub struct Overdue;
 pub(super) fn apply(
     task: &Task,
     _event: &Overdue,
-    around: &Surroundings,
+    surroundings: &Surroundings,
     now: Timestamp,
 ) -> Result<Change, TransitionError> {
     task.ensure_open()?;
@@ -19,5 +19,5 @@ pub(super) fn apply(
         Phase::Running { .. } if !life_is_over => TaskError::running_time(task.policy.running_ms_max),
         _ => TaskError::life_time(task.policy.life_ms_max),
     };
-    Ok(super::end_family(task, Outcome::Error(fault), around, now))
+    Ok(super::end_family(task, Outcome::Error(fault), surroundings, now))
 }

@@ -18,7 +18,7 @@ pub struct Park {
 pub(super) fn apply(
     task: &Task,
     event: &Park,
-    around: &Surroundings,
+    surroundings: &Surroundings,
     now: Timestamp,
 ) -> Result<Change, TransitionError> {
     task.check_fence(event.fence)?;
@@ -27,7 +27,7 @@ pub(super) fn apply(
     }
     let questions = task.phase.questions();
     let open_questions = questions.map_or(0, crate::Questions::count);
-    if around.open_children < event.open_children || open_questions < event.open_questions {
+    if surroundings.open_children < event.open_children || open_questions < event.open_questions {
         return Err(TransitionError::AlreadyHappened);
     }
     let wake_condition = WakeCondition { wake_at: event.wake_at, for_children: event.open_children > 0 };

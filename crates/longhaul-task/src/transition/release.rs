@@ -11,20 +11,20 @@ pub struct Release {
 pub(super) fn apply(
     task: &Task,
     event: &Release,
-    around: &Surroundings,
+    surroundings: &Surroundings,
     now: Timestamp,
 ) -> Result<Change, TransitionError> {
     task.check_fence(event.fence)?;
     if !task.has_attempts_left() {
         return Err(TransitionError::AttemptsSpent);
     }
-    Ok(requeue(task, event.wait_ms, around, now))
+    Ok(requeue(task, event.wait_ms, surroundings, now))
 }
 
 /// Puts a task whose attempt failed back into the queue. An attempt that resumes uses the open questions and the
 /// children of the last one. An attempt that starts over creates its own, so the open questions are removed and the
 /// children cancelled.
-pub(super) fn requeue(task: &Task, wait_ms: u64, around: &Surroundings, now: Timestamp) -> Change {
+pub(super) fn requeue(task: &Task, wait_ms: u64, surroundings: &Surroundings, now: Timestamp) -> Change {
     let mut next = task.next_revision(now);
     next.fence += 1;
     next.failed_attempts = next.failed_attempts.saturating_add(1);
@@ -33,7 +33,7 @@ pub(super) fn requeue(task: &Task, wait_ms: u64, around: &Surroundings, now: Tim
     next.phase = Phase::queued(not_before, questions.cloned());
     let mut change = Change::new(next).with_effect(Effect::queued(task, not_before));
     if !task.resumes() {
-        super::end_descendants(&mut change, around, now);
+        super::end_descendants(&mut change, surroundings, now);
     }
     change
 }

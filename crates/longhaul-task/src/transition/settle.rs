@@ -10,14 +10,14 @@ pub struct Settle {
 pub(super) fn apply(
     task: &Task,
     event: &Settle,
-    around: &Surroundings,
+    surroundings: &Surroundings,
     now: Timestamp,
 ) -> Result<Change, TransitionError> {
     task.check_fence(event.fence)?;
-    match around.open_children {
+    match surroundings.open_children {
         0 => {
             let mut change = super::end(task, event.outcome.clone(), now);
-            super::wake_parent(&mut change, around, now);
+            super::wake_parent(&mut change, surroundings, now);
             Ok(change)
         }
         open => Err(TransitionError::ChildrenOpen(open)),

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use longhaul_task::transition::{
-    self, Answer, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
+    self, AnswerQuestion, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn,
+    Wake,
 };
 use longhaul_task::{
     Event, Json, NodeId, OnCrash, Outcome, PhaseName, Policy, QuestionKey, Retention, Surroundings, Task, Timestamp,
@@ -136,7 +137,7 @@ const EVENTS: usize = 15;
 fn events(task: &Task) -> Vec<Event> {
     let fence = task.fence;
     let key = task.phase.questions().and_then(|open| open.iter().next()).map(|question| question.key.clone());
-    let answer = Answer { key: key.unwrap_or(QuestionKey::from_text("none")), body: json() };
+    let answer = AnswerQuestion { key: key.unwrap_or(QuestionKey::from_text("none")), body: json() };
     vec![
         Event::Claim(Claim { node: node(1) }),
         Event::Report(Report { fence, message: "busy".into() }),

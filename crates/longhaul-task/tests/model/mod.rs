@@ -8,17 +8,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use longhaul_task::transition::{
-    self, Answer, Ask, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn, Wake,
+    self, AnswerQuestion, AskQuestion, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report,
+    Settle, Spawn, Wake,
 };
 use longhaul_task::{
     Change, DescendantScope, Event, JournalPosition, JournalWrite, Json, NodeId, Owner, Policy, QuestionKey,
     QuestionKind, Questions, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef, TransitionError,
 };
 
-use plan::{Act, At, Held, New, Step, Tick, Which};
-pub(crate) use plan::{Plan, plans};
+use plan::{At, Held, ModelAction, New, Step, Tick, Which};
+pub(crate) use plan::{ModelPlan, plans};
 
-pub(crate) type World = BTreeMap<TaskId, Task>;
+pub(crate) type TaskMap = BTreeMap<TaskId, Task>;
 
 /// One event, its result, and all tasks before and after it.
 #[derive(Debug)]
@@ -26,9 +27,9 @@ pub(crate) struct Moment {
     pub(crate) now: Timestamp,
     pub(crate) id: TaskId,
     pub(crate) event: Event,
-    pub(crate) before: Rc<World>,
+    pub(crate) before: Rc<TaskMap>,
     pub(crate) result: Result<Change, TransitionError>,
-    pub(crate) after: Rc<World>,
+    pub(crate) after: Rc<TaskMap>,
 }
 
 impl Moment {
@@ -46,14 +47,14 @@ impl Moment {
 pub(crate) struct History {
     pub(crate) moments: Vec<Moment>,
     /// All tasks after the last event.
-    pub(crate) world: Rc<World>,
+    pub(crate) world: Rc<TaskMap>,
     pub(crate) now: Timestamp,
 }
 
 impl History {
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &ModelPlan) -> Self {
         let now = Timestamp::from_ms(1_000_000);
-        let mut world = World::new();
+        let mut world = TaskMap::new();
         for (n, root) in plan.roots.iter().enumerate() {
             let task = transition::create(&create(root, &format!("root-{n}"), "ada"), now);
             world.insert(task.key.id.clone(), task);
@@ -71,7 +72,7 @@ impl History {
 
     fn advance(&mut self, n: usize, step: &Step, asked: &mut Vec<QuestionKey>) {
         let any_open = self.world.values().any(|task| !task.is_settled());
-        let for_settled = matches!(step.act, Act::Expire | Act::Delete);
+        let for_settled = matches!(step.act, ModelAction::Expire | ModelAction::Delete);
         let only_open = step.open && any_open && !for_settled;
         let tasks: Vec<&Task> = self.world.values().filter(|task| !only_open || !task.is_settled()).collect();
         let task = *step.target.get(&tasks);
@@ -96,27 +97,27 @@ impl History {
 }
 
 /// Applies an event with the surroundings that its scope names.
-pub(crate) fn apply(world: &World, task: &Task, event: &Event, now: Timestamp) -> Result<Change, TransitionError> {
-    let mut around = Surroundings::default();
+pub(crate) fn apply(world: &TaskMap, task: &Task, event: &Event, now: Timestamp) -> Result<Change, TransitionError> {
+    let mut surroundings = Surroundings::default();
     let scope = event.scope(task);
     if scope.parent {
-        around.parent = task.family.parent.as_ref().map(|parent| world[parent].clone());
+        surroundings.parent = task.family.parent.as_ref().map(|parent| world[parent].clone());
     }
     match scope.descendants {
         DescendantScope::Nothing => {}
         DescendantScope::OpenChildren => {
             let open = children(world, &task.key.id).filter(|child| !child.is_settled()).count();
-            around.open_children = u32::try_from(open).unwrap();
+            surroundings.open_children = u32::try_from(open).unwrap();
         }
         DescendantScope::OpenDescendants => {
             let open = descendants(world, &task.key.id).into_iter().filter(|task| !task.is_settled());
-            around.open_descendants = open.cloned().collect();
+            surroundings.open_descendants = open.cloned().collect();
         }
     }
-    transition::apply(task, event, &around, now)
+    transition::apply(task, event, &surroundings, now)
 }
 
-pub(crate) fn commit(world: &World, change: &Change) -> World {
+pub(crate) fn commit(world: &TaskMap, change: &Change) -> TaskMap {
     let mut next = world.clone();
     if change.deletes_family() {
         next.retain(|_, task| task.family.root != change.task.family.root);
@@ -129,11 +130,11 @@ pub(crate) fn commit(world: &World, change: &Change) -> World {
     next
 }
 
-pub(crate) fn children<'a>(world: &'a World, id: &'a TaskId) -> impl Iterator<Item = &'a Task> {
+pub(crate) fn children<'a>(world: &'a TaskMap, id: &'a TaskId) -> impl Iterator<Item = &'a Task> {
     world.values().filter(move |task| task.family.parent.as_ref() == Some(id))
 }
 
-pub(crate) fn descendants<'a>(world: &'a World, id: &'a TaskId) -> Vec<&'a Task> {
+pub(crate) fn descendants<'a>(world: &'a TaskMap, id: &'a TaskId) -> Vec<&'a Task> {
     children(world, id).flat_map(|child| [vec![child], descendants(world, &child.key.id)].concat()).collect()
 }
 
@@ -158,7 +159,7 @@ pub(crate) fn creation(id: &str) -> Create {
 
 /// A question at a new position.
 pub(crate) fn ask(task: &Task, label: impl Into<Arc<str>>) -> Event {
-    Event::Ask(Ask {
+    Event::Ask(AskQuestion {
         fence: task.fence,
         label: label.into(),
         kind: QuestionKind::Elicitation,
@@ -185,7 +186,7 @@ fn after_tick(now: Timestamp, tick: Tick, task: &Task) -> Timestamp {
     }
 }
 
-fn event(n: usize, act: &Act, world: &World, task: &Task, now: Timestamp, asked: &[QuestionKey]) -> Event {
+fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, now: Timestamp, asked: &[QuestionKey]) -> Event {
     let seq = u32::try_from(n).unwrap();
     let fence = |held: Held| match held {
         Held::Now => task.fence,
@@ -193,9 +194,9 @@ fn event(n: usize, act: &Act, world: &World, task: &Task, now: Timestamp, asked:
         Held::Ahead => task.fence + 1,
     };
     match act {
-        Act::Claim(by) => Event::Claim(Claim { node: node(*by) }),
-        Act::Report(held) => Event::Report(Report { fence: fence(*held), message: format!("at {n}").into() }),
-        Act::Ask(held, label, position) => {
+        ModelAction::Claim(by) => Event::Claim(Claim { node: node(*by) }),
+        ModelAction::Report(held) => Event::Report(Report { fence: fence(*held), message: format!("at {n}").into() }),
+        ModelAction::Ask(held, label, position) => {
             // A resumed handler comes to the same position and asks the same question there, or another one.
             let open = task.phase.questions().and_then(|open| open.iter().next());
             let (position, digest) = match (position, open) {
@@ -205,18 +206,18 @@ fn event(n: usize, act: &Act, world: &World, task: &Task, now: Timestamp, asked:
             };
             let label = open.filter(|open| open.digest == digest).map_or(*label, |open| open.key.label()).into();
             let (fence, kind, params) = (fence(*held), QuestionKind::Elicitation, Json::from_text("{}"));
-            Event::Ask(Ask { fence, label, kind, params, position, digest })
+            Event::Ask(AskQuestion { fence, label, kind, params, position, digest })
         }
-        Act::Answer(which) => {
-            Event::Answer(Answer { key: key(which, task, asked), body: Json::from_text(n.to_string()) })
+        ModelAction::Answer(which) => {
+            Event::Answer(AnswerQuestion { key: key(which, task, asked), body: Json::from_text(n.to_string()) })
         }
-        Act::Spawn(held, child, same_id) => {
+        ModelAction::Spawn(held, child, same_id) => {
             let id = if *same_id { task.key.id.to_string() } else { format!("child-{n}") };
             // The machine must ignore this owner and this retention.
             let child = create(child, &id, "mallory");
             Event::Spawn(Box::new(Spawn { fence: fence(*held), child, input: Json::from_text("{}") }))
         }
-        Act::Park(held, wait, more) => {
+        ModelAction::Park(held, wait, more) => {
             let children = children(world, &task.key.id).filter(|child| !child.is_settled()).count();
             Event::Park(Park {
                 fence: fence(*held),
@@ -225,17 +226,17 @@ fn event(n: usize, act: &Act, world: &World, task: &Task, now: Timestamp, asked:
                 open_questions: task.phase.questions().map_or(0, Questions::count),
             })
         }
-        Act::Wake(held) => Event::Wake(Wake { fence: fence(*held) }),
-        Act::Release(held, wait_ms) => Event::Release(Release { fence: fence(*held), wait_ms: *wait_ms }),
-        Act::Settle(held, outcome) => Event::Settle(Settle { fence: fence(*held), outcome: outcome.clone() }),
-        Act::Cancel => Event::Cancel(Cancel::default()),
-        Act::Lose(held, other) => {
+        ModelAction::Wake(held) => Event::Wake(Wake { fence: fence(*held) }),
+        ModelAction::Release(held, wait_ms) => Event::Release(Release { fence: fence(*held), wait_ms: *wait_ms }),
+        ModelAction::Settle(held, outcome) => Event::Settle(Settle { fence: fence(*held), outcome: outcome.clone() }),
+        ModelAction::Cancel => Event::Cancel(Cancel::default()),
+        ModelAction::Lose(held, other) => {
             let node = other.map_or(task.phase.active_attempt().map_or(node(0), |run| run.node), node);
             Event::Lose(Lose { node, fence: fence(*held) })
         }
-        Act::Overdue => Event::Overdue(Overdue),
-        Act::Expire => Event::Expire(Expire),
-        Act::Delete => Event::Delete(Delete),
+        ModelAction::Overdue => Event::Overdue(Overdue),
+        ModelAction::Expire => Event::Expire(Expire),
+        ModelAction::Delete => Event::Delete(Delete),
     }
 }
 

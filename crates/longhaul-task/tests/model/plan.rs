@@ -6,12 +6,12 @@ use proptest::sample::Index;
 
 /// The roots of a few families, and the events that are applied to them in order.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct ModelPlan {
     pub(crate) roots: Vec<New>,
     pub(crate) steps: Vec<Step>,
 }
 
-impl Plan {
+impl ModelPlan {
     /// The same plan under a clock that never goes back.
     pub(crate) fn with_a_steady_clock(mut self) -> Self {
         for step in &mut self.steps {
@@ -37,7 +37,7 @@ pub(crate) struct Step {
     pub(crate) target: Index,
     /// Whether the target is chosen among the open tasks, if there are any and the act is for open tasks.
     pub(crate) open: bool,
-    pub(crate) act: Act,
+    pub(crate) act: ModelAction,
 }
 
 /// How the clock moves before an event.
@@ -76,7 +76,7 @@ pub(crate) enum At {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Act {
+pub(crate) enum ModelAction {
     Claim(u8),
     Report(Held),
     Ask(Held, &'static str, At),
@@ -97,9 +97,9 @@ pub(crate) enum Act {
 }
 
 /// Plans of one or two families and up to sixty events.
-pub(crate) fn plans() -> impl Strategy<Value = Plan> {
+pub(crate) fn plans() -> impl Strategy<Value = ModelPlan> {
     (prop::collection::vec(new(), 1..=2), prop::collection::vec(step(), 1..60))
-        .prop_map(|(roots, steps)| Plan { roots, steps })
+        .prop_map(|(roots, steps)| ModelPlan { roots, steps })
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -129,23 +129,23 @@ fn tick() -> impl Strategy<Value = Tick> {
     (one_of(&kinds), 0..3 * COLLECT_MS_MIN).prop_map(|(kind, ms)| kind(ms))
 }
 
-fn act() -> impl Strategy<Value = Act> {
-    let kinds: Kinds<Draw, Act, 15> = [
-        (9, |draw| Act::Claim(draw.node)),
-        (2, |draw| Act::Report(draw.held)),
-        (7, |draw| Act::Ask(draw.held, draw.label, draw.at)),
-        (4, |draw| Act::Answer(Which::Open(draw.index))),
-        (3, |draw| Act::Answer(Which::Ever(draw.index))),
-        (6, |draw| Act::Spawn(draw.held, draw.new, !draw.usual)),
-        (5, |draw| Act::Park(draw.held, draw.timer.then_some(draw.wait_ms), !draw.usual)),
-        (3, |draw| Act::Wake(draw.held)),
-        (3, |draw| Act::Release(draw.held, draw.wait_ms)),
-        (4, |draw| Act::Settle(draw.held, draw.outcome)),
-        (1, |_| Act::Cancel),
-        (5, |draw| Act::Lose(draw.held, (!draw.usual).then_some(draw.node))),
-        (2, |_| Act::Overdue),
-        (2, |_| Act::Expire),
-        (2, |_| Act::Delete),
+fn act() -> impl Strategy<Value = ModelAction> {
+    let kinds: Kinds<Draw, ModelAction, 15> = [
+        (9, |draw| ModelAction::Claim(draw.node)),
+        (2, |draw| ModelAction::Report(draw.held)),
+        (7, |draw| ModelAction::Ask(draw.held, draw.label, draw.at)),
+        (4, |draw| ModelAction::Answer(Which::Open(draw.index))),
+        (3, |draw| ModelAction::Answer(Which::Ever(draw.index))),
+        (6, |draw| ModelAction::Spawn(draw.held, draw.new, !draw.usual)),
+        (5, |draw| ModelAction::Park(draw.held, draw.timer.then_some(draw.wait_ms), !draw.usual)),
+        (3, |draw| ModelAction::Wake(draw.held)),
+        (3, |draw| ModelAction::Release(draw.held, draw.wait_ms)),
+        (4, |draw| ModelAction::Settle(draw.held, draw.outcome)),
+        (1, |_| ModelAction::Cancel),
+        (5, |draw| ModelAction::Lose(draw.held, (!draw.usual).then_some(draw.node))),
+        (2, |_| ModelAction::Overdue),
+        (2, |_| ModelAction::Expire),
+        (2, |_| ModelAction::Delete),
     ];
     (one_of(&kinds), draw()).prop_map(|(kind, draw)| kind(draw))
 }

@@ -37,9 +37,9 @@ struct Elements<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Collect;
+        struct ElementsVisitor;
 
-        impl<'de> Visitor<'de> for Collect {
+        impl<'de> Visitor<'de> for ElementsVisitor {
             type Value = Elements<'de>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -58,6 +58,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
             }
         }
 
-        from.deserialize_seq(Collect)
+        from.deserialize_seq(ElementsVisitor)
     }
 }

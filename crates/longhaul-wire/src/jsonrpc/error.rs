@@ -178,10 +178,10 @@ pub(crate) fn write_error(out: &mut String, code: i64, message: &str, data: Opti
     out.push('}');
 }
 
-/// How much of somebody else's text an error message repeats, in characters.
+/// The most characters of a caller's text that an error message repeats.
 const SHOWN_CHARS_MAX: usize = 128;
 
-/// Somebody else's text, short enough to be repeated in a message.
+/// The text of a caller, shortened for an error message.
 pub(crate) fn quote(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

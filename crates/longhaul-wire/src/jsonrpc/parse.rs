@@ -94,8 +94,8 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, InvalidMessage> {
     let id = envelope.id.and_then(RequestId::parse);
     // The ID of a response was chosen by the server. In an error, the client would take it for one of its own requests.
     let is_response = envelope.method.is_none() && (envelope.result.is_some() || envelope.error.is_some());
-    let whose = if is_response { None } else { id.clone() };
-    envelope.judge(json, id).map_err(|error| InvalidMessage { id: whose, error })
+    let error_id = if is_response { None } else { id.clone() };
+    envelope.judge(json, id).map_err(|error| InvalidMessage { id: error_id, error })
 }
 
 impl<'a> Envelope<'a> {

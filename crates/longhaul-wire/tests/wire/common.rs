@@ -3,7 +3,7 @@
 #[path = "../../../longhaul-testkit/src/official.rs"]
 mod official;
 
-use longhaul_task::transition::{self, Ask, Cancel, Claim, Create, Settle, Spawn};
+use longhaul_task::transition::{self, AskQuestion, Cancel, Claim, Create, Settle, Spawn};
 use longhaul_task::{
     Event, JournalPosition, Json, NodeId, Outcome, Owner, Policy, QuestionKind, Retention, Surroundings, Task,
     TaskError, TaskId, TaskKey, Timestamp, ToolRef,
@@ -84,7 +84,7 @@ pub(crate) fn running() -> Task {
 pub(crate) fn waiting(kind: QuestionKind, params: &str) -> Task {
     let task = running();
     let position = JournalPosition { fork: "".into(), seq: 0 };
-    let ask = Ask { fence: task.fence, label: "name".into(), kind, params: json(params), position, digest: 0 };
+    let ask = AskQuestion { fence: task.fence, label: "name".into(), kind, params: json(params), position, digest: 0 };
     after(&task, &Event::Ask(ask))
 }
 

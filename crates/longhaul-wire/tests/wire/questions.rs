@@ -61,7 +61,7 @@ fn an_answer_fits_or_it_does_not() {
 }
 
 #[test]
-fn a_question_that_nobody_could_answer_is_refused_when_it_is_asked() {
+fn a_question_without_a_valid_answer_is_refused_when_it_is_asked() {
     let sampling = r#"{"messages":[],"maxTokens":9}"#;
     for (kind, params) in
         [(Elicitation, FORM), (Elicitation, CONTACT), (Elicitation, URL), (Sampling, sampling), (Roots, "{}")]

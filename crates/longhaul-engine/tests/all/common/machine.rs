@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_engine::{EngineLimits, Tool};
+use longhaul_engine::{EngineLimits, EngineTool};
 use longhaul_store::Store;
 use longhaul_store::memory::MemoryDisk;
 use longhaul_task::Timestamp;
@@ -39,13 +39,13 @@ impl Machine {
         end
     }
 
-    pub(crate) fn run_engine<T>(&mut self, tools: Vec<Tool>, life: impl AsyncFnOnce(Lab) -> T) -> T {
+    pub(crate) fn run_engine<T>(&mut self, tools: Vec<EngineTool>, life: impl AsyncFnOnce(Lab) -> T) -> T {
         self.run_engine_with(tools, EngineLimits::default(), life)
     }
 
     pub(crate) fn run_engine_with<T>(
         &mut self,
-        tools: Vec<Tool>,
+        tools: Vec<EngineTool>,
         limits: EngineLimits,
         life: impl AsyncFnOnce(Lab) -> T,
     ) -> T {

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use longhaul_engine::{
-    Ask, CallOptions, Ctx, CtxError, Engine, EngineError, EngineLimits, Handler, NewCall, Requestor, SystemRandom,
-    Tool, ToolLimits,
+    Ask, CallOptions, Ctx, CtxError, Engine, EngineError, EngineLimits, EngineTool, Handler, NewCall, Requestor,
+    SystemRandom, ToolLimits,
 };
 use longhaul_store::Store;
 use longhaul_task::{
@@ -39,22 +39,22 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    pub(crate) async fn start(tools: Vec<Tool>) -> Self {
+    pub(crate) async fn start(tools: Vec<EngineTool>) -> Self {
         Self::with(tools, EngineLimits::default()).await
     }
 
-    pub(crate) async fn with(tools: Vec<Tool>, limits: EngineLimits) -> Self {
+    pub(crate) async fn with(tools: Vec<EngineTool>, limits: EngineLimits) -> Self {
         Self::on(&TestStore::empty(), tools, limits).await
     }
 
     /// An engine with the tool `work`, which has one worker, and whose handler waits at that door.
-    pub(crate) async fn with_one_worker() -> (Self, Door, Log) {
-        let (door, log) = (Door::shut(), Log::new());
+    pub(crate) async fn with_one_worker() -> (Self, Door, HandlerLog) {
+        let (door, log) = (Door::shut(), HandlerLog::new());
         let lab = Self::start(vec![one_worker("work", waits_at(&door, &log))]).await;
         (lab, door, log)
     }
 
-    pub(crate) async fn on(store: &Arc<TestStore>, tools: Vec<Tool>, limits: EngineLimits) -> Self {
+    pub(crate) async fn on(store: &Arc<TestStore>, tools: Vec<EngineTool>, limits: EngineLimits) -> Self {
         let shared: Arc<dyn Store> = Arc::<TestStore>::clone(store);
         let engine = Engine::start(shared, tools, limits, Arc::new(SystemRandom)).await.unwrap();
         Self { engine, store: Arc::clone(store) }
@@ -160,8 +160,8 @@ pub(crate) fn ada() -> Owner {
 }
 
 /// A tool with every default, whose results are kept for good.
-pub(crate) fn tool(name: &str, handler: Arc<dyn Handler>) -> Tool {
-    Tool {
+pub(crate) fn tool(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
+    EngineTool {
         tool: ToolRef::new(name, "1"),
         policy: Policy::default(),
         retention: Retention::Unlimited,
@@ -172,9 +172,9 @@ pub(crate) fn tool(name: &str, handler: Arc<dyn Handler>) -> Tool {
 }
 
 /// The same with one worker.
-pub(crate) fn one_worker(name: &str, handler: Arc<dyn Handler>) -> Tool {
+pub(crate) fn one_worker(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
     let limits = ToolLimits::default().running_max(1);
-    Tool { limits, ..tool(name, handler) }
+    EngineTool { limits, ..tool(name, handler) }
 }
 
 pub(crate) fn handler<F, Fut>(run: F) -> Arc<dyn Handler>
@@ -200,7 +200,7 @@ pub(crate) fn echo() -> Arc<dyn Handler> {
 }
 
 /// A handler that says `start`, waits for the door, says `done` and returns.
-pub(crate) fn waits_at(door: &Door, log: &Log) -> Arc<dyn Handler> {
+pub(crate) fn waits_at(door: &Door, log: &HandlerLog) -> Arc<dyn Handler> {
     handler_with((door.clone(), log.clone()), |(door, log), _ctx, input| async move {
         log.say(format!("start {}", input.as_str()));
         door.pass().await;
@@ -210,7 +210,7 @@ pub(crate) fn waits_at(door: &Door, log: &Log) -> Arc<dyn Handler> {
 }
 
 /// A handler that says `start`, does not end, and says `dropped` when it is dropped.
-pub(crate) fn hangs(log: &Log) -> Arc<dyn Handler> {
+pub(crate) fn hangs(log: &HandlerLog) -> Arc<dyn Handler> {
     handler_with(log.clone(), |log, _ctx, _input| async move {
         let _dropped = log.on_drop("dropped");
         log.say("start");
@@ -334,9 +334,9 @@ impl Door {
 }
 
 #[derive(Clone)]
-pub(crate) struct Log(Arc<watch::Sender<Vec<String>>>);
+pub(crate) struct HandlerLog(Arc<watch::Sender<Vec<String>>>);
 
-impl Log {
+impl HandlerLog {
     pub(crate) fn new() -> Self {
         Self(Arc::new(watch::channel(Vec::new()).0))
     }
@@ -365,7 +365,7 @@ impl Log {
     }
 }
 
-pub(crate) struct SaysOnDrop(Log, &'static str);
+pub(crate) struct SaysOnDrop(HandlerLog, &'static str);
 
 impl Drop for SaysOnDrop {
     fn drop(&mut self) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use longhaul_store::embedded::Limits;
+use longhaul_store::embedded::EmbeddedLimits;
 use longhaul_store::memory::MemoryDisk;
 use longhaul_store::{
     ClaimRequest, ClaimedTask, Clock, CommitResult, DueTasks, Embedded, HeldAttempt, ListQuery, NewTask, Snapshot,
@@ -22,11 +22,11 @@ use tokio::time::Instant;
 pub(crate) struct TestStore {
     inner: Embedded,
     behind_ms: Arc<AtomicU64>,
-    state: Mutex<State>,
+    state: Mutex<TestStoreState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TestStoreState {
     calls: HashMap<&'static str, usize>,
     /// The error that the next calls return without being carried out, and the number of these calls.
     faults: HashMap<&'static str, (StoreError, usize)>,
@@ -70,7 +70,7 @@ impl TestStore {
             started_at: now,
             behind_ms: Arc::clone(&behind_ms),
         };
-        let inner = Embedded::start(disk.same_tables(), disk.reader(), clock, &Limits::default()).unwrap();
+        let inner = Embedded::start(disk.same_tables(), disk.reader(), clock, &EmbeddedLimits::default()).unwrap();
         Arc::new(Self { inner, behind_ms, state: Mutex::default() })
     }
 

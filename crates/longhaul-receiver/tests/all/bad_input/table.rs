@@ -1,7 +1,7 @@
 //! The table: a request, and the status, code and ID that it is answered with.
 
-use longhaul_testkit::raw::Request;
-use longhaul_testkit::{Row, VERSION, stateless_message, tasks_and_forms};
+use longhaul_testkit::raw::RawRequest;
+use longhaul_testkit::{RequestCase, VERSION, stateless_message, tasks_and_forms};
 use serde_json::{Value, json};
 
 fn meta() -> Value {
@@ -21,16 +21,16 @@ fn call(params: Value) -> Value {
 }
 
 /// A request whose headers do not repeat its message.
-fn mismatch(what: impl Into<String>, request: Request) -> Row {
-    Row::new(what, request, 400, -32020, Some("1"))
+fn mismatch(what: impl Into<String>, request: RawRequest) -> RequestCase {
+    RequestCase::new(what, request, 400, -32020, Some("1"))
 }
 
 /// A request whose parameters its method refuses.
-fn bad_params(what: impl Into<String>, request: Request) -> Row {
-    Row::new(what, request, 200, -32602, Some("1"))
+fn bad_params(what: impl Into<String>, request: RawRequest) -> RequestCase {
+    RequestCase::new(what, request, 200, -32602, Some("1"))
 }
 
-pub(crate) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<RequestCase> {
     [
         no_messages(),
         ids(),
@@ -50,7 +50,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 /// Bodies that are no message, or one that no client may send.
-fn no_messages() -> Vec<Row> {
+fn no_messages() -> Vec<RequestCase> {
     let whole = discover().to_string();
     let mut bad_utf8 = whole.clone().into_bytes();
     bad_utf8[20] = 0xff;
@@ -82,67 +82,71 @@ fn no_messages() -> Vec<Row> {
     let mut at_the_edge = discover();
     // The message, its parameters and 98 more.
     at_the_edge["params"]["deep"] = (0..98).fold(json!(1), |inner, _| json!([inner]));
-    let at_the_edge = Row::fine("the deepest nesting", Request::rpc(&at_the_edge));
+    let at_the_edge = RequestCase::fine("the deepest nesting", RawRequest::rpc(&at_the_edge));
     let refused = rows.into_iter().map(|(body, code, id)| {
         let what = format!("body {}", String::from_utf8_lossy(&body[..body.len().min(80)]));
-        Row::new(what, Request { body, ..Request::rpc(&discover()) }, 400, code, id)
+        RequestCase::new(what, RawRequest { body, ..RawRequest::rpc(&discover()) }, 400, code, id)
     });
     refused.chain([at_the_edge]).collect()
 }
 
 /// IDs come back as the very text that was sent.
-fn ids() -> Vec<Row> {
+fn ids() -> Vec<RequestCase> {
     let with = |id: &str| {
         let body = discover().to_string().replace(r#""id":1"#, &format!(r#""id":{id}"#));
-        Request { body: body.into_bytes(), ..Request::rpc(&discover()) }
+        RawRequest { body: body.into_bytes(), ..RawRequest::rpc(&discover()) }
     };
     let good = [r#""""#, r#""\u0041""#, r#""ключ""#, "-0", "18446744073709551616"];
-    let good = good.map(|id| Row { id: Some(id.to_owned()), ..Row::fine(format!("id {id}"), with(id)) });
-    let bad = ["null", "1.5", "{}"].map(|id| Row::new(format!("id {id}"), with(id), 400, -32600, None));
+    let good =
+        good.map(|id| RequestCase { id: Some(id.to_owned()), ..RequestCase::fine(format!("id {id}"), with(id)) });
+    let bad = ["null", "1.5", "{}"].map(|id| RequestCase::new(format!("id {id}"), with(id), 400, -32600, None));
     good.into_iter().chain(bad).collect()
 }
 
 /// Methods that are not here.
-fn methods() -> Vec<Row> {
-    let with = |method: &str| Request::rpc(&message(&json!(1), method, json!({})));
+fn methods() -> Vec<RequestCase> {
+    let with = |method: &str| RawRequest::rpc(&message(&json!(1), method, json!({})));
     let unknown = ["", "tools/unknown", "tasks/list", "initialize", "notifications/cancelled"];
-    let unknown = unknown.map(|method| Row::new(format!("method {method:?}"), with(method), 404, -32601, Some("1")));
+    let unknown =
+        unknown.map(|method| RequestCase::new(format!("method {method:?}"), with(method), 404, -32601, Some("1")));
     let too_long = with(&"m".repeat(100_000)).without("Mcp-Method");
     unknown.into_iter().chain([mismatch("a method too long for a header", too_long)]).collect()
 }
 
 /// `params` of every wrong kind.
-fn params() -> Vec<Row> {
+fn params() -> Vec<RequestCase> {
     let with = |params: &str| {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{params}}}"#);
-        let headers = Request::rpc(&message(&json!(1), "tools/list", json!({})));
-        Request { body: body.into_bytes(), ..headers }
+        let headers = RawRequest::rpc(&message(&json!(1), "tools/list", json!({})));
+        RawRequest { body: body.into_bytes(), ..headers }
     };
-    let mut rows: Vec<Row> = ["[]", "null", "5", "\"x\"", "true", "{}", r#"{"_meta":{},"_meta":{}}"#]
+    let mut rows: Vec<RequestCase> = ["[]", "null", "5", "\"x\"", "true", "{}", r#"{"_meta":{},"_meta":{}}"#]
         .into_iter()
-        .map(|params| Row::new(format!("params {params}"), with(params), 400, -32602, Some("1")))
+        .map(|params| RequestCase::new(format!("params {params}"), with(params), 400, -32602, Some("1")))
         .collect();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-    let request = Request { body: body.into(), ..with("{}") };
-    rows.push(Row::new("no params, though the header says 2026-07-28", request, 400, -32602, Some("1")));
+    let request = RawRequest { body: body.into(), ..with("{}") };
+    rows.push(RequestCase::new("no params, though the header says 2026-07-28", request, 400, -32602, Some("1")));
     rows
 }
 
 /// `_meta` that is malformed, or of a version that is not spoken.
-fn metas() -> Vec<Row> {
+fn metas() -> Vec<RequestCase> {
     const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
     let with = |meta: &Value| {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta } });
-        Request::rpc(&body)
+        RawRequest::rpc(&body)
     };
     let malformed = [json!(null), json!([]), json!({})];
-    let mut rows: Vec<Row> =
-        malformed.iter().map(|meta| Row::new(format!("_meta {meta}"), with(meta), 400, -32602, Some("1"))).collect();
+    let mut rows: Vec<RequestCase> = malformed
+        .iter()
+        .map(|meta| RequestCase::new(format!("_meta {meta}"), with(meta), 400, -32602, Some("1")))
+        .collect();
     for version in ["2025-11-25", "2027-01-01"] {
         let mut meta = meta();
         meta[VERSION_KEY] = json!(version);
         let both = with(&meta).set("MCP-Protocol-Version", version);
-        rows.push(Row::new(format!("version {version:?} in both"), both, 400, -32022, Some("1")));
+        rows.push(RequestCase::new(format!("version {version:?} in both"), both, 400, -32022, Some("1")));
         rows.push(mismatch(format!("version {version:?} in the body"), with(&meta)));
         let only_header = with(&self::meta()).set("MCP-Protocol-Version", version);
         rows.push(mismatch(format!("version {version:?} in the header"), only_header));
@@ -151,9 +155,9 @@ fn metas() -> Vec<Row> {
 }
 
 /// The version, the method and the name in headers.
-fn headers() -> Vec<Row> {
-    let good = || Request::rpc(&discover());
-    let greet = || Request::rpc(&call(json!({ "name": "greet", "arguments": { "name": "Ada" } })));
+fn headers() -> Vec<RequestCase> {
+    let good = || RawRequest::rpc(&discover());
+    let greet = || RawRequest::rpc(&call(json!({ "name": "greet", "arguments": { "name": "Ada" } })));
     vec![
         mismatch("no version header", good().without("MCP-Protocol-Version")),
         mismatch("two version headers", good().with("MCP-Protocol-Version", VERSION)),
@@ -161,10 +165,13 @@ fn headers() -> Vec<Row> {
         mismatch("no method header", good().without("Mcp-Method")),
         mismatch("two method headers", good().with("Mcp-Method", "server/discover")),
         mismatch("another method", good().set("Mcp-Method", "tools/list")),
-        Row::fine("header names in any case", good().without("Mcp-Method").with("mCP-mETHOD", "server/discover")),
-        Row::fine("a name header where none is due", good().with("Mcp-Name", "whatever")),
-        Row::fine("a header that nobody knows", good().with("Mcp-Param-X", "x").with("Mcp-Param-X", "y")),
-        Row::fine("the encoded name", greet().set("Mcp-Name", "=?base64?Z3JlZXQ=?=")),
+        RequestCase::fine(
+            "header names in any case",
+            good().without("Mcp-Method").with("mCP-mETHOD", "server/discover"),
+        ),
+        RequestCase::fine("a name header where none is due", good().with("Mcp-Name", "whatever")),
+        RequestCase::fine("a header that nobody knows", good().with("Mcp-Param-X", "x").with("Mcp-Param-X", "y")),
+        RequestCase::fine("the encoded name", greet().set("Mcp-Name", "=?base64?Z3JlZXQ=?=")),
         mismatch("no name", greet().without("Mcp-Name")),
         mismatch("the name twice", greet().with("Mcp-Name", "greet")),
         mismatch("another name", greet().set("Mcp-Name", "echo")),
@@ -173,13 +180,16 @@ fn headers() -> Vec<Row> {
 }
 
 /// Arguments that are repeated in headers.
-fn mirrored() -> Vec<Row> {
+fn mirrored() -> Vec<RequestCase> {
     let region =
-        |arguments: Value| Request::rpc(&call(json!({ "name": "test_custom_header", "arguments": arguments })));
+        |arguments: Value| RawRequest::rpc(&call(json!({ "name": "test_custom_header", "arguments": arguments })));
     let far = || region(json!({ "region": "дальний" }));
     vec![
-        Row::fine("the argument's header, encoded", far().with("Mcp-Param-Region", "=?base64?0LTQsNC70YzQvdC40Lk=?=")),
-        Row::fine("neither argument nor header", region(json!({}))),
+        RequestCase::fine(
+            "the argument's header, encoded",
+            far().with("Mcp-Param-Region", "=?base64?0LTQsNC70YzQvdC40Lk=?="),
+        ),
+        RequestCase::fine("neither argument nor header", region(json!({}))),
         mismatch("no header for the argument", far()),
         mismatch("another header", far().with("Mcp-Param-Region", "east")),
         mismatch("a header without the argument", region(json!({})).with("Mcp-Param-Region", "west")),
@@ -188,7 +198,7 @@ fn mirrored() -> Vec<Row> {
 }
 
 /// Calls that no tool is made for.
-fn calls() -> Vec<Row> {
+fn calls() -> Vec<RequestCase> {
     let refused = [
         json!({}),
         json!({ "name": null }),
@@ -208,49 +218,67 @@ fn calls() -> Vec<Row> {
         json!({ "name": "greet", "arguments": { "name": "Ada" }, "requestState": 5 }),
         json!({ "name": "greet", "arguments": { "name": "Ada" }, "requestState": "made up" }),
     ];
-    let mut rows: Vec<Row> = refused
+    let mut rows: Vec<RequestCase> = refused
         .into_iter()
-        .map(|params| bad_params(format!("tools/call {params:.120}"), Request::rpc(&call(params))))
+        .map(|params| bad_params(format!("tools/call {params:.120}"), RawRequest::rpc(&call(params))))
         .collect();
     // An older generation's way to ask for a task is ignored.
     let older = json!({ "name": "greet", "arguments": { "name": "Ada" }, "task": { "ttl": 5 } });
-    rows.push(Row::fine("an older generation's task", Request::rpc(&call(older))));
+    rows.push(RequestCase::fine("an older generation's task", RawRequest::rpc(&call(older))));
     // A tool that is only for clients which take tasks.
     let mut plain = call(json!({ "name": "failing_job", "arguments": {} }));
     plain["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    rows.push(Row::new("a required task without the capability", Request::rpc(&plain), 400, -32021, Some("1")));
+    rows.push(RequestCase::new(
+        "a required task without the capability",
+        RawRequest::rpc(&plain),
+        400,
+        -32021,
+        Some("1"),
+    ));
     plain["params"]["arguments"] = json!({ "wrong": 1 });
-    rows.push(Row::new("the same before its arguments are judged", Request::rpc(&plain), 400, -32021, Some("1")));
+    rows.push(RequestCase::new(
+        "the same before its arguments are judged",
+        RawRequest::rpc(&plain),
+        400,
+        -32021,
+        Some("1"),
+    ));
     let mut asks = call(json!({ "name": "test_missing_capability", "arguments": {} }));
     asks["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    rows.push(Row::new("a question that the client cannot take", Request::rpc(&asks), 400, -32021, Some("1")));
+    rows.push(RequestCase::new(
+        "a question that the client cannot take",
+        RawRequest::rpc(&asks),
+        400,
+        -32021,
+        Some("1"),
+    ));
     rows
 }
 
 /// `tasks/*` with an ID that cannot be one.
-fn tasks() -> Vec<Row> {
+fn tasks() -> Vec<RequestCase> {
     let mut rows = Vec::new();
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         for id in [json!(null), json!(5), json!([]), json!({}), json!(true)] {
             let params = json!({ "taskId": id, "inputResponses": {} });
-            let request = Request::rpc(&message(&json!(1), method, params));
+            let request = RawRequest::rpc(&message(&json!(1), method, params));
             rows.push(bad_params(format!("{method} of {id}"), request));
         }
-        let request = Request::rpc(&message(&json!(1), method, json!({ "inputResponses": {} })));
+        let request = RawRequest::rpc(&message(&json!(1), method, json!({ "inputResponses": {} })));
         rows.push(bad_params(format!("{method} of nothing"), request));
     }
     for responses in [json!(null), json!(5), json!([]), json!("x")] {
         let params = json!({ "taskId": "t", "inputResponses": responses });
-        let request = Request::rpc(&message(&json!(1), "tasks/update", params));
+        let request = RawRequest::rpc(&message(&json!(1), "tasks/update", params));
         rows.push(bad_params(format!("tasks/update with {responses}"), request));
     }
     rows
 }
 
-fn others() -> Vec<Row> {
+fn others() -> Vec<RequestCase> {
     let mut rows = Vec::new();
     for cursor in [json!("made up"), json!(""), json!(5), json!({}), json!(null)] {
-        let request = Request::rpc(&message(&json!(1), "tools/list", json!({ "cursor": cursor })));
+        let request = RawRequest::rpc(&message(&json!(1), "tools/list", json!({ "cursor": cursor })));
         rows.push(bad_params(format!("cursor {cursor}"), request));
     }
     let too_many = vec!["t"; 1_001];
@@ -268,21 +296,30 @@ fn others() -> Vec<Row> {
         json!({ "toolsListChanged": "yes" }),
     ] {
         let params = json!({ "notifications": notifications });
-        let request = Request::rpc(&message(&json!(1), "subscriptions/listen", params));
+        let request = RawRequest::rpc(&message(&json!(1), "subscriptions/listen", params));
         rows.push(bad_params(format!("notifications {notifications:.60}"), request));
     }
-    let request = Request::rpc(&message(&json!(1), "subscriptions/listen", json!({})));
+    let request = RawRequest::rpc(&message(&json!(1), "subscriptions/listen", json!({})));
     rows.push(bad_params("no notifications", request));
     let mut plain = message(&json!(1), "subscriptions/listen", json!({ "notifications": { "taskIds": [] } }));
     plain["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    rows.push(Row::new("a task subscription without the capability", Request::rpc(&plain), 400, -32021, Some("1")));
+    rows.push(RequestCase::new(
+        "a task subscription without the capability",
+        RawRequest::rpc(&plain),
+        400,
+        -32021,
+        Some("1"),
+    ));
     rows
 }
 
 /// Messages that get no response.
-fn notifications() -> Vec<Row> {
+fn notifications() -> Vec<RequestCase> {
     let mut rows = Vec::new();
-    let accepted = |what: &str, body: &str| Row { code: None, ..Row::new(what, Request::post(body), 202, 0, None) };
+    let accepted = |what: &str, body: &str| RequestCase {
+        code: None,
+        ..RequestCase::new(what, RawRequest::post(body), 202, 0, None)
+    };
     rows.push(accepted(
         "a notification",
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
@@ -292,7 +329,7 @@ fn notifications() -> Vec<Row> {
         "a request's name without an ID",
         r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo"}}"#,
     ));
-    let wrong = Request::post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}"#);
-    rows.push(Row::new("a notification with a list", wrong, 400, -32602, None));
+    let wrong = RawRequest::post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}"#);
+    rows.push(RequestCase::new("a notification with a list", wrong, 400, -32602, None));
     rows
 }

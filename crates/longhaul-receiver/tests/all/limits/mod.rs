@@ -1,5 +1,6 @@
-//! Every limit of tasks and tools: taken at its edge, refused past it with its own code. Those of sessions are in `sessions`
-//! and `streams`, those of rates in `rates`.
+//! Every limit of tasks and tools: accepted at the limit, refused beyond it with its own code. The limits of sessions
+//! are in
+//! `sessions` and `streams`, those of rates in `rates`.
 
 mod kit;
 mod start;

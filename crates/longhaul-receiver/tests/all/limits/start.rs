@@ -1,4 +1,4 @@
-//! What keeps a server from starting.
+//! Errors at the start of a server.
 
 use longhaul::{Ctx, NoArgs, Server, StoreUrl, Tool};
 

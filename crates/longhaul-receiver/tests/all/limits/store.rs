@@ -1,10 +1,10 @@
-//! A store that another program holds up.
+//! A store that another program has locked.
 
 use std::sync::Arc;
 
 use longhaul::{Ctx, NoArgs, Server, Tool};
 use longhaul_store::SystemClock;
-use longhaul_store_sqlite::Options;
+use longhaul_store_sqlite::SqliteOptions;
 use longhaul_testkit::TestServer;
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 async fn a_locked_store_takes_no_task_until_the_lock_is_released() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.db");
-    let store = longhaul_store_sqlite::open(&file, &Options::default(), SystemClock).unwrap();
+    let store = longhaul_store_sqlite::open(&file, &SqliteOptions::default(), SystemClock).unwrap();
     let quick = Tool::new("quick", |_: Ctx, _: NoArgs| async move { Ok("done") });
     let server = TestServer::start_on(Server::new("test").tool(quick), Arc::new(store)).await;
     let mut client = server.client().await;

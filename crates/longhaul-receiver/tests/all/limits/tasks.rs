@@ -1,4 +1,4 @@
-//! What tasks and tools may use.
+//! Limits of tasks and tools.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use longhaul_testkit::TestServer;
 use longhaul_testkit::tools::Door;
 use serde_json::json;
 
-use super::kit::{Size, asking, is_refused, waiting};
+use super::kit::{SizeArguments, asking, is_refused, waiting};
 
 #[tokio::test]
 async fn a_task_too_many_is_refused_for_now_with_the_code_of_that_limit() {
@@ -34,7 +34,7 @@ async fn a_task_too_many_is_refused_for_now_with_the_code_of_that_limit() {
 async fn arguments_and_results_are_taken_up_to_their_last_byte() {
     let limits = ToolLimits::default().input_bytes_max(40).result_bytes_max(400);
     let make = |name: &str, support| {
-        Tool::new(name, |_: Ctx, Size { bytes }: Size| async move { Ok("x".repeat(bytes)) })
+        Tool::new(name, |_: Ctx, SizeArguments { bytes }: SizeArguments| async move { Ok("x".repeat(bytes)) })
             .task_support(support)
             .limits(limits.clone())
     };

@@ -1,11 +1,11 @@
 use longhaul_testkit::in_time;
 use serde_json::json;
 
-use crate::matrix::generation::{GENERATIONS, Generation};
-use crate::matrix::kit::Stage;
+use crate::matrix::generation::{GENERATIONS, TestGeneration};
+use crate::matrix::kit::SteeredServer;
 use crate::matrix::table::{self, Ending, bare};
 
-/// Every way to end, with everybody who can cancel.
+/// Every way to end, with a cancellation from each generation.
 fn endings() -> Vec<Ending> {
     let cancelled = GENERATIONS.iter().map(|by| Ending::CancelledBy(*by));
     [Ending::Answer, Ending::ToolError, Ending::ProtocolError].into_iter().chain(cancelled).collect()
@@ -13,7 +13,7 @@ fn endings() -> Vec<Ending> {
 
 #[tokio::test]
 async fn each_generation_sees_every_task_as_its_own_column_says() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     for maker in GENERATIONS {
         for follower in GENERATIONS {
             for ending in endings() {
@@ -24,7 +24,7 @@ async fn each_generation_sees_every_task_as_its_own_column_says() {
     }
 }
 
-async fn follow_to_its_end(stage: &Stage, maker: Generation, follower: Generation, ending: Ending) {
+async fn follow_to_its_end(stage: &SteeredServer, maker: TestGeneration, follower: TestGeneration, ending: Ending) {
     let case = format!("{follower:?} of a task of {maker:?} that ends in {ending:?}");
     let end = match ending {
         Ending::Answer | Ending::CancelledBy(_) => "answer",
@@ -36,7 +36,7 @@ async fn follow_to_its_end(stage: &Stage, maker: Generation, follower: Generatio
     let mut pushes = client.follow(&id).await;
     assert_eq!(bare(client.get(&id).await, &id), table::working(follower), "{case}: while it works");
 
-    // In a session of its own: whoever waits for the result would hear of the status there.
+    // In a separate session: a request for the result would get the status on its own stream.
     let mut waits = follower.client(stage, "ada").await;
     let waiting = tokio::spawn({
         let id = id.clone();
@@ -57,8 +57,8 @@ async fn follow_to_its_end(stage: &Stage, maker: Generation, follower: Generatio
         }
     };
     assert_eq!(bare(last, &id), seen.push, "{case}: the last push");
-    assert_eq!(bare(waiting.await.unwrap(), &id), seen.result, "{case}: to whoever waited for the result");
-    // Twice: nothing is used up by looking, and what has ended stays as it ended, whoever cancels it again.
+    assert_eq!(bare(waiting.await.unwrap(), &id), seen.result, "{case}: for the request that waited for the result");
+    // Twice: reading changes nothing, and a task that has ended stays as it is when it is cancelled again.
     for _ in 0..2 {
         assert_eq!(bare(client.get(&id).await, &id), seen.get, "{case}: tasks/get");
         assert_eq!(bare(client.result(&id).await, &id), seen.result, "{case}: tasks/result");

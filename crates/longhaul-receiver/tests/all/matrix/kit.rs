@@ -1,4 +1,4 @@
-//! One tool for every way to end, at a door that tests open, on a clock that stands still.
+//! Tools for every way to end, which wait until a test lets them continue, on a manual clock.
 
 use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Retention, Server, TaskSupport, Tool};
 use longhaul_store::ManualClock;
@@ -8,18 +8,18 @@ use longhaul_testkit::{TestServer, in_time};
 use serde::Deserialize;
 use serde_json::json;
 
-/// How long a task of `work` is kept, and how long one of `brief`.
+/// The retention of tasks of `work` and of `brief`.
 pub(crate) const KEPT_MS: u64 = 2 * COLLECT_MS_MIN;
 pub(crate) const BRIEF_MS: u64 = 2_000;
 
-/// A server, and what a test steers it with.
-pub(crate) struct Stage {
+/// A server, its clock, and the semaphore at which its handlers wait.
+pub(crate) struct SteeredServer {
     pub(crate) server: TestServer,
     clock: ManualClock,
     door: Door,
 }
 
-impl Stage {
+impl SteeredServer {
     pub(crate) async fn set() -> Self {
         let door = Door::closed();
         let server = Server::new("matrix").tools(tools(&door)).poll_interval_ms(50);
@@ -27,8 +27,8 @@ impl Stage {
         Self { server, clock, door }
     }
 
-    /// Lets time pass, and has the server notice: it sleeps by the machine's clock until something is due, and is woken
-    /// by what is due earlier.
+    /// Advances the clock, and makes the server notice: it sleeps by the clock of the machine, and creating a task
+    /// that is due earlier wakes it.
     pub(crate) async fn pass(&self, ms: u64) {
         self.clock.advance_ms(ms);
         let mut client = self.server.client().await.with_token("tick");
@@ -37,7 +37,7 @@ impl Stage {
         in_time("a task that ends at once", gone).await;
     }
 
-    /// Lets so many tasks end, the oldest first.
+    /// Lets this many tasks end, the oldest first.
     pub(crate) fn open_door(&self, times: usize) {
         self.door.open(times);
     }
@@ -45,19 +45,19 @@ impl Stage {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum End {
+enum WorkEnd {
     Answer,
     ToolError,
     ProtocolError,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Work {
-    end: End,
+struct WorkArguments {
+    end: WorkEnd,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Name {
+struct NameArguments {
     name: String,
 }
 
@@ -73,22 +73,22 @@ fn tools(door: &Door) -> Vec<Tool> {
     ]
 }
 
-/// Waits at the door, and ends as it was told.
-async fn work(door: Door, ctx: Ctx, Work { end }: Work) -> Result<&'static str, Failure> {
+/// Waits for the test, and ends as its argument says.
+async fn work(door: Door, ctx: Ctx, WorkArguments { end }: WorkArguments) -> Result<&'static str, Failure> {
     tokio::select! {
         () = door.pass() => {}
         () = ctx.cancelled() => return Err(Failure::tool("stopped")),
     }
     match end {
-        End::Answer => Ok("well done"),
-        End::ToolError => Err(Failure::tool("no luck")),
-        End::ProtocolError => Err(Failure::protocol(-32_001, "broken")),
+        WorkEnd::Answer => Ok("well done"),
+        WorkEnd::ToolError => Err(Failure::tool("no luck")),
+        WorkEnd::ProtocolError => Err(Failure::protocol(-32_001, "broken")),
     }
 }
 
 async fn greet(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
-    match ctx.ask("name", Form::<Name>::new("What is your name?")).await? {
-        FormAnswer::Accepted(Name { name }) => Ok(format!("Hello, {name}!")),
-        _ => Err(Failure::tool("nobody")),
+    match ctx.ask("name", Form::<NameArguments>::new("What is your name?")).await? {
+        FormAnswer::Accepted(NameArguments { name }) => Ok(format!("Hello, {name}!")),
+        _ => Err(Failure::tool("no name")),
     }
 }

@@ -1,8 +1,8 @@
-//! Every generation makes a task, every one follows it, and each sees what its column of the protocol says.
+//! A task of every generation, followed in every generation: each client sees what its generation defines.
 //!
-//! - `generation`: one file each: how it makes, follows, asks and cancels. A new one joins the list there.
-//! - `table`: what each of them sees of each way to end.
-//! - `endings`, `questions`, `retention`: the claims.
+//! - `generation`: one file for each generation. A new generation is added to the list there.
+//! - `table`: what a client of each generation sees for each way to end.
+//! - `endings`, `questions`, `retention`: the tests.
 //! - `foreign`: a foreign task, session or cursor looks like an unknown one.
 
 mod endings;

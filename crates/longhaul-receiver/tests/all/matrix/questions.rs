@@ -2,11 +2,11 @@ use longhaul_testkit::tools::named;
 use serde_json::json;
 
 use crate::matrix::generation::GENERATIONS;
-use crate::matrix::kit::Stage;
+use crate::matrix::kit::SteeredServer;
 
 #[tokio::test]
 async fn a_question_can_be_answered_in_any_generation() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     for maker in GENERATIONS {
         for answerer in GENERATIONS {
             let id = maker.client(&stage, "ada").await.create("greet", json!({})).await;
@@ -25,7 +25,7 @@ async fn a_question_can_be_answered_in_any_generation() {
 
 #[tokio::test]
 async fn a_question_answered_in_another_generation_is_taken_back() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     for maker in GENERATIONS {
         for first in GENERATIONS {
             for second in GENERATIONS.iter().filter(|second| *second != first) {
@@ -37,7 +37,7 @@ async fn a_question_answered_in_another_generation_is_taken_back() {
                 other.answer(&asked_too, named("Eve")).await;
                 one.taken_back(&asked).await;
                 assert_eq!(greeting(&stage, *first, &id).await, "Hello, Eve!", "{maker:?}, {first:?}, {second:?}");
-                // Too late: it changes nothing, and nobody is told off.
+                // The answer is too late: it changes nothing, and is not an error.
                 one.answer(&asked, named("Ada")).await;
                 assert_eq!(greeting(&stage, *second, &id).await, "Hello, Eve!");
             }
@@ -45,11 +45,11 @@ async fn a_question_answered_in_another_generation_is_taken_back() {
     }
 }
 
-/// What came of it, in the words of whoever looks.
-async fn greeting(stage: &Stage, viewer: crate::matrix::generation::Generation, id: &str) -> String {
+/// The result of the task, as this client sees it.
+async fn greeting(stage: &SteeredServer, viewer: crate::matrix::generation::TestGeneration, id: &str) -> String {
     let mut client = viewer.client(stage, "ada").await;
     let mut pushes = client.follow(id).await;
-    // A client of the stateful era that looks too late is told nothing more: the poll says it.
+    // A client of the stateful era that subscribes too late gets no message. The poll shows the end.
     let mut task = client.get(id).await;
     while task["result"]["status"] != "completed" {
         pushes.next().await;

@@ -3,13 +3,13 @@ use longhaul_testkit::until;
 use serde_json::json;
 
 use crate::matrix::generation::GENERATIONS;
-use crate::matrix::kit::{BRIEF_MS, KEPT_MS, Stage};
+use crate::matrix::kit::{BRIEF_MS, KEPT_MS, SteeredServer};
 use crate::matrix::table::{self, bare};
 
 #[tokio::test]
 async fn a_task_is_there_to_the_last_moment_of_its_retention() {
     for maker in GENERATIONS {
-        let stage = Stage::set().await;
+        let stage = SteeredServer::set().await;
         let mut client = maker.client(&stage, "ada").await;
         let id = client.create("work", json!({ "end": "answer" })).await;
         stage.open_door(1);
@@ -21,16 +21,16 @@ async fn a_task_is_there_to_the_last_moment_of_its_retention() {
             assert_eq!(bare(seen, &id), table::seen(*viewer, table::Ending::Answer).get, "{maker:?}, {viewer:?}");
         }
         stage.pass(1).await;
-        gone_for_everybody(&stage, &id).await;
+        gone_in_every_generation(&stage, &id).await;
     }
 }
 
 #[tokio::test]
 async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
-    // However long it took: ten minutes, or the whole retention where that is shorter.
+    // Independent of how long the task took: ten minutes, or the whole retention if that is shorter.
     for (tool, retention_ms, collect_ms) in [("work", KEPT_MS, COLLECT_MS_MIN), ("brief", BRIEF_MS, BRIEF_MS)] {
         for maker in GENERATIONS {
-            let stage = Stage::set().await;
+            let stage = SteeredServer::set().await;
             let mut client = maker.client(&stage, "ada").await;
             let id = client.create(tool, json!({ "end": "answer" })).await;
             stage.pass(10 * retention_ms).await;
@@ -48,12 +48,12 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
                 assert_eq!(seen["result"]["status"], "completed", "{maker:?}, {viewer:?}: {seen}");
             }
             stage.pass(1).await;
-            gone_for_everybody(&stage, &id).await;
+            gone_in_every_generation(&stage, &id).await;
         }
     }
 }
 
-async fn gone_for_everybody(stage: &Stage, id: &str) {
+async fn gone_in_every_generation(stage: &SteeredServer, id: &str) {
     for viewer in GENERATIONS {
         let mut client = viewer.client(stage, "ada").await;
         until("the end of its retention", async || client.get(id).await.get("error").is_some()).await;

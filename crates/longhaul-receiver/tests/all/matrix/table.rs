@@ -1,24 +1,24 @@
-//! What each generation sees, written so that it can be held against the columns of the protocol.
+//! What each generation shows, in a form that can be compared with the specification.
 //!
-//! A task is written without what differs from one run to the next; `bare` takes that away and looks that it is right.
+//! The ID and the times of a task differ from run to run. `bare` checks and removes them.
 
 use serde_json::{Value, json};
 
-use crate::matrix::generation::Generation::{self, Core2025, Ext2026};
+use crate::matrix::generation::TestGeneration::{self, Core2025, Ext2026};
 use crate::matrix::kit::KEPT_MS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Answer,
-    /// The tool has an answer that says `isError`.
+    /// The tool returns a result with `isError`.
     ToolError,
     ProtocolError,
-    CancelledBy(Generation),
+    CancelledBy(TestGeneration),
 }
 
-pub(crate) struct Seen {
+pub(crate) struct TaskEndings {
     pub(crate) get: Value,
-    /// What the question for its result is answered with, before and after the end.
+    /// The response to `tasks/result`, requested before or after the end.
     pub(crate) result: Value,
     pub(crate) list: Value,
     pub(crate) cancel: Value,
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
 }
 
 #[rustfmt::skip]
-pub(crate) fn seen(by: Generation, ending: Ending) -> Seen {
+pub(crate) fn seen(by: TestGeneration, ending: Ending) -> TaskEndings {
     use Ending::{Answer, CancelledBy, ProtocolError, ToolError};
     let well_done = json!({ "content": [{ "type": "text", "text": "well done" }] });
     let no_luck   = json!({ "content": [{ "type": "text", "text": "no luck" }], "isError": true });
@@ -48,39 +48,40 @@ pub(crate) fn seen(by: Generation, ending: Ending) -> Seen {
     }
 }
 
-/// What is seen of a task that goes on.
-pub(crate) fn working(by: Generation) -> Value {
+/// What a client sees of a task that has not ended.
+pub(crate) fn working(by: TestGeneration) -> Value {
     match by {
         Core2025 => json!({ "result": task_2025("working", None) }),
         Ext2026 => json!({ "result": complete(task_2026("working", None)) }),
     }
 }
 
-/// What whoever cancels it is answered with, when it was not over yet.
-pub(crate) fn cancels(by: Generation) -> Value {
+/// The response to the `tasks/cancel` that ends the task.
+pub(crate) fn cancels(by: TestGeneration) -> Value {
     match by {
         Core2025 => json!({ "result": task_2025("cancelled", None) }),
         Ext2026 => json!({ "result": complete(json!({})) }),
     }
 }
 
-/// What each operation says of a task that is not there, or not there any more.
-pub(crate) fn gone(by: Generation) -> Seen {
+/// The response of each operation for a task that does not exist.
+pub(crate) fn gone(by: TestGeneration) -> TaskEndings {
     let unknown = json!({ "error": { "code": -32_602, "message": UNKNOWN } });
     let (result, list) = match by {
         Core2025 => (unknown.clone(), json!({ "result": { "tasks": [] } })),
         Ext2026 => (no_method("tasks/result"), no_method("tasks/list")),
     };
-    Seen { get: unknown.clone(), result, list, cancel: unknown, push: Value::Null }
+    TaskEndings { get: unknown.clone(), result, list, cancel: unknown, push: Value::Null }
 }
 
 const UNKNOWN: &str = "Failed to retrieve task: Task not found";
 
-/// Status and message in every picture; the payload in `tasks/result` alone. What has ended cannot be cancelled.
-fn core2025(status: &str, message: Option<&str>, result: Value) -> Seen {
+/// Every view has the status and the message; only `tasks/result` has the payload. Cancelling a task that has ended
+/// is an error.
+fn core2025(status: &str, message: Option<&str>, result: Value) -> TaskEndings {
     let task = task_2025(status, message);
     let ended = format!("Cannot cancel task: already in terminal status '{status}'");
-    Seen {
+    TaskEndings {
         get: json!({ "result": task }),
         result,
         list: json!({ "result": { "tasks": [task] } }),
@@ -89,10 +90,10 @@ fn core2025(status: &str, message: Option<&str>, result: Value) -> Seen {
     }
 }
 
-/// The payload in every picture; neither `tasks/result` nor `tasks/list`. A wish to stop it is always acknowledged.
-fn ext2026(status: &str, message: Option<&str>, inlined: Value) -> Seen {
+/// Every view has the payload. There is no `tasks/result` and no `tasks/list`. `tasks/cancel` is always acknowledged.
+fn ext2026(status: &str, message: Option<&str>, inlined: Value) -> TaskEndings {
     let task = with(task_2026(status, message), inlined);
-    Seen {
+    TaskEndings {
         get: json!({ "result": complete(task.clone()) }),
         result: no_method("tasks/result"),
         list: no_method("tasks/list"),
@@ -129,7 +130,7 @@ fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
-/// What was seen, without what differs from one run to the next: the ID and the times, which must be there.
+/// The value without the ID and the times, which must be there.
 pub(crate) fn bare(mut value: Value, id: &str) -> Value {
     strip(&mut value, id);
     value

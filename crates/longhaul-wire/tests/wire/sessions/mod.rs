@@ -14,8 +14,8 @@ use std::sync::LazyLock;
 
 use longhaul_wire::jsonrpc::{self, InvalidMessage, Message, RequestId, Response, RpcError};
 use longhaul_wire::{
-    Capabilities, ClientNotification, Context, Generation, Operation, Peer, ReplyTo, Request, Revision, ServerInfo,
-    route,
+    Capabilities, ClientNotification, Context, Generation, Operation, Peer, ReplyTo, Revision, RoutedRequest,
+    ServerInfo, route,
 };
 
 const TASKS: Generation = Generation::Core2025;
@@ -25,7 +25,7 @@ const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 #[derive(Debug)]
 enum Incoming<'a> {
-    Request(Request<'a>),
+    Request(RoutedRequest<'a>),
     Notice(ClientNotification<'a>),
     Response(Response<'a>),
 }
@@ -50,7 +50,7 @@ fn incoming(message: &str) -> Incoming<'_> {
     read(message.as_bytes(), LATEST).unwrap_or_else(|rejected| panic!("{rejected:?} from {message}"))
 }
 
-fn asked(message: &str) -> Request<'_> {
+fn asked(message: &str) -> RoutedRequest<'_> {
     match incoming(message) {
         Incoming::Request(request) => request,
         other => panic!("no request: {other:?}"),

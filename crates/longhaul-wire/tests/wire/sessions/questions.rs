@@ -152,7 +152,7 @@ fn what_is_no_answer_says_what_it_is() {
     assert_eq!(reply(&asking, Err(refusal.clone())), AskReply::Refused(refusal));
 
     let created = r#"{"task":{"taskId":"r","status":"working","createdAt":"","lastUpdatedAt":"","ttl":null}}"#;
-    assert!(matches!(reply(&asking, Ok(&raw(created))), AskReply::Unfit(_)), "nobody asked for a task");
+    assert!(matches!(reply(&asking, Ok(&raw(created))), AskReply::Unfit(_)), "no task was requested");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_client_asked_for_a_task_may_make_one_or_answer_at_once() {
 }
 
 #[test]
-fn somebody_elses_task_is_read_leniently_and_within_limits() {
+fn a_task_of_the_client_is_read_leniently_and_within_limits() {
     use RemoteStatus::{Cancelled, Completed, Failed, InputRequired, Working};
     let parse = |text: &str| RemoteTask::parse(&raw(text));
     let bare = parse(r#"{"taskId":"r","status":"failed","ttl":"soon","pollInterval":-1,"statusMessage":5}"#).unwrap();

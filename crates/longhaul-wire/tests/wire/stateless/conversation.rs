@@ -73,7 +73,7 @@ fn a_second_round_brings_answers_and_the_state_it_was_given() {
     let responses = call.input_responses.unwrap();
     assert_eq!(responses.get("odd").unwrap().get(), "7");
     assert_eq!(responses.iter().count(), 2);
-    assert!(responses.get("nobody").is_none());
+    assert!(responses.get("unknown").is_none());
 }
 
 #[test]
@@ -217,12 +217,12 @@ fn an_answer_that_does_not_fit_refuses_the_update() {
 }
 
 #[test]
-fn a_task_id_that_is_missing_or_none_is_refused_before_anybody_looks() {
+fn a_missing_or_invalid_task_id_is_refused_before_the_store_is_read() {
     let error = |params| refused(&modern("tasks/get", params, WITH_TASKS));
     assert_eq!(error("").code, -32602);
     assert_eq!(error(r#""taskId":7"#).code, -32602);
     assert_eq!(error(r#""taskId":null"#).code, -32602);
-    assert_eq!(error(r#""taskId":"a\nb""#), refusal::no_such_task(), "what cannot be an ID is nobody's");
+    assert_eq!(error(r#""taskId":"a\nb""#), refusal::no_such_task(), "an invalid ID names no task");
     let message = modern("tasks/cancel", r#""taskId":"t""#, WITH_TASKS);
     assert!(matches!(accepted(&message).operation, Operation::CancelTask(id) if id.as_str() == "t"));
 }

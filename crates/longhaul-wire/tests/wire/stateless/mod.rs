@@ -7,17 +7,17 @@ mod requests;
 mod schemas;
 
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
-use longhaul_wire::{Context, Generation, ReplyTo, Request, Revision, ServerInfo, route};
+use longhaul_wire::{Context, Generation, ReplyTo, Revision, RoutedRequest, ServerInfo, route};
 
 use crate::common::*;
 
 const TASKS: Generation = Generation::Ext2026;
 
-fn routed(message: &str) -> Result<Request<'_>, RpcError> {
+fn routed(message: &str) -> Result<RoutedRequest<'_>, RpcError> {
     route(&request(message), &Context::Stateless { headers: None })
 }
 
-fn accepted(message: &str) -> Request<'_> {
+fn accepted(message: &str) -> RoutedRequest<'_> {
     routed(message).unwrap()
 }
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::to;
 use crate::common::*;
 
-struct Call<'a>(&'a str);
+struct CallHeaders<'a>(&'a str);
 
-impl Headers for Call<'_> {
+impl Headers for CallHeaders<'_> {
     fn value(&self, name: &str) -> HeaderValue<'_> {
         match name {
             "mcp-protocol-version" => HeaderValue::Once(b"2026-07-28"),
@@ -25,7 +25,7 @@ impl Headers for Call<'_> {
 /// Reads a message as far as this crate reads any.
 fn read(bytes: &[u8]) {
     let Ok(Message::Request(request)) = jsonrpc::parse(bytes) else { return };
-    let _ = route(&request, &Context::Stateless { headers: Some(&Call("x")) });
+    let _ = route(&request, &Context::Stateless { headers: Some(&CallHeaders("x")) });
 }
 
 fn call() -> String {
@@ -34,7 +34,7 @@ fn call() -> String {
 }
 
 fn called(message: &str, name: &str) -> Result<(), RpcError> {
-    route(&request(message), &Context::Stateless { headers: Some(&Call(name)) }).map(drop)
+    route(&request(message), &Context::Stateless { headers: Some(&CallHeaders(name)) }).map(drop)
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! What is somebody else's looks like what never was: the same bytes, and silence afterwards.
+//! Anything of another owner looks like something that does not exist: the same bytes, and no later messages.
 
 mod cursors;
 mod probe;

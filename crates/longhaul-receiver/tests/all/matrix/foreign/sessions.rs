@@ -1,18 +1,18 @@
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::tools::named;
 use serde_json::{Value, json};
 
 use super::probe::{Prober, unknown};
-use crate::matrix::kit::Stage;
+use crate::matrix::kit::SteeredServer;
 
-fn in_each_method(prober: &Prober) -> Vec<Request> {
-    let empty = |method| prober.in_session(Request::post("").method(method));
+fn in_each_method(prober: &Prober) -> Vec<RawRequest> {
+    let empty = |method| prober.in_session(RawRequest::post("").method(method));
     vec![prober.stateful("ping", json!({})), empty("GET"), empty("DELETE")]
 }
 
 #[tokio::test]
 async fn a_foreign_session_is_byte_for_byte_an_unknown_one() {
-    let (stage, elsewhere) = (Stage::set().await, Stage::set().await);
+    let (stage, elsewhere) = (SteeredServer::set().await, SteeredServer::set().await);
     let (_, ada) = Prober::of(&stage, "ada").await;
     let (_, ended) = Prober::of(&stage, "bob").await;
     ended.end().await;
@@ -38,26 +38,26 @@ async fn a_foreign_session_is_byte_for_byte_an_unknown_one() {
 
 #[tokio::test]
 async fn the_events_of_another_session_cannot_be_resumed() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     let (_, ada) = Prober::of(&stage, "ada").await;
     let mut hers = ada.listen(None).await;
-    let begun = hers.begun().await;
+    let first_event_id = hers.first_event_id().await;
     let id = ada.create("work", json!({ "end": "answer" })).await;
     let call = ada.message("tools/call", json!({ "name": "confirm", "arguments": {} }));
     let mut asks = ada.post(call.to_string()).await;
-    let before_the_question = asks.begun().await;
+    let before_the_question = asks.first_event_id().await;
     let question = asks.next_of("elicitation/create").await;
     let newest = asks.last_event.clone().unwrap();
     let mut strangers = Vec::new();
     for name in ["bob", "ada"] {
         let (_, other) = Prober::of(&stage, name).await;
-        for event in [&begun, &before_the_question, &newest] {
+        for event in [&first_event_id, &before_the_question, &newest] {
             let mut stream = other.listen(Some(event)).await;
             let stream_of = |event: &str| event.split('.').next().unwrap().to_owned();
-            assert_ne!(stream_of(&stream.begun().await), stream_of(event), "{name} listens anew");
+            assert_ne!(stream_of(&stream.first_event_id().await), stream_of(event), "{name} listens anew");
             strangers.push(stream);
         }
-        // And nobody else's answer counts, whatever it is an answer to.
+        // An answer of another owner is ignored, whatever ID it has.
         other.respond(&question, named("Eve")).await;
         other.refuse(&question, -1, "no").await;
         for request in [&question["id"], &call["id"]] {
@@ -69,7 +69,7 @@ async fn the_events_of_another_session_cannot_be_resumed() {
     for mut stream in strangers {
         assert_eq!(stream.rest().await, Vec::<Value>::new());
     }
-    // Her streams are hers still.
+    // Ada's streams still work.
     stage.open_door(1);
     let told = hers.next_of("notifications/tasks/status").await;
     assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(id), &json!("completed")));
@@ -79,7 +79,7 @@ async fn the_events_of_another_session_cannot_be_resumed() {
 
 #[tokio::test]
 async fn the_question_of_another_sessions_task_is_not_answered_from_outside() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     let (_, ada) = Prober::of(&stage, "ada").await;
     let (_listening, id, question) = ada.create_until_form("greet").await;
     for name in ["bob", "ada"] {
@@ -94,7 +94,7 @@ async fn the_question_of_another_sessions_task_is_not_answered_from_outside() {
 
 #[tokio::test]
 async fn a_request_state_is_of_no_use_to_another_owner() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     let (ada, _) = Prober::of(&stage, "ada").await;
     let (bob, _) = Prober::of(&stage, "bob").await;
     let mut client = stage.server.client().await.with_token(&ada.token);

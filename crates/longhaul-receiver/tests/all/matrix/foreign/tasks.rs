@@ -1,20 +1,20 @@
-use longhaul_testkit::raw::Request;
+use longhaul_testkit::raw::RawRequest;
 use longhaul_testkit::tools::named;
 use longhaul_testkit::until;
 use serde_json::{Value, json};
 
 use super::probe::{Prober, unknown};
 use crate::matrix::generation::GENERATIONS;
-use crate::matrix::kit::{BRIEF_MS, Stage};
+use crate::matrix::kit::{BRIEF_MS, SteeredServer};
 
-/// A task of somebody's, and what it is.
-struct Task {
+/// A task of another owner, and its state.
+struct ForeignTask {
     state: String,
     id: String,
 }
 
-/// Everything that can be tried with a task, in every generation: how it is called, what is sent, what the answer has.
-fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, Request, &'static str)> {
+/// Every request about a task, in every generation: its name, the request, and a text that the response contains.
+fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, RawRequest, &'static str)> {
     let yes = json!({ "taskId": id, "inputResponses": { "name": named("Bob") } });
     let task = json!({ "taskId": id });
     vec![
@@ -47,7 +47,7 @@ fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, Request, &'static str)> {
     ]
 }
 
-async fn tasks_of_ada(stage: &Stage) -> Vec<Task> {
+async fn tasks_of_ada(stage: &SteeredServer) -> Vec<ForeignTask> {
     let mut tasks = Vec::new();
     let answer = json!({ "end": "answer" });
     for maker in GENERATIONS {
@@ -60,7 +60,7 @@ async fn tasks_of_ada(stage: &Stage) -> Vec<Task> {
         stage.pass(BRIEF_MS).await;
         until("a change", async || ada.get(&expired).await.get("error").is_some()).await;
         for (state, id) in [("settled", settled), ("expired", expired)] {
-            tasks.push(Task { state: format!("{state}, of {maker:?}"), id });
+            tasks.push(ForeignTask { state: format!("{state}, of {maker:?}"), id });
         }
     }
     for maker in GENERATIONS {
@@ -68,7 +68,7 @@ async fn tasks_of_ada(stage: &Stage) -> Vec<Task> {
         let (open, waiting) = (ada.create("work", answer.clone()).await, ada.create("greet", json!({})).await);
         until("a change", async || ada.get(&waiting).await["result"]["status"] == "input_required").await;
         for (state, id) in [("open", open), ("waiting", waiting)] {
-            tasks.push(Task { state: format!("{state}, of {maker:?}"), id });
+            tasks.push(ForeignTask { state: format!("{state}, of {maker:?}"), id });
         }
     }
     tasks
@@ -76,31 +76,31 @@ async fn tasks_of_ada(stage: &Stage) -> Vec<Task> {
 
 #[tokio::test]
 async fn a_foreign_task_is_byte_for_byte_an_unknown_one() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     let tasks = tasks_of_ada(&stage).await;
     let (bob, _) = Prober::of(&stage, "bob").await;
     let mut ada = GENERATIONS[0].client(&stage, "ada").await;
     let mut before = Vec::new();
-    for Task { id, .. } in &tasks {
+    for ForeignTask { id, .. } in &tasks {
         before.push(ada.get(id).await);
     }
-    for Task { state, id } in &tasks {
+    for ForeignTask { state, id } in &tasks {
         let never = unknown(id);
         assert!(never.len() == id.len() && never != *id);
-        for ((what, foreign, expected), (_, nobodys, _)) in tries(&bob, id).into_iter().zip(tries(&bob, &never)) {
-            let (foreign, nobodys) = (bob.send(&foreign, id).await, bob.send(&nobodys, &never).await);
-            assert_eq!(foreign, nobodys, "{what} of one that is {state}");
+        for ((what, foreign, expected), (_, unknown, _)) in tries(&bob, id).into_iter().zip(tries(&bob, &never)) {
+            let (foreign, unknown) = (bob.send(&foreign, id).await, bob.send(&unknown, &never).await);
+            assert_eq!(foreign, unknown, "{what} of one that is {state}");
             assert!(foreign.contains(expected), "{what} of one that is {state}: {foreign}");
         }
     }
-    for (Task { state, id }, before) in tasks.iter().zip(before) {
+    for (ForeignTask { state, id }, before) in tasks.iter().zip(before) {
         assert_eq!(ada.get(id).await, before, "what Bob tried changed the task that is {state}");
     }
 }
 
 #[tokio::test]
 async fn nothing_is_ever_heard_of_a_foreign_task() {
-    let stage = Stage::set().await;
+    let stage = SteeredServer::set().await;
     let tasks = tasks_of_ada(&stage).await;
     let (prober, session) = Prober::of(&stage, "bob").await;
     let mut hears = session.listening().await;
@@ -116,7 +116,7 @@ async fn nothing_is_ever_heard_of_a_foreign_task() {
             prober.send(&request, &task.id).await;
         }
     }
-    // Whatever happens to Ada's tasks happens before Bob's ends, and Bob hears of that.
+    // Ada's tasks change before Bob's task ends, so a message about them would come before the end of Bob's task.
     let mut ada = GENERATIONS[0].client(&stage, "ada").await;
     for task in &tasks {
         ada.cancel(&task.id).await;

@@ -1,26 +1,26 @@
 //! 2025-11-25: a session, `params.task`, `tasks/result` that waits, status and questions on a stream.
 
 use async_trait::async_trait;
-use longhaul_testkit::{Exchange, LATEST, SessionClient, in_time};
+use longhaul_testkit::{LATEST, ReplyMessages, SessionClient, in_time};
 use serde_json::{Value, json};
 
-use super::{Asked, Client, Pushes, outcome};
-use crate::matrix::kit::Stage;
+use super::{GenerationClient, Pushes, ReceivedQuestion, outcome};
+use crate::matrix::kit::SteeredServer;
 
-pub(super) struct Speaker {
+pub(super) struct SessionSpeaker {
     session: SessionClient,
-    listens: Option<Exchange>,
+    listens: Option<ReplyMessages>,
 }
 
-impl Speaker {
-    pub(super) async fn open(stage: &Stage, name: &str) -> Self {
+impl SessionSpeaker {
+    pub(super) async fn open(stage: &SteeredServer, name: &str) -> Self {
         let client = SessionClient::new(&stage.server).with_token(name);
         Self { session: client.initialize(LATEST, json!({ "elicitation": {} })).await, listens: None }
     }
 }
 
 #[async_trait]
-impl Client for Speaker {
+impl GenerationClient for SessionSpeaker {
     async fn create(&mut self, tool: &str, arguments: Value) -> String {
         let params = json!({ "name": tool, "arguments": arguments, "task": {} });
         let made = self.session.result("tools/call", params).await;
@@ -46,11 +46,11 @@ impl Client for Speaker {
         Box::new(Statuses { stream, id: id.to_owned() })
     }
 
-    async fn asked(&mut self, id: &str) -> Asked {
+    async fn asked(&mut self, id: &str) -> ReceivedQuestion {
         if self.listens.is_none() {
             self.listens = Some(self.session.listening().await);
         }
-        // The second look shows that it knows the task: from then on it is asked at once.
+        // After the second poll the session follows the task, so questions arrive at once.
         for _ in 0..2 {
             self.get(id).await;
         }
@@ -58,14 +58,14 @@ impl Client for Speaker {
         let related = &question["params"]["_meta"]["io.modelcontextprotocol/related-task"];
         assert_eq!(related["taskId"], id);
         let message = question["params"]["message"].as_str().unwrap().to_owned();
-        Asked { task: id.to_owned(), name: question["id"].clone(), message }
+        ReceivedQuestion { task: id.to_owned(), name: question["id"].clone(), message }
     }
 
-    async fn answer(&mut self, asked: &Asked, with: Value) {
+    async fn answer(&mut self, asked: &ReceivedQuestion, with: Value) {
         self.session.respond(&json!({ "id": asked.name }), with).await;
     }
 
-    async fn taken_back(&mut self, asked: &Asked) {
+    async fn taken_back(&mut self, asked: &ReceivedQuestion) {
         let stream = self.listens.as_mut().expect("it was asked there");
         let told = in_time("a question that is taken back", stream.next_of("notifications/cancelled")).await;
         assert_eq!(told["params"]["requestId"], asked.name);
@@ -73,7 +73,7 @@ impl Client for Speaker {
 }
 
 struct Statuses {
-    stream: Exchange,
+    stream: ReplyMessages,
     id: String,
 }
 

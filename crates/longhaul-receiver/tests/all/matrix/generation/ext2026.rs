@@ -1,22 +1,22 @@
 //! 2026-07-28 with the tasks extension: no session, everything in `tasks/get`, `subscriptions/listen`.
 
 use async_trait::async_trait;
-use longhaul_testkit::{Exchange, StatelessClient, TaskView, in_time};
+use longhaul_testkit::{GetTaskResult, ReplyMessages, StatelessClient, in_time};
 use serde_json::{Value, json};
 
-use super::{Asked, Client, Pushes, outcome};
-use crate::matrix::kit::Stage;
+use super::{GenerationClient, Pushes, ReceivedQuestion, outcome};
+use crate::matrix::kit::SteeredServer;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-pub(super) struct Speaker(StatelessClient);
+pub(super) struct StatelessSpeaker(StatelessClient);
 
-impl Speaker {
-    pub(super) async fn open(stage: &Stage, name: &str) -> Self {
+impl StatelessSpeaker {
+    pub(super) async fn open(stage: &SteeredServer, name: &str) -> Self {
         Self(stage.server.client().await.with_token(name))
     }
 
-    /// The response without what names the server in each of them.
+    /// The response without the description of the server.
     async fn response(&mut self, method: &str, params: Value) -> Value {
         let mut response = outcome(self.0.send(method, params).await.json());
         if let Some(result) = response["result"].as_object_mut() {
@@ -30,7 +30,7 @@ impl Speaker {
 }
 
 #[async_trait]
-impl Client for Speaker {
+impl GenerationClient for StatelessSpeaker {
     async fn create(&mut self, tool: &str, arguments: Value) -> String {
         let made = self.0.call(tool, arguments).await.expect("a task");
         assert_eq!((&made["resultType"], &made["status"]), (&json!("task"), &json!("working")), "{made}");
@@ -56,27 +56,27 @@ impl Client for Speaker {
         Box::new(Subscription(events))
     }
 
-    async fn asked(&mut self, id: &str) -> Asked {
+    async fn asked(&mut self, id: &str) -> ReceivedQuestion {
         let task = self.0.get_until(id, |task| !task.questions().is_empty()).await.expect("an answer");
         let open = task.value["inputRequests"].as_object().unwrap();
         let (key, question) = open.iter().next().unwrap();
         assert_eq!((open.len(), &question["method"]), (1, &json!("elicitation/create")));
         let message = question["params"]["message"].as_str().unwrap().to_owned();
-        Asked { task: id.to_owned(), name: json!(key), message }
+        ReceivedQuestion { task: id.to_owned(), name: json!(key), message }
     }
 
-    async fn answer(&mut self, asked: &Asked, with: Value) {
+    async fn answer(&mut self, asked: &ReceivedQuestion, with: Value) {
         let key = asked.name.as_str().expect("a key");
         self.0.update(&asked.task, json!({ key: with })).await.expect("an acknowledgement");
     }
 
-    async fn taken_back(&mut self, asked: &Asked) {
-        let is_gone = |task: &TaskView| task.questions().is_empty();
+    async fn taken_back(&mut self, asked: &ReceivedQuestion) {
+        let is_gone = |task: &GetTaskResult| task.questions().is_empty();
         in_time("a question that is gone", self.0.get_until(&asked.task, is_gone)).await.expect("an answer");
     }
 }
 
-struct Subscription(Exchange);
+struct Subscription(ReplyMessages);
 
 #[async_trait]
 impl Pushes for Subscription {

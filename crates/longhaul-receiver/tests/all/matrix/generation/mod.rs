@@ -1,5 +1,5 @@
-//! The generations, each behind the same few verbs. What comes back is what the wire said: a response with its `result`
-//! or its `error`, or the parameters of a notification.
+//! The generations behind one trait. The methods return the text of the wire: a response with its `result` or its
+//! `error`, or the parameters of a notification.
 
 mod core2025;
 mod ext2026;
@@ -7,27 +7,27 @@ mod ext2026;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::matrix::kit::Stage;
+use crate::matrix::kit::SteeredServer;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Generation {
+pub(crate) enum TestGeneration {
     Core2025,
     Ext2026,
 }
 
-pub(crate) const GENERATIONS: &[Generation] = &[Generation::Core2025, Generation::Ext2026];
+pub(crate) const GENERATIONS: &[TestGeneration] = &[TestGeneration::Core2025, TestGeneration::Ext2026];
 
-impl Generation {
-    pub(crate) async fn client(self, stage: &Stage, name: &str) -> Box<dyn Client> {
+impl TestGeneration {
+    pub(crate) async fn client(self, stage: &SteeredServer, name: &str) -> Box<dyn GenerationClient> {
         match self {
-            Self::Core2025 => Box::new(core2025::Speaker::open(stage, name).await),
-            Self::Ext2026 => Box::new(ext2026::Speaker::open(stage, name).await),
+            Self::Core2025 => Box::new(core2025::SessionSpeaker::open(stage, name).await),
+            Self::Ext2026 => Box::new(ext2026::StatelessSpeaker::open(stage, name).await),
         }
     }
 }
 
 #[async_trait]
-pub(crate) trait Client: Send {
+pub(crate) trait GenerationClient: Send {
     async fn create(&mut self, tool: &str, arguments: Value) -> String;
 
     /// The response to a request that names this task.
@@ -49,16 +49,16 @@ pub(crate) trait Client: Send {
     /// Where it is listed: the response, with nothing in `tasks` but this one.
     async fn list(&mut self, id: &str) -> Value;
 
-    /// Begins to listen, in this generation's own way.
+    /// Subscribes to messages about the task.
     async fn follow(&mut self, id: &str) -> Box<dyn Pushes>;
 
-    /// Waits until it is asked something by this task, in whatever way it is asked.
-    async fn asked(&mut self, id: &str) -> Asked;
+    /// Waits for a question of this task.
+    async fn asked(&mut self, id: &str) -> ReceivedQuestion;
 
-    async fn answer(&mut self, asked: &Asked, with: Value);
+    async fn answer(&mut self, asked: &ReceivedQuestion, with: Value);
 
-    /// Waits until it has been told, or sees, that there is nothing to answer any more.
-    async fn taken_back(&mut self, asked: &Asked);
+    /// Waits until the question is closed.
+    async fn taken_back(&mut self, asked: &ReceivedQuestion);
 }
 
 #[async_trait]
@@ -66,7 +66,7 @@ pub(crate) trait Pushes: Send {
     async fn next(&mut self) -> Value;
 }
 
-pub(crate) struct Asked {
+pub(crate) struct ReceivedQuestion {
     pub(crate) task: String,
     /// The key, or the ID of the request.
     name: Value,

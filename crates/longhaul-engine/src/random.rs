@@ -21,9 +21,9 @@ impl RandomSource for SystemRandom {
 }
 
 /// 256 random bits.
-pub fn secret(chance: &dyn RandomSource) -> [u8; 32] {
+pub fn secret(random: &dyn RandomSource) -> [u8; 32] {
     let mut secret = [0; 32];
-    secret[..16].copy_from_slice(&chance.bits());
-    secret[16..].copy_from_slice(&chance.bits());
+    secret[..16].copy_from_slice(&random.bits());
+    secret[16..].copy_from_slice(&random.bits());
     secret
 }

@@ -1,4 +1,4 @@
-//! What the disk says, over time: the measure of everything else.
+//! All states that the disk has made durable. The laws compare everything else with them.
 
 use std::sync::Arc;
 
@@ -15,15 +15,16 @@ pub(super) struct DurableStates {
     pub(super) lives: HashMap<TaskKey, Vec<Life>>,
 }
 
-/// A task from its creation to its deletion. A requestor who chooses the ID can begin another life under it.
+/// A task from its creation to its deletion. If the requestor chooses the ID, another life can follow under the same
+/// ID.
 #[derive(Debug)]
 pub(super) struct Life {
-    /// In order of their revisions, from one.
+    /// The state of revision 1 comes first.
     pub(super) states: Vec<Arc<Task>>,
     /// The line that created it.
-    pub(super) born: usize,
+    pub(super) created_at: usize,
     /// The line that deleted it.
-    pub(super) gone: Option<usize>,
+    pub(super) deleted_at: Option<usize>,
 }
 
 impl Life {
@@ -31,7 +32,6 @@ impl Life {
         self.states.last()
     }
 
-    /// The state of that revision.
     pub(super) fn at(&self, revision: u64) -> Option<&Arc<Task>> {
         self.states.get(usize::try_from(revision).ok()?.checked_sub(1)?)
     }
@@ -55,7 +55,7 @@ impl DurableStates {
 
     fn write(&mut self, key: &TaskKey, after: Option<&Arc<Task>>) -> Result<(), String> {
         let lives = self.lives.entry(key.clone()).or_default();
-        let now = lives.last_mut().filter(|life| life.gone.is_none());
+        let now = lives.last_mut().filter(|life| life.deleted_at.is_none());
         match (now, after) {
             (Some(life), Some(task)) => {
                 let expected = life.states.len() as u64 + 1;
@@ -64,9 +64,9 @@ impl DurableStates {
                 }
                 life.states.push(Arc::clone(task));
             }
-            (Some(life), None) => life.gone = Some(self.line),
+            (Some(life), None) => life.deleted_at = Some(self.line),
             (None, Some(task)) if task.revision == 1 => {
-                lives.push(Life { states: vec![Arc::clone(task)], born: self.line, gone: None });
+                lives.push(Life { states: vec![Arc::clone(task)], created_at: self.line, deleted_at: None });
             }
             (None, Some(task)) => return Err(format!("a task begins with revision {}", task.revision)),
             (None, None) => return Err("a task is deleted that is not there".into()),
@@ -76,7 +76,7 @@ impl DurableStates {
 
     /// The life that a task has now.
     pub(super) fn alive(&self, key: &TaskKey) -> Option<&Life> {
-        self.lives.get(key)?.last().filter(|life| life.gone.is_none())
+        self.lives.get(key)?.last().filter(|life| life.deleted_at.is_none())
     }
 
     /// The task as it is durable now.
@@ -84,14 +84,14 @@ impl DurableStates {
         self.alive(key)?.last()
     }
 
-    /// Which life of its key a state belongs to, from one: a commit can end one and begin the next.
+    /// The number of the life that a state belongs to, counted from 1. One commit can end a life and begin the next.
     pub(super) fn life(&self, task: &Arc<Task>) -> usize {
         let lives = self.lives.get(&task.key).map_or(&[][..], Vec::as_slice);
         let of = |life: &Life| life.at(task.revision).is_some_and(|state| Arc::ptr_eq(state, task));
         lives.iter().rposition(of).map_or(0, |index| index + 1)
     }
 
-    /// The state before that one, in the same life.
+    /// The previous state in the same life.
     pub(super) fn before(&self, task: &Arc<Task>) -> Option<&Arc<Task>> {
         let index = self.life(task).checked_sub(1)?;
         self.lives.get(&task.key)?.get(index)?.at(task.revision.checked_sub(1)?)
@@ -104,7 +104,7 @@ impl DurableStates {
 
     /// Every task that is durable now.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Task>> {
-        self.lives.values().filter_map(|lives| lives.last().filter(|life| life.gone.is_none())?.last())
+        self.lives.values().filter_map(|lives| lives.last().filter(|life| life.deleted_at.is_none())?.last())
     }
 }
 

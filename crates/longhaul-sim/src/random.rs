@@ -1,13 +1,13 @@
-//! The one source of chance of a history.
+//! The only source of randomness in a history.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-/// Everything that a history decides by chance comes from here, so that its seed is the whole history.
+/// All random decisions of a history come from here, so that its seed determines it completely.
 #[derive(Debug)]
-pub(crate) struct Chance(Xoshiro256PlusPlus);
+pub(crate) struct SeededRandom(Xoshiro256PlusPlus);
 
-impl Chance {
+impl SeededRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
@@ -22,7 +22,7 @@ impl Chance {
         self.0.random_range(low..=high)
     }
 
-    /// Yes, so many times out of a thousand.
+    /// True in `times` of 1000 cases.
     pub(crate) fn permille(&mut self, times: u32) -> bool {
         self.0.random_range(0..1_000) < times
     }
@@ -35,12 +35,12 @@ impl Chance {
         self.0.random()
     }
 
-    /// A source of its own, so that what is drawn from it does not shift what follows here.
+    /// A separate source: drawing from it does not change the numbers that this one gives.
     pub(crate) fn split(&mut self) -> Self {
         Self::new(self.0.random())
     }
 
-    /// One of the weighted choices; `None` when none has a weight.
+    /// One of the choices, by weight; `None` if the sum of the weights is 0.
     pub(crate) fn weighted<T: Copy>(&mut self, choices: &[(u32, T)]) -> Option<T> {
         let sum: u32 = choices.iter().map(|(weight, _)| weight).sum();
         if sum == 0 {

@@ -9,14 +9,14 @@ use crate::texts::Texts;
 
 /// The writer has one, the readers have a few.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) connection: Connection,
+pub(crate) struct SqliteConnection {
+    pub(crate) inner: Connection,
     texts: Texts,
 }
 
-impl Session {
+impl SqliteConnection {
     pub(crate) fn new(connection: Connection) -> Self {
-        Self { connection, texts: Texts::default() }
+        Self { inner: connection, texts: Texts::default() }
     }
 
     /// Runs a statement that changes rows. Returns how many it changed.
@@ -31,7 +31,7 @@ impl Session {
         params: impl Params,
         read: impl FnOnce(Columns<'_, '_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, DiskError> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(disk_error)?;
+        let mut statement = self.inner.prepare_cached(sql).map_err(disk_error)?;
         let texts = &mut self.texts;
         statement.query_row(params, |row| read(Columns::of(row, texts))).optional().map_err(disk_error)
     }
@@ -43,13 +43,13 @@ impl Session {
         params: impl Params,
         mut read: impl FnMut(Columns<'_, '_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, DiskError> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(disk_error)?;
+        let mut statement = self.inner.prepare_cached(sql).map_err(disk_error)?;
         let texts = &mut self.texts;
         let rows = statement.query_map(params, |row| read(Columns::of(row, texts))).map_err(disk_error)?;
         rows.collect::<Result<_, _>>().map_err(disk_error)
     }
 
     fn statement(&self, sql: &str) -> Result<CachedStatement<'_>, DiskError> {
-        self.connection.prepare_cached(sql).map_err(disk_error)
+        self.inner.prepare_cached(sql).map_err(disk_error)
     }
 }
