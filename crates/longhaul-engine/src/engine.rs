@@ -95,6 +95,7 @@ impl Engine {
     pub async fn call(&self, tool: &Arc<str>, input: Json, call: CallOptions) -> Result<CallEnd, EngineError> {
         let registered = self.inner.registered(tool)?;
         let _turn = registered.turn(&input).await?;
+        let _counted = registered.count_call();
         let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner.random)));
         let input = match self.prelude(registered, &link, input).await {
             Ok(input) => input,
@@ -205,6 +206,11 @@ impl Engine {
     /// Running and queued tasks by tool, as far as this node knows.
     pub fn load(&self) -> Vec<(ToolRef, usize, usize)> {
         self.inner.core.lock().load().map(|(tool, running, queued)| (tool.clone(), running, queued)).collect()
+    }
+
+    /// Ordinary calls that run now, by tool. Calls and [tasks](Self::load) do not share workers.
+    pub fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
+        self.inner.running_calls()
     }
 
     /// Takes nothing new from here on. What is under way goes on.

@@ -54,9 +54,16 @@ pub(crate) struct EngineInner {
 pub(crate) struct RegisteredTool {
     pub(crate) tool: EngineTool,
     calls: Semaphore,
+    /// Each ordinary call that runs holds a clone.
+    running_calls: Arc<()>,
 }
 
 impl RegisteredTool {
+    /// Counts an ordinary call as running until the result is dropped.
+    pub(crate) fn count_call(&self) -> Arc<()> {
+        Arc::clone(&self.running_calls)
+    }
+
     /// Admits an ordinary call, when it is its turn.
     pub(crate) async fn turn(&self, input: &Json) -> Result<SemaphorePermit<'_>, EngineError> {
         let (bytes, bytes_max) = (input.bytes(), self.tool.limits.input_bytes_max);
@@ -100,7 +107,8 @@ impl EngineInner {
         for tool in tools {
             core.register(tool.tool.clone(), tool.limits.clone());
             let calls = Semaphore::new(tool.limits.calls_max);
-            registered.insert(Arc::clone(&tool.tool.name), RegisteredTool { tool, calls });
+            registered
+                .insert(Arc::clone(&tool.tool.name), RegisteredTool { tool, calls, running_calls: Arc::default() });
         }
         Self {
             store,
@@ -366,6 +374,11 @@ impl EngineInner {
             () = stop.cancelled() => Err(CtxError::Cancelled),
             resumed = resumed => resumed.map_err(|_| CtxError::Cancelled),
         }
+    }
+
+    pub(crate) fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
+        let count = |registered: &RegisteredTool| Arc::strong_count(&registered.running_calls) - 1;
+        self.tools.iter().map(|(name, registered)| (Arc::clone(name), count(registered))).collect()
     }
 
     /// The tools that this node serves.

@@ -22,6 +22,7 @@ pub struct Metrics {
     session_jobs: Gauge,
     running: Family<ToolLabels, Gauge<u64, AtomicU64>>,
     queued: Family<ToolLabels, Gauge<u64, AtomicU64>>,
+    calls: Family<ToolLabels, Gauge<u64, AtomicU64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -53,6 +54,8 @@ impl Default for Metrics {
         registry.register("tasks_running", "Attempts that hold a worker, by tool", running.clone());
         let queued = Family::default();
         registry.register("tasks_queued", "Tasks that wait for a worker, by tool", queued.clone());
+        let calls = Family::default();
+        registry.register("calls_running", "Calls without a task that run, by tool", calls.clone());
         let by_method = Operation::METHODS
             .iter()
             .map(|&method| {
@@ -63,7 +66,7 @@ impl Default for Metrics {
                 (method, counter("ok"), counter("refused"))
             })
             .collect();
-        Self { registry, by_method, refused, streams, sessions, session_jobs, running, queued }
+        Self { registry, by_method, refused, streams, sessions, session_jobs, running, queued, calls }
     }
 }
 
@@ -99,6 +102,9 @@ impl Metrics {
             let labels = ToolLabels { tool: tool.name.to_string() };
             self.running.get_or_create(&labels).set(running as u64);
             self.queued.get_or_create(&labels).set(queued as u64);
+        }
+        for (tool, calls) in receiver.engine().running_calls() {
+            self.calls.get_or_create(&ToolLabels { tool: tool.to_string() }).set(calls as u64);
         }
         let mut page = String::new();
         match text::encode(&mut page, &self.registry) {

@@ -21,24 +21,12 @@ impl<'a> TaskView<'a> {
         Self { task, progress: None, children: &[], now, poll_interval_ms: 0 }
     }
 
-    /// The progress of a task that has not ended. Progress that was stored after the end must not change what is final.
-    fn live_progress(&self) -> Option<&'a Progress> {
-        self.progress.filter(|_| !self.task.is_settled())
-    }
-
-    /// The status message: the newer of the task's own and its progress's.
     pub fn message(&self) -> Option<&'a Arc<str>> {
-        let own = self.task.message.as_ref();
-        let Some(progress) = self.live_progress() else {
-            return own;
-        };
-        let reported = progress.message.as_ref();
-        if progress.at >= self.task.updated_at { reported.or(own) } else { own.or(reported) }
+        self.task.status_message(self.progress)
     }
 
     /// The time of the last change, progress included.
     pub fn updated_at(&self) -> Timestamp {
-        let reported_at = self.live_progress().map_or(Timestamp::ZERO, |progress| progress.at);
-        self.task.updated_at.max(reported_at)
+        self.task.changed_at(self.progress)
     }
 }

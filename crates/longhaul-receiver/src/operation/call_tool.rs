@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use longhaul_engine::audit::AuditedCall;
 use longhaul_engine::{CallEnd, CallOptions, CtxError, EngineError, LogLine, NewCall, OpenQuestion, Requestor};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, TaskId, TransitionError};
@@ -191,11 +192,13 @@ impl ToolCall {
         let (sender, updates) = watch::channel(None);
         let reports_progress = self.progress_token.is_some();
         let call = self.engine_call(stream.clone(), reports_progress.then_some(sender));
+        let audited = AuditedCall::started(self.exchange.source(), &self.tool);
         let end = self.exchange.receiver.engine.call(&self.tool, self.input.clone(), call);
         let end = match (&self.progress_token, &stream) {
             (Some(token), Some(stream)) => ProgressReport::new(token, updates, stream).until(end).await,
             _ => end.await,
         };
+        audited.ended(&end);
         self.response_to(end.map_err(|error| refusal::of_engine(&error))?).await
     }
 

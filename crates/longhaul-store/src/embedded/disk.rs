@@ -99,6 +99,9 @@ pub enum DiskError {
     /// The operation failed. Earlier commits are not affected.
     #[error("{0}")]
     Failed(String),
+    /// A row has values that this program does not write. Only requests that need this row fail.
+    #[error("{0}")]
+    Unreadable(String),
     /// It is unknown whether the write is on the disk, and no later write is safe. The store must stop.
     #[error("{0}")]
     Untrusted(String),
@@ -109,6 +112,7 @@ impl From<DiskError> for StoreError {
         match error {
             DiskError::Full(cause) => Self::Full(cause),
             DiskError::Failed(cause) => Self::Unavailable(cause),
+            DiskError::Unreadable(cause) => Self::Damaged(cause),
             DiskError::Untrusted(cause) => Self::Stopped(cause),
         }
     }

@@ -224,8 +224,8 @@ impl Store for Embedded {
         for key in &keys {
             match self.read(key).await {
                 Ok(snapshot) => tasks.push(snapshot.task),
-                // Deleted since the first read.
-                Err(StoreError::NotFound) => {}
+                // Deleted since the first read, or unreadable, which the read has logged.
+                Err(StoreError::NotFound | StoreError::Damaged(_)) => {}
                 Err(error) => return Err(error),
             }
         }
