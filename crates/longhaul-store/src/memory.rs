@@ -335,6 +335,13 @@ impl Reader for MemoryReader {
         Ok((keys, next))
     }
 
+    fn began_after(&self, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
+        let tables = self.0.read();
+        let tasks = tables.rows.values().map(|row| &row.task);
+        let ahead = tasks.filter(|task| task.phase.since().is_some_and(|since| since > now));
+        Ok(ahead.take(limit).map(|task| task.key.clone()).collect())
+    }
+
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
         let tables = self.0.read();
         // The queue is sorted by tool and time, so the first entry of each tool is its earliest.

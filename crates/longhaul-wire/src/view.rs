@@ -10,15 +10,14 @@ pub struct TaskView<'a> {
     pub progress: Option<&'a Progress>,
     /// In the order of their creation.
     pub children: &'a [TaskId],
-    pub now: Timestamp,
     /// How long a client should wait before it polls again; 0 leaves the hint out.
     pub poll_interval_ms: u64,
 }
 
 impl<'a> TaskView<'a> {
     /// A task without progress, children and poll hint.
-    pub fn of(task: &'a Task, now: Timestamp) -> Self {
-        Self { task, progress: None, children: &[], now, poll_interval_ms: 0 }
+    pub fn of(task: &'a Task) -> Self {
+        Self { task, progress: None, children: &[], poll_interval_ms: 0 }
     }
 
     pub fn message(&self) -> Option<&'a Arc<str>> {

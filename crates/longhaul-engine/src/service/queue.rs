@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use longhaul_store::{StoreError, Watch};
 
-use crate::core::{Input, QueueDecision, decide_queue};
+use super::clock;
+use crate::core::{ClockWatch, Input, QueueDecision, decide_queue};
 use crate::shell::EngineInner;
 
 /// The pause after the store could not be asked.
@@ -14,8 +15,9 @@ const RETRY_MS: u64 = 1_000;
 pub(crate) async fn run(engine: Arc<EngineInner>) {
     // The core knows the tasks that this process queues. On a shared store other nodes queue tasks, too.
     let mut queue_watch = engine.store.is_shared().then(|| engine.store.watch_queue());
+    let mut clock = ClockWatch::default();
     loop {
-        let (pause_ms, sleep_ms) = match check_queue(&engine).await {
+        let (pause_ms, sleep_ms) = match check_queue(&engine, &mut clock).await {
             Ok(decision) => (decision.pause_ms, decision.sleep_ms),
             Err(error) => {
                 tracing::warn!(%error, "could not look at the queue");
@@ -39,10 +41,12 @@ async fn queue_change(queue_watch: &mut Option<Watch>) {
     }
 }
 
-/// Offers work to every tool if some may be claimed now, and says when to look again.
-async fn check_queue(engine: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
+/// Looks whether the clock has gone back, offers work to every tool if some may be claimed now, and says when to look again.
+async fn check_queue(engine: &Arc<EngineInner>, clock: &mut ClockWatch) -> Result<QueueDecision, StoreError> {
     let served = engine.served();
-    let decision = decide_queue(engine.store.now().await?, engine.store.next_queued(&served).await?);
+    let now = engine.store.now().await?;
+    clock::observe(engine, clock, now).await?;
+    let decision = decide_queue(now, engine.store.next_queued(&served).await?);
     if decision.offer {
         for tool in served {
             engine.step(Input::MaybeQueued { tool });

@@ -158,8 +158,7 @@ impl ToolCall {
                 (created, _) => (created.map_err(failed)?, None),
             }
         };
-        let view =
-            TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task, task.created_at) };
+        let view = TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task) };
         let sentence = receiver.catalogue.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
         let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
         let created = log.map(|log| LastNotified {

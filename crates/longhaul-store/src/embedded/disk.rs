@@ -71,6 +71,8 @@ pub trait Reader: Send + Sync + 'static {
     fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError>;
     /// Tasks that are due at `now`, longest due first, and the time when the next one is due.
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError>;
+    /// Open tasks whose wait or attempt began after `now`, in any order.
+    fn began_after(&self, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError>;
     /// The tools that have queued tasks, each with the moment when the first of them may be claimed.
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError>;
     /// Attempts that nodes hold, after this key, in the order of the keys.

@@ -232,6 +232,10 @@ impl Store for Embedded {
         Ok(DueTasks { now, tasks, next })
     }
 
+    async fn ahead_of_clock(&self, limit: usize) -> Result<Vec<TaskKey>, StoreError> {
+        self.report_read("ahead_of_clock", self.inner.reader.began_after(self.inner.clock.now(), limit))
+    }
+
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError> {
         let queued = self.report_read("next_queued", self.inner.reader.queued_tools())?.into_iter();
         Ok(queued.filter(|(tool, _)| tools.contains(tool)).map(|(_, not_before)| not_before).min())

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{ActiveAttempt, Family, NodeId, Phase, Policy, Retention, Task, TaskKey, Timestamp, ToolRef};
+use crate::{ActiveAttempt, Family, NodeId, Phase, Policy, Retention, Task, TaskKey, Timestamp, ToolRef, Wait};
 
 /// The parameters of a new task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) fn create_in_family(new: &Create, family: Family, now: Timestamp) -> 
         message: None,
         phase: match new.claimed_by {
             Some(node) => Phase::Running { run: ActiveAttempt { node, since: now } },
-            None => Phase::Queued { not_before: now },
+            None => Phase::Queued { wait: Wait::until(now, now) },
         },
     }
 }

@@ -1,4 +1,4 @@
-use crate::{Change, Phase, Surroundings, Task, Timestamp, TransitionError, WaitingState, WakeCondition};
+use crate::{Change, Phase, Surroundings, Task, Timestamp, TransitionError, Wait, WaitingState, WakeCondition};
 
 /// The attempt ends while the task waits. What its handler did is in the journal, and a later attempt resumes it.
 ///
@@ -30,12 +30,13 @@ pub(super) fn apply(
     if surroundings.open_children < event.open_children || open_questions < event.open_questions {
         return Err(TransitionError::AlreadyHappened);
     }
-    let wake_condition = WakeCondition { wake_at: event.wake_at, for_children: event.open_children > 0 };
+    let timer = event.wake_at.map(|wake_at| Wait::until(now, wake_at));
+    let wake_condition = WakeCondition { timer, for_children: event.open_children > 0 };
     let mut next = task.next_revision(now);
     next.fence += 1;
     next.phase = match questions {
         Some(questions) => Phase::Waiting { state: WaitingState::Parked(wake_condition), questions: questions.clone() },
-        None if wake_condition.wake_at.is_none() && !wake_condition.for_children => {
+        None if wake_condition.timer.is_none() && !wake_condition.for_children => {
             return Err(TransitionError::NothingToWaitFor);
         }
         None => Phase::Parked { wake_condition },

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use longhaul_task::transition::{
     self, AnswerQuestion, AskQuestion, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report,
-    Settle, Spawn, Wake,
+    Settle, Shorten, Spawn, Wake,
 };
 use longhaul_task::{
     Change, DescendantScope, Event, JournalPosition, JournalWrite, Json, NodeId, Owner, Policy, QuestionKey,
@@ -237,6 +237,7 @@ fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, now: Timesta
         ModelAction::Overdue => Event::Overdue(Overdue),
         ModelAction::Expire => Event::Expire(Expire),
         ModelAction::Delete => Event::Delete(Delete),
+        ModelAction::Shorten => Event::Shorten(Shorten),
     }
 }
 
@@ -265,6 +266,7 @@ pub(crate) fn fence_of(event: &Event) -> Option<u64> {
         | Event::Cancel(_)
         | Event::Lose(_)
         | Event::Overdue(_)
+        | Event::Shorten(_)
         | Event::Expire(_)
         | Event::Delete(_) => None,
     }
