@@ -47,7 +47,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn due(&self, limit: usize) -> Result<DueTasks, StoreError>;
 
     /// Open tasks whose wait or attempt began later than the clock shows now: the clock has gone back since. The engine
-    /// [shortens](longhaul_task::transition::Shorten) them.
+    /// [shortens](longhaul_task::transition::Shorten) them. It asks every few seconds, so this is cheap while the clock has
+    /// not gone back.
     async fn ahead_of_clock(&self, limit: usize) -> Result<Vec<TaskKey>, StoreError>;
 
     /// The earliest time at which a queued task of these tools may be claimed. `None` if none is queued.

@@ -7,7 +7,6 @@
 mod admit;
 mod alarm;
 mod attempt;
-mod clock;
 mod commits;
 mod due;
 mod gone;
@@ -24,7 +23,6 @@ use longhaul_task::{Effect, Event, NodeId, Outcome, Owner, TaskError, TaskKey, T
 pub use self::admit::Admission;
 pub use self::alarm::Alarm;
 use self::attempt::Attempt;
-pub use self::clock::ClockWatch;
 pub use self::commits::CommitId;
 use self::commits::Commits;
 pub use self::due::due_event;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use longhaul_store::{StoreError, Watch};
 
 use super::clock;
-use crate::core::{ClockWatch, Input, QueueDecision, decide_queue};
+use crate::core::{Input, QueueDecision, decide_queue};
 use crate::shell::EngineInner;
 
 /// The pause after the store could not be asked.
@@ -15,9 +15,8 @@ const RETRY_MS: u64 = 1_000;
 pub(crate) async fn run(engine: Arc<EngineInner>) {
     // The core knows the tasks that this process queues. On a shared store other nodes queue tasks, too.
     let mut queue_watch = engine.store.is_shared().then(|| engine.store.watch_queue());
-    let mut clock = ClockWatch::default();
     loop {
-        let (pause_ms, sleep_ms) = match check_queue(&engine, &mut clock).await {
+        let (pause_ms, sleep_ms) = match check_queue(&engine).await {
             Ok(decision) => (decision.pause_ms, decision.sleep_ms),
             Err(error) => {
                 tracing::warn!(%error, "could not look at the queue");
@@ -42,11 +41,10 @@ async fn queue_change(queue_watch: &mut Option<Watch>) {
 }
 
 /// Looks whether the clock has gone back, offers work to every tool if some may be claimed now, and says when to look again.
-async fn check_queue(engine: &Arc<EngineInner>, clock: &mut ClockWatch) -> Result<QueueDecision, StoreError> {
+async fn check_queue(engine: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
     let served = engine.served();
-    let now = engine.store.now().await?;
-    clock::observe(engine, clock, now).await?;
-    let decision = decide_queue(now, engine.store.next_queued(&served).await?);
+    clock::shorten_waits(engine).await?;
+    let decision = decide_queue(engine.store.now().await?, engine.store.next_queued(&served).await?);
     if decision.offer {
         for tool in served {
             engine.step(Input::MaybeQueued { tool });

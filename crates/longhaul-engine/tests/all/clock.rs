@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use crate::common::{Door, HandlerLog, Lab, Machine, must_come, one_worker, text_of, waits_at};
 use longhaul_engine::EngineTool;
-use longhaul_engine::core::ClockWatch;
-use longhaul_task::{OnCrash, Policy, Timestamp};
-use proptest::prelude::*;
+use longhaul_task::{OnCrash, Policy};
 use tokio::time::Instant;
 
 const MINUTE_MS: u64 = 60_000;
@@ -72,19 +70,4 @@ async fn a_clock_that_is_set_back_while_tasks_are_queued_does_not_delay_them() {
     assert_eq!(lab.end(&first).await, text_of("done"));
     assert_eq!(must_come("the task in the queue", lab.end(&second)).await, text_of("done"));
     assert!(started.elapsed() < SOON, "it took {:?}", started.elapsed());
-}
-
-proptest! {
-    #[test]
-    fn a_reading_below_the_last_one_is_a_clock_that_went_back(readings in prop::collection::vec(0_u64..1_000, 1..20)) {
-        let mut watch = ClockWatch::default();
-        let mut last = 0;
-        for ms in readings {
-            let back = (ms < last).then(|| last - ms);
-            prop_assert_eq!(watch.went_back_ms(Timestamp::from_ms(ms)), back);
-            prop_assert_eq!(watch.went_back_ms(Timestamp::from_ms(ms)), back, "until it is accepted");
-            watch.accept(Timestamp::from_ms(ms));
-            last = ms;
-        }
-    }
 }

@@ -29,7 +29,6 @@ const SHELL: &str = "crates/longhaul-engine/src/shell.rs";
 const TASK_LINK: &str = "crates/longhaul-engine/src/task_link.rs";
 const DOUBT: &str = "crates/longhaul-engine/src/service/doubt.rs";
 const RECOVERY: &str = "crates/longhaul-engine/src/service/recovery.rs";
-const CLOCK_SERVICE: &str = "crates/longhaul-engine/src/service/clock.rs";
 const LOOK_SERVICE: &str = "crates/longhaul-engine/src/service/queue.rs";
 
 /// All of them.
@@ -44,14 +43,14 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "clock-ahead-at-the-crash",
         file: RECOVERY,
-        find: "    super::clock::recover(engine).await?;\n",
+        find: "    super::clock::shorten_waits(engine).await?;\n",
         replace: "",
     },
     Mutation {
         name: "clock-set-back-unnoticed",
-        file: CLOCK_SERVICE,
-        find: "watch.went_back_ms(now)",
-        replace: "watch.went_back_ms(now).filter(|_| false)",
+        file: LOOK_SERVICE,
+        find: "    clock::shorten_waits(engine).await?;\n",
+        replace: "",
     },
     Mutation {
         name: "terminal-not-final",

@@ -72,6 +72,18 @@ proptest! {
         }
     }
 
+    #[test]
+    fn a_wait_or_attempt_begins_at_the_time_of_its_event(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let child = change.child.as_ref().map(|(child, _)| child);
+            for task in change.relatives.iter().chain(child).chain([&change.task]) {
+                let since = task.phase.since();
+                let before = moment.before.get(&task.key.id).and_then(|before| before.phase.since());
+                prop_assert!(since.is_none() || since == before || since == Some(moment.now), "{:?}", moment);
+            }
+        }
+    }
+
     /// Whatever the clock did before: from now on no wait takes longer than its own length.
     #[test]
     fn a_shortened_wait_takes_at_most_its_own_length_by_the_present_clock(plan in plans(), back_ms in 0_u64..2_000_000) {
