@@ -51,7 +51,7 @@ pub async fn a_clock_that_jumps_back_makes_no_task_wait_longer_than_its_own_wait
     let mut resumes = claimed(key(3));
     resumes.create.policy.on_crash = OnCrash::Resume;
     create(&*store, resumes).await;
-    apply(&*store, &key(3), park(1, Some(START.plus_ms(DAY_MS + 700)))).await;
+    apply(&*store, &key(3), park(1, Some(700))).await;
     create(&*store, claimed(key(4))).await;
     apply(&*store, &key(4), cancel()).await;
     assert_eq!(store.ahead_of_clock(10).await.unwrap(), []);

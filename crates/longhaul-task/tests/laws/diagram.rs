@@ -115,13 +115,13 @@ fn samples() -> Vec<Task> {
             let settled = after(&running, &Event::Cancel(Cancel::default()));
             if on_crash == OnCrash::Resume {
                 for task in [&waiting_for_one, &waiting_for_two] {
-                    let parked = after(task, &park(task, Some(TIMES[0])));
+                    let parked = after(task, &park(task));
                     samples.push(
                         transition::apply(&parked, &wake(&parked), &Surroundings::default(), TIMES[0]).unwrap().task,
                     );
                     samples.push(parked);
                 }
-                samples.push(after(&running, &park(&running, Some(TIMES[0]))));
+                samples.push(after(&running, &park(&running)));
             }
             let spawned = transition::apply(&running, &spawn(&running, None), &Surroundings::default(), START);
             let (child, _) = spawned.unwrap().child.unwrap();
@@ -145,7 +145,7 @@ fn events(task: &Task) -> Vec<Event> {
         Event::Answer(answer),
         spawn(task, None),
         spawn(task, Some(node(1))),
-        park(task, Some(TIMES[0])),
+        park(task),
         wake(task),
         Event::Release(Release { fence, wait_ms: 0 }),
         Event::Settle(Settle { fence, outcome: Outcome::Result { body: json(), is_error: false } }),
@@ -183,8 +183,9 @@ fn after(task: &Task, event: &Event) -> Task {
     transition::apply(task, event, &Surroundings::default(), START).unwrap().task
 }
 
-fn park(task: &Task, wake_at: Option<Timestamp>) -> Event {
-    Event::Park(Park { fence: task.fence, wake_at, open_children: 0, open_questions: 0 })
+fn park(task: &Task) -> Event {
+    let wait_ms = Some(TIMES[0].ms_since(START));
+    Event::Park(Park { fence: task.fence, wait_ms, open_children: 0, open_questions: 0 })
 }
 
 fn wake(task: &Task) -> Event {

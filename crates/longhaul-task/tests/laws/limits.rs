@@ -84,7 +84,7 @@ fn a_handler_that_sleeps_a_thousand_times_has_used_no_attempt() {
     new.policy.on_crash = OnCrash::Resume;
     let mut task = transition::create(&new, NOW);
     for _ in 0..1_000 {
-        let park = Park { fence: task.fence, wake_at: Some(NOW), open_children: 0, open_questions: 0 };
+        let park = Park { fence: task.fence, wait_ms: Some(0), open_children: 0, open_questions: 0 };
         task = apply(&task, &Event::Park(park)).unwrap().task;
         task = apply(&task, &Event::Wake(Wake { fence: task.fence })).unwrap().task;
         task = apply(&task, &Event::Claim(Claim { node: node(1) })).unwrap().task;

@@ -221,7 +221,7 @@ fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, now: Timesta
             let children = children(world, &task.key.id).filter(|child| !child.is_settled()).count();
             Event::Park(Park {
                 fence: fence(*held),
-                wake_at: wait.map(|wait_ms| now.plus_ms(wait_ms)),
+                wait_ms: *wait,
                 open_children: u32::try_from(children).unwrap() + u32::from(*more),
                 open_questions: task.phase.questions().map_or(0, Questions::count),
             })
