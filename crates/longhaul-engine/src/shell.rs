@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use longhaul_store::{ClaimRequest, ClaimedTask, CommitResult, HeldAttempt, NewTask, Store, StoreError};
+use longhaul_store::{ClaimRequest, ClaimedTask, CommitResult, HeldAttempt, NewTask, Store, StoreError, ToolClaim};
 use longhaul_task::transition::{Create, Lose};
 use longhaul_task::{Event, Json, NodeId, Task, TaskKey, ToolRef, TransitionError};
 use parking_lot::Mutex;
@@ -182,7 +182,7 @@ impl EngineInner {
     }
 
     async fn claim(self: Arc<Self>, tool: ToolRef, limit: usize, commit: CommitId) {
-        let claim = ClaimRequest { node: self.node, tools: vec![(tool.clone(), limit)] };
+        let claim = ClaimRequest { node: self.node, tools: vec![ToolClaim::new(tool.clone(), limit)] };
         let claimed = self.store.claim(claim).await.unwrap_or_else(|error| {
             tracing::warn!(%tool, %error, "could not claim queued tasks");
             self.resolve_doubt(&error);
