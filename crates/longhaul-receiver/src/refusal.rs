@@ -23,9 +23,10 @@ pub(crate) fn of_engine(error: &EngineError) -> RpcError {
         EngineError::InputTooLarge { .. } | EngineError::NoSuchTool(_) => {
             RpcError::invalid_params(error.to_string()).with_data(data())
         }
-        EngineError::QueueFull { .. } | EngineError::TooManyOpen { .. } | EngineError::Draining => {
-            RpcError::try_later(code, error.to_string(), SOON_MS)
-        }
+        EngineError::QueueFull { .. }
+        | EngineError::TooManyCalls { .. }
+        | EngineError::TooManyOpen { .. }
+        | EngineError::Draining => RpcError::try_later(code, error.to_string(), SOON_MS),
         EngineError::Store(cause) => {
             // The cause may name files and disks, so it is not sent to clients. The store logs it.
             tracing::debug!(%cause, "a request was refused because of the store");
@@ -73,6 +74,7 @@ mod tests {
             (EngineError::NoSuchTool("x".into()), None),
             (EngineError::InputTooLarge { bytes: 2, bytes_max: 1 }, None),
             (EngineError::QueueFull { queued_max: 1 }, Some(SOON_MS)),
+            (EngineError::TooManyCalls { calls_max: 1 }, Some(SOON_MS)),
             (EngineError::TooManyOpen { open_max: 1 }, Some(SOON_MS)),
             (EngineError::Draining, Some(SOON_MS)),
             (StoreError::Unavailable(why()).into(), Some(SOON_MS)),

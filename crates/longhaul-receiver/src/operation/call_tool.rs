@@ -116,7 +116,12 @@ impl ToolCall {
         progress: Option<watch::Sender<Option<Progress>>>,
     ) -> CallOptions {
         let client = CallClient { exchange: self.exchange.clone(), stream, log_level: self.log_level };
-        CallOptions { answers: std::mem::take(&mut self.answers), requestor: Arc::new(client), progress }
+        CallOptions {
+            owner: self.exchange.owner.clone(),
+            answers: std::mem::take(&mut self.answers),
+            requestor: Arc::new(client),
+            progress,
+        }
     }
 
     /// Creates the task, after the tool has asked what it wants to know before.

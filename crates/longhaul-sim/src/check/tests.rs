@@ -22,7 +22,7 @@ struct Book {
 
 impl Book {
     fn new() -> Self {
-        let tools = vec![ToolRules { tool: tool(), running_max: 1, queued_max: 1 }];
+        let tools = vec![ToolRules { tool: tool(), running_max: 1, idle_max: 1, queued_max: 1 }];
         let mut book = Self { now: Timestamp::from_ms(1_000_000), lines: Vec::new() };
         book.note(Fact::Rules(Rules { engines: 1, owners: vec![owner()], open_per_owner_max: 2, tools }));
         book
@@ -84,7 +84,8 @@ impl Book {
         let open = vec![(owner(), open)];
         let load = vec![(tool(), busy, 0)];
         let others = Vec::new();
-        self.note(Fact::Quiet(IdleCounts { stage, others, load, open, attempts: 0, running: 0, handlers: 0 }));
+        let (attempts, places, running, handlers) = (0, 0, 0, 0);
+        self.note(Fact::Quiet(IdleCounts { stage, others, load, open, attempts, places, running, handlers }));
     }
 
     fn breaks(&self, law: &str) {

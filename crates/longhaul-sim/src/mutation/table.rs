@@ -176,7 +176,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "answered-attempt-left-waiting",
         file: QUEUE,
-        find: "            actions.extend(self.resume(tool));\n",
+        find: "        actions.extend(self.assign_workers(tool));\n",
         replace: "",
     },
     Mutation {

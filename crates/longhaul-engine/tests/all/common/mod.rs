@@ -83,6 +83,14 @@ impl Lab {
         self.engine.create(call_with(tool, input)).await
     }
 
+    pub(crate) async fn try_create_for(&self, owner: Owner, tool: &str, input: &str) -> Result<Arc<Task>, EngineError> {
+        self.engine.create(NewCall { owner, ..call_with(tool, input) }).await
+    }
+
+    pub(crate) async fn create_for(&self, owner: Owner, tool: &str, input: &str) -> TaskKey {
+        self.try_create_for(owner, tool, input).await.unwrap().key.clone()
+    }
+
     pub(crate) async fn read(&self, key: &TaskKey) -> Arc<Task> {
         self.engine.read(key).await.unwrap().task
     }
@@ -157,6 +165,10 @@ pub(crate) fn call_with(tool: &str, input: &str) -> NewCall {
 
 pub(crate) fn ada() -> Owner {
     Owner::parse("ada").unwrap()
+}
+
+pub(crate) fn bob() -> Owner {
+    Owner::parse("bob").unwrap()
 }
 
 /// A tool with every default, whose results are kept for good.
@@ -280,9 +292,13 @@ impl Requestor for Client {
 }
 
 pub(crate) fn call_options(answers: &[(&str, &str)]) -> CallOptions {
+    call_options_of(ada(), answers)
+}
+
+pub(crate) fn call_options_of(owner: Owner, answers: &[(&str, &str)]) -> CallOptions {
     let answers: HashMap<String, Json> =
         answers.iter().map(|(key, text)| ((*key).to_owned(), Json::from_text(*text))).collect();
-    CallOptions { answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
+    CallOptions { owner, answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
 }
 
 /// A question whose answer is any text.
