@@ -22,14 +22,21 @@ pub(super) struct ToolState {
     /// waits for an answer can always give its worker back, and the open questions of one owner cannot take all places.
     pub(super) places: Shares,
     pub(super) resuming: Resuming,
-    /// The last worker went to an attempt that had its answer, so that the queue gets the next one.
-    is_turn_of_queue: bool,
+    turn: WorkerTurn,
     /// One claim at a time: its answer says whether there is more.
     claiming: bool,
     /// The last claim got all that may be claimed: what is still queued has to wait, until there is an offer.
     all_wait: bool,
     /// The last claim left out tasks of owners that had no place for them.
     some_left_out: bool,
+}
+
+/// Which of both gets the next worker, if both want it.
+#[derive(Debug, Clone, Copy)]
+enum WorkerTurn {
+    /// Attempts that have their answer.
+    Answered,
+    Queue,
 }
 
 impl ToolState {
@@ -41,7 +48,7 @@ impl ToolState {
             places: Shares::new(limits.running_max.saturating_add(limits.idle_max)),
             limits,
             resuming: Resuming::default(),
-            is_turn_of_queue: false,
+            turn: WorkerTurn::Answered,
             claiming: false,
             all_wait: false,
             some_left_out: false,
@@ -93,7 +100,10 @@ impl Core {
             return actions;
         };
         let claim = if serving && !state.claiming { state.next_claim() } else { None };
-        let half = (state.free + usize::from(state.is_turn_of_queue)) / 2;
+        let half = match state.turn {
+            WorkerTurn::Answered => state.free / 2,
+            WorkerTurn::Queue => state.free.div_ceil(2),
+        };
         let for_queue = claim.as_ref().map_or(0, |claim| claim.limit.min(half));
         while state.free > for_queue
             && let Some((key, fence)) = state.resuming.pop()
@@ -103,7 +113,7 @@ impl Core {
             if attempt.is_some_and(Attempt::resume) {
                 state.free -= 1;
                 actions.push(Action::Resume { key, fence });
-                state.is_turn_of_queue = true;
+                state.turn = WorkerTurn::Queue;
             }
         }
         if let Some(mut claim) = claim.filter(|_| state.free > 0) {
@@ -112,7 +122,7 @@ impl Core {
             state.places.set_aside(claim.limit);
             state.claiming = true;
             state.some_left_out = !claim.owner_limits.is_empty();
-            state.is_turn_of_queue = false;
+            state.turn = WorkerTurn::Answered;
             actions.push(Action::Claim { claim, commit: self.commits.begin() });
         }
         actions

@@ -140,6 +140,7 @@ async fn open_questions_of_one_owner_leave_workers_to_others() {
         lab.question(key).await;
     }
     lab.counts("work", (0, 3)).await;
+    assert_eq!((lab.budget("attempts").used, lab.budget("queue").used), (3, 3));
     for n in 1..=2 {
         let other = lab.create_for(bob(), "work", &n.to_string()).await;
         log.hears(&format!("start {n}")).await;
@@ -153,6 +154,7 @@ async fn open_questions_of_one_owner_leave_workers_to_others() {
         assert_eq!(lab.end(key).await, text_of("yes"));
     }
     lab.counts("work", (0, 0)).await;
+    assert_eq!((lab.budget("attempts").used, lab.budget("queue").used), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

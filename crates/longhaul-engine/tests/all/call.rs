@@ -165,6 +165,8 @@ async fn calls_of_one_owner_leave_room_for_those_of_others() {
     assert_eq!((refused.code(), refused), ("TOO_MANY_CALLS", EngineError::TooManyCalls { calls_max: 8 }));
     let bob_call = call(bob());
     log.hears("start \"bob\"").await;
+    let usage = lab.budget("calls");
+    assert_eq!((usage.capacity, usage.used, usage.owners, usage.refused), (8, 7, 2, 1));
 
     door.open_wide();
     for call in ada_calls.into_iter().chain([bob_call]) {

@@ -258,6 +258,18 @@ fn a_handler_that_gets_something_else_than_is_on_record_is_caught() {
     book.breaks("a recorded step is done");
 }
 
+#[test]
+fn a_handler_may_hear_of_its_record_when_its_task_is_deleted_and_another_has_the_id() {
+    let (mut book, task) = Book::with_task();
+    book.record(&key("a"), None, "1");
+    let cancelled = book.apply(&task, &cancel());
+    book.commit("delete", &cancelled.key, None);
+    let again = transition::create(&Create { first_fence: 1 << 40, ..new("a") }, book.now);
+    book.commit("create", &again.key, Some(again.clone()));
+    book.note(Fact::Got { key: key("a"), epoch: 1, position: position(), output: Json::from_text("1") });
+    book.holds();
+}
+
 /// A parent and its child, both open.
 fn family() -> (Book, Task, Task) {
     let (mut book, parent) = Book::with_task();

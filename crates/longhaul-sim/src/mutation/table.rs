@@ -112,6 +112,18 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "",
     },
     Mutation {
+        name: "turn-lost-with-a-failed-commit",
+        file: WRITER,
+        find: "                self.turns.clear();\n",
+        replace: "",
+    },
+    Mutation {
+        name: "queued-task-gets-no-turn",
+        file: WRITER,
+        find: "            turns.queued(&task.key.owner, not_before);\n",
+        replace: "            let _ = (turns, not_before);\n",
+    },
+    Mutation {
         name: "untrusted-disk-is-used-on",
         file: WRITER,
         find: "                    self.stopped = Some(reason.clone());\n",
@@ -159,6 +171,24 @@ pub const MUTATIONS: &[Mutation] = &[
         file: ATTEMPT,
         find: "AttemptState::Working | AttemptState::Stopped { holds_worker: true } => tool_state.free += 1,",
         replace: "AttemptState::Working => tool_state.free += 1,\n                AttemptState::Stopped { holds_worker: true } => {}",
+    },
+    Mutation {
+        name: "place-not-given-back",
+        file: ATTEMPT,
+        find: "            tool_state.free_place(owner);\n",
+        replace: "",
+    },
+    Mutation {
+        name: "owner-left-out-for-ever",
+        file: QUEUE,
+        find: "            self.all_wait = false;\n",
+        replace: "",
+    },
+    Mutation {
+        name: "claimed-without-a-place",
+        file: QUEUE,
+        find: "            state.places.add(&key.owner, 1);\n",
+        replace: "",
     },
     Mutation {
         name: "stop-that-came-early-forgotten",

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use longhaul_engine::{
-    Ask, CallOptions, Ctx, CtxError, Engine, EngineError, EngineLimits, EngineTool, Handler, NewCall, Requestor,
-    SystemRandom, ToolLimits,
+    Ask, BudgetUse, CallOptions, Ctx, CtxError, Engine, EngineError, EngineLimits, EngineTool, Handler, NewCall,
+    Requestor, SystemRandom, ToolLimits,
 };
 use longhaul_store::Store;
 use longhaul_task::{
@@ -132,6 +132,10 @@ impl Lab {
 
     pub(crate) async fn cancel(&self, key: &TaskKey) {
         self.engine.cancel(key, None).await.unwrap();
+    }
+
+    pub(crate) fn budget(&self, resource: &str) -> BudgetUse {
+        self.engine.budgets().into_iter().find(|budget| budget.resource == resource).unwrap()
     }
 
     /// How many tasks of a tool run, and how many are queued, as the engine counts.
