@@ -105,7 +105,8 @@ impl ToolCall {
     }
 
     async fn run(self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
-        if self.as_task { self.create_task(stream).await } else { self.run_now(stream).await }
+        // Boxed, because the future of a creation would otherwise be as large as that of an ordinary call.
+        if self.as_task { self.create_task(stream).await } else { Box::pin(self.run_now(stream)).await }
     }
 
     fn engine_call(
@@ -123,7 +124,8 @@ impl ToolCall {
         let mut input = self.input.clone();
         if self.exchange.receiver.engine.asks_before_task(&self.tool) {
             let call = self.engine_call(stream, None);
-            input = match self.exchange.receiver.engine.before_task(&self.tool, input, call).await.map_err(failed)? {
+            let asked = Box::pin(self.exchange.receiver.engine.before_task(&self.tool, input, call)).await;
+            input = match asked.map_err(failed)? {
                 Ok(input) => input,
                 Err(end) => return self.response_to(end).await,
             };
