@@ -45,13 +45,10 @@ async fn calls_of_one_owner_are_refused_past_its_part_and_leave_room_for_others(
     let limits = ToolLimits::default().calls_max(4);
     let tool = tool.task_support(TaskSupport::Forbidden).limits(limits);
     let server = TestServer::start(Server::new("test").tools([tool])).await;
-    let call = async |token: &str| {
-        let mut client = server.client().await.with_token(token);
-        tokio::spawn(async move { client.call("work", json!({})).await })
-    };
     let mut calls = Vec::new();
     for token in ["ada", "ada", "ada", "bob"] {
-        calls.push(call(token).await);
+        let mut client = server.client().await.with_token(token);
+        calls.push(tokio::spawn(async move { client.call("work", json!({})).await }));
         started.pass().await;
         if calls.len() == 3 {
             let error = server.client().await.with_token("ada").call_error("work", json!({})).await;
