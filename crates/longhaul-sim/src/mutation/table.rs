@@ -179,12 +179,6 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "",
     },
     Mutation {
-        name: "owner-left-out-for-ever",
-        file: QUEUE,
-        find: "            self.all_wait = false;\n",
-        replace: "",
-    },
-    Mutation {
         name: "claimed-without-a-place",
         file: QUEUE,
         find: "            state.places.add(&key.owner, 1);\n",
