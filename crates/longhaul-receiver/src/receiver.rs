@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{Engine, EngineError, secret};
+use longhaul_engine::{BudgetUse, Engine, EngineError, secret};
 use longhaul_task::TaskKey;
 use longhaul_wire::{Cache, Generation, ServerInfo};
 use parking_lot::Mutex;
@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::rates::Rates;
 use crate::seal::Seal;
 use crate::session::table::SessionTable;
+use crate::stream::KeptBytes;
 use crate::{Catalogue, RateLimits, SessionLimits};
 
 /// How a receiver presents itself, and what its clients may use.
@@ -74,6 +75,8 @@ pub(crate) struct ReceiverInner {
     /// Seals the tokens, tickets and cursors of sessions.
     pub(crate) session_seal: Seal,
     pub(crate) sessions: SessionTable,
+    /// What streams keep for clients that come back.
+    pub(crate) kept: Arc<KeptBytes>,
     /// The session that a task's questions are put to: the one that created the task or looked at it last.
     pub(crate) asked_session: Mutex<HashMap<TaskKey, u64>>,
     /// The labels of the generations, shared by all tasks.
@@ -93,10 +96,11 @@ impl Receiver {
             catalogue,
             rates: Rates::new(&options.rates),
             server: ServerInfo::new(&options.name, &options.version),
+            sessions: SessionTable::new(options.sessions.sessions_max),
+            kept: KeptBytes::new(options.sessions.all_kept_bytes_max),
             options,
             seal: Seal::new(&key),
             session_seal: Seal::new(&session_key),
-            sessions: SessionTable::default(),
             asked_session: Mutex::default(),
             origins: Generation::ALL.iter().map(|generation| (*generation, generation.label().into())).collect(),
             closing: CancellationToken::new(),
@@ -146,6 +150,11 @@ impl Receiver {
     /// How many sessions are in memory.
     pub fn sessions(&self) -> usize {
         self.inner.sessions.len()
+    }
+
+    /// The resources that owners share, for metrics.
+    pub fn budgets(&self) -> Vec<BudgetUse> {
+        vec![self.inner.sessions.usage(), self.inner.kept.usage()]
     }
 
     /// How much runs beside the requests: requests on streams, followed tasks.

@@ -27,11 +27,12 @@ pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<Operation
     }
     exchange.follow(&task.snapshot.task, true);
     let waiting = exchange.clone();
+    let has_questions = task.snapshot.task.phase.questions().is_some();
     Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: Some(key.id.clone()),
         tool: None,
-        run: Box::new(move |stream| Box::pin(wait(waiting, key, task, watch, stream))),
+        run: Box::new(move |stream| Box::pin(wait(waiting, key, has_questions, watch, stream))),
     }))
 }
 
@@ -39,7 +40,7 @@ pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<Operation
 async fn wait(
     exchange: Exchange,
     key: TaskKey,
-    mut task: LoadedTask,
+    mut has_questions: bool,
     mut watch: Watch,
     stream: Arc<MessageStream>,
 ) -> Result<WorkResult, RpcError> {
@@ -51,16 +52,20 @@ async fn wait(
     };
     tokio::pin!(stopped);
     loop {
-        let has_questions = task.snapshot.task.phase.questions().is_some();
+        // Without a reader nothing is read: the waits that clients have abandoned keep no copy of the result.
+        let changed = async {
+            watch.changed().await;
+            stream.reader().await;
+        };
         tokio::select! {
-            () = watch.changed() => {}
+            () = changed => {}
             () = &mut stopped => return Err(refusal::of_engine(&EngineError::Draining)),
             // With the endpoint closed, the questions cannot be answered.
             () = receiver.closing.cancelled(), if has_questions => {
                 return Err(refusal::of_engine(&EngineError::Draining));
             }
         }
-        task = LoadedTask::read(receiver, &key).await.map_err(|error| refusal::of_engine(&error))?;
+        let task = LoadedTask::read(receiver, &key).await.map_err(|error| refusal::of_engine(&error))?;
         if let Some(response) = exchange.generation.result(&exchange.reply_to(), &task.view()) {
             if let Some(session) = &exchange.session {
                 session.send_log(&task.snapshot.task, &stream);
@@ -69,5 +74,6 @@ async fn wait(
             return Ok(response.into());
         }
         exchange.follow(&task.snapshot.task, true);
+        has_questions = task.snapshot.task.phase.questions().is_some();
     }
 }

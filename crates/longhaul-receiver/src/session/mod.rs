@@ -183,6 +183,11 @@ impl Session {
             || self.streams.lock().is_listened_to();
         (!is_busy).then(|| *self.last_used.lock())
     }
+
+    /// Since when the client has had no connection, although it may have left requests open.
+    pub(crate) fn disconnected_since(&self) -> Option<Instant> {
+        (!self.streams.lock().has_reader()).then(|| *self.last_used.lock())
+    }
 }
 
 impl fmt::Debug for Session {
