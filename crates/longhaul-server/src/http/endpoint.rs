@@ -8,10 +8,11 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use longhaul_receiver::{self as receiver, MetricsLabel, audit};
+use longhaul_receiver::{self as receiver, MetricsLabel, SOON_MS, audit};
 use longhaul_task::Owner;
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 
+use super::connection::HttpConnection;
 use super::headers::RequestHeaders;
 use super::{HttpEndpoint, stream};
 use crate::{Caller, Credentials, NotIdentified};
@@ -29,6 +30,11 @@ pub(super) async fn receive(State(endpoint): State<Arc<HttpEndpoint>>, request: 
         Ok(caller) => caller,
         Err(why) => return unauthorized(&endpoint, why),
     };
+    if let Some(connection) = head.extensions.get::<HttpConnection>()
+        && !connection.belongs_to(&caller.owner, &endpoint.connections)
+    {
+        return too_many_connections(&endpoint, &caller.owner);
+    }
     let response = match head.method {
         Method::GET => endpoint.receiver.listen(&caller, &headers).await,
         Method::DELETE => endpoint.receiver.end_session(&caller, &headers).await,
@@ -65,10 +71,13 @@ fn respond(endpoint: &Arc<HttpEndpoint>, caller: Option<Arc<Caller>>, response: 
         MetricsLabel::Nothing => {}
     }
     match (body, caller) {
-        (receiver::Body::Message(text), caller) => match endpoint.unread.keep(text) {
-            Ok(text) => json(&http, text.into()),
-            Err(full) => error(caller.as_ref().map(|caller| &caller.owner), full.answered().as_ref(), &full.into()),
-        },
+        (receiver::Body::Message(text), caller) => {
+            let owner = caller.as_ref().map(|caller| &caller.owner);
+            match endpoint.unread.keep(owner, text) {
+                Ok(text) => json(&http, text.into()),
+                Err(full) => error(owner, full.answered().as_ref(), &full.into()),
+            }
+        }
         (receiver::Body::Stream(reader), Some(caller)) => stream::respond(endpoint, caller, reader),
         (receiver::Body::EmptyStream | receiver::Body::Stream(_), _) => stream::empty(),
         (receiver::Body::Empty, _) => status(code(http.status)),
@@ -79,6 +88,16 @@ fn respond(endpoint: &Arc<HttpEndpoint>, caller: Option<Arc<Caller>>, response: 
 fn unauthorized(endpoint: &HttpEndpoint, why: NotIdentified) -> Response {
     let mut response = refuse(endpoint, StatusCode::UNAUTHORIZED, &RpcError::invalid_request(&why.to_string()));
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// The refusal of a request on a connection past its owner's share. The connection is closed.
+fn too_many_connections(endpoint: &HttpEndpoint, owner: &Owner) -> Response {
+    endpoint.metrics.refused();
+    let why = "too many of your connections are open; close some, or use one for several requests";
+    let refusal = RpcError::try_later("TOO_MANY_CONNECTIONS", why, SOON_MS).with_status(503);
+    let mut response = error(Some(owner), None, &refusal);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -11,7 +11,9 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
+use tower_layer::Layer;
 
+use super::connection::HttpConnection;
 use crate::ServerLimits;
 
 /// Serves connections until `stop`, then gives open requests some time to finish.
@@ -39,7 +41,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: ServerLimits, 
         let _ = socket.set_nodelay(true);
         let mut socket = TimeoutStream::new(socket);
         socket.set_write_timeout(Some(limits.write_time_max));
-        let service = TowerToHyperService::new(router.clone());
+        let service = TowerToHyperService::new(Extension(HttpConnection::default()).layer(router.clone()));
         let connection = graceful.watch(http.serve_connection(TokioIo::new(Box::pin(socket)), service));
         tokio::spawn(async move {
             if let Err(error) = connection.await {

@@ -4,6 +4,7 @@
 //!  accept loop ─► connection ─► guard (Host, Origin) ─► identity ─► body within limits ─► Receiver ─► JSON or SSE
 //! ```
 
+mod connection;
 mod endpoint;
 mod guard;
 mod headers;
@@ -17,6 +18,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use longhaul_engine::Budget;
 use longhaul_receiver::Receiver;
 
 pub use guard::Guard;
@@ -34,12 +36,15 @@ pub struct HttpEndpoint {
     pub limits: ServerLimits,
     pub metrics: Metrics,
     unread: UnreadBudget,
+    connections: Arc<Budget>,
 }
 
 impl HttpEndpoint {
     pub fn new(receiver: Receiver, identity: Arc<dyn Identify>, guard: Guard, limits: ServerLimits) -> Self {
         let unread = UnreadBudget::new(limits.unread_bytes_max);
-        Self { receiver, identity, guard, limits, metrics: Metrics::default(), unread }
+        let connections = Budget::new("connections", limits.connections_max);
+        let metrics = Metrics::new([unread.budget(), &connections].map(Arc::clone).into());
+        Self { receiver, identity, guard, limits, metrics, unread, connections }
     }
 }
 

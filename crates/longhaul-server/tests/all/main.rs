@@ -1,6 +1,7 @@
 //! The transports, in process: HTTP over a socket of this machine, pipes in memory.
 //!
 //! - `bad_requests`, `connections`, `unread`, `health`: requests that HTTP refuses, and limits of connections.
+//! - `fair`: what one owner uses does not harm another.
 //! - `stdio`, `stdio_session`: one message per line.
 //! - `identity`, `identify`, `token_file`: the identity of the caller.
 //! - `audit`: the audit log, compared with `docs/audit.md`.
@@ -8,6 +9,7 @@
 mod audit;
 mod bad_requests;
 mod connections;
+mod fair;
 mod health;
 mod identify;
 mod identity;
