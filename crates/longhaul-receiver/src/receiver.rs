@@ -18,6 +18,10 @@ use crate::session::table::SessionTable;
 use crate::stream::KeptBytes;
 use crate::{Catalogue, RateLimits, SessionLimits};
 
+/// How long a request may go on when the server stops, before it is answered with an error. Connections are closed a
+/// little later.
+const RESPONSE_AT_STOP_TIME_MAX: Duration = Duration::from_secs(4);
+
 /// How a receiver presents itself, and what its clients may use.
 #[derive(Debug, Clone)]
 pub struct ReceiverOptions {
@@ -167,6 +171,12 @@ impl ReceiverInner {
     pub(crate) fn origin(&self, generation: Generation) -> Arc<str> {
         let known = self.origins.iter().find(|(known, _)| *known == generation);
         known.map_or_else(|| generation.label().into(), |(_, label)| Arc::clone(label))
+    }
+
+    /// Resolves when the server stops and requests that go on must be answered.
+    pub(crate) async fn response_time_over(&self) {
+        self.closing.cancelled().await;
+        tokio::time::sleep(RESPONSE_AT_STOP_TIME_MAX).await;
     }
 
     pub(crate) fn list_cache(&self) -> Cache {

@@ -1,7 +1,6 @@
 //! The result of a task. In the generations where this request blocks, it is answered when the task has ended.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use longhaul_engine::{EngineError, audit};
 use longhaul_store::Watch;
@@ -13,9 +12,6 @@ use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
 use crate::refusal;
 use crate::stream::MessageStream;
-
-/// How long a wait for a result continues when the server stops. Connections are closed a little later.
-const RESULT_AT_STOP_TIME_MAX: Duration = Duration::from_secs(4);
 
 pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<OperationResult, RpcError> {
     let key = exchange.key(id);
@@ -46,10 +42,7 @@ async fn wait(
 ) -> Result<WorkResult, RpcError> {
     let receiver = &exchange.receiver;
     let _marks_stream = exchange.session.as_ref().map(|session| session.wait_for_result(&key.id, &stream));
-    let stopped = async {
-        receiver.closing.cancelled().await;
-        tokio::time::sleep(RESULT_AT_STOP_TIME_MAX).await;
-    };
+    let stopped = receiver.response_time_over();
     tokio::pin!(stopped);
     loop {
         // Without a reader nothing is read: the waits that clients have abandoned keep no copy of the result.
