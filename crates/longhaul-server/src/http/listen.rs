@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tower_layer::Layer;
 
 use super::connection::HttpConnection;
+use super::half_close::HalfCloseStream;
 use crate::ServerLimits;
 
 /// Serves connections until `stop`, then gives open requests some time to finish.
@@ -42,7 +43,8 @@ pub async fn serve(listener: TcpListener, router: Router, limits: ServerLimits, 
         let mut socket = TimeoutStream::new(socket);
         socket.set_write_timeout(Some(limits.write_time_max));
         let service = TowerToHyperService::new(Extension(HttpConnection::default()).layer(router.clone()));
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(Box::pin(socket)), service));
+        let connection =
+            graceful.watch(http.serve_connection(TokioIo::new(HalfCloseStream::new(Box::pin(socket))), service));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");

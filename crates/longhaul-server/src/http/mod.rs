@@ -7,6 +7,7 @@
 mod connection;
 mod endpoint;
 mod guard;
+mod half_close;
 mod headers;
 mod listen;
 mod stream;
@@ -50,11 +51,11 @@ impl HttpEndpoint {
 
 /// The routes: `/mcp`, `/healthz`, `/metrics`.
 pub fn router(endpoint: Arc<HttpEndpoint>) -> Router {
-    Router::new()
-        .route("/mcp", any(endpoint::receive))
-        .route("/healthz", get(health))
-        .route("/metrics", get(metrics))
-        .with_state(endpoint)
+    let mcp = match endpoint.guard.cors() {
+        Some(cors) => any(endpoint::receive).layer(cors),
+        None => any(endpoint::receive),
+    };
+    Router::new().route("/mcp", mcp).route("/healthz", get(health)).route("/metrics", get(metrics)).with_state(endpoint)
 }
 
 async fn health(State(endpoint): State<Arc<HttpEndpoint>>) -> impl IntoResponse {
