@@ -1,6 +1,6 @@
 //! The async shell: tells the core what happened and does what it says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ pub(crate) struct EngineInner {
     pub(crate) limits: EngineLimits,
     pub(crate) core: Mutex<Core>,
     tools: BTreeMap<Arc<str>, RegisteredTool>,
-    running: Mutex<BTreeMap<TaskKey, RunningAttempt>>,
+    running: Mutex<HashMap<TaskKey, RunningAttempt>>,
     pub(crate) listeners: Arc<Listeners>,
     /// Wakes the service that waits for the next due task.
     pub(crate) due: service::DueAlarm,
@@ -378,9 +378,11 @@ impl EngineInner {
         self.running.lock().get(key).is_some_and(|running| running.fence == fence)
     }
 
-    /// The attempts that this node holds.
+    /// The attempts that this node holds, in the order of their keys: the order must not depend on hashes.
     pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
-        self.running.lock().iter().map(|(key, running)| (key.clone(), running.fence)).collect()
+        let mut held: Vec<_> = self.running.lock().iter().map(|(key, running)| (key.clone(), running.fence)).collect();
+        held.sort_unstable();
+        held
     }
 }
 

@@ -46,10 +46,10 @@ impl Receiver {
             return stateless::receive(receiver, caller, Some(headers), body).await;
         }
         if headers.value(SESSION_HEADER) == HeaderValue::Absent {
-            return without_session(receiver, caller, body).await;
+            return Box::pin(without_session(receiver, caller, body)).await;
         }
-        match find_session(receiver, caller, headers).await {
-            Ok(session) => session.receive(body, PATIENCE).await,
+        match Box::pin(find_session(receiver, caller, headers)).await {
+            Ok(session) => Box::pin(session.receive(body, PATIENCE)).await,
             Err(response) => response,
         }
     }

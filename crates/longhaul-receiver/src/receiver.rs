@@ -176,7 +176,8 @@ impl ReceiverInner {
     /// Resolves when the server stops and requests that go on must be answered.
     pub(crate) async fn response_time_over(&self) {
         self.closing.cancelled().await;
-        tokio::time::sleep(RESPONSE_AT_STOP_TIME_MAX).await;
+        // Boxed, because a timer would make the future of every call larger.
+        Box::pin(tokio::time::sleep(RESPONSE_AT_STOP_TIME_MAX)).await;
     }
 
     pub(crate) fn list_cache(&self) -> Cache {

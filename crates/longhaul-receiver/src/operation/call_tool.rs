@@ -106,7 +106,8 @@ impl ToolCall {
     }
 
     async fn run(self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
-        if self.as_task { self.create_task(stream).await } else { self.run_now(stream).await }
+        // Boxed, because the future of a creation would otherwise be as large as that of an ordinary call.
+        if self.as_task { self.create_task(stream).await } else { Box::pin(self.run_now(stream)).await }
     }
 
     fn engine_call(
@@ -125,7 +126,8 @@ impl ToolCall {
         if self.exchange.receiver.engine.asks_before_task(&self.tool) {
             let call = self.engine_call(stream, None);
             let receiver = &self.exchange.receiver;
-            let asked = until_stop(receiver, receiver.engine.before_task(&self.tool, input, call)).await?;
+            let asking = Box::pin(receiver.engine.before_task(&self.tool, input, call));
+            let asked = until_stop(receiver, asking).await?;
             input = match asked.map_err(failed)? {
                 Ok(input) => input,
                 Err(end) => return self.response_to(end).await,

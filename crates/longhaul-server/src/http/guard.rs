@@ -1,12 +1,7 @@
 //! Protection against web pages that send requests to servers on their visitors' machines (DNS rebinding).
 
-use std::time::Duration;
-
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
-use tower_http::cors::{AllowHeaders, CorsLayer};
-
-/// How long a browser may remember that a page's requests are allowed.
-const PREFLIGHT_TIME: Duration = Duration::from_secs(3_600);
+use hyper::Uri;
+use hyper::header::{self, HeaderMap, HeaderValue};
 
 /// Which `Host` and `Origin` headers are accepted.
 #[derive(Debug, Clone)]
@@ -37,21 +32,9 @@ impl Guard {
         Ok(())
     }
 
-    /// What lets the browser pass requests of configured origins on, and its pages read the responses. The server's own
-    /// origin needs none; other local pages may not read responses.
-    pub(super) fn cors(&self) -> Option<CorsLayer> {
-        let origins: Vec<_> = self.origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
-        let exposed = ["mcp-session-id", "retry-after", "www-authenticate"].map(HeaderName::from_static);
-        (!origins.is_empty()).then(|| {
-            CorsLayer::new()
-                .allow_origin(origins)
-                .allow_methods([Method::GET, Method::POST, Method::DELETE])
-                // Clients repeat arguments in headers of any name.
-                .allow_headers(AllowHeaders::mirror_request())
-                .expose_headers(exposed)
-                .allow_private_network(true)
-                .max_age(PREFLIGHT_TIME)
-        })
+    /// The origin of a request, if it is one of those that are configured.
+    pub(super) fn configured_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        headers.get(header::ORIGIN).filter(|origin| self.origins.iter().any(|known| *origin == known)).cloned()
     }
 
     fn accepts(&self, origin: &str, host: &str) -> bool {

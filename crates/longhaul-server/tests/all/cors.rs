@@ -30,7 +30,7 @@ fn initialize(origin: &str) -> RawRequest {
 async fn a_browser_lets_a_page_of_an_allowed_origin_call() {
     let server = listen().await;
     let reply = preflight(PAGE).send(&server).await;
-    assert_eq!((reply.status, reply.header("access-control-allow-origin")), (200, Some(PAGE)));
+    assert_eq!((reply.status, reply.header("access-control-allow-origin")), (204, Some(PAGE)));
     let allowed = |name: &str| reply.header(name).unwrap_or_default().to_ascii_lowercase();
     for method in ["post", "get", "delete"] {
         assert!(allowed("access-control-allow-methods").contains(method), "{reply:?}");
