@@ -1,7 +1,7 @@
 //! `tools/list` and `notifications/tools/list_changed`.
 
 use crate::jsonrpc::{self, RequestId};
-use crate::tool::{ToolDeclaration, write_tool};
+use crate::tool::{ToolDeclaration, is_listed, write_tool};
 use crate::{Cache, ReplyTo, subscription, text};
 
 /// One page of the list.
@@ -25,7 +25,8 @@ pub fn answer(to: &ReplyTo<'_>, page: &ToolPage<'_>) -> String {
             out.push_str("\"resultType\":\"complete\",");
         }
         out.push_str("\"tools\":[");
-        for (index, tool) in page.tools.iter().enumerate() {
+        let listed = page.tools.iter().filter(|tool| is_listed(tool, to.revision));
+        for (index, tool) in listed.enumerate() {
             if index > 0 {
                 out.push(',');
             }

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 
 use super::{OperationResult, StreamWork, WorkResult};
 use crate::exchange::Exchange;
+use crate::receiver::ReceiverInner;
 use crate::seal::{CallBinding, CallState};
 use crate::session::{LastNotified, ask_on_stream};
 use crate::stream::MessageStream;
@@ -129,7 +130,9 @@ impl ToolCall {
         let mut input = self.input.clone();
         if self.exchange.receiver.engine.asks_before_task(&self.tool) {
             let call = self.engine_call(stream, None);
-            let asked = Box::pin(self.exchange.receiver.engine.before_task(&self.tool, input, call)).await;
+            let receiver = &self.exchange.receiver;
+            let asking = Box::pin(receiver.engine.before_task(&self.tool, input, call));
+            let asked = until_stop(receiver, asking).await?;
             input = match asked.map_err(failed)? {
                 Ok(input) => input,
                 Err(end) => return self.response_to(end).await,
@@ -197,10 +200,13 @@ impl ToolCall {
         let reports_progress = self.progress_token.is_some();
         let call = self.engine_call(stream.clone(), reports_progress.then_some(sender));
         let end = self.exchange.receiver.engine.call(&self.tool, self.input.clone(), call);
-        let end = match (&self.progress_token, &stream) {
-            (Some(token), Some(stream)) => ProgressReport::new(token, updates, stream).until(end).await,
-            _ => end.await,
+        let end = async {
+            match (&self.progress_token, &stream) {
+                (Some(token), Some(stream)) => ProgressReport::new(token, updates, stream).until(end).await,
+                _ => end.await,
+            }
         };
+        let end = until_stop(&self.exchange.receiver, end).await?;
         self.response_to(end.map_err(|error| refusal::of_engine(&error))?).await
     }
 
@@ -225,6 +231,15 @@ impl ToolCall {
                 Ok(call_result::input_required(&to, &requests, state.as_deref()).into())
             }
         }
+    }
+}
+
+/// Waits for a handler until the server stops. Otherwise the connection would be cut without a response.
+async fn until_stop<T>(receiver: &ReceiverInner, work: impl Future<Output = T>) -> Result<T, RpcError> {
+    tokio::select! {
+        biased;
+        end = work => Ok(end),
+        () = receiver.response_time_over() => Err(refusal::call_stopped()),
     }
 }
 

@@ -24,6 +24,10 @@ impl Streams {
     pub(super) fn is_listened_to(&self) -> bool {
         self.listening.iter().any(|stream| stream.has_reader())
     }
+
+    pub(super) fn has_reader(&self) -> bool {
+        self.all.values().any(|stream| stream.has_reader())
+    }
 }
 
 impl Session {
@@ -48,8 +52,7 @@ impl Session {
                 session.reader_changed(None);
             }
         };
-        let stream = MessageStream::new(self.receiver.random_number(), StreamKind::Listening, &self.limits);
-        let stream = Arc::new(stream.on_reader_change(on_change));
+        let stream = self.new_stream(StreamKind::Listening, on_change);
         let closed: Vec<_> = {
             let mut streams = self.streams.lock();
             streams.all.insert(stream.id(), Arc::clone(&stream));
@@ -87,10 +90,18 @@ impl Session {
                 session.reader_changed(Some(task));
             }
         };
-        let stream = MessageStream::new(self.receiver.random_number(), kind, &self.limits);
-        let stream = Arc::new(stream.on_reader_change(on_change));
+        let stream = self.new_stream(kind, on_change);
         self.streams.lock().all.insert(stream.id(), Arc::clone(&stream));
         stream
+    }
+
+    fn new_stream(
+        &self,
+        kind: StreamKind,
+        on_change: impl Fn(Option<&TaskId>) + Send + Sync + 'static,
+    ) -> Arc<MessageStream> {
+        let kept = self.receiver.kept.of(&self.owner);
+        MessageStream::new(self.receiver.random_number(), kind, &self.limits, kept, on_change)
     }
 
     pub(super) fn drop_stream(&self, stream: &MessageStream) {

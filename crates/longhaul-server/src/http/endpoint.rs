@@ -8,15 +8,20 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
-use longhaul_receiver::{self as receiver, MetricsLabel, audit};
+use longhaul_receiver::{self as receiver, MetricsLabel, SOON_MS, audit};
 use longhaul_task::Owner;
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 
+use super::connection::HttpConnection;
 use super::headers::RequestHeaders;
 use super::{HttpEndpoint, HttpResponse, stream, whole};
 use crate::{Caller, Credentials, NotIdentified};
 
-pub(super) async fn receive(endpoint: &Arc<HttpEndpoint>, request: Request<Incoming>) -> HttpResponse {
+pub(super) async fn receive(
+    endpoint: &Arc<HttpEndpoint>,
+    connection: &HttpConnection,
+    request: Request<Incoming>,
+) -> HttpResponse {
     let (head, body) = request.into_parts();
     if let Err(why) = endpoint.guard.check(&head.headers) {
         return refuse(endpoint, StatusCode::FORBIDDEN, &RpcError::invalid_request(why));
@@ -29,6 +34,9 @@ pub(super) async fn receive(endpoint: &Arc<HttpEndpoint>, request: Request<Incom
         Ok(caller) => caller,
         Err(why) => return unauthorized(endpoint, why),
     };
+    if !connection.belongs_to(&caller.owner, &endpoint.connections) {
+        return too_many_connections(endpoint, &caller.owner);
+    }
     let response = match head.method {
         // Boxed, because a future is as large as its largest branch, and every request would allocate that much.
         Method::GET => Box::pin(endpoint.receiver.listen(&caller, &headers)).await,
@@ -70,10 +78,13 @@ fn respond(
         MetricsLabel::Nothing => {}
     }
     match (body, caller) {
-        (receiver::Body::Message(text), caller) => match endpoint.unread.keep(text) {
-            Ok(text) => json(&http, text.into()),
-            Err(full) => error(caller.as_ref().map(|caller| &caller.owner), full.answered().as_ref(), &full.into()),
-        },
+        (receiver::Body::Message(text), caller) => {
+            let owner = caller.as_ref().map(|caller| &caller.owner);
+            match endpoint.unread.keep(owner, text) {
+                Ok(text) => json(&http, text.into()),
+                Err(full) => error(owner, full.answered().as_ref(), &full.into()),
+            }
+        }
         (receiver::Body::Stream(reader), Some(caller)) => stream::respond(endpoint, caller, reader),
         (receiver::Body::EmptyStream | receiver::Body::Stream(_), _) => stream::empty(),
         (receiver::Body::Empty, _) => status(code(http.status)),
@@ -84,6 +95,16 @@ fn respond(
 fn unauthorized(endpoint: &HttpEndpoint, why: NotIdentified) -> HttpResponse {
     let mut response = refuse(endpoint, StatusCode::UNAUTHORIZED, &RpcError::invalid_request(&why.to_string()));
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// The refusal of a request on a connection past its owner's share. The connection is closed.
+fn too_many_connections(endpoint: &HttpEndpoint, owner: &Owner) -> HttpResponse {
+    endpoint.metrics.refused();
+    let why = "too many of your connections are open; close some, or use one for several requests";
+    let refusal = RpcError::try_later("TOO_MANY_CONNECTIONS", why, SOON_MS).with_status(503);
+    let mut response = error(Some(owner), None, &refusal);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

@@ -13,6 +13,8 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 use super::HttpEndpoint;
+use super::connection::HttpConnection;
+use super::half_close::HalfCloseStream;
 
 /// Serves connections until `stop`, then gives open requests some time to finish.
 pub async fn serve(listener: TcpListener, endpoint: HttpEndpoint, stop: CancellationToken) {
@@ -41,12 +43,13 @@ pub async fn serve(listener: TcpListener, endpoint: HttpEndpoint, stop: Cancella
         let _ = socket.set_nodelay(true);
         let mut socket = TimeoutStream::new(socket);
         socket.set_write_timeout(Some(limits.write_time_max));
-        let endpoint = Arc::clone(&endpoint);
+        let socket = HalfCloseStream::new(Box::pin(socket));
+        let (endpoint, connection) = (Arc::clone(&endpoint), HttpConnection::default());
         let service = service_fn(move |request| {
-            let endpoint = Arc::clone(&endpoint);
-            async move { Ok::<_, Infallible>(super::route(&endpoint, request).await) }
+            let (endpoint, connection) = (Arc::clone(&endpoint), connection.clone());
+            async move { Ok::<_, Infallible>(super::route(&endpoint, &connection, request).await) }
         });
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(Box::pin(socket)), service));
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(socket), service));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");

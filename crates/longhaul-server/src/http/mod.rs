@@ -4,8 +4,11 @@
 //!  accept loop ─► connection ─► guard (Host, Origin) ─► identity ─► body within limits ─► Receiver ─► JSON or SSE
 //! ```
 
+mod connection;
+mod cors;
 mod endpoint;
 mod guard;
+mod half_close;
 mod headers;
 mod listen;
 mod stream;
@@ -20,8 +23,10 @@ use http_body_util::{Either, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
+use longhaul_engine::Budget;
 use longhaul_receiver::Receiver;
 
+use self::connection::HttpConnection;
 pub use guard::Guard;
 pub use listen::serve;
 
@@ -37,12 +42,15 @@ pub struct HttpEndpoint {
     pub limits: ServerLimits,
     pub metrics: Metrics,
     unread: UnreadBudget,
+    connections: Arc<Budget>,
 }
 
 impl HttpEndpoint {
     pub fn new(receiver: Receiver, identity: Arc<dyn Identify>, guard: Guard, limits: ServerLimits) -> Self {
         let unread = UnreadBudget::new(limits.unread_bytes_max);
-        Self { receiver, identity, guard, limits, metrics: Metrics::default(), unread }
+        let connections = Budget::new("connections", limits.connections_max);
+        let metrics = Metrics::new([unread.budget(), &connections].map(Arc::clone).into());
+        Self { receiver, identity, guard, limits, metrics, unread, connections }
     }
 }
 
@@ -54,10 +62,20 @@ fn whole(body: Bytes) -> HttpResponse {
 }
 
 /// Answers a request. Three paths need no router, whose allocations for each request would be a tenth of a poll.
-async fn route(endpoint: &Arc<HttpEndpoint>, request: Request<Incoming>) -> HttpResponse {
+async fn route(endpoint: &Arc<HttpEndpoint>, connection: &HttpConnection, request: Request<Incoming>) -> HttpResponse {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     match request.uri().path() {
-        "/mcp" => endpoint::receive(endpoint, request).await,
+        "/mcp" => {
+            let origin = endpoint.guard.configured_origin(request.headers());
+            let mut response = match &origin {
+                Some(_) if cors::is_preflight(&request) => cors::preflight(request.headers()),
+                _ => endpoint::receive(endpoint, connection, request).await,
+            };
+            if let Some(origin) = origin {
+                cors::allow(&mut response, origin);
+            }
+            response
+        }
         "/healthz" if is_read => Box::pin(health(endpoint)).await,
         "/metrics" if is_read => metrics(endpoint, request.headers()),
         "/healthz" | "/metrics" => {

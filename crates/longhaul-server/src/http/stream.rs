@@ -80,7 +80,7 @@ impl EventStream {
                     Some(id) => sse::numbered_event(&id, &text),
                     None => sse::event(&text),
                 };
-                match endpoint.unread.keep(event) {
+                match endpoint.unread.keep(Some(&self.caller.owner), event) {
                     Ok(event) => Some(Bytes::from(event)),
                     // Without room the connection breaks. The client of a session resumes the stream later; any other client
                     // gets an error as its response.

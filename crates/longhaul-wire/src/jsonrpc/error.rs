@@ -127,6 +127,11 @@ impl RpcError {
         self.retry_after_ms
     }
 
+    /// Whether the code is one of JSON-RPC or MCP. Other codes are those of an application or its user.
+    pub fn is_of_protocol(&self) -> bool {
+        (-32_768..=-32_000).contains(&self.code)
+    }
+
     /// Appends the error object.
     pub(crate) fn write(&self, out: &mut String) {
         write_error(out, self.code, &self.message, self.data.as_ref());

@@ -7,6 +7,11 @@ use serde_json::value::RawValue;
 use super::{TaskSupport, ToolDeclaration};
 use crate::{Revision, text};
 
+/// A tool that requires a task is not listed in revisions without tasks, because it could not be called.
+pub(crate) fn is_listed(tool: &ToolDeclaration, revision: Revision) -> bool {
+    revision.is_stateless() || revision.has_tasks() || tool.task_support() != TaskSupport::Required
+}
+
 /// Appends a tool as the list of a revision shows it.
 pub(crate) fn write_tool(out: &mut String, tool: &ToolDeclaration, may_get_tickets: bool, revision: Revision) {
     let keeps_output = !may_get_tickets || tool.task_support() == TaskSupport::Forbidden;
