@@ -64,6 +64,17 @@ impl CrowdConnection {
         let request = request.body(Full::new(body.into())).expect("a request");
         self.send.send_request(request).await.expect("an answer")
     }
+
+    /// Opens a session.
+    async fn initialize(&mut self) -> String {
+        let hello = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "crowd", "version": "1" },
+        });
+        let answer = self.ask("POST", None, request("initialize", &hello)).await;
+        let session = answer.headers()["mcp-session-id"].to_str().expect("a session").to_owned();
+        answer.into_body().collect().await.expect("a whole answer");
+        session
+    }
 }
 
 fn request(method: &str, params: &Value) -> String {
@@ -90,12 +101,7 @@ struct Member {
 
 async fn arrive(address: SocketAddr, number: usize) -> Member {
     let mut line = CrowdConnection::open(address).await;
-    let hello = json!({
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "crowd", "version": "1" },
-    });
-    let answer = line.ask("POST", None, request("initialize", &hello)).await;
-    let session = answer.headers()["mcp-session-id"].to_str().expect("a session").to_owned();
-    answer.into_body().collect().await.expect("a whole answer");
+    let session = line.initialize().await;
     let call = json!({ "name": "confirm_delete", "arguments": { "filename": number.to_string() }, "task": {} });
     let made = last_message(line.ask("POST", Some(&session), request("tools/call", &call)).await).await;
     let task = made["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
@@ -158,17 +164,64 @@ async fn where_open_files_are_few_the_store_still_has_its_own() {
     let directory = tempfile::tempdir().unwrap();
     let server = with_open_files("-n 136").store(&directory.path().join("tasks.db")).start().await;
     server.says("reduces the number of connections").await;
-    let mut clients = connected(&server, 8).await;
+    // Eight connections fit, and one owner gets three quarters of them. Two more that send nothing have no owner.
+    let mut clients = connected(&server, 6).await;
+    let silent = [CrowdConnection::open(server.address()).await, CrowdConnection::open(server.address()).await];
     let mut late = StatelessClient::connect(server.address()).await.unwrap();
     let waiting = tokio::spawn(async move { late.request("tools/list", json!({})).await.map(drop) });
     for count in 0..50 {
-        let id = clients[count % 8].create("echo", json!({ "text": "kept" })).await.unwrap();
+        let id = clients[count % 6].create("echo", json!({ "text": "kept" })).await.unwrap();
         assert_eq!(clients[0].settled(&id).await.result_text(), "kept");
         assert!(!waiting.is_finished(), "one more was served");
     }
     clients.pop();
     in_time("the one that waited", waiting).await.unwrap().unwrap();
+    drop(silent);
     assert!(!server.log().contains("could not accept"), "{}", server.log());
+}
+
+/// Sessions whose clients have left, and the waits that each of them has left behind.
+const AWAY: usize = 250;
+const WAITS: usize = 4;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waits_that_clients_have_left_keep_no_copies_of_a_large_result() {
+    raise_descriptors();
+    let server = Launch::conformance().start().await;
+    let address = server.address();
+    let mut host = StatelessClient::connect(address).await.unwrap();
+    let name = "x".repeat(250_000);
+    let task = host.create("confirm_delete", json!({ "filename": name })).await.unwrap();
+    let key = host.asked(&task, 1).await.remove(0);
+    let mut waiting = JoinSet::new();
+    for _ in 0..AWAY {
+        let task = task.clone();
+        waiting.spawn(async move {
+            let session = CrowdConnection::open(address).await.initialize().await;
+            let params = json!({ "taskId": task });
+            for id in 1..=WAITS {
+                let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tasks/result", "params": params });
+                let mut line = CrowdConnection::open(address).await;
+                let answer = line.ask("POST", Some(&session), body.to_string()).await;
+                // The response to a long wait is a stream, whose head is sent at once.
+                assert_eq!(answer.status(), 200);
+            }
+        });
+    }
+    waiting.join_all().await;
+    host.until_metric("longhaul_streams_open", 0.0).await;
+    let before = resident_kb(&server);
+    host.update(&task, json!({ key: { "action": "accept", "content": { "confirm": true } } })).await.unwrap();
+    host.settled(&task).await;
+    // What follows the task ends with it.
+    #[allow(clippy::cast_precision_loss, reason = "they are few")]
+    let waits = (AWAY * WAITS) as f64;
+    in_time("the end of what follows the task", async { while host.metric("longhaul_session_jobs").await > waits {} })
+        .await;
+    let after = resident_kb(&server);
+    println!("{waits} waits without a connection: {before} kB before the task has ended, {after} kB after");
+    assert!(after < before + 50_000, "{before} kB, then {after} kB");
+    assert!(server.stop().await);
 }
 
 async fn come_and_go(crowd: usize) {

@@ -15,9 +15,14 @@ pub enum EngineError {
     /// The arguments are larger than the tool takes.
     #[error("the arguments have {bytes} bytes; this tool takes at most {bytes_max}")]
     InputTooLarge { bytes: usize, bytes_max: usize },
-    /// The tool's queue is full.
-    #[error("the queue of this tool is full ({queued_max} tasks); try again later")]
+    /// The tool's queue is full, or the owner has used up its part of it.
+    #[error("you have used up your part of this tool's queue ({queued_max} tasks for all callers); try again later")]
     QueueFull { queued_max: usize },
+    /// The owner has used up its part of the ordinary calls of a tool.
+    #[error(
+        "you have used up your part of the calls of this tool ({calls_max} at once for all callers); try again in a moment"
+    )]
+    TooManyCalls { calls_max: usize },
     /// The owner has too many open tasks.
     #[error("you have {open_max} tasks that have not ended; wait for some of them or cancel them")]
     TooManyOpen {
@@ -39,6 +44,7 @@ impl EngineError {
             Self::NoSuchTool(_) => "NO_SUCH_TOOL",
             Self::InputTooLarge { .. } => "INPUT_TOO_LARGE",
             Self::QueueFull { .. } => "QUEUE_FULL",
+            Self::TooManyCalls { .. } => "TOO_MANY_CALLS",
             Self::TooManyOpen { .. } => "TOO_MANY_OPEN",
             Self::Draining => "DRAINING",
             Self::Store(error) => error.code(),

@@ -109,7 +109,7 @@ impl Connection {
             Ok(cancel) => cancel,
             Err(error) => return self.refuse(Some(&id), &error),
         };
-        let stream = Arc::new(stateless::new_stream(&self.receiver, id.clone()));
+        let stream = stateless::new_stream(&self.receiver, &self.caller, id.clone());
         let Some(reader) = stream.read_after(0) else { return MessageResponse::accepted() };
         let (receiver, caller, requests) =
             (Arc::clone(&self.receiver), self.caller.clone(), Arc::clone(&self.requests));

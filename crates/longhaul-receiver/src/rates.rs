@@ -1,19 +1,16 @@
 //! How often one owner may send requests, and how often it may ask for tasks that do not exist.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
-use std::time::{Duration, Instant};
 
 use governor::clock::{Clock, DefaultClock};
-use governor::middleware::{NoOpMiddleware, RateLimitingMiddleware, StateInformationMiddleware};
+use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{NotUntil, Quota, RateLimiter};
 use longhaul_engine::EngineError;
 use longhaul_store::StoreError;
 use longhaul_task::Owner;
 use longhaul_wire::jsonrpc::RpcError;
-use parking_lot::RwLock;
 
 /// Rates of requests per owner: an average per second, and a burst after a pause. [`RateLimits::NONE`] means no limit; 0
 /// counts as 1.
@@ -127,24 +124,21 @@ impl RequestKind {
 }
 
 type Instants = <DefaultClock as Clock>::Instant;
-type Limiter<M> = RateLimiter<Owner, DashMapStateStore<Owner>, DefaultClock, M>;
+type Limiter = RateLimiter<Owner, DashMapStateStore<Owner>, DefaultClock, NoOpMiddleware<Instants>>;
 
 /// The recent requests of every owner.
 pub(crate) struct Rates {
-    creates: Option<Limiter<NoOpMiddleware<Instants>>>,
-    reads: Option<Limiter<NoOpMiddleware<Instants>>>,
-    changes: Option<Limiter<NoOpMiddleware<Instants>>>,
-    others: Option<Limiter<NoOpMiddleware<Instants>>>,
-    failed_lookups: Option<Limiter<StateInformationMiddleware>>,
-    /// Owners with too many failed look-ups, and until when nothing is looked up for them.
-    blocked: RwLock<HashMap<Owner, Instant>>,
+    creates: Option<Limiter>,
+    reads: Option<Limiter>,
+    changes: Option<Limiter>,
+    others: Option<Limiter>,
+    failed_lookups: Option<Limiter>,
 }
 
-fn limiter<M: RateLimitingMiddleware<Instants>>(per_second: u32, burst: u32) -> Option<Limiter<M>> {
+fn limiter(per_second: u32, burst: u32) -> Option<Limiter> {
     let at_least_one = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
     let quota = Quota::per_second(at_least_one(per_second)).allow_burst(at_least_one(burst));
-    (per_second != RateLimits::NONE)
-        .then(|| RateLimiter::dashmap_with_clock(quota, DefaultClock::default()).with_middleware())
+    (per_second != RateLimits::NONE).then(|| RateLimiter::dashmap_with_clock(quota, DefaultClock::default()))
 }
 
 impl Rates {
@@ -155,7 +149,6 @@ impl Rates {
             changes: limiter(limits.changes_per_second, limits.changes_burst),
             others: limiter(limits.others_per_second, limits.others_burst),
             failed_lookups: limiter(limits.failed_lookups_per_second, limits.failed_lookups_burst),
-            blocked: RwLock::default(),
         }
     }
 
@@ -170,61 +163,41 @@ impl Rates {
         let Some(limiter) = limiter else { return Ok(()) };
         limiter.check_key(owner).map_err(|until| {
             let why = "too many requests of this kind in a short time; slow down";
-            RpcError::try_later("TOO_MANY_REQUESTS", why, wait_ms(wait(limiter, &until))).with_status(429)
+            RpcError::try_later("TOO_MANY_REQUESTS", why, wait_ms(limiter, &until)).with_status(429)
         })
     }
 
-    /// Looks up a task by an ID that the caller sent. An owner with too many failed look-ups is refused before the look-up,
-    /// so that it cannot learn which IDs exist.
+    /// Looks up a task by an ID that the caller sent. Only look-ups that find nothing are counted and refused: without an
+    /// identity all callers are one owner, and one of them must not keep the others from their tasks. Nothing is lost by
+    /// answering for tasks that exist: an ID has too many random bits to be guessed.
     pub(crate) async fn look_up<T>(
         &self,
         owner: &Owner,
         look_up: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<Result<T, EngineError>, RpcError> {
-        let until = self.blocked.read().get(owner).copied();
-        let left = until.and_then(|until| until.checked_duration_since(Instant::now())).filter(|left| !left.is_zero());
-        if let Some(left) = left {
-            let why = "too many requests for tasks that do not exist; slow down";
-            return Err(RpcError::try_later("TOO_MANY_FAILED_LOOKUPS", why, wait_ms(left)).with_status(429));
-        }
         let found = look_up.await;
-        if let Err(EngineError::Store(StoreError::NotFound)) = found {
-            self.count_failure(owner);
+        if let (Err(EngineError::Store(StoreError::NotFound)), Some(limiter)) = (&found, &self.failed_lookups) {
+            limiter.check_key(owner).map_err(|until| {
+                let why = "too many requests for tasks that do not exist; slow down";
+                RpcError::try_later("TOO_MANY_FAILED_LOOKUPS", why, wait_ms(limiter, &until)).with_status(429)
+            })?;
         }
         Ok(found)
     }
 
-    fn count_failure(&self, owner: &Owner) {
-        let Some(limiter) = &self.failed_lookups else { return };
-        let wait = match limiter.check_key(owner) {
-            Ok(left) if left.remaining_burst_capacity() > 0 => return,
-            Ok(left) => left.quota().replenish_interval(),
-            Err(until) => wait(limiter, &until),
-        };
-        self.blocked.write().insert(owner.clone(), Instant::now() + wait);
-    }
-
     /// Drops the state of owners that have their whole burst again.
     pub(crate) fn tidy(&self) {
-        for limiter in [&self.creates, &self.reads, &self.changes, &self.others].into_iter().flatten() {
+        let limiters = [&self.creates, &self.reads, &self.changes, &self.others, &self.failed_lookups];
+        for limiter in limiters.into_iter().flatten() {
             limiter.retain_recent();
             limiter.shrink_to_fit();
         }
-        if let Some(limiter) = &self.failed_lookups {
-            limiter.retain_recent();
-            limiter.shrink_to_fit();
-        }
-        let now = Instant::now();
-        self.blocked.write().retain(|_, until| now < *until);
     }
 }
 
-fn wait<M: RateLimitingMiddleware<Instants>>(limiter: &Limiter<M>, until: &NotUntil<Instants>) -> Duration {
-    until.wait_time_from(limiter.clock().now())
-}
-
-/// Rounded up, so that a client that waits this long is not too early.
-fn wait_ms(wait: Duration) -> u64 {
+/// The wait until a request would pass, rounded up, so that a client that waits this long is not too early.
+fn wait_ms(limiter: &Limiter, until: &NotUntil<Instants>) -> u64 {
+    let wait = until.wait_time_from(limiter.clock().now());
     u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1)
 }
 
@@ -261,7 +234,7 @@ mod tests {
         for _ in 0..1_000 {
             rates.admit(&bob, RequestKind::Create).unwrap();
         }
-        let count = |limiter: &Option<Limiter<NoOpMiddleware<Instants>>>| limiter.as_ref().unwrap().len();
+        let count = |limiter: &Option<Limiter>| limiter.as_ref().unwrap().len();
         assert_eq!((count(&rates.others), count(&rates.creates)), (1, 1));
         while count(&rates.others) > 0 {
             rates.tidy();
@@ -270,19 +243,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_too_many_failed_lookups_nothing_is_looked_up() {
+    async fn only_lookups_that_miss_are_counted_and_refused() {
         let rates = Rates::new(&RateLimits { failed_lookups_burst: 2, ..RateLimits::all(1) });
         let (ada, bob) = (owner("ada"), owner("bob"));
         for _ in 0..2 {
-            rates.look_up(&ada, async { Ok::<_, EngineError>(()) }).await.unwrap().unwrap();
             assert_eq!(rates.look_up(&ada, async { NOT_FOUND }).await.unwrap(), NOT_FOUND);
         }
-        let unreachable = async { unreachable!("it was looked up") };
-        let refused = rates.look_up::<()>(&ada, unreachable).await.unwrap_err();
+        let refused = rates.look_up(&ada, async { NOT_FOUND }).await.unwrap_err();
         assert!(refused.data.as_ref().unwrap().as_str().contains("TOO_MANY_FAILED_LOOKUPS"), "{refused:?}");
-        rates.look_up(&bob, async { Ok::<_, EngineError>(()) }).await.unwrap().unwrap();
-        // As if the wait were over.
-        rates.blocked.write().insert(ada.clone(), Instant::now());
         rates.look_up(&ada, async { Ok::<_, EngineError>(()) }).await.unwrap().unwrap();
+        assert_eq!(rates.look_up(&bob, async { NOT_FOUND }).await.unwrap(), NOT_FOUND);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{Engine, EngineError, secret};
+use longhaul_engine::{BudgetUse, Engine, EngineError, secret};
 use longhaul_task::TaskKey;
 use longhaul_wire::{Cache, Generation, ServerInfo};
 use parking_lot::Mutex;
@@ -15,7 +15,12 @@ use tokio_util::task::TaskTracker;
 use crate::rates::Rates;
 use crate::seal::Seal;
 use crate::session::table::SessionTable;
+use crate::stream::KeptBytes;
 use crate::{Catalogue, RateLimits, SessionLimits};
+
+/// How long a request may go on when the server stops, before it is answered with an error. Connections are closed a
+/// little later.
+const RESPONSE_AT_STOP_TIME_MAX: Duration = Duration::from_secs(4);
 
 /// How a receiver presents itself, and what its clients may use.
 #[derive(Debug, Clone)]
@@ -74,6 +79,8 @@ pub(crate) struct ReceiverInner {
     /// Seals the tokens, tickets and cursors of sessions.
     pub(crate) session_seal: Seal,
     pub(crate) sessions: SessionTable,
+    /// What streams keep for clients that come back.
+    pub(crate) kept: Arc<KeptBytes>,
     /// The session that a task's questions are put to: the one that created the task or looked at it last.
     pub(crate) asked_session: Mutex<HashMap<TaskKey, u64>>,
     /// The labels of the generations, shared by all tasks.
@@ -93,10 +100,11 @@ impl Receiver {
             catalogue,
             rates: Rates::new(&options.rates),
             server: ServerInfo::new(&options.name, &options.version),
+            sessions: SessionTable::new(options.sessions.sessions_max),
+            kept: KeptBytes::new(options.sessions.all_kept_bytes_max),
             options,
             seal: Seal::new(&key),
             session_seal: Seal::new(&session_key),
-            sessions: SessionTable::default(),
             asked_session: Mutex::default(),
             origins: Generation::ALL.iter().map(|generation| (*generation, generation.label().into())).collect(),
             closing: CancellationToken::new(),
@@ -148,6 +156,12 @@ impl Receiver {
         self.inner.sessions.len()
     }
 
+    /// The resources that owners share, for metrics.
+    pub fn budgets(&self) -> Vec<BudgetUse> {
+        let own = [self.inner.sessions.usage(), self.inner.kept.usage()];
+        own.into_iter().chain(self.inner.engine.budgets()).collect()
+    }
+
     /// How much runs beside the requests: requests on streams, followed tasks.
     pub fn session_jobs(&self) -> usize {
         self.inner.tracker.len()
@@ -158,6 +172,13 @@ impl ReceiverInner {
     pub(crate) fn origin(&self, generation: Generation) -> Arc<str> {
         let known = self.origins.iter().find(|(known, _)| *known == generation);
         known.map_or_else(|| generation.label().into(), |(_, label)| Arc::clone(label))
+    }
+
+    /// Resolves when the server stops and requests that go on must be answered.
+    pub(crate) async fn response_time_over(&self) {
+        self.closing.cancelled().await;
+        // Boxed, because a timer would make the future of every call larger.
+        Box::pin(tokio::time::sleep(RESPONSE_AT_STOP_TIME_MAX)).await;
     }
 
     pub(crate) fn list_cache(&self) -> Cache {

@@ -23,18 +23,21 @@ pub(crate) fn of_engine(error: &EngineError) -> RpcError {
         EngineError::InputTooLarge { .. } | EngineError::NoSuchTool(_) => {
             RpcError::invalid_params(error.to_string()).with_data(data())
         }
-        EngineError::QueueFull { .. } | EngineError::TooManyOpen { .. } | EngineError::Draining => {
-            RpcError::try_later(code, error.to_string(), SOON_MS)
-        }
+        EngineError::QueueFull { .. }
+        | EngineError::TooManyCalls { .. }
+        | EngineError::TooManyOpen { .. }
+        | EngineError::Draining => RpcError::try_later(code, error.to_string(), SOON_MS),
         EngineError::Store(cause) => {
             // The cause may name files and disks, so it is not sent to clients. The store logs it.
             tracing::debug!(%cause, "a request was refused because of the store");
-            let why = "The server could not store this. Nothing was changed; try again later.";
+            let unchanged = "The server could not store this. Nothing was changed; try again later.";
+            // Trying again could do the work twice.
+            let in_doubt = "The server does not know whether this was stored. Look before you try again.";
             match cause {
-                StoreError::Unavailable(_) => RpcError::try_later(code, why, SOON_MS),
-                StoreError::Full(_) => RpcError::try_later(code, why, LATER_MS),
-                // Trying again would not help, or could do the work twice.
-                _ => RpcError::internal(why).with_data(data()),
+                StoreError::Unavailable(_) => RpcError::try_later(code, unchanged, SOON_MS),
+                StoreError::Full(_) => RpcError::try_later(code, unchanged, LATER_MS),
+                StoreError::InDoubt(_) | StoreError::Stopped(_) => RpcError::internal(in_doubt).with_data(data()),
+                _ => RpcError::internal("The server did not store this. Nothing was changed.").with_data(data()),
             }
         }
         other => RpcError::internal(other.to_string()).with_data(data()),
@@ -45,6 +48,12 @@ pub(crate) fn of_engine(error: &EngineError) -> RpcError {
 pub(crate) fn too_many_in_flight() -> RpcError {
     let why = "too many requests are under way; wait for one of them or cancel it";
     RpcError::try_later("TOO_MANY_IN_FLIGHT", why, SOON_MS)
+}
+
+/// The end of an ordinary call because the server stops. It says nothing about trying again: the work may be half done.
+pub(crate) fn call_stopped() -> RpcError {
+    let why = "The server is stopping, so this call was ended before it was done. What it has done so far remains.";
+    RpcError::internal(why).with_data(Json::from_text("{\"code\":\"DRAINING\"}"))
 }
 
 /// The refusal of a request whose ID an open request of the same client has.
@@ -81,6 +90,7 @@ mod tests {
             (EngineError::NoSuchTool("x".into()), None),
             (EngineError::InputTooLarge { bytes: 2, bytes_max: 1 }, None),
             (EngineError::QueueFull { queued_max: 1 }, Some(SOON_MS)),
+            (EngineError::TooManyCalls { calls_max: 1 }, Some(SOON_MS)),
             (EngineError::TooManyOpen { open_max: 1 }, Some(SOON_MS)),
             (EngineError::Draining, Some(SOON_MS)),
             (StoreError::Unavailable(why()).into(), Some(SOON_MS)),
@@ -94,6 +104,9 @@ mod tests {
             assert!(data.contains(&format!("\"code\":\"{}\"", error.code())), "{data}");
             let names_retry = retry_after_ms.is_none_or(|ms| data.contains(&format!("\"retryAfterMs\":{ms}")));
             assert!(names_retry && refusal.retry_after_ms() == retry_after_ms, "{data}");
+            let is_certain = refusal.message.contains("Nothing was changed");
+            let may_be_stored = matches!(error, EngineError::Store(StoreError::InDoubt(_) | StoreError::Stopped(_)));
+            assert!(!(is_certain && may_be_stored), "{error}: {}", refusal.message);
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) async fn receive(
     match perform(receiver, caller, &request, headers).await {
         Ok(OperationResult::Ready(text)) => MessageResponse::message(text, tally),
         Ok(OperationResult::Work(work)) => {
-            let stream = Arc::new(new_stream(receiver, request.id));
+            let stream = new_stream(receiver, caller, request.id);
             let Some(reader) = stream.read_after(0) else { return MessageResponse::accepted() };
             receiver.tracker.spawn(async move { run(work, &stream).await });
             MessageResponse::stream(reader, tally)
@@ -78,9 +78,10 @@ async fn try_perform(
 }
 
 /// A stream for the messages of one request. Nothing is kept: it cannot be resumed.
-pub(crate) fn new_stream(receiver: &ReceiverInner, request: RequestId) -> MessageStream {
+pub(crate) fn new_stream(receiver: &ReceiverInner, caller: &Caller, request: RequestId) -> Arc<MessageStream> {
     let limits = SessionLimits { kept_messages_max: 0, ..receiver.options.sessions.clone() };
-    MessageStream::new(receiver.random_number(), StreamKind::StatelessRequest { request }, &limits)
+    let kind = StreamKind::StatelessRequest { request };
+    MessageStream::new(receiver.random_number(), kind, &limits, receiver.kept.of(&caller.owner), |_| ())
 }
 
 /// Works on a request until it has its response, or its client is gone.

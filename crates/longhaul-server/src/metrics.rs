@@ -1,7 +1,9 @@
 //! Metrics for operators.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use longhaul_engine::Budget;
 use longhaul_receiver::Receiver;
 use longhaul_wire::Operation;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -23,6 +25,11 @@ pub struct Metrics {
     running: Family<ToolLabels, Gauge<u64, AtomicU64>>,
     queued: Family<ToolLabels, Gauge<u64, AtomicU64>>,
     calls: Family<ToolLabels, Gauge<u64, AtomicU64>>,
+    /// The budgets of the transport.
+    budgets: Vec<Arc<Budget>>,
+    budget_used: Family<BudgetLabels, Gauge>,
+    budget_capacity: Family<BudgetLabels, Gauge>,
+    budget_refused: Family<BudgetLabels, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -36,8 +43,20 @@ struct ToolLabels {
     tool: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BudgetLabels {
+    resource: &'static str,
+}
+
 impl Default for Metrics {
     fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+impl Metrics {
+    /// Metrics that include these budgets, beside those of the receiver.
+    pub(crate) fn new(budgets: Vec<Arc<Budget>>) -> Self {
         let mut registry = Registry::with_prefix("longhaul");
         let requests = Family::<RequestLabels, Counter>::default();
         registry.register("requests", "Requests by method, and whether they were refused", requests.clone());
@@ -56,6 +75,13 @@ impl Default for Metrics {
         registry.register("tasks_queued", "Tasks that wait for a worker, by tool", queued.clone());
         let calls = Family::default();
         registry.register("calls_running", "Calls without a task that run, by tool", calls.clone());
+        let budget_used = Family::default();
+        registry.register("budget_used", "How much of a shared resource is in use", budget_used.clone());
+        let budget_capacity = Family::default();
+        registry.register("budget_capacity", "How much of a shared resource there is", budget_capacity.clone());
+        let budget_refused = Family::default();
+        let help = "How often an owner had used up its share of a resource";
+        registry.register("budget_refused", help, budget_refused.clone());
         let by_method = Operation::METHODS
             .iter()
             .map(|&method| {
@@ -66,11 +92,23 @@ impl Default for Metrics {
                 (method, counter("ok"), counter("refused"))
             })
             .collect();
-        Self { registry, by_method, refused, streams, sessions, session_jobs, running, queued, calls }
+        Self {
+            registry,
+            by_method,
+            refused,
+            streams,
+            sessions,
+            session_jobs,
+            running,
+            queued,
+            calls,
+            budgets,
+            budget_used,
+            budget_capacity,
+            budget_refused,
+        }
     }
-}
 
-impl Metrics {
     /// Counts a request.
     pub(crate) fn request(&self, method: &str, is_ok: bool) {
         match self.by_method.iter().find(|(known, ..)| *known == method) {
@@ -105,6 +143,12 @@ impl Metrics {
         }
         for (tool, calls) in receiver.engine().running_calls() {
             self.calls.get_or_create(&ToolLabels { tool: tool.to_string() }).set(calls as u64);
+        }
+        for budget in self.budgets.iter().map(|budget| budget.usage()).chain(receiver.budgets()) {
+            let labels = BudgetLabels { resource: budget.resource };
+            self.budget_used.get_or_create(&labels).set(count(budget.used));
+            self.budget_capacity.get_or_create(&labels).set(count(budget.capacity));
+            self.budget_refused.get_or_create(&labels).inner().store(budget.refused, Ordering::Relaxed);
         }
         let mut page = String::new();
         match text::encode(&mut page, &self.registry) {

@@ -1,6 +1,7 @@
 //! Standard input and output: one message a line.
 
 use longhaul_receiver::{Body, Connection, MessageResponse, Receiver, StreamReader};
+use longhaul_task::Owner;
 use longhaul_wire::jsonrpc;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -23,8 +24,8 @@ pub async fn serve(
     let (lines, waiting) = mpsc::channel(limits.stream_messages_max);
     let writer = tokio::spawn(write(output, waiting));
     let client = StdioClient {
+        out: StdioOutput { lines, owner: caller.owner.clone(), unread: UnreadBudget::new(limits.unread_bytes_max) },
         connection: receiver.connect(caller, limits.in_flight_max),
-        out: StdioOutput { lines, unread: UnreadBudget::new(limits.unread_bytes_max) },
         streams: TaskTracker::new(),
     };
     let read = tokio::select! {
@@ -104,6 +105,7 @@ impl StdioClient {
 #[derive(Clone)]
 struct StdioOutput {
     lines: mpsc::Sender<CountedMessage>,
+    owner: Owner,
     unread: UnreadBudget,
 }
 
@@ -111,11 +113,11 @@ impl StdioOutput {
     /// Sends a message. If there is no room for a response, an error takes its place; every other message waits, because
     /// the client cannot ask for it again. Returns false if the client is gone.
     async fn send(&self, message: String) -> bool {
-        let kept = match self.unread.keep(message) {
+        let kept = match self.unread.keep(Some(&self.owner), message) {
             Ok(kept) => kept,
             Err(full) => match full.answered() {
                 Some(id) => CountedMessage::uncounted(jsonrpc::error(Some(&id), &full.into())),
-                None => self.unread.keep_later(full.text).await,
+                None => self.unread.keep_later(&self.owner, full.text).await,
             },
         };
         self.lines.send(kept).await.is_ok()
@@ -124,7 +126,7 @@ impl StdioOutput {
     /// Sends a message of a request outside of a session. If there is no room for it, the request ends with an error.
     /// Returns false if the request has ended or the client is gone.
     async fn send_for(&self, request: &jsonrpc::RequestId, message: String) -> bool {
-        let (kept, goes_on) = match self.unread.keep(message) {
+        let (kept, goes_on) = match self.unread.keep(Some(&self.owner), message) {
             Ok(kept) => (kept, true),
             Err(full) => (CountedMessage::uncounted(jsonrpc::error(Some(request), &full.into())), false),
         };

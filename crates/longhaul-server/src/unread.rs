@@ -3,47 +3,58 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use longhaul_engine::{Budget, Share};
 use longhaul_receiver::SOON_MS;
+use longhaul_task::Owner;
 use longhaul_wire::jsonrpc::{self, Message, RequestId, RpcError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 
 /// Responses up to this size are not counted: there are at most as many as connections.
 const SMALL_BYTES_MAX: usize = 16 << 10;
 
-/// The bytes of responses that wait to be read, for all clients together. A client that does not read keeps its response
-/// in memory until its connection times out, so their sum has a limit.
+/// The bytes of responses that wait to be read. A client that does not read keeps its response in memory until its
+/// connection times out, so their sum has a limit, and each owner has a share of it.
 #[derive(Debug, Clone)]
 pub(crate) struct UnreadBudget {
-    room: Arc<Semaphore>,
-    bytes_max: u32,
+    budget: Arc<Budget>,
+    freed: Arc<Notify>,
 }
 
 impl UnreadBudget {
     pub(crate) fn new(bytes_max: u32) -> Self {
-        Self { room: Arc::new(Semaphore::new(bytes_max as usize)), bytes_max }
+        Self { budget: Budget::new("unread_bytes", bytes_max as usize), freed: Arc::default() }
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     /// Reserves room for a response until it is read. Does not wait for room: the waiting response would take memory, too.
-    pub(crate) fn keep(&self, text: String) -> Result<CountedMessage, TooMuchUnread> {
-        if text.len() <= SMALL_BYTES_MAX {
+    pub(crate) fn keep(&self, owner: Option<&Owner>, text: String) -> Result<CountedMessage, TooMuchUnread> {
+        let Some(owner) = owner.filter(|_| text.len() > SMALL_BYTES_MAX) else {
             return Ok(CountedMessage::uncounted(text));
-        }
-        match Arc::clone(&self.room).try_acquire_many_owned(self.bytes(&text)) {
-            Ok(room) => Ok(CountedMessage { text, _room: Some(room) }),
-            Err(_) => Err(TooMuchUnread { text }),
+        };
+        match self.budget.take(owner, text.len()) {
+            Some(share) => Ok(self.counted(text, share)),
+            None => Err(TooMuchUnread { text }),
         }
     }
 
     /// Reserves room for a message that is in memory anyway, as soon as there is some.
-    pub(crate) async fn keep_later(&self, text: String) -> CountedMessage {
-        let room = Arc::clone(&self.room).acquire_many_owned(self.bytes(&text)).await;
-        // It fails only if the semaphore is closed, which it never is.
-        CountedMessage { text, _room: room.ok() }
+    pub(crate) async fn keep_later(&self, owner: &Owner, text: String) -> CountedMessage {
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            freed.as_mut().enable();
+            if let Some(share) = self.budget.take(owner, text.len()) {
+                return self.counted(text, share);
+            }
+            freed.await;
+        }
     }
 
-    /// The room that a text takes. One that is larger than the whole limit is sent when nothing else is unread.
-    fn bytes(&self, text: &str) -> u32 {
-        u32::try_from(text.len()).unwrap_or(u32::MAX).min(self.bytes_max)
+    fn counted(&self, text: String, share: Share) -> CountedMessage {
+        CountedMessage { text, room: Some(Room { share: Some(share), freed: Arc::clone(&self.freed) }) }
     }
 }
 
@@ -51,13 +62,26 @@ impl UnreadBudget {
 #[derive(Debug)]
 pub(crate) struct CountedMessage {
     text: String,
-    _room: Option<OwnedSemaphorePermit>,
+    room: Option<Room>,
+}
+
+#[derive(Debug)]
+struct Room {
+    share: Option<Share>,
+    freed: Arc<Notify>,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.share = None;
+        self.freed.notify_waiters();
+    }
 }
 
 impl CountedMessage {
     /// A message that takes no room, such as the error that there is none.
     pub(crate) fn uncounted(text: String) -> Self {
-        Self { text, _room: None }
+        Self { text, room: None }
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -74,7 +98,7 @@ impl AsRef<[u8]> for CountedMessage {
 impl From<CountedMessage> for Bytes {
     fn from(kept: CountedMessage) -> Self {
         match kept {
-            CountedMessage { text, _room: None } => Self::from(text),
+            CountedMessage { text, room: None } => Self::from(text),
             counted => Self::from_owner(counted),
         }
     }
@@ -112,35 +136,48 @@ mod tests {
         "x".repeat(bytes)
     }
 
+    fn owner(name: &str) -> Owner {
+        Owner::parse(name).unwrap()
+    }
+
     #[test]
     fn large_responses_free_their_room_when_their_bytes_are_written() {
-        let unread = UnreadBudget::new(100_000);
-        let first = Bytes::from(unread.keep(text(60_000)).unwrap());
-        assert!(unread.keep(text(40_001)).is_err());
-        let second = unread.keep(text(40_000)).unwrap();
+        let (unread, ada) = (UnreadBudget::new(100_000), owner("ada"));
+        let keep = |bytes| unread.keep(Some(&ada), text(bytes));
+        let first = Bytes::from(keep(60_000).unwrap());
+        assert!(keep(40_001).is_err());
         // A slice keeps the whole buffer alive.
         let rest = first.slice(59_999..);
         drop(first);
-        assert!(unread.keep(text(60_000)).is_err());
+        assert!(keep(60_000).is_err());
         drop(rest);
-        assert!(unread.keep(text(60_000)).is_ok());
-        drop(second);
+        assert!(keep(60_000).is_ok());
     }
 
     #[test]
     fn small_responses_are_sent_whatever_is_unread() {
-        let unread = UnreadBudget::new(100_000);
-        let _all = unread.keep(text(100_000)).unwrap();
-        assert!(unread.keep(text(SMALL_BYTES_MAX)).is_ok());
-        assert!(unread.keep(text(SMALL_BYTES_MAX + 1)).is_err());
+        let (unread, ada) = (UnreadBudget::new(100_000), owner("ada"));
+        let _all = unread.keep(Some(&ada), text(100_000)).unwrap();
+        assert!(unread.keep(Some(&ada), text(SMALL_BYTES_MAX)).is_ok());
+        assert!(unread.keep(Some(&ada), text(SMALL_BYTES_MAX + 1)).is_err());
     }
 
     #[test]
     fn a_response_larger_than_the_limit_is_sent_alone() {
-        let unread = UnreadBudget::new(100_000);
-        let large = unread.keep(text(200_000)).unwrap();
-        assert!(unread.keep(text(SMALL_BYTES_MAX + 1)).is_err());
+        let (unread, ada, bob) = (UnreadBudget::new(100_000), owner("ada"), owner("bob"));
+        let large = unread.keep(Some(&ada), text(200_000)).unwrap();
+        assert!(unread.keep(Some(&bob), text(SMALL_BYTES_MAX + 1)).is_err());
         drop(large);
-        assert!(unread.keep(text(SMALL_BYTES_MAX + 1)).is_ok());
+        assert!(unread.keep(Some(&bob), text(SMALL_BYTES_MAX + 1)).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_message_that_must_be_sent_waits_for_room() {
+        let (unread, ada) = (UnreadBudget::new(100_000), owner("ada"));
+        let held = unread.keep(Some(&ada), text(100_000)).unwrap();
+        let mut later = std::pin::pin!(unread.keep_later(&ada, text(20_000)));
+        assert!(futures_util::poll!(&mut later).is_pending());
+        drop(held);
+        assert_eq!(later.await.as_str().len(), 20_000);
     }
 }

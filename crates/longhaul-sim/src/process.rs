@@ -275,7 +275,8 @@ impl SimProcess {
             (world.nodes[1..].to_vec(), world.handlers)
         };
         let open = open.into_iter().collect();
-        let quiet = IdleCounts { stage, others, load: engine.load(), open, attempts, running, handlers };
+        let places = engine.budgets().iter().find(|budget| budget.resource == "attempts").map_or(0, |it| it.used);
+        let quiet = IdleCounts { stage, others, load: engine.load(), open, attempts, places, running, handlers };
         self.world.note(Fact::Quiet(quiet));
     }
 }

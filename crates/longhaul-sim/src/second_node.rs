@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_store::{ClaimRequest, NewTask, Store, StoreError};
+use longhaul_store::{ClaimRequest, NewTask, Store, StoreError, ToolClaim};
 use longhaul_task::transition::{AskQuestion, Create, Park, Release, Report, Settle, Spawn};
 use longhaul_task::{
     Event, JournalEntry, JournalPosition, Json, NodeId, Outcome, Progress, QuestionKind, Task, TaskId, TaskKey,
@@ -39,7 +39,7 @@ pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
     while node.store.join(node.node, None, &tools).await.is_err() {
         tokio::time::sleep(SLEEP).await;
     }
-    let requested: Vec<_> = tools.into_iter().map(|tool| (tool, 3)).collect();
+    let requested: Vec<_> = tools.into_iter().map(|tool| ToolClaim::new(tool, 3)).collect();
     let mut queue = node.store.watch_queue();
     loop {
         match node.world.random(|random| random.below(3)) {

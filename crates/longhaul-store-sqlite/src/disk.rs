@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use longhaul_store::embedded::{Disk, DiskError, StoredEntry};
 use longhaul_task::{
-    ActiveAttempt, JournalEntry, Json, Outcome, Phase, Progress, QuestionKey, Questions, Retention, Task, TaskKey,
-    Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
+    ActiveAttempt, JournalEntry, Json, Outcome, Owner, Phase, Progress, QuestionKey, Questions, Retention, Task,
+    TaskId, TaskKey, Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
 };
 use rusqlite::{Connection, params};
 
@@ -28,8 +28,12 @@ const OPEN_DESCENDANTS: &str = select_task!(
          ON child.owner = ?1 AND child.parent = below.id AND child.settled_at IS NULL
      ) SELECT id FROM below)"
 );
-const QUEUED: &str = "SELECT owner, id FROM task
-  WHERE tool = ?1 AND version = ?2 AND not_before <= ?3 ORDER BY not_before, created_at, owner, id LIMIT ?4";
+const QUEUED: &str = "SELECT not_before, id FROM task
+  WHERE tool = ?1 AND version = ?2 AND owner = ?3 AND not_before IS NOT NULL
+  ORDER BY not_before, created_at, id LIMIT ?4";
+// The first queued task of the next owner, however many tasks each owner has.
+const NEXT_QUEUED_OWNER: &str = "SELECT owner, not_before FROM task
+  WHERE tool = ?1 AND version = ?2 AND owner > ?3 AND not_before IS NOT NULL ORDER BY owner, not_before LIMIT 1";
 const FAMILY: &str = "WITH RECURSIVE family (id) AS (
     VALUES (?2)
     UNION ALL
@@ -224,9 +228,22 @@ impl Disk for SqliteDisk {
         self.connection.rows(OPEN_DESCENDANTS, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.task(None))
     }
 
-    fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
-        let params = params![&*tool.name, &*tool.version, time_to_sql(now), to_sql(limit as u64)];
-        self.connection.rows(QUEUED, params, |mut columns| columns.key())
+    fn queued(&mut self, tool: &ToolRef, owner: &Owner, limit: usize) -> Result<Vec<(Timestamp, TaskId)>, DiskError> {
+        let params = params![&*tool.name, &*tool.version, owner.as_str(), to_sql(limit as u64)];
+        self.connection.rows(QUEUED, params, |mut columns| Ok((columns.time()?, columns.id()?)))
+    }
+
+    fn queued_owners(&mut self, tool: &ToolRef) -> Result<Vec<(Owner, Timestamp)>, DiskError> {
+        let mut owners: Vec<(Owner, Timestamp)> = Vec::new();
+        loop {
+            let last = owners.last().map_or("", |(owner, _)| owner.as_str());
+            let params = [&*tool.name, &*tool.version, last];
+            let next = self
+                .connection
+                .row(NEXT_QUEUED_OWNER, params, |mut columns| Ok((columns.owner()?, columns.time()?)))?;
+            let Some(next) = next else { return Ok(owners) };
+            owners.push(next);
+        }
     }
 
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
@@ -411,6 +428,7 @@ pub(crate) const LOOKUPS: &[&str] = &[
     OPEN_CHILDREN,
     OPEN_DESCENDANTS,
     QUEUED,
+    NEXT_QUEUED_OWNER,
     FAMILY,
     UPDATE_SETTLED,
     ANSWER_RECORD,

@@ -34,6 +34,6 @@ pub use open::OpenError;
 pub use read_only::{Backup, BackupError, ReadOnlyStore};
 pub use store::{
     ClaimRequest, ClaimedTask, CommitResult, DueTasks, HeldAttempt, ListQuery, NewTask, Snapshot, Store, TaskCount,
-    TaskPage,
+    TaskPage, ToolClaim,
 };
 pub use watch::{Watch, Watchers};

@@ -239,6 +239,17 @@ impl StatelessClient {
         values.sum()
     }
 
+    /// The value of a metric whose only label has this value.
+    pub async fn metric_of(&mut self, name: &str, label: &str) -> Option<f64> {
+        let page = self.page("/metrics").await;
+        let mut values = page.text().lines().filter_map(|line| {
+            let (metric, value) = line.rsplit_once(' ')?;
+            let (metric, labels) = metric.split_once('{')?;
+            (metric == name && labels.ends_with(&format!("\"{label}\"}}"))).then(|| value.parse().expect("a number"))
+        });
+        values.next()
+    }
+
     #[allow(clippy::float_cmp, reason = "they are whole numbers")]
     pub async fn until_metric(&mut self, name: &str, expected: f64) {
         until(&format!("{name} at {expected}"), async || self.metric(name).await == expected).await;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{RequestId, RpcError};
+use crate::jsonrpc::{RequestId, RpcError, quote};
 use crate::{Capabilities, LogLevel, text};
 
 /// The key by which a stateless request names its protocol version.
@@ -40,7 +40,8 @@ impl<'a> StatelessMeta<'a> {
         if !text::is_object(meta) {
             return Err(wrong("it must be an object"));
         }
-        let members: MetaMembers<'a> = serde_json::from_str(meta.get()).map_err(|error| wrong(&error.to_string()))?;
+        let members: MetaMembers<'a> =
+            serde_json::from_str(meta.get()).map_err(|error| wrong(&quote(&error.to_string())))?;
         Ok(Self {
             protocol_version: members
                 .protocol_version

@@ -6,7 +6,7 @@ use longhaul_task::TaskId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::RpcError;
+use crate::jsonrpc::{RpcError, quote};
 use crate::{refusal, text};
 
 /// Every parameter that some operation reads, not read yet. All other parameters are ignored.
@@ -64,7 +64,8 @@ impl<'a> RequestParams<'a> {
     fn find(params: Option<&'a RawValue>) -> Result<Self, String> {
         match params {
             None => Ok(Self::default()),
-            Some(raw) => serde_json::from_str(raw.get()).map_err(|error| format!("`params` cannot be read: {error}")),
+            Some(raw) => serde_json::from_str(raw.get())
+                .map_err(|error| format!("`params` cannot be read: {}", quote(&error.to_string()))),
         }
     }
 

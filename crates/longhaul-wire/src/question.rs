@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::jsonrpc::quote;
 use crate::schema::Schema;
 use crate::text;
 
@@ -154,5 +155,5 @@ fn object<'a, T: Deserialize<'a>>(answer: &'a RawValue) -> Result<T, String> {
     if !text::is_object(answer) {
         return Err("it must be an object".to_owned());
     }
-    serde_json::from_str(answer.get()).map_err(|error| error.to_string())
+    serde_json::from_str(answer.get()).map_err(|error| quote(&error.to_string()).into_owned())
 }

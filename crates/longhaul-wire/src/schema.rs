@@ -1,9 +1,12 @@
 //! JSON Schema, as tools and questions use it. 2020-12 unless the schema says otherwise; nothing is ever fetched.
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
 use longhaul_task::Json;
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::jsonrpc::quote;
 
 /// Faults reported for one value. More would not help to correct it.
 const FAULTS_MAX: usize = 5;
@@ -47,10 +50,42 @@ impl Schema {
     }
 }
 
-/// Describes a fault, its place first. The value itself is left out: it may be large or confidential.
+/// Describes a fault, its place first. The value itself is left out: it may be large or confidential. Its keys are shortened.
 fn describe(error: &ValidationError<'_>) -> String {
+    let fault = match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            format!("unexpected properties: {}", quote(&unexpected.join(", ")))
+        }
+        ValidationErrorKind::UnevaluatedItems { unexpected } => format!("{} unexpected items", unexpected.len()),
+        ValidationErrorKind::PropertyNames { error } => format!("the name of a property: {}", error.masked()),
+        _ => error.masked().to_string(),
+    };
     match error.instance_path().as_str() {
-        "" => error.masked().to_string(),
-        path => format!("{path}: {}", error.masked()),
+        "" => fault,
+        path => format!("{}: {fault}", quote(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text;
+
+    #[test]
+    fn a_fault_repeats_only_the_beginning_of_a_long_key() {
+        let key = "k".repeat(900_000);
+        let value = serde_json::to_string(&serde_json::json!({ &key: { "a": 1 } })).unwrap();
+        for schema in [
+            r#"{"type":"object","additionalProperties":{"type":"integer"}}"#,
+            r#"{"type":"object","additionalProperties":false}"#,
+            r#"{"type":"object","unevaluatedProperties":false}"#,
+            r#"{"type":"object","propertyNames":{"maxLength":3}}"#,
+            r#"{"type":"object","minProperties":2}"#,
+        ] {
+            let faults = Schema::compile(&Json::from_text(schema)).unwrap().faults(text::raw(&value).unwrap());
+            let [fault] = faults.as_slice() else { panic!("{} faults of {schema}", faults.len()) };
+            assert!(fault.chars().count() < 300, "{} characters: {}…", fault.len(), &fault[..300]);
+        }
     }
 }

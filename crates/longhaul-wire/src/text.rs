@@ -151,7 +151,7 @@ pub(crate) struct ObjectMembers<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>
 
 impl ObjectMembers<'_> {
     /// How many members are read before the object is refused.
-    pub(crate) const MAX: usize = 1_024;
+    pub(crate) const MEMBERS_MAX: usize = 1_024;
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
@@ -168,8 +168,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
                 while let Some((name, value)) = map.next_entry::<JsonString<'de>, &RawValue>()? {
-                    if members.len() == ObjectMembers::MAX {
-                        return Err(A::Error::custom(format_args!("more than {} members", ObjectMembers::MAX)));
+                    if members.len() == ObjectMembers::MEMBERS_MAX {
+                        return Err(A::Error::custom(format_args!("more than {} members", ObjectMembers::MEMBERS_MAX)));
                     }
                     members.push((name.0, value));
                 }

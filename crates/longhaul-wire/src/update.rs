@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use longhaul_task::Question;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::RpcError;
+use crate::jsonrpc::{RpcError, quote};
 use crate::{question, text};
 
 /// The client's answers by question, in the order they were sent. No value is checked before its question is known:
@@ -14,13 +14,12 @@ use crate::{question, text};
 pub struct InputResponses<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> InputResponses<'a> {
-    /// Answers in one request.
-    pub const MAX: usize = text::ObjectMembers::MAX;
-
     pub(crate) fn parse(raw: &'a RawValue) -> Result<Self, RpcError> {
         match serde_json::from_str::<text::ObjectMembers<'a>>(raw.get()) {
             Ok(members) => Ok(Self(members.0)),
-            Err(error) => Err(RpcError::invalid_params(format!("`inputResponses` cannot be read: {error}"))),
+            Err(error) => {
+                Err(RpcError::invalid_params(format!("`inputResponses` cannot be read: {}", quote(&error.to_string()))))
+            }
         }
     }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::common::{
-    Approve, Client, Door, HandlerLog, Lab, answer, asks_left_and_right, call_options, code, echo, handler,
-    handler_with, hangs, must_come, one_worker, text_of, tool, waits_at,
+    Approve, Client, Door, HandlerLog, Lab, ada, answer, asks_left_and_right, bob, call_options, call_options_of, code,
+    echo, handler, handler_with, hangs, must_come, one_worker, text_of, tool, waits_at,
 };
 use longhaul_engine::{CallEnd, CallOptions, Ctx, CtxError, Engine, EngineError, EngineTool, Handler, ToolLimits};
-use longhaul_task::{Json, Outcome, QuestionKind, TaskError};
+use longhaul_task::{Json, Outcome, Owner, QuestionKind, TaskError};
 
 async fn run(engine: &Engine, tool: &str, input: &str, call: CallOptions) -> CallEnd {
     must_come("the end of the call", engine.call(&tool.into(), Json::from_text(input), call)).await.unwrap()
@@ -152,24 +152,30 @@ async fn a_client_is_not_asked_what_it_cannot_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn past_the_limit_of_calls_the_next_one_waits_its_turn() {
+async fn calls_of_one_owner_leave_room_for_those_of_others() {
     let (door, log) = (Door::shut(), HandlerLog::new());
-    let limits = ToolLimits::default().calls_max(1);
+    let limits = ToolLimits::default().calls_max(8);
     let lab = Lab::start(vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
-    let calls: Vec<_> = (0..2)
-        .map(|n: u8| {
-            let engine = lab.engine.clone();
-            tokio::spawn(async move { run(&engine, "work", &n.to_string(), call_options(&[])).await })
+    let call = |owner: Owner| {
+        let engine = lab.engine.clone();
+        tokio::spawn(async move {
+            engine.call(&"work".into(), Json::from_text(format!("\"{owner}\"")), call_options_of(owner, &[])).await
         })
-        .collect();
-    log.hears("start 0").await;
-    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-    assert_eq!(log.said(), ["start 0"]);
+    };
+    let ada_calls: Vec<_> = (0..6).map(|_| call(ada())).collect();
+    log.hears_times("start \"ada\"", 6).await;
+    let refused = must_come("the refusal", call(ada())).await.unwrap().unwrap_err();
+    assert_eq!((refused.code(), refused), ("TOO_MANY_CALLS", EngineError::TooManyCalls { calls_max: 8 }));
+    let bob_call = call(bob());
+    log.hears("start \"bob\"").await;
+    let usage = lab.budget("calls");
+    assert_eq!((usage.capacity, usage.used, usage.owners, usage.refused), (8, 7, 2, 1));
+
     door.open_wide();
-    for call in calls {
-        assert_eq!(done(call.await.unwrap()), text_of("done"));
+    for call in ada_calls.into_iter().chain([bob_call]) {
+        assert_eq!(done(must_come("the end of the call", call).await.unwrap().unwrap()), text_of("done"));
     }
-    assert_eq!(log.said(), ["start 0", "done 0", "start 1", "done 1"]);
+    assert!(must_come("the end of a later call", call(ada())).await.unwrap().is_ok());
 }
 
 #[tokio::test(start_paused = true)]

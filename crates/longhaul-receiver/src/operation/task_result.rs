@@ -1,7 +1,6 @@
 //! The result of a task. In the generations where this request blocks, it is answered when the task has ended.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use longhaul_engine::{EngineError, audit};
 use longhaul_store::Watch;
@@ -14,9 +13,6 @@ use crate::loaded_task::LoadedTask;
 use crate::refusal;
 use crate::stream::MessageStream;
 
-/// How long a wait for a result continues when the server stops. Connections are closed a little later.
-const RESULT_AT_STOP_TIME_MAX: Duration = Duration::from_secs(4);
-
 pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<OperationResult, RpcError> {
     let key = exchange.key(id);
     // Before the reading, so that the wait below cannot miss a change.
@@ -27,11 +23,12 @@ pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<Operation
     }
     exchange.follow(&task.snapshot.task, true);
     let waiting = exchange.clone();
+    let has_questions = task.snapshot.task.phase.questions().is_some();
     Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: Some(key.id.clone()),
         tool: None,
-        run: Box::new(move |stream| Box::pin(wait(waiting, key, task, watch, stream))),
+        run: Box::new(move |stream| Box::pin(wait(waiting, key, has_questions, watch, stream))),
     }))
 }
 
@@ -39,28 +36,29 @@ pub(crate) async fn perform(exchange: &Exchange, id: TaskId) -> Result<Operation
 async fn wait(
     exchange: Exchange,
     key: TaskKey,
-    mut task: LoadedTask,
+    mut has_questions: bool,
     mut watch: Watch,
     stream: Arc<MessageStream>,
 ) -> Result<WorkResult, RpcError> {
     let receiver = &exchange.receiver;
     let _marks_stream = exchange.session.as_ref().map(|session| session.wait_for_result(&key.id, &stream));
-    let stopped = async {
-        receiver.closing.cancelled().await;
-        tokio::time::sleep(RESULT_AT_STOP_TIME_MAX).await;
-    };
+    let stopped = receiver.response_time_over();
     tokio::pin!(stopped);
     loop {
-        let has_questions = task.snapshot.task.phase.questions().is_some();
+        // Without a reader nothing is read: the waits that clients have abandoned keep no copy of the result.
+        let changed = async {
+            watch.changed().await;
+            stream.reader().await;
+        };
         tokio::select! {
-            () = watch.changed() => {}
+            () = changed => {}
             () = &mut stopped => return Err(refusal::of_engine(&EngineError::Draining)),
             // With the endpoint closed, the questions cannot be answered.
             () = receiver.closing.cancelled(), if has_questions => {
                 return Err(refusal::of_engine(&EngineError::Draining));
             }
         }
-        task = LoadedTask::read(receiver, &key).await.map_err(|error| refusal::of_engine(&error))?;
+        let task = LoadedTask::read(receiver, &key).await.map_err(|error| refusal::of_engine(&error))?;
         if let Some(response) = exchange.generation.result(&exchange.reply_to(), &task.view()) {
             if let Some(session) = &exchange.session {
                 session.send_log(&task.snapshot.task, &stream);
@@ -69,5 +67,6 @@ async fn wait(
             return Ok(response.into());
         }
         exchange.follow(&task.snapshot.task, true);
+        has_questions = task.snapshot.task.phase.questions().is_some();
     }
 }

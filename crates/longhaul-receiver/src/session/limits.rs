@@ -4,11 +4,9 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SessionLimits {
-    /// Sessions in memory. Past that an idle one is evicted (its client can come back); if none is idle, a new one is
-    /// refused.
+    /// Sessions in memory, of which no owner gets all. Past its share an idle session of the owner is evicted, or one
+    /// without a connection (its client can come back); if there is none, a new one is refused.
     pub sessions_max: usize,
-    /// The same for one owner.
-    pub sessions_per_owner_max: usize,
     /// How long an idle session stays in memory. Its client can come back later.
     pub idle_time_max: Duration,
     /// Sessions that are remembered as ended by their client. Past that the one that expires first is forgotten.
@@ -25,6 +23,9 @@ pub struct SessionLimits {
     pub kept_messages_max: usize,
     /// Bytes of one stream that are kept.
     pub kept_bytes_max: usize,
+    /// Bytes that all streams keep together, of which no owner gets all. Past its share the owner's oldest messages are
+    /// dropped.
+    pub all_kept_bytes_max: usize,
     /// Streams that have ended and are kept, in case the client did not receive their last messages.
     pub ended_streams_max: usize,
     /// Messages that a slow reader may have before it; past that, senders wait.
@@ -35,7 +36,6 @@ pub struct SessionLimits {
 
 longhaul_store::setters!(SessionLimits {
     sessions_max: usize,
-    sessions_per_owner_max: usize,
     idle_time_max: Duration,
     ended_max: usize,
     requests_max: usize,
@@ -44,6 +44,7 @@ longhaul_store::setters!(SessionLimits {
     followed_max: usize,
     kept_messages_max: usize,
     kept_bytes_max: usize,
+    all_kept_bytes_max: usize,
     ended_streams_max: usize,
     unread_messages_max: usize,
     broken_time_max: Duration,
@@ -53,7 +54,6 @@ impl Default for SessionLimits {
     fn default() -> Self {
         Self {
             sessions_max: 20_000,
-            sessions_per_owner_max: 10_000,
             idle_time_max: Duration::from_secs(600),
             ended_max: 100_000,
             requests_max: 1_000,
@@ -62,6 +62,7 @@ impl Default for SessionLimits {
             followed_max: 1_000,
             kept_messages_max: 256,
             kept_bytes_max: 256 << 10,
+            all_kept_bytes_max: 64 << 20,
             ended_streams_max: 4,
             unread_messages_max: 64,
             broken_time_max: Duration::from_secs(300),

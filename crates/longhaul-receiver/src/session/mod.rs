@@ -24,7 +24,7 @@ pub(crate) mod token;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use longhaul_task::{Owner, TaskId, TaskKey};
@@ -75,6 +75,8 @@ pub(crate) struct Session {
     remote_tasks: Mutex<HashMap<Box<str>, Arc<Notify>>>,
     /// Counts the client's notifications about its own tasks.
     remote_task_notices: watch::Sender<u64>,
+    /// The client declares tasks of its own but has failed to make one.
+    is_asked_plainly: AtomicBool,
 }
 
 impl Session {
@@ -106,6 +108,7 @@ impl Session {
             unreported: Mutex::default(),
             remote_tasks: Mutex::default(),
             remote_task_notices: watch::channel(0).0,
+            is_asked_plainly: AtomicBool::new(false),
         })
     }
 
@@ -116,6 +119,15 @@ impl Session {
 
     pub(crate) fn set_log_level(&self, level: LogLevel) {
         *self.log_level.lock() = Some(level);
+    }
+
+    fn is_asked_plainly(&self) -> bool {
+        self.is_asked_plainly.load(Ordering::Relaxed)
+    }
+
+    /// From now on no question asks the client for a task.
+    fn ask_plainly(&self) {
+        self.is_asked_plainly.store(true, Ordering::Relaxed);
     }
 
     fn exchange(self: &Arc<Self>, id: RequestId, generation: Generation, method: &'static str) -> Exchange {
@@ -182,6 +194,11 @@ impl Session {
             || !self.questions.lock().is_empty()
             || self.streams.lock().is_listened_to();
         (!is_busy).then(|| *self.last_used.lock())
+    }
+
+    /// Since when the client has had no connection, although it may have left requests open.
+    pub(crate) fn disconnected_since(&self) -> Option<Instant> {
+        (!self.streams.lock().has_reader()).then(|| *self.last_used.lock())
     }
 }
 

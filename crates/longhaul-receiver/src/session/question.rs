@@ -115,8 +115,9 @@ impl OutgoingQuestion {
     /// Puts the question to the client, first on this stream, until an answer fits.
     async fn ask(&self, session: &Arc<Session>, mut stream: Arc<MessageStream>) -> Result<(Json, Receipt), NoAnswer> {
         let mut mismatch = String::new();
-        let as_task_ms = session.peer.can_run_as_task(self.kind).then_some(REMOTE_TASK_MS);
         for _ in 0..ASKED_MAX {
+            let can_run_as_task = session.peer.can_run_as_task(self.kind) && !session.is_asked_plainly();
+            let as_task_ms = can_run_as_task.then_some(REMOTE_TASK_MS);
             let asking = self.asking(as_task_ms);
             let notices = session.remote_task_notices.subscribe();
             let outgoing = OutgoingRequest {
@@ -127,6 +128,7 @@ impl OutgoingQuestion {
             let write = |id: &RequestId| ask::request(id, &asking, session.peer);
             let mut response = session.send_request(&stream, outgoing, write).await?.response().await?;
             let mut reply = ask::reply(&asking, response.result());
+            let is_task = matches!(reply, AskReply::Task(_));
             if let AskReply::Task(task) = reply {
                 self.is_remote_task.store(true, Ordering::Relaxed);
                 drop(response);
@@ -136,6 +138,10 @@ impl OutgoingQuestion {
             }
             match reply {
                 AskReply::Answer(answer) => return Ok((answer, response.receipt)),
+                // The client has declared tasks that it cannot make. Without one it may answer.
+                AskReply::Refused(error) if !is_task && as_task_ms.is_some() && error.is_of_protocol() => {
+                    session.ask_plainly();
+                }
                 AskReply::Refused(error) => return Err(NoAnswer::Refused(error, response.receipt)),
                 AskReply::Unfit(wrong) => mismatch = wrong.to_string(),
                 AskReply::Task(RemoteTask { id, .. }) => mismatch = format!("it is a task again, {id}"),

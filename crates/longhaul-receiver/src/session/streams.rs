@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhaul_task::TaskId;
 
 use super::Session;
-use crate::stream::{MessageStream, StreamKind, StreamReader};
+use crate::stream::{EventId, MessageStream, StreamKind, StreamReader};
 
 #[derive(Default)]
 pub(super) struct Streams {
@@ -24,9 +24,26 @@ impl Streams {
     pub(super) fn is_listened_to(&self) -> bool {
         self.listening.iter().any(|stream| stream.has_reader())
     }
+
+    pub(super) fn has_reader(&self) -> bool {
+        self.all.values().any(|stream| stream.has_reader())
+    }
 }
 
 impl Session {
+    /// Continues the stream of the last event that the client received: the one in memory, or a new one for what a stream
+    /// of an earlier process answered. If neither is possible, the client gets a new stream to listen on.
+    pub(crate) async fn resume_or_listen(self: &Arc<Self>, last_event: Option<EventId<'_>>) -> Option<StreamReader> {
+        let resumed = match &last_event {
+            None => None,
+            Some(last) => match (self.resume(last.stream, last.number), last.ticket) {
+                (None, Some(ticket)) => self.resume_lost(ticket).await,
+                (resumed, _) => resumed,
+            },
+        };
+        resumed.or_else(|| self.listen())
+    }
+
     /// Opens a stream for the client to listen on. Past the limit the oldest one is closed.
     pub(crate) fn listen(self: &Arc<Self>) -> Option<StreamReader> {
         let session = Arc::downgrade(self);
@@ -35,8 +52,7 @@ impl Session {
                 session.reader_changed(None);
             }
         };
-        let stream = MessageStream::new(self.receiver.random_number(), StreamKind::Listening, &self.limits);
-        let stream = Arc::new(stream.on_reader_change(on_change));
+        let stream = self.new_stream(StreamKind::Listening, on_change);
         let closed: Vec<_> = {
             let mut streams = self.streams.lock();
             streams.all.insert(stream.id(), Arc::clone(&stream));
@@ -60,7 +76,7 @@ impl Session {
     }
 
     /// Continues a stream after the message of this number, if the stream is still in memory.
-    pub(crate) fn resume(&self, stream: u64, after: u64) -> Option<StreamReader> {
+    fn resume(&self, stream: u64, after: u64) -> Option<StreamReader> {
         let stream = self.streams.lock().all.get(&stream).cloned()?;
         stream.read_after(after)
     }
@@ -74,10 +90,18 @@ impl Session {
                 session.reader_changed(Some(task));
             }
         };
-        let stream = MessageStream::new(self.receiver.random_number(), kind, &self.limits);
-        let stream = Arc::new(stream.on_reader_change(on_change));
+        let stream = self.new_stream(kind, on_change);
         self.streams.lock().all.insert(stream.id(), Arc::clone(&stream));
         stream
+    }
+
+    fn new_stream(
+        &self,
+        kind: StreamKind,
+        on_change: impl Fn(Option<&TaskId>) + Send + Sync + 'static,
+    ) -> Arc<MessageStream> {
+        let kept = self.receiver.kept.of(&self.owner);
+        MessageStream::new(self.receiver.random_number(), kind, &self.limits, kept, on_change)
     }
 
     pub(super) fn drop_stream(&self, stream: &MessageStream) {

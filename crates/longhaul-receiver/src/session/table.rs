@@ -1,27 +1,33 @@
 //! The sessions in memory. The table is a cache: every session can be rebuilt from its token, here or on another node.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use longhaul_engine::{Budget, BudgetUse, Share};
 use longhaul_task::{Owner, Timestamp};
 use longhaul_wire::jsonrpc::RpcError;
 use parking_lot::Mutex;
 
+use super::Session;
 use super::token::{SessionClaims, SessionId};
-use super::{Session, SessionLimits};
 use crate::receiver::ReceiverInner;
 use crate::{Caller, SOON_MS};
 
-#[derive(Default)]
+/// How many sessions of an owner are looked at to find one to evict. With a full table every `initialize` looks for one.
+const EXAMINED_MAX: usize = 32;
+
 pub(crate) struct SessionTable {
+    budget: Arc<Budget>,
     entries: Mutex<Entries>,
 }
 
 #[derive(Default)]
 struct Entries {
     live: HashMap<SessionId, LiveSession>,
-    by_owner: HashMap<Owner, usize>,
+    /// The sessions of each owner by their places. Those with the lowest places are examined first.
+    by_owner: HashMap<Owner, BTreeMap<u64, SessionId>>,
+    next_place: u64,
     /// Sessions that their clients ended, with the time at which their tokens expire.
     ended: HashMap<SessionId, Timestamp>,
 }
@@ -29,6 +35,8 @@ struct Entries {
 struct LiveSession {
     session: Arc<Session>,
     expires_at: Timestamp,
+    place: u64,
+    _share: Share,
 }
 
 /// The table has no room for one more session.
@@ -43,6 +51,14 @@ impl From<TableFull> for RpcError {
 }
 
 impl SessionTable {
+    pub(crate) fn new(sessions_max: usize) -> Self {
+        Self { budget: Budget::new("sessions", sessions_max), entries: Mutex::default() }
+    }
+
+    pub(crate) fn usage(&self) -> BudgetUse {
+        self.budget.usage()
+    }
+
     /// The session of a token, rebuilt if it is not in memory; `None` if its client has ended it.
     pub(crate) fn find(
         &self,
@@ -58,15 +74,26 @@ impl SessionTable {
         if entries.ended.contains_key(&claims.id) {
             return Ok(None);
         }
-        let evicted = entries.make_room(&caller.owner, limits)?;
-        let session = Session::new(Arc::clone(receiver), Some(claims.id), caller, claims.peer, limits.clone());
-        *entries.by_owner.entry(caller.owner.clone()).or_default() += 1;
-        entries.live.insert(claims.id, LiveSession { session: Arc::clone(&session), expires_at: claims.expires_at });
+        let mut evicted = Vec::new();
+        let share = loop {
+            match self.budget.take(&caller.owner, 1) {
+                None => match entries.evict(&caller.owner) {
+                    Some(session) => evicted.push(session),
+                    None => break None,
+                },
+                share => break share,
+            }
+        };
+        let session = share.map(|share| {
+            let session = Session::new(Arc::clone(receiver), Some(claims.id), caller, claims.peer, limits.clone());
+            entries.insert(claims, &session, share);
+            session
+        });
         drop(entries);
         for session in evicted {
             session.end();
         }
-        Ok(Some(session))
+        session.map(Some).ok_or(TableFull)
     }
 
     /// Ends a session for good. Returns false if it had been ended before.
@@ -125,7 +152,11 @@ impl SessionTable {
 
     /// Ends all sessions in this process. Their clients can continue them in the next one.
     pub(crate) fn end_all(&self) {
-        let all: Vec<_> = self.entries.lock().live.drain().map(|(_, live)| live.session).collect();
+        let all: Vec<_> = {
+            let mut entries = self.entries.lock();
+            entries.by_owner.clear();
+            entries.live.drain().map(|(_, live)| live.session).collect()
+        };
         for session in all {
             session.end();
         }
@@ -137,34 +168,54 @@ impl SessionTable {
 }
 
 impl Entries {
-    /// Makes room for one more session of an owner by evicting an idle one.
-    fn make_room(&mut self, owner: &Owner, limits: &SessionLimits) -> Result<Vec<Arc<Session>>, TableFull> {
-        let mut evicted = Vec::new();
-        let count = |entries: &Self| entries.by_owner.get(owner).copied().unwrap_or_default();
-        if count(self) >= limits.sessions_per_owner_max {
-            evicted.extend(self.evict(|session| session.owner == *owner));
-        }
-        if self.live.len() >= limits.sessions_max {
-            evicted.extend(self.evict(|_| true));
-        }
-        let has_room = count(self) < limits.sessions_per_owner_max && self.live.len() < limits.sessions_max;
-        has_room.then_some(evicted).ok_or(TableFull)
+    fn insert(&mut self, claims: &SessionClaims, session: &Arc<Session>, share: Share) {
+        let place = self.next_place;
+        self.next_place += 1;
+        self.by_owner.entry(session.owner.clone()).or_default().insert(place, claims.id);
+        let live = LiveSession { session: Arc::clone(session), expires_at: claims.expires_at, place, _share: share };
+        self.live.insert(claims.id, live);
     }
 
-    /// Removes the session that has been idle for longest.
-    fn evict(&mut self, condition: impl Fn(&Session) -> bool) -> Option<Arc<Session>> {
-        let idle = |(id, live): (&SessionId, &LiveSession)| -> Option<(Instant, SessionId)> {
-            Some((live.session.idle_since().filter(|_| condition(&live.session))?, *id))
-        };
-        let (_, longest) = self.live.iter().filter_map(idle).min()?;
+    /// Removes a session to make room for a new one of this owner: one of its own, or if it has none, one of the owner that
+    /// has most.
+    fn evict(&mut self, owner: &Owner) -> Option<Arc<Session>> {
+        if self.by_owner.contains_key(owner) {
+            return self.evict_of(owner);
+        }
+        let (most, _) = self.by_owner.iter().max_by_key(|(_, sessions)| sessions.len())?;
+        let most = most.clone();
+        self.evict_of(&most)
+    }
+
+    /// Removes the session of an owner that has been idle for longest, or else the one whose client has been away for
+    /// longest. Only some are examined, and these move behind the others.
+    fn evict_of(&mut self, owner: &Owner) -> Option<Arc<Session>> {
+        let places = self.by_owner.get_mut(owner)?;
+        let mut examined = Vec::new();
+        while examined.len() < EXAMINED_MAX
+            && let Some((_, id)) = places.pop_first()
+        {
+            examined.push(id);
+        }
+        for id in &examined {
+            if let Some(live) = self.live.get_mut(id) {
+                live.place = self.next_place;
+                places.insert(self.next_place, *id);
+                self.next_place += 1;
+            }
+        }
+        let session = |id: &SessionId| self.live.get(id).map(|live| &live.session);
+        let idle = examined.iter().filter_map(|id| Some((session(id)?.idle_since()?, *id))).min();
+        let away = || examined.iter().filter_map(|id| Some((session(id)?.disconnected_since()?, *id))).min();
+        let (_, longest) = idle.or_else(away)?;
         self.remove(&longest)
     }
 
     fn remove(&mut self, id: &SessionId) -> Option<Arc<Session>> {
-        let session = self.live.remove(id)?.session;
-        if let Some(count) = self.by_owner.get_mut(&session.owner) {
-            *count -= 1;
-            if *count == 0 {
+        let LiveSession { session, place, .. } = self.live.remove(id)?;
+        if let Some(places) = self.by_owner.get_mut(&session.owner) {
+            places.remove(&place);
+            if places.is_empty() {
                 self.by_owner.remove(&session.owner);
             }
         }
@@ -180,7 +231,7 @@ mod tests {
 
     #[test]
     fn past_the_limit_the_ended_session_that_expires_first_is_forgotten() {
-        let sessions = SessionTable::default();
+        let sessions = SessionTable::new(1);
         let peer = Peer { revision: Revision::SESSIONS[0], capabilities: Capabilities::from_bits(0) };
         let end = |number: u8| {
             let claims = SessionClaims { id: [number; 16], peer, expires_at: Timestamp::from_ms(number.into()) };

@@ -58,10 +58,22 @@ async fn a_cancelled_call_is_dropped_and_never_answered() {
 }
 
 #[tokio::test]
-async fn a_tool_that_requires_a_task_runs_for_clients_that_cannot_know_it() {
+async fn a_tool_that_requires_a_task_does_not_exist_in_revisions_without_tasks() {
+    let (server, _) = start().await;
+    for (revision, is_listed) in [("2025-11-25", true), ("2025-06-18", false), ("2025-03-26", false)] {
+        let client = SessionClient::new(&server).initialize(revision, forms()).await;
+        let tools = client.result("tools/list", json!({})).await;
+        let mut tools = tools["tools"].as_array().unwrap().iter();
+        assert_eq!(tools.any(|tool| tool["name"] == "only_task"), is_listed, "{revision}");
+        let refused = client.error("tools/call", json!({ "name": "only_task", "arguments": {} })).await;
+        assert_eq!(refused["code"], -32_601, "{revision}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn clients_of_revisions_without_tasks_call_tools_as_usual() {
     let (server, _) = start().await;
     let client = SessionClient::new(&server).initialize("2025-06-18", forms()).await;
-    assert_eq!(client.call("only_task", json!({})).await["content"][0]["text"], "a task");
     let params = json!({ "name": "echo", "arguments": { "text": "x" }, "task": { "ttl": 5 } });
     assert_eq!(client.result("tools/call", params).await["content"][0]["text"], "x", "the parameter means nothing");
     let (mut call, question) = client.call_until_form("greet").await;

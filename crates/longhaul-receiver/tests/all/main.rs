@@ -2,7 +2,7 @@
 //!
 //! - `handshake`, `sessions`, `streams`, `restart`, `batches`: the stateful era.
 //! - `calls`, `tasks`, `subscribe`, `logging`, `question`, `remote_task`: operations, and messages beside responses.
-//! - `anonymous`: tasks of callers without an identity. `rates`, `limits`: how much an owner may use.
+//! - `anonymous`: tasks of callers without an identity. `rates`, `limits`, `fair`: how much an owner may use.
 //! - `bad_input`: every error, in a table. `matrix`: what each generation shows of every task, and that
 //!   owners see nothing of each other.
 
@@ -10,6 +10,7 @@ mod anonymous;
 mod bad_input;
 mod batches;
 mod calls;
+mod fair;
 mod handshake;
 mod limits;
 mod logging;

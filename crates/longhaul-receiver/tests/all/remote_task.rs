@@ -128,3 +128,27 @@ async fn a_task_that_the_client_makes_too_late_is_cancelled_too() {
     assert_eq!(cancel["params"]["taskId"], "theirs");
     client.respond(&cancel, task("cancelled")).await;
 }
+
+#[tokio::test]
+async fn a_client_that_cannot_make_a_task_is_asked_plainly() {
+    let (_server, _, client) = open_session_with(with_tasks()).await;
+    let (mut call, question) = client.call_until_form("greet").await;
+    assert!(question["params"].get("task").is_some(), "{question}");
+    client.refuse(&question, -32_602, "Invalid task creation result").await;
+    let plain = call.next_of("elicitation/create").await;
+    assert!(plain["params"].get("task").is_none(), "{plain}");
+    client.respond(&plain, named("Ada")).await;
+    assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
+    // From then on the session is asked plainly at once.
+    let (_, question) = client.call_until_form("greet").await;
+    assert!(question["params"].get("task").is_none(), "{question}");
+}
+
+#[tokio::test]
+async fn a_user_who_refuses_is_not_asked_twice() {
+    let (_server, _, client) = open_session_with(with_tasks()).await;
+    let mut call = client.send("tools/call", json!({ "name": "ask_model", "arguments": {} })).await;
+    let question = call.next_of("sampling/createMessage").await;
+    client.refuse(&question, -1, "User rejected sampling request").await;
+    assert_eq!(call.last().await["error"]["data"]["code"], "NOT_ANSWERED");
+}

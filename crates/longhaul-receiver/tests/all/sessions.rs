@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use longhaul::SessionLimits;
-use longhaul_testkit::tools::{Door, forms, named, open, open_session, open_session_within, server};
+use longhaul_testkit::tools::{Door, named, open, open_session, open_session_within, server};
 use longhaul_testkit::{LATEST, SessionClient, TestServer, initialize_params};
 use serde_json::json;
 
@@ -86,19 +86,6 @@ async fn a_session_too_many_is_refused_unless_an_idle_one_makes_way() {
     assert_eq!(refused(&second, "POST", &[]).await.0, 503);
     third.end().await;
     assert_eq!(second.result("ping", json!({})).await, json!({}), "taken up again from its token");
-}
-
-#[tokio::test]
-async fn one_owner_cannot_take_every_session() {
-    let (server, ..) = open_session_within(SessionLimits::default().sessions_per_owner_max(1)).await;
-    let ada = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", forms()).await;
-    let _listening = ada.listening().await;
-    let params = initialize_params(LATEST, json!({}));
-    let mut answer = SessionClient::new(&server).with_token("ada").send("initialize", params).await;
-    assert_eq!(answer.status, 503);
-    assert_eq!(answer.must_next().await["error"]["data"]["code"], "TOO_MANY_SESSIONS");
-    let bob = SessionClient::new(&server).with_token("bob").initialize("2025-11-25", forms()).await;
-    assert_eq!(bob.result("ping", json!({})).await, json!({}));
 }
 
 #[tokio::test]

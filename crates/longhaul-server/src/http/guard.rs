@@ -1,6 +1,7 @@
 //! Protection against web pages that send requests to servers on their visitors' machines (DNS rebinding).
 
-use axum::http::{HeaderMap, Uri, header};
+use hyper::Uri;
+use hyper::header::{self, HeaderMap, HeaderValue};
 
 /// Which `Host` and `Origin` headers are accepted.
 #[derive(Debug, Clone)]
@@ -29,6 +30,11 @@ impl Guard {
             }
         }
         Ok(())
+    }
+
+    /// The origin of a request, if it is one of those that are configured.
+    pub(super) fn configured_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        headers.get(header::ORIGIN).filter(|origin| self.origins.iter().any(|known| *origin == known)).cloned()
     }
 
     fn accepts(&self, origin: &str, host: &str) -> bool {

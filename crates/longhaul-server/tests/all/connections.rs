@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use longhaul::{Ctx, NoArgs, RateLimits, Server, ServerLimits, Tool};
+use longhaul::{Ctx, NoArgs, RateLimits, Server, ServerLimits, TaskSupport, Tool};
 use longhaul_testkit::raw::{RawConnection, RawRequest};
+use longhaul_testkit::tools::Door;
 use longhaul_testkit::{TestServer, conformance, in_time};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -160,4 +161,57 @@ async fn a_client_that_hangs_up_leaves_nothing_behind_and_its_tasks_go_on() {
     client.until_metric("longhaul_streams_open", 0.0).await;
     assert_eq!(client.get(&id).await.unwrap().status(), "working");
     client.cancel(&id).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_followed_by_a_half_close_is_answered() {
+    let greet = Tool::new("greet", |_: Ctx, _: NoArgs| async move {
+        tokio::task::yield_now().await;
+        Ok("hello")
+    });
+    let server = TestServer::listen(Server::new("test").tool(greet)).await;
+    let mut client = server.client().await;
+    let (call, headers) = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
+    let request =
+        headers.iter().fold(RawRequest::post(call.to_string()), |request, (name, value)| request.set(name, value));
+    for _ in 0..100 {
+        let (address, bytes) = (server.address(), request.bytes());
+        let answer = tokio::task::spawn_blocking(move || {
+            let mut connection = RawConnection::open(address);
+            connection.write(&bytes);
+            connection.finish();
+            connection.answer()
+        });
+        assert_eq!(answer.await.unwrap().expect("an answer").status, 200);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_ordinary_call_ends_when_its_client_disconnects() {
+    /// Opens the door when the call is dropped.
+    struct Ended(Door);
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            self.0.open(1);
+        }
+    }
+    let (begun, ended) = (Door::closed(), Door::closed());
+    let (begins, ends) = (begun.clone(), ended.clone());
+    let endless = Tool::new("endless", move |_: Ctx, _: NoArgs| {
+        let (begun, ended) = (begins.clone(), Ended(ends.clone()));
+        async move {
+            begun.open(1);
+            std::future::pending::<()>().await;
+            drop(ended);
+            Ok("never")
+        }
+    });
+    let server = TestServer::listen(Server::new("test").tool(endless.task_support(TaskSupport::Forbidden))).await;
+    let mut client = server.client().await;
+    let call = tokio::spawn(async move { client.call("endless", json!({})).await.map(drop) });
+    begun.pass().await;
+    call.abort();
+    in_time("the end of the call", ended.pass()).await;
+    server.stop().await;
 }

@@ -125,6 +125,18 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "",
     },
     Mutation {
+        name: "turn-lost-with-a-failed-commit",
+        file: WRITER,
+        find: "                self.turns.clear();\n",
+        replace: "",
+    },
+    Mutation {
+        name: "queued-task-gets-no-turn",
+        file: WRITER,
+        find: "            turns.queued(&task.key.owner, not_before);\n",
+        replace: "            let _ = (turns, not_before);\n",
+    },
+    Mutation {
         name: "untrusted-disk-is-used-on",
         file: WRITER,
         find: "                    self.stopped = Some(reason.clone());\n",
@@ -174,6 +186,18 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "AttemptState::Working => tool_state.free += 1,\n                AttemptState::Stopped { holds_worker: true } => {}",
     },
     Mutation {
+        name: "place-not-given-back",
+        file: ATTEMPT,
+        find: "            tool_state.free_place(owner);\n",
+        replace: "",
+    },
+    Mutation {
+        name: "claimed-without-a-place",
+        file: QUEUE,
+        find: "            state.places.add(&key.owner, 1);\n",
+        replace: "",
+    },
+    Mutation {
         name: "stop-that-came-early-forgotten",
         file: ATTEMPT,
         find: "            self.commits.stopped(key, fence);\n",
@@ -189,7 +213,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "answered-attempt-left-waiting",
         file: QUEUE,
-        find: "            actions.extend(self.resume(tool));\n",
+        find: "        actions.extend(self.assign_workers(tool));\n",
         replace: "",
     },
     Mutation {

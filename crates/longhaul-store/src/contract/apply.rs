@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_task::transition::{AnswerQuestion, Settle, Wake};
-use longhaul_task::{Event, Outcome, QuestionKey, Retention, TaskError, Timestamp, TransitionError};
+use longhaul_task::{Event, Outcome, QuestionKey, Retention, TaskError, TransitionError};
 
 use super::Subject;
 use super::kit::*;

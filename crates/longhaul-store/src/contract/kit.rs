@@ -13,7 +13,7 @@ use longhaul_task::{
 };
 
 use super::Subject;
-use crate::{ClaimRequest, CommitResult, NewTask, Store, StoreError, Watch};
+use crate::{ClaimRequest, CommitResult, NewTask, Store, StoreError, ToolClaim, Watch};
 
 /// The time that the clock of every store shows at first.
 pub const START: Timestamp = Timestamp::from_ms(1_700_000_000_000);
@@ -111,7 +111,7 @@ pub(super) async fn claim(store: &dyn Store, node: NodeId, limit: usize) -> Vec<
 }
 
 pub(super) fn claim_request(node: NodeId, tool: ToolRef, limit: usize) -> ClaimRequest {
-    ClaimRequest { node, tools: vec![(tool, limit)] }
+    ClaimRequest { node, tools: vec![ToolClaim::new(tool, limit)] }
 }
 
 /// The time at which the next task of the suite's tool may be claimed.

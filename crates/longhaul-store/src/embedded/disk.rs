@@ -1,6 +1,6 @@
 //! What an embedded backend provides: transactions for the one writer, and reads for all handles.
 
-use longhaul_task::{JournalEntry, Json, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{JournalEntry, Json, Owner, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::{HeldAttempt, ListQuery, Snapshot, StoreError, TaskCount, TaskPage};
 
@@ -22,8 +22,11 @@ pub trait Disk: Send + 'static {
     /// The number of open children.
     fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError>;
     fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError>;
-    /// Queued tasks of a tool that may be claimed, longest waiting first.
-    fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError>;
+    /// The first queued tasks of an owner and a tool, each with its earliest time, ordered by that, the time of creation
+    /// and the ID.
+    fn queued(&mut self, tool: &ToolRef, owner: &Owner, limit: usize) -> Result<Vec<(Timestamp, TaskId)>, DiskError>;
+    /// The owners that have queued tasks of a tool, each with the earliest time of these.
+    fn queued_owners(&mut self, tool: &ToolRef) -> Result<Vec<(Owner, Timestamp)>, DiskError>;
 
     /// Writes a new task. Returns false, and writes nothing, if the key exists.
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError>;

@@ -11,6 +11,7 @@
 mod disk;
 mod failure_log;
 mod task_cache;
+mod turns;
 mod writer;
 mod writer_loop;
 

@@ -23,11 +23,12 @@ impl TaskWire for Core2025 {
         "core2025"
     }
 
-    /// The client of a revision without tasks cannot know that a tool requires one, so it is not refused for that.
-    fn becomes_task(&self, call: &CallTool<'_>, tool: &ToolDeclaration, peer: Peer) -> Result<bool, RpcError> {
+    /// A tool that requires a task is refused in revisions without tasks, too: its work may take longer than any client
+    /// waits. It is not listed there.
+    fn becomes_task(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<bool, RpcError> {
         match (call.task.is_some(), tool.task_support()) {
             (true, TaskSupport::Forbidden) => Err(refusal::task_forbidden(tool.name())),
-            (false, TaskSupport::Required) if peer.revision.has_tasks() => Err(refusal::task_required(tool.name())),
+            (false, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
             (asks, _) => Ok(asks),
         }
     }
@@ -90,11 +91,6 @@ impl TaskWire for Core2025 {
 
     fn cancelled_too_late(&self, _: &ReplyTo<'_>, view: &TaskView<'_>) -> Result<String, RpcError> {
         Err(refusal::already_ended(status(&view.task.phase)))
-    }
-
-    /// There is no `tasks/update`: answers to questions are responses.
-    fn updated(&self, to: &ReplyTo<'_>) -> String {
-        jsonrpc::error(Some(to.id), &refusal::no_such_method("tasks/update"))
     }
 
     /// The whole task, as a poll would show it. It has the task's ID, so it needs no related-task key.

@@ -68,11 +68,6 @@ impl RpcError {
         Self::new(code::INVALID_REQUEST, format!("Invalid request: {why}")).with_status(400)
     }
 
-    /// No such method here.
-    pub fn method_not_found(method: &str) -> Self {
-        Self::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", quote(method))).with_status(404)
-    }
-
     /// Parameters that do not fit the method.
     pub fn invalid_params(why: impl Into<Cow<'static, str>>) -> Self {
         Self::new(code::INVALID_PARAMS, why)
@@ -130,6 +125,11 @@ impl RpcError {
     /// After how long it is worth trying again, if that is known.
     pub fn retry_after_ms(&self) -> Option<u64> {
         self.retry_after_ms
+    }
+
+    /// Whether the code is one of JSON-RPC or MCP. Other codes are those of an application or its user.
+    pub fn is_of_protocol(&self) -> bool {
+        (-32_768..=-32_000).contains(&self.code)
     }
 
     /// Appends the error object.

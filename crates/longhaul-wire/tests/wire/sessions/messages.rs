@@ -103,10 +103,10 @@ fn a_tool_and_its_caller_must_agree_about_tasks() {
         (LATEST, Optional, false, Ok(false)),
         (LATEST, Required, true, Ok(true)),
         (LATEST, Required, false, Err(-32601)),
-        // Older clients can neither ask for a task nor know that one is required.
+        // Older clients cannot ask for a task.
         (Revision::V2025_06_18, Forbidden, true, Ok(false)),
-        (Revision::V2025_06_18, Required, false, Ok(false)),
-        (Revision::V2025_03_26, Required, true, Ok(false)),
+        (Revision::V2025_06_18, Required, false, Err(-32601)),
+        (Revision::V2025_03_26, Required, true, Err(-32601)),
     ];
     for (revision, support, asks, expected) in table {
         let tool = ToolDeclaration::draft("t").task_support(support).declare().unwrap();

@@ -4,11 +4,14 @@
 //! connection: messages are kept within limits, and a new reader continues after the last one that the client has
 //! seen. A stream outside of a session ends with its reader.
 
+mod kept;
+mod reader;
+
 use std::collections::VecDeque;
-use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use longhaul_engine::Share;
 use longhaul_task::TaskId;
 use longhaul_wire::Generation;
 use longhaul_wire::jsonrpc::RequestId;
@@ -16,6 +19,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::kept::{KeptBytes, OwnerKeptBytes};
+pub use self::reader::StreamReader;
+pub(crate) use self::reader::{Delivery, EventId, Resumption};
 use crate::SessionLimits;
 
 /// Called when a reader arrives or leaves and when the stream ends.
@@ -26,6 +32,8 @@ pub(crate) struct MessageStream {
     id: u64,
     kind: StreamKind,
     limits: SessionLimits,
+    kept: OwnerKeptBytes,
+    this: Weak<Self>,
     state: Mutex<StreamState>,
     message_added: Notify,
     message_read: Notify,
@@ -62,6 +70,12 @@ struct StreamState {
     next: u64,
     /// When the last reader left; `None` while there is one.
     unread_since: Option<Instant>,
+    /// What the stream counts while it has no reader.
+    unread_share: Option<Share>,
+    /// Messages up to this number have no share of the owner's memory. They are dropped when they have been read.
+    unkept: u64,
+    /// The place among the owner's streams that keep something.
+    place: Option<u64>,
     /// A reader has taken the last message.
     is_drained: bool,
     /// Messages went out as separate events, whose IDs the client can resume from.
@@ -71,6 +85,7 @@ struct StreamState {
 struct StreamMessage {
     text: Arc<str>,
     is_response: bool,
+    _share: Option<Share>,
 }
 
 impl StreamState {
@@ -82,21 +97,31 @@ impl StreamState {
         self.first + self.kept.len() as u64
     }
 
-    fn push(&mut self, text: &str, is_response: bool, limits: &SessionLimits) {
-        self.bytes += text.len();
-        self.kept.push_back(StreamMessage { text: text.into(), is_response });
-        self.trim(limits);
+    /// Drops the oldest messages past the limits.
+    fn trim(&mut self, limits: &SessionLimits) {
+        while (self.kept.len() > limits.kept_messages_max
+            || self.bytes > limits.kept_bytes_max
+            || self.first <= self.unkept)
+            && self.drop_oldest()
+        {}
     }
 
-    /// Drops the oldest messages past the limits, except those that the current reader has not taken yet.
-    fn trim(&mut self, limits: &SessionLimits) {
-        while (self.kept.len() > limits.kept_messages_max || self.bytes > limits.kept_bytes_max)
-            && (self.first < self.next || self.unread_since.is_some())
-            && let Some(message) = self.kept.pop_front()
-        {
-            self.bytes -= message.text.len();
-            self.first += 1;
+    /// Drops the oldest message, unless the current reader has not taken it yet.
+    fn drop_oldest(&mut self) -> bool {
+        if self.first >= self.next && self.unread_since.is_none() {
+            return false;
         }
+        let Some(message) = self.kept.pop_front() else { return false };
+        self.bytes -= message.text.len();
+        self.first += 1;
+        true
+    }
+
+    fn drop_all(&mut self) {
+        self.first = self.end();
+        self.next = self.first;
+        self.kept.clear();
+        self.bytes = 0;
     }
 
     fn has_reader(&self) -> bool {
@@ -110,17 +135,26 @@ impl StreamState {
 }
 
 impl MessageStream {
-    /// `id` must be different from that of every other stream, before and after a restart.
-    pub(crate) fn new(id: u64, kind: StreamKind, limits: &SessionLimits) -> Self {
+    /// `id` must be different from that of every other stream, before and after a restart. `on_reader_change` is called
+    /// when a reader arrives or leaves and when the stream ends, with the task that the stream waits for.
+    pub(crate) fn new(
+        id: u64,
+        kind: StreamKind,
+        limits: &SessionLimits,
+        kept: OwnerKeptBytes,
+        on_reader_change: impl Fn(Option<&TaskId>) + Send + Sync + 'static,
+    ) -> Arc<Self> {
         let responses_missing = match &kind {
             StreamKind::Listening => None,
             StreamKind::Batch { responses } => Some(*responses),
             StreamKind::SessionRequest { .. } | StreamKind::StatelessRequest { .. } => Some(1),
         };
-        Self {
+        Arc::new_cyclic(|this| Self {
             id,
             kind,
             limits: limits.clone(),
+            kept,
+            this: Weak::clone(this),
             state: Mutex::new(StreamState {
                 kept: VecDeque::new(),
                 first: 1,
@@ -130,22 +164,54 @@ impl MessageStream {
                 reader: 0,
                 next: 1,
                 unread_since: None,
+                unread_share: None,
+                unkept: 0,
+                place: None,
                 is_drained: false,
                 is_streamed: responses_missing.is_none(),
             }),
             message_added: Notify::new(),
             message_read: Notify::new(),
             closed: CancellationToken::new(),
-            on_reader_change: Box::new(|_| ()),
+            on_reader_change: Box::new(on_reader_change),
             ticket: OnceLock::new(),
-        }
+        })
     }
 
-    /// Calls `observe` when a reader arrives or leaves and when the stream ends, with the task that the stream waits
-    /// for.
-    pub(crate) fn on_reader_change(mut self, observe: impl Fn(Option<&TaskId>) + Send + Sync + 'static) -> Self {
-        self.on_reader_change = Box::new(observe);
-        self
+    /// Whether messages are kept for a client that comes back.
+    fn is_resumable(&self) -> bool {
+        self.limits.kept_messages_max > 0
+    }
+
+    /// Memory to keep a message of this size in.
+    fn share(&self, bytes: usize) -> Option<Share> {
+        if self.is_resumable() && bytes <= self.limits.kept_bytes_max { self.kept.take(bytes) } else { None }
+    }
+
+    fn push(&self, state: &mut StreamState, text: &str, is_response: bool, share: Option<Share>) {
+        match share {
+            Some(_) => state.place = state.place.or_else(|| Some(self.kept.add(&self.this))),
+            None => state.unkept = state.end(),
+        }
+        state.bytes += text.len();
+        state.kept.push_back(StreamMessage { text: text.into(), is_response, _share: share });
+        state.trim(&self.limits);
+    }
+
+    /// Gives up some of the memory that is kept for a client that comes back: the oldest message, or the stream if it has
+    /// none. Returns false if there is nothing to give up.
+    fn forget_oldest(&self) -> bool {
+        let mut state = self.state.lock();
+        if state.drop_oldest() {
+            return true;
+        }
+        if state.unread_share.is_none() {
+            state.place = None;
+            return false;
+        }
+        drop(state);
+        self.close();
+        true
     }
 
     fn reader_changed(&self) {
@@ -166,6 +232,7 @@ impl MessageStream {
 
     /// Adds a message once the reader has caught up. Returns false if the stream has ended.
     pub(crate) async fn send(&self, text: String) -> bool {
+        let mut share = self.share(text.len());
         loop {
             let read = self.message_read.notified();
             tokio::pin!(read);
@@ -176,7 +243,7 @@ impl MessageStream {
                     return false;
                 }
                 if !state.is_congested(&self.limits) {
-                    state.push(&text, false, &self.limits);
+                    self.push(&mut state, &text, false, share.take());
                     break;
                 }
             }
@@ -188,19 +255,22 @@ impl MessageStream {
 
     /// Adds a message if the stream has a reader, however far behind. Returns whether it did.
     pub(crate) fn send_now(&self, text: &str) -> bool {
-        self.send_if(text, StreamState::has_reader)
+        self.send_if(text, self.share(text.len()), StreamState::has_reader)
     }
 
-    /// Adds a message that may be lost: only if the stream has a reader that keeps up.
+    /// Adds a message that may be lost: only if the stream has a reader that keeps up, and memory for the message.
     pub(crate) fn send_lossy(&self, text: &str) {
-        self.send_if(text, |state| state.has_reader() && !state.is_congested(&self.limits));
+        let share = self.share(text.len());
+        if share.is_some() || !self.is_resumable() {
+            self.send_if(text, share, |state| state.has_reader() && !state.is_congested(&self.limits));
+        }
     }
 
-    fn send_if(&self, text: &str, condition: impl FnOnce(&StreamState) -> bool) -> bool {
+    fn send_if(&self, text: &str, share: Option<Share>, condition: impl FnOnce(&StreamState) -> bool) -> bool {
         let mut state = self.state.lock();
         let is_sent = condition(&state);
         if is_sent {
-            state.push(text, false, &self.limits);
+            self.push(&mut state, text, false, share);
             drop(state);
             self.message_added.notify_waiters();
         }
@@ -210,10 +280,11 @@ impl MessageStream {
     /// Adds the response to one of the requests that the stream carries; `None` for a cancelled request, which has
     /// none.
     pub(crate) fn respond(&self, text: Option<&str>) {
+        let share = text.and_then(|text| self.share(text.len()));
         let mut state = self.state.lock();
         if !state.is_over() {
             if let Some(text) = text {
-                state.push(text, true, &self.limits);
+                self.push(&mut state, text, true, share);
             }
             state.responses_missing = state.responses_missing.map(|missing| missing.saturating_sub(1));
         }
@@ -230,11 +301,9 @@ impl MessageStream {
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.is_closed = true;
-        if let StreamKind::StatelessRequest { .. } = self.kind {
-            state.first = state.end();
-            state.next = state.first;
-            state.kept.clear();
-            state.bytes = 0;
+        state.unread_share = None;
+        if state.unread_since.is_some() || matches!(self.kind, StreamKind::StatelessRequest { .. }) {
+            state.drop_all();
         }
         drop(state);
         self.closed.cancel();
@@ -250,6 +319,22 @@ impl MessageStream {
 
     pub(crate) fn has_reader(&self) -> bool {
         self.state.lock().has_reader()
+    }
+
+    /// Resolves when the stream has a reader, or was closed.
+    pub(crate) async fn reader(&self) {
+        loop {
+            let added = self.message_added.notified();
+            tokio::pin!(added);
+            added.as_mut().enable();
+            {
+                let state = self.state.lock();
+                if state.unread_since.is_none() || state.is_closed {
+                    return;
+                }
+            }
+            added.await;
+        }
     }
 
     pub(crate) fn is_unread_for(&self, time: Duration) -> bool {
@@ -290,7 +375,8 @@ impl MessageStream {
             state.reader += 1;
             state.next = next;
             state.unread_since = None;
-            StreamReader { stream: Arc::clone(self), number: state.reader, resumption: None }
+            state.unread_share = None;
+            StreamReader::new(Arc::clone(self), state.reader)
         };
         self.message_added.notify_waiters();
         self.reader_changed();
@@ -304,177 +390,11 @@ impl MessageStream {
     }
 }
 
-/// The reader half of a stream. Dropping it leaves a session's stream to be resumed, and ends any other stream with the
-/// request that it answers.
-pub struct StreamReader {
-    stream: Arc<MessageStream>,
-    number: u64,
-    resumption: Option<Resumption>,
-}
-
-/// How the client of a session can resume a stream.
-#[derive(Debug, Clone)]
-pub(crate) struct Resumption {
-    /// Names the request that the stream answers, for a process that does not have the stream.
-    pub(crate) ticket: Option<String>,
-    /// Whether the client's revision understands an event without data.
-    pub(crate) takes_primer: bool,
-}
-
-/// How the messages of a stream are delivered.
-pub(crate) enum Delivery {
-    /// All at once: there are only responses, and all of them are here.
-    Responses(Vec<Arc<str>>),
-    /// One after the other.
-    Stream(StreamReader),
-}
-
-impl StreamReader {
-    /// The next message and its number; `None` after the last one, or if another reader has replaced this one.
-    pub async fn next(&mut self) -> Option<(u64, Arc<str>)> {
-        let stream = &self.stream;
-        loop {
-            let added = stream.message_added.notified();
-            tokio::pin!(added);
-            added.as_mut().enable();
-            {
-                let mut state = stream.state.lock();
-                if state.reader != self.number {
-                    return None;
-                }
-                let index = usize::try_from(state.next - state.first).unwrap_or(usize::MAX);
-                if let Some(message) = state.kept.get(index) {
-                    let text = Arc::clone(&message.text);
-                    let number = state.next;
-                    state.next += 1;
-                    state.trim(&stream.limits);
-                    drop(state);
-                    stream.message_read.notify_waiters();
-                    return Some((number, text));
-                }
-                if state.is_over() {
-                    state.is_drained = true;
-                    drop(state);
-                    stream.message_read.notify_waiters();
-                    return None;
-                }
-            }
-            added.await;
-        }
-    }
-
-    /// Waits up to `patience` for all responses. Delivers them at once if nothing else was sent, and the stream
-    /// otherwise.
-    pub(crate) async fn delivery(self, patience: Duration) -> Delivery {
-        if let Ok(Some(responses)) = tokio::time::timeout(patience, self.responses_only()).await {
-            return Delivery::Responses(responses);
-        }
-        self.stream.state.lock().is_streamed = true;
-        Delivery::Stream(self)
-    }
-
-    async fn responses_only(&self) -> Option<Vec<Arc<str>>> {
-        let stream = &self.stream;
-        loop {
-            let added = stream.message_added.notified();
-            tokio::pin!(added);
-            added.as_mut().enable();
-            {
-                let mut state = stream.state.lock();
-                if state.kept.iter().any(|message| !message.is_response) {
-                    return None;
-                }
-                if state.is_over() {
-                    state.is_drained = true;
-                    state.next = state.end();
-                    let responses = state.kept.iter().map(|message| Arc::clone(&message.text)).collect();
-                    drop(state);
-                    stream.message_read.notify_waiters();
-                    return Some(responses);
-                }
-            }
-            added.await;
-        }
-    }
-
-    /// Makes the stream one that its client can resume by event IDs.
-    pub(crate) fn resumable(mut self, resumption: Resumption) -> Self {
-        self.resumption = Some(resumption);
-        self
-    }
-
-    /// The sealed name of what the stream answers, made by `seal` the first time.
-    pub(crate) fn ticket(&self, seal: impl FnOnce(&StreamKind) -> Option<String>) -> Option<String> {
-        self.stream.ticket.get_or_init(|| seal(&self.stream.kind)).clone()
-    }
-
-    /// The request outside of a session that this stream answers; `None` for a stream of a session.
-    pub fn stateless_request(&self) -> Option<&RequestId> {
-        match &self.stream.kind {
-            StreamKind::StatelessRequest { request } => Some(request),
-            _ => None,
-        }
-    }
-
-    /// The event ID of the message of this number; `None` if the stream cannot be resumed.
-    pub fn event_id(&self, number: u64) -> Option<String> {
-        let resumption = self.resumption.as_ref()?;
-        let id = EventId { stream: self.stream.id, number, ticket: resumption.ticket.as_deref() };
-        Some(id.to_string())
-    }
-
-    /// The event ID to send before the first message, if the client's revision understands an event without data.
-    pub fn primer_id(&self) -> Option<String> {
-        self.resumption.as_ref().filter(|resumption| resumption.takes_primer)?;
-        let last_read = self.stream.state.lock().next.saturating_sub(1);
-        self.event_id(last_read)
-    }
-}
-
-impl Drop for StreamReader {
+impl Drop for MessageStream {
     fn drop(&mut self) {
-        {
-            let mut state = self.stream.state.lock();
-            if state.reader != self.number {
-                return;
-            }
-            state.unread_since = Some(Instant::now());
-            state.trim(&self.stream.limits);
+        if let Some(place) = self.state.get_mut().place {
+            self.kept.remove(place);
         }
-        if let StreamKind::StatelessRequest { .. } = self.stream.kind {
-            self.stream.close();
-            return;
-        }
-        self.stream.message_read.notify_waiters();
-        self.stream.reader_changed();
-    }
-}
-
-impl fmt::Debug for StreamReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamReader").field("stream", &self.stream.id).finish_non_exhaustive()
-    }
-}
-
-/// The ID of an event: the stream, the number of the message and what the stream answers.
-pub(crate) struct EventId<'a> {
-    pub(crate) stream: u64,
-    pub(crate) number: u64,
-    pub(crate) ticket: Option<&'a str>,
-}
-
-impl<'a> EventId<'a> {
-    pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let mut parts = text.splitn(3, '.');
-        let stream = u64::from_str_radix(parts.next()?, 16).ok()?;
-        Some(Self { stream, number: parts.next()?.parse().ok()?, ticket: parts.next() })
-    }
-}
-
-impl fmt::Display for EventId<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}.{}", self.stream, self.number)?;
-        self.ticket.map_or(Ok(()), |ticket| write!(f, ".{ticket}"))
     }
 }
 
@@ -483,10 +403,17 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Waker};
 
+    use longhaul_task::Owner;
+
     use super::*;
 
     fn listening(limits: &SessionLimits) -> (Arc<MessageStream>, StreamReader) {
-        let stream = Arc::new(MessageStream::new(1, StreamKind::Listening, limits));
+        listening_in(&KeptBytes::new(limits.all_kept_bytes_max), "ada", limits)
+    }
+
+    fn listening_in(all: &Arc<KeptBytes>, owner: &str, limits: &SessionLimits) -> (Arc<MessageStream>, StreamReader) {
+        let kept = all.of(&Owner::parse(owner).unwrap());
+        let stream = MessageStream::new(1, StreamKind::Listening, limits, kept, |_| ());
         let reader = stream.read_after(0).unwrap();
         (stream, reader)
     }
@@ -541,5 +468,38 @@ mod tests {
         assert_eq!(read(&mut reader, 1).await, ["a"]);
         assert!(third.await);
         assert_eq!(read(&mut reader, 2).await, ["b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn past_an_owners_share_its_oldest_streams_lose_what_they_keep() {
+        let (limits, all) = (SessionLimits::default(), KeptBytes::new(100_000));
+        let send = async |owner: &str, text: &str| {
+            let (stream, mut reader) = listening_in(&all, owner, &limits);
+            assert!(stream.send(text.to_owned()).await);
+            read(&mut reader, 1).await;
+            (stream, reader)
+        };
+        let text = "x".repeat(10_000);
+        let bob = send("bob", &text).await;
+        let mut ada = Vec::new();
+        for _ in 0..20 {
+            ada.push(send("ada", &text).await);
+        }
+        let is_kept = |(stream, _): &(Arc<MessageStream>, StreamReader)| stream.state.lock().first == 1;
+        let kept: Vec<bool> = ada.iter().map(is_kept).collect();
+        assert!(!kept[0] && kept[19] && kept.is_sorted(), "{kept:?}");
+        assert!(is_kept(&bob) && all.usage().used < 100_000);
+        drop((ada, bob));
+        assert_eq!(all.usage().used, 0);
+    }
+
+    #[tokio::test]
+    async fn past_an_owners_share_its_oldest_streams_without_a_connection_end() {
+        let (limits, all) = (SessionLimits::default(), KeptBytes::new(20 * kept::STREAM_BYTES));
+        let streams: Vec<_> = (0..40).map(|_| listening_in(&all, "ada", &limits).0).collect();
+        assert!(streams[0].read_after(0).is_none() && streams[39].read_after(0).is_some());
+        let (connected, mut reader) = listening_in(&all, "ada", &limits);
+        assert!(connected.send("still delivered".to_owned()).await);
+        assert_eq!(read(&mut reader, 1).await, ["still delivered"]);
     }
 }
