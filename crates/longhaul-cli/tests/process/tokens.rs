@@ -210,8 +210,7 @@ async fn a_revoked_owner_is_refused_and_the_other_lines_stay() {
     let said = run(&["token", "revoke", "ada", "--token-file", path]).await;
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.err.contains("2 tokens of ada"), "{}", said.err);
-    let kept: String =
-        before.lines().filter(|line| !line.starts_with("ada ")).map(|line| format!("{line}\n")).collect();
+    let kept: String = before.split_inclusive('\n').filter(|line| !line.starts_with("ada ")).collect();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), kept);
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions()) & 0o777, 0o600);
     while ends.next().await.is_some() {}
