@@ -35,6 +35,8 @@ pub(crate) struct EngineInner {
     pub(crate) core: Mutex<Core>,
     tools: BTreeMap<Arc<str>, RegisteredTool>,
     running: Mutex<BTreeMap<TaskKey, RunningAttempt>>,
+    /// The ends of attempts that the store could not write yet.
+    pub(crate) unwritten: Mutex<BTreeMap<TaskKey, Event>>,
     pub(crate) listeners: Arc<Listeners>,
     /// Wakes the service that waits for the next due task.
     pub(crate) due: service::DueAlarm,
@@ -110,6 +112,7 @@ impl EngineInner {
             core: Mutex::new(core),
             tools: registered,
             running: Mutex::default(),
+            unwritten: Mutex::default(),
             listeners: Arc::default(),
             due: service::DueAlarm::default(),
             queue: Notify::new(),
@@ -184,7 +187,7 @@ impl EngineInner {
     async fn claim(self: Arc<Self>, tool: ToolRef, limit: usize, commit: CommitId) {
         let claim = ClaimRequest { node: self.node, tools: vec![(tool.clone(), limit)] };
         let claimed = self.store.claim(claim).await.unwrap_or_else(|error| {
-            tracing::warn!(%tool, %error, "could not claim queued tasks");
+            tracing::debug!(%tool, %error, "could not claim queued tasks");
             self.resolve_doubt(&error);
             Vec::new()
         });

@@ -104,7 +104,7 @@ pub(crate) fn has_log(path: &Path) -> bool {
 }
 
 /// `path` with an ending appended to its name.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()

@@ -23,9 +23,10 @@
 //! # Layout
 //!
 //! - `open`: [`open`], [`open_read_only`] and their [`SqliteOptions`].
-//! - `lock`, `check`, `migration`: what happens to a file before it is used.
+//! - `lock`, `check`, `migration`: what happens to a file before it is used. `identity`: whether it is still there.
 //! - `disk`: the connection of the writer. `reader`, `pool`: the connections of readers.
-//!   `sqlite_connection`: what both do with a connection. `row`: converting tasks to rows and back.
+//!   `sqlite_connection`: what both do with a connection. `row`: converting tasks to rows and back. `checksum`: the
+//!   checksums of rows.
 //! - `backup`: [`backup`], also while a server runs.
 //!
 //! # Limits
@@ -41,10 +42,12 @@
 
 mod backup;
 mod check;
+mod checksum;
 mod connection;
 mod disk;
 mod error;
 mod file;
+mod identity;
 mod lock;
 mod migration;
 mod open;

@@ -11,8 +11,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{display_path, sqlite_error};
 
 /// The steps in order: the first makes version 1.
-pub(crate) const MIGRATIONS: &[&str] =
-    &[include_str!("schema/0001_tasks.sql"), include_str!("schema/0002_small_texts.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001_tasks.sql"),
+    include_str!("schema/0002_small_texts.sql"),
+    include_str!("schema/0004_checksums.sql"),
+];
 
 /// `LHst` in the header of the file, so that the database of another program is not taken for a store.
 const APPLICATION_ID: i32 = 0x4c48_7374;

@@ -133,14 +133,27 @@ impl<D: Disk> Writer<D> {
                 self.disk.rollback();
                 self.working.clear();
                 self.publications.clear();
-                if let DiskError::Untrusted(reason) = &error {
-                    self.stopped = Some(reason.clone());
-                }
-                let error = StoreError::from(error);
-                self.last_failure = Some(error.clone());
-                vec![Err(error); count]
+                vec![Err(self.fail(error)); count]
             }
         }
+    }
+
+    /// Stops for good if the files of the disk are no longer those that were opened.
+    pub(super) fn verify(&mut self) {
+        if self.stopped.is_none()
+            && let Err(error) = self.disk.verify()
+        {
+            self.fail(error);
+        }
+    }
+
+    fn fail(&mut self, error: DiskError) -> StoreError {
+        if let DiskError::Untrusted(reason) = &error {
+            self.stopped = Some(reason.clone());
+        }
+        let error = StoreError::from(error);
+        self.last_failure = Some(error.clone());
+        error
     }
 
     fn try_batch(
@@ -165,6 +178,7 @@ impl<D: Disk> Writer<D> {
             }
         }
         self.disk.commit()?;
+        self.disk.verify()?;
         Ok(responses)
     }
 
