@@ -61,9 +61,7 @@ impl EngineInner {
         };
         let written = join_all(unwritten.iter().map(last_try)).await;
         // A refused end was written by an earlier try, or its task has ended in another way.
-        let is_lost = |written: &&Result<_, _>| {
-            matches!(written, Err(error) if !matches!(error, StoreError::NotFound | StoreError::Refused(_)))
-        };
+        let is_lost = |written: &&Result<_, _>| matches!(written, Err(error) if !matches!(error, StoreError::NotFound | StoreError::Refused(_)));
         let lost = written.iter().filter(is_lost).count();
         (unwritten.into_keys().collect(), lost)
     }

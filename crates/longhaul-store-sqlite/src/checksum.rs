@@ -4,7 +4,7 @@
 //! of a result. SQLite's own remedy, the checksum VFS, is C code that this program would have to compile and load, gives up
 //! the mapping of the file into memory, and covers only files that were made with it.
 
-use longhaul_task::{Json, JournalEntry, Outcome, QuestionKey, Retention, Task};
+use longhaul_task::{JournalEntry, Json, Outcome, QuestionKey, Retention, Task};
 use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::xxh3_64;
 

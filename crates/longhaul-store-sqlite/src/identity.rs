@@ -61,7 +61,8 @@ impl OpenFiles {
         let mut files = vec![(path.to_owned(), FileId::of(&database.metadata()?)), lock];
         for ending in ["-wal", "-shm"] {
             let path = beside(path, ending);
-            let id = FileId::at(&path)?.ok_or_else(|| io::Error::other(format!("{} is missing", display_path(&path))))?;
+            let id =
+                FileId::at(&path)?.ok_or_else(|| io::Error::other(format!("{} is missing", display_path(&path))))?;
             files.push((path, id));
         }
         Ok(Self { database, path: path.to_owned(), files })

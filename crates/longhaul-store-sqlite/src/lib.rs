@@ -27,7 +27,7 @@
 //! - `disk`: the connection of the writer. `reader`, `pool`: the connections of readers.
 //!   `sqlite_connection`: what both do with a connection. `row`: converting tasks to rows and back. `checksum`: the
 //!   checksums of rows.
-//! - `backup`: [`backup`], also while a server runs.
+//! - `backup`: [`backup`], also while a server runs. `report`: what is damaged in a store.
 //!
 //! # Limits
 //!
@@ -53,6 +53,7 @@ mod migration;
 mod open;
 mod pool;
 mod reader;
+mod report;
 mod row;
 mod sqlite_connection;
 mod texts;

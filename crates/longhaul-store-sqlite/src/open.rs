@@ -107,6 +107,10 @@ fn open_disk(path: &Path, options: &SqliteOptions) -> Result<(SqliteDisk, Sqlite
         return Err(OpenError::NoDirectory { store: display_path(path), directory });
     }
     let path = &*file::own_name(path).map_err(io)?;
+    if file::others_can_write(file::directory(path)) {
+        let directory = display_path(file::directory(path));
+        tracing::warn!(directory, "other users can write to the directory of the store, and so replace its files");
+    }
     let lock = Lock::take(path)?;
     let is_new = file::create(path).map_err(io)?;
     let database = lock_database(path)?;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use longhaul_store::embedded::{DiskError, Reader};
 use longhaul_store::{
-    Backup, BackupError, HeldAttempt, ListQuery, OpenError, ReadOnlyStore, Snapshot, StoreError, TaskCount, TaskPage,
+    Backup, BackupError, HeldAttempt, ListQuery, OpenError, ReadOnlyStore, Snapshot, StoreError, StoreReport,
+    TaskCount, TaskPage,
 };
 use longhaul_task::{JournalEntry, TaskId, TaskKey, Timestamp, ToolRef};
 use rusqlite::{Params, params};
@@ -89,6 +90,14 @@ impl ReadOnlyStore for SqliteReader {
     async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError> {
         self.must_be_current()?;
         Ok(Reader::list(self, of)?)
+    }
+
+    async fn check(&self) -> Result<StoreReport, StoreError> {
+        self.must_be_current()?;
+        let path = self.path().to_owned();
+        let read = tokio::task::spawn_blocking(move || crate::report::report(&path)).await;
+        let unavailable = |error: &dyn std::fmt::Display| StoreError::Unavailable(error.to_string());
+        read.map_err(|error| unavailable(&error))?.map_err(|error| unavailable(&error))
     }
 
     async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {

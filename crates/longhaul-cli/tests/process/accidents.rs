@@ -115,3 +115,38 @@ async fn ends_are_stored_at_a_stop_if_there_is_room_again_in_time() {
     }
     assert!(server.stop().await);
 }
+
+#[tokio::test]
+async fn a_check_finds_what_is_damaged_with_a_server_and_without() {
+    let (_directory, file) = place("tasks.db");
+    let (server, mut client) = start(&file).await;
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.push(client.create("echo", json!({ "text": format!("number {n}") })).await.unwrap());
+        client.settled(&ids[n]).await;
+    }
+    let store = format!("sqlite:{}", file.display());
+    let check = async |more: &[&str]| run(&[&["store", "check", "--store", &store], more].concat()).await;
+    let sound = "The store is sound: all of its 3 tasks can be read.\n";
+    assert_eq!(check(&[]).await.succeeded(), sound);
+    assert!(server.stop().await);
+    assert_eq!(check(&[]).await.succeeded(), sound);
+
+    let mut bytes = std::fs::read(&file).unwrap();
+    let at = bytes.windows(8).rposition(|text| text == b"number 1").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let damaged = check(&[]).await;
+    assert_eq!(damaged.code, 4, "{}", damaged.err);
+    assert!(damaged.out.starts_with(&format!("task {} of anonymous: ", ids[1])), "{}", damaged.out);
+    assert!(damaged.err.contains("1 tasks are damaged or lost [STORE_DAMAGED]"), "{}", damaged.err);
+    let damaged: serde_json::Value = serde_json::from_str(&check(&["--json"]).await.out).unwrap();
+    assert_eq!((&damaged["sound"], &damaged["tasks"], &damaged["damagedTasks"]), (&json!(false), &json!(3), &json!(1)));
+    assert_eq!(damaged["damage"][0]["taskId"], *ids[1]);
+
+    // The task is not served, and the others are.
+    let (server, mut client) = start(&file).await;
+    assert!(client.get(&ids[1]).await.is_err());
+    assert_eq!(client.get(&ids[2]).await.unwrap().result_text(), "number 2");
+    server.kill().await;
+}

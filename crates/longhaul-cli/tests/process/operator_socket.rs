@@ -18,6 +18,7 @@ fn socket(file: &Path) -> String {
 #[tokio::test]
 async fn every_file_beside_the_store_is_private_whatever_the_umask() {
     let (directory, file) = place("tasks.db");
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let server = Launch::longhaul().under(["sh", "-c", r#"umask 000; exec "$0" "$@""#]).store(&file).start().await;
     for entry in std::fs::read_dir(directory.path()).unwrap() {
         let entry = entry.unwrap();
@@ -25,6 +26,7 @@ async fn every_file_beside_the_store_is_private_whatever_the_umask() {
         assert_eq!(mode, 0o600, "{} has mode {mode:o}", entry.path().display());
     }
     assert!(Path::new(&socket(&file)).exists());
+    server.says("other users can write to the directory of the store").await;
     server.kill().await;
 }
 

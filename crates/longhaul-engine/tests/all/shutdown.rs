@@ -7,7 +7,7 @@ use crate::common::{
     phase, text_of, tool, waits_at,
 };
 use longhaul_engine::{Ctx, EngineError, EngineTool, ToolLimits};
-use longhaul_store::StoreError;
+use longhaul_store::{Store, StoreError};
 use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy};
 
 fn retries(tool: EngineTool) -> EngineTool {
@@ -231,8 +231,8 @@ async fn a_shutdown_does_not_wait_for_handlers_whose_store_has_stopped() {
     let (lab, _door, log) = Lab::with_one_worker().await;
     lab.create_on("work", "1").await;
     log.hears("start 1").await;
-    let before = lab.engine.now().await.unwrap();
     lab.store.inner().close().await;
+    let before = lab.engine.now().await.unwrap();
     must_come("the end of the shutdown", lab.engine.shut_down()).await;
     assert_eq!(lab.engine.now().await.unwrap(), before);
 }

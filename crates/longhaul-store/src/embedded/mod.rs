@@ -226,6 +226,8 @@ impl Store for Embedded {
                 Ok(snapshot) => tasks.push(snapshot.task),
                 // Deleted since the first read.
                 Err(StoreError::NotFound) => {}
+                // A damaged row, which was logged. The others are still due.
+                Err(StoreError::Stopped(_)) => {}
                 Err(error) => return Err(error),
             }
         }
