@@ -14,11 +14,16 @@ use crate::row::{on_crash_word, time_to_sql, to_sql};
 /// Longer texts are hashed on their own instead of being copied.
 const COPIED_BYTES_MAX: usize = 128;
 
-/// The checksum of values, in their order. 32 bits take four bytes in a row, and miss one damage in four thousand
-/// million.
-pub(crate) fn of<'a>(values: impl IntoIterator<Item = ValueRef<'a>>) -> i64 {
-    let mut bytes = Vec::with_capacity(1_024);
-    for value in values {
+/// Computes the checksum of values, in their order.
+pub(crate) struct Checksum(Vec<u8>);
+
+impl Checksum {
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(768))
+    }
+
+    pub(crate) fn add(&mut self, value: ValueRef<'_>) {
+        let Self(bytes) = self;
         match value {
             ValueRef::Null => bytes.push(0),
             ValueRef::Integer(number) => {
@@ -31,7 +36,7 @@ pub(crate) fn of<'a>(values: impl IntoIterator<Item = ValueRef<'a>>) -> i64 {
             }
             ValueRef::Text(text) | ValueRef::Blob(text) => {
                 bytes.push(3);
-                bytes.extend_from_slice(&text.len().to_le_bytes());
+                bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
                 if text.len() <= COPIED_BYTES_MAX {
                     bytes.extend_from_slice(text);
                 } else {
@@ -40,8 +45,18 @@ pub(crate) fn of<'a>(values: impl IntoIterator<Item = ValueRef<'a>>) -> i64 {
             }
         }
     }
-    let half = u32::try_from(xxh3_64(&bytes) >> 32).unwrap_or_default();
-    half.cast_signed().into()
+
+    /// 32 bits take four bytes in a row, and miss one damage in four thousand million.
+    pub(crate) fn value(&self) -> i64 {
+        let half = u32::try_from(xxh3_64(&self.0) >> 32).unwrap_or_default();
+        half.cast_signed().into()
+    }
+}
+
+fn of<const N: usize>(values: [ValueRef<'_>; N]) -> i64 {
+    let mut checksum = Checksum::new();
+    values.into_iter().for_each(|value| checksum.add(value));
+    checksum.value()
 }
 
 /// Of the columns of `select_task!` before its checksum.

@@ -13,7 +13,7 @@ use longhaul_task::{
 use rusqlite::Row;
 use rusqlite::types::{FromSql, Type};
 
-use crate::checksum;
+use crate::checksum::Checksum;
 use crate::texts::Texts;
 
 /// A SELECT of the columns that [`Columns::snapshot`] reads, in its order, with the clauses that choose the rows.
@@ -80,8 +80,11 @@ impl<'r, 't> Columns<'r, 't> {
     fn check(&mut self) -> rusqlite::Result<()> {
         let covered = self.next;
         let Some(expected) = self.value::<Option<i64>>()? else { return Ok(()) };
-        let values = (0..covered).map(|index| self.row.get_ref(index)).collect::<Result<Vec<_>, _>>()?;
-        if checksum::of(values) == expected {
+        let mut checksum = Checksum::new();
+        for index in 0..covered {
+            checksum.add(self.row.get_ref(index)?);
+        }
+        if checksum.value() == expected {
             return Ok(());
         }
         Err(invalid_column(covered, "the row is damaged: it does not have its checksum"))
