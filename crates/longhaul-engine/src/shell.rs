@@ -1,6 +1,6 @@
 //! The async shell: tells the core what happened and does what it says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ pub(crate) struct EngineInner {
     pub(crate) limits: EngineLimits,
     pub(crate) core: Mutex<Core>,
     tools: BTreeMap<Arc<str>, RegisteredTool>,
-    running: Mutex<BTreeMap<TaskKey, RunningAttempt>>,
+    running: Mutex<HashMap<TaskKey, RunningAttempt>>,
     /// The ends of attempts that the store could not write yet.
     pub(crate) unwritten: Mutex<BTreeMap<TaskKey, Event>>,
     pub(crate) listeners: Arc<Listeners>,
@@ -381,9 +381,11 @@ impl EngineInner {
         self.running.lock().get(key).is_some_and(|running| running.fence == fence)
     }
 
-    /// The attempts that this node holds.
+    /// The attempts that this node holds, in the order of their keys: the order must not depend on hashes.
     pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
-        self.running.lock().iter().map(|(key, running)| (key.clone(), running.fence)).collect()
+        let mut held: Vec<_> = self.running.lock().iter().map(|(key, running)| (key.clone(), running.fence)).collect();
+        held.sort_unstable();
+        held
     }
 }
 

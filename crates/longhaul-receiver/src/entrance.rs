@@ -46,10 +46,10 @@ impl Receiver {
             return stateless::receive(receiver, caller, Some(headers), body).await;
         }
         if headers.value(SESSION_HEADER) == HeaderValue::Absent {
-            return without_session(receiver, caller, body).await;
+            return Box::pin(without_session(receiver, caller, body)).await;
         }
-        match find_session(receiver, caller, headers).await {
-            Ok(session) => session.receive(body, PATIENCE).await,
+        match Box::pin(find_session(receiver, caller, headers)).await {
+            Ok(session) => Box::pin(session.receive(body, PATIENCE)).await,
             Err(response) => response,
         }
     }
@@ -69,15 +69,7 @@ impl Receiver {
             HeaderValue::Once(bytes) => std::str::from_utf8(bytes).ok().and_then(EventId::parse),
             HeaderValue::Absent | HeaderValue::Repeated => None,
         };
-        let resumed = match &last_event {
-            None => None,
-            Some(last) => match (session.resume(last.stream, last.number), last.ticket) {
-                (None, Some(ticket)) => session.resume_lost(ticket).await,
-                (resumed, _) => resumed,
-            },
-        };
-        // A stream that can no longer be continued is replaced by a new one.
-        match resumed.or_else(|| session.listen()) {
+        match session.resume_or_listen(last_event).await {
             Some(reader) => MessageResponse::stream(session.resumable(reader), MetricsLabel::Nothing),
             None => no_such_session(receiver, caller),
         }

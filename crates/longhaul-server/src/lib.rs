@@ -15,7 +15,7 @@ mod metrics;
 pub mod stdio;
 mod unread;
 
-pub use axum::http::HeaderMap;
+pub use hyper::HeaderMap;
 pub use identity::{
     ANONYMOUS, Anonymous, Credentials, Identify, LOCAL, NotIdentified, TokenError, TokenFile, TokenFileError, Tokens,
     local,

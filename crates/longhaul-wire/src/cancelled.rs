@@ -1,3 +1,5 @@
+//! `notifications/cancelled`. It ends a wait, never a task.
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

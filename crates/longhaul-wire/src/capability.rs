@@ -1,3 +1,5 @@
+//! What a client declares that it can do. What the server offers is in `initialize.rs` and `discover.rs`.
+
 use longhaul_task::{Json, QuestionKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -46,7 +46,7 @@
 //!   [`ClientNotification`]: notifications of clients.
 //! - [`generation`]: tasks, one module per generation. [`TaskView`] is the task that all of them show.
 //! - One module per operation for everything else, for all revisions: [`initialize`], [`discover`], [`tools_list`],
-//!   [`tools_call`], [`update`], [`subscription`], [`logging`], [`progress`]. [`refusal`]: the errors that they share.
+//!   [`call_result`], [`update`], [`subscription`], [`logging`], [`progress`]. [`refusal`]: the errors that they share.
 //! - [`ask`]: questions to the client of a session. [`remote_task`]: tasks that the client runs for them. [`question`]:
 //!   whether an answer fits.
 //! - [`tool`]: the MCP half of a tool's declaration. [`content`]: the results of tools.
@@ -69,6 +69,7 @@ mod text;
 mod view;
 
 pub mod ask;
+pub mod call_result;
 pub mod content;
 pub mod discover;
 pub mod generation;
@@ -84,7 +85,6 @@ pub mod route;
 pub mod sse;
 pub mod subscription;
 pub mod tool;
-pub mod tools_call;
 pub mod tools_list;
 pub mod update;
 

@@ -1,3 +1,5 @@
+//! The notifications that a client can send.
+
 use crate::CancelledRequest;
 use crate::jsonrpc::Notification;
 use crate::progress::ClientProgress;

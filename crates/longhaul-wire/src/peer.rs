@@ -1,3 +1,5 @@
+//! The client of a request: its revision and its capabilities.
+
 use longhaul_task::{Json, QuestionKind};
 use serde::{Deserialize, Serialize};
 

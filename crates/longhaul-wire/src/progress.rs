@@ -10,6 +10,11 @@ use crate::jsonrpc::{self, RequestId};
 use crate::related::{RelatedTask, write_meta};
 use crate::text;
 
+/// Whether progress may be sent after `last`: the protocol requires numbers that grow, and JSON has only finite ones.
+pub fn grows(last: Option<f64>, newest: &Progress) -> bool {
+    newest.done.is_finite() && last.is_none_or(|last| newest.done > last)
+}
+
 /// The progress of a call under its token. In a session the token of a task stays valid until the task ends, and
 /// `related` is the task; a stateless client gets no progress of tasks. Numbers that JSON cannot express are left out or
 /// written as zero.

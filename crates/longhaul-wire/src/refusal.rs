@@ -1,4 +1,4 @@
-//! Errors that several operations and generations share.
+//! Errors that operations and generations choose by name. Codes and HTTP statuses of JSON-RPC are in `jsonrpc/error.rs`.
 
 use longhaul_task::Json;
 
@@ -19,9 +19,19 @@ pub fn no_such_cursor() -> RpcError {
     RpcError::invalid_params("The cursor is not valid; start again without one.")
 }
 
+/// For an unknown method in the stateless era.
+pub fn unknown_method(method: &str) -> RpcError {
+    unknown_method_in_session(method).with_status(404)
+}
+
 /// For an unknown method in a session. Its HTTP status is not 404, which would tell the client that the session has ended.
-pub fn no_such_method(method: &str) -> RpcError {
+pub fn unknown_method_in_session(method: &str) -> RpcError {
     RpcError::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", quote(method)))
+}
+
+/// For a `requestState` that was not sealed for this call and owner, or that is too old.
+pub fn no_such_state() -> RpcError {
+    RpcError::invalid_params("`requestState` is not one that this call was given, or too old")
 }
 
 /// For a call that asks for a task of a tool that never runs as one.

@@ -1,3 +1,5 @@
+//! What a request may say: its operation and the form of its parameters.
+
 use std::borrow::Cow;
 
 use longhaul_task::TaskId;

@@ -101,7 +101,7 @@ fn route_stateless<'a>(
         "tools/call" => (params.name, false),
         "tasks/get" | "tasks/update" | "tasks/cancel" => (params.task_id, true),
         "server/discover" | "tools/list" | "subscriptions/listen" => (None, false),
-        other => return Err(RpcError::method_not_found(other)),
+        other => return Err(refusal::unknown_method(other)),
     };
     if let Some(headers) = headers {
         headers::check_name(headers, name)?;
@@ -144,7 +144,7 @@ fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<Ro
         "tasks/cancel" => Operation::CancelTask(params.required_task_id()?),
         "logging/setLevel" => Operation::SetLogLevel(log_level(&params)?),
         "initialize" => return Err(refusal::already_initialized()),
-        other => return Err(refusal::no_such_method(other)),
+        other => return Err(refusal::unknown_method_in_session(other)),
     };
     Ok(RoutedRequest {
         id: request.id.clone(),

@@ -1,8 +1,8 @@
 //! `tools/list` and `notifications/tools/list_changed`.
 
 use crate::jsonrpc::{self, RequestId};
-use crate::tool::{TaskSupport, ToolDeclaration};
-use crate::{Cache, ReplyTo, Revision, subscription, text};
+use crate::tool::{ToolDeclaration, write_tool};
+use crate::{Cache, ReplyTo, subscription, text};
 
 /// One page of the list.
 #[derive(Debug, Clone, Copy)]
@@ -41,23 +41,6 @@ pub fn answer(to: &ReplyTo<'_>, page: &ToolPage<'_>) -> String {
         }
         out.push('}');
     })
-}
-
-fn write_tool(out: &mut String, tool: &ToolDeclaration, may_get_tickets: bool, revision: Revision) {
-    let keeps_output = !may_get_tickets || tool.task_support() == TaskSupport::Forbidden;
-    out.push_str("{\"name\":");
-    text::push_str(out, tool.name());
-    if revision.is_stateless() {
-        tool.listed().write(out, keeps_output);
-    } else {
-        tool.listed().write_strict(out, revision.has_titles(), keeps_output && revision.has_structured_content());
-    }
-    if revision.has_tasks() {
-        out.push_str(",\"execution\":{\"taskSupport\":\"");
-        out.push_str(tool.task_support().as_str());
-        out.push_str("\"}");
-    }
-    out.push('}');
 }
 
 /// The notification that the list has changed; `subscription` is the request of the stream that carries it, in the

@@ -1,3 +1,5 @@
+//! What a generation needs to know of a task to show it.
+
 use std::sync::Arc;
 
 use longhaul_task::{Progress, Task, TaskId, Timestamp};

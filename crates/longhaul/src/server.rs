@@ -278,7 +278,6 @@ impl HttpServer {
         let endpoint = HttpEndpoint::new(receiver.clone(), identity, guard, limits.clone());
         let (tidying, tidied_until) = (receiver.clone(), stop.clone());
         tokio::spawn(async move { tidying.tidy_until(tidied_until).await });
-        let router = http::router(Arc::new(endpoint));
         let closing = receiver.clone();
         let stop_signal = stop.clone();
         tokio::spawn(async move {
@@ -288,7 +287,7 @@ impl HttpServer {
             closing.close();
         });
         let ended = tokio::select! {
-            () = http::serve(self.listener, router, limits, stop) => Ok(()),
+            () = http::serve(self.listener, endpoint, stop) => Ok(()),
             stopped = stopped(&receiver) => Err(stopped),
         };
         keeping_up.abort();

@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use longhaul_engine::{CallEnd, CallOptions, CtxError, EngineError, LogLine, NewCall, OpenQuestion, Requestor};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, TaskId, TransitionError};
+use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
-use longhaul_wire::tools_call::{self, InputRequest};
 use longhaul_wire::{
     CallTool, Headers, LogLevel, RoutedRequest, TaskRequest, TaskView, Ttl, logging, progress, question,
 };
@@ -42,7 +42,7 @@ pub(super) async fn perform(
     }
     let as_task = exchange.generation.becomes_task(call, &offered.declaration, exchange.peer)?;
     if let Err(wrong) = offered.declaration.check_arguments(call.arguments) {
-        return Ok(OperationResult::Ready(tools_call::complete(&exchange.reply_to(), &wrong.to_result())));
+        return Ok(OperationResult::Ready(call_result::complete(&exchange.reply_to(), &wrong.to_result())));
     }
     let mut tool_call = ToolCall {
         exchange: exchange.clone(),
@@ -89,9 +89,7 @@ impl ToolCall {
         let receiver = &self.exchange.receiver;
         if let Some(text) = &call.request_state {
             let now = receiver.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
-            let state = receiver.seal.open_state(&self.binding(), text, now).ok_or_else(|| {
-                RpcError::invalid_params("`requestState` is not one that this call was given, or too old")
-            })?;
+            let state = receiver.seal.open_state(&self.binding(), text, now).ok_or_else(words::no_such_state)?;
             (self.answers, self.task_id) = (state.answers, Some(state.task_id));
         }
         if let Some(responses) = &call.input_responses {
@@ -107,7 +105,8 @@ impl ToolCall {
     }
 
     async fn run(self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
-        if self.as_task { self.create_task(stream).await } else { self.run_now(stream).await }
+        // Boxed, because the future of a creation would otherwise be as large as that of an ordinary call.
+        if self.as_task { self.create_task(stream).await } else { Box::pin(self.run_now(stream)).await }
     }
 
     fn engine_call(
@@ -125,7 +124,8 @@ impl ToolCall {
         let mut input = self.input.clone();
         if self.exchange.receiver.engine.asks_before_task(&self.tool) {
             let call = self.engine_call(stream, None);
-            input = match self.exchange.receiver.engine.before_task(&self.tool, input, call).await.map_err(failed)? {
+            let asked = Box::pin(self.exchange.receiver.engine.before_task(&self.tool, input, call)).await;
+            input = match asked.map_err(failed)? {
                 Ok(input) => input,
                 Err(end) => return self.response_to(end).await,
             };
@@ -202,7 +202,7 @@ impl ToolCall {
     async fn response_to(&self, end: CallEnd) -> Result<WorkResult, RpcError> {
         let to = self.exchange.reply_to();
         match end {
-            CallEnd::Done(Outcome::Result { body, .. }) => Ok(tools_call::complete(&to, &body).into()),
+            CallEnd::Done(Outcome::Result { body, .. }) => Ok(call_result::complete(&to, &body).into()),
             CallEnd::Done(Outcome::Error(error)) => Err(RpcError::from(&error)),
             CallEnd::Done(Outcome::Cancelled) => Err(RpcError::internal("The call was cancelled.")),
             CallEnd::Stopped(stop) => Err(refusal::of_stop(&stop, self.exchange.peer.revision)),
@@ -217,7 +217,7 @@ impl ToolCall {
                     .into_iter()
                     .map(|OpenQuestion { key, kind, params }| InputRequest { key, kind, params })
                     .collect();
-                Ok(tools_call::input_required(&to, &requests, state.as_deref()).into())
+                Ok(call_result::input_required(&to, &requests, state.as_deref()).into())
             }
         }
     }
@@ -255,17 +255,17 @@ impl Requestor for CallClient {
     }
 }
 
-/// Sends the progress of a call to its client. The protocol requires that the numbers grow.
+/// Sends the progress of a call to its client.
 struct ProgressReport<'a> {
     token: &'a RequestId,
     progress: watch::Receiver<Option<Progress>>,
     stream: &'a MessageStream,
-    sent: f64,
+    last: Option<f64>,
 }
 
 impl<'a> ProgressReport<'a> {
     fn new(token: &'a RequestId, progress: watch::Receiver<Option<Progress>>, stream: &'a MessageStream) -> Self {
-        Self { token, progress, stream, sent: f64::NEG_INFINITY }
+        Self { token, progress, stream, last: None }
     }
 
     /// Reports until the call has ended; what was reported before the end is sent before it. A slow client does not hold
@@ -294,10 +294,10 @@ impl<'a> ProgressReport<'a> {
 
     async fn send_newest(&mut self) {
         let newest = self.progress.borrow_and_update().clone();
-        if let Some(progress) = newest.filter(|progress| progress.done > self.sent)
+        if let Some(progress) = newest.filter(|newest| progress::grows(self.last, newest))
             && self.stream.send(progress::notification(self.token, &progress, None)).await
         {
-            self.sent = progress.done;
+            self.last = Some(progress.done);
         }
     }
 }

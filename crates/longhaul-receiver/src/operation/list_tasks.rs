@@ -16,7 +16,7 @@ const PAGE_TASKS_MAX: usize = 50;
 
 pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result<String, RpcError> {
     if !exchange.is_known {
-        return Err(words::no_such_method(exchange.method));
+        return Err(words::unknown_method_in_session(exchange.method));
     }
     let receiver = &exchange.receiver;
     let binding = binding_of(&["cursor", exchange.owner.as_str()]);

@@ -62,7 +62,7 @@ pub(crate) struct LastNotified {
     pub(crate) key: TaskKey,
     pub(crate) generation: Generation,
     pub(crate) revision: u64,
-    /// The last progress that was sent. The protocol requires that it grows.
+    /// The last progress that was sent.
     pub(crate) progress: Option<f64>,
     pub(crate) progress_token: Option<RequestId>,
     /// The log lines since the task was created; otherwise log lines are sent from when the task is followed.
@@ -198,7 +198,7 @@ async fn notify(stream: &MessageStream, view: &LoadedTask, followed: &FollowedTa
     let Snapshot { task, progress: newest } = &view.snapshot;
     let token = followed.progress_token.lock().clone();
     if let (Some(token), Some(newest)) = (&token, newest)
-        && last.progress.is_none_or(|done| newest.done > done)
+        && progress::grows(last.progress, newest)
     {
         let related = RelatedTask::to(followed.generation, task);
         if !stream.send(progress::notification(token, newest, Some(related))).await {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhaul_task::TaskId;
 
 use super::Session;
-use crate::stream::{MessageStream, StreamKind, StreamReader};
+use crate::stream::{EventId, MessageStream, StreamKind, StreamReader};
 
 #[derive(Default)]
 pub(super) struct Streams {
@@ -27,6 +27,19 @@ impl Streams {
 }
 
 impl Session {
+    /// Continues the stream of the last event that the client received: the one in memory, or a new one for what a stream
+    /// of an earlier process answered. If neither is possible, the client gets a new stream to listen on.
+    pub(crate) async fn resume_or_listen(self: &Arc<Self>, last_event: Option<EventId<'_>>) -> Option<StreamReader> {
+        let resumed = match &last_event {
+            None => None,
+            Some(last) => match (self.resume(last.stream, last.number), last.ticket) {
+                (None, Some(ticket)) => self.resume_lost(ticket).await,
+                (resumed, _) => resumed,
+            },
+        };
+        resumed.or_else(|| self.listen())
+    }
+
     /// Opens a stream for the client to listen on. Past the limit the oldest one is closed.
     pub(crate) fn listen(self: &Arc<Self>) -> Option<StreamReader> {
         let session = Arc::downgrade(self);
@@ -60,7 +73,7 @@ impl Session {
     }
 
     /// Continues a stream after the message of this number, if the stream is still in memory.
-    pub(crate) fn resume(&self, stream: u64, after: u64) -> Option<StreamReader> {
+    fn resume(&self, stream: u64, after: u64) -> Option<StreamReader> {
         let stream = self.streams.lock().all.get(&stream).cloned()?;
         stream.read_after(after)
     }

@@ -33,3 +33,25 @@ async fn a_memory_client_answers_in_a_session_and_sends_stateless_calls() {
     let created = next(&mut client).await;
     assert_eq!((&created["id"], &created["result"]["resultType"]), (&json!("task"), &json!("task")), "{created}");
 }
+
+#[tokio::test]
+async fn past_a_thousand_open_requests_a_memory_client_is_refused_until_one_has_ended() {
+    let (server, _) = start().await;
+    let caller = Caller::known(longhaul::Owner::parse("ada").unwrap());
+    let mut client = server.receiver().connect_in_memory(caller);
+    let subscribe = |id: usize| {
+        let filter = json!({ "notifications": { "toolsListChanged": true } });
+        stateless_message(&json!(id), "subscriptions/listen", filter, &tasks_and_forms()).to_string()
+    };
+    for id in 0..1_000 {
+        client.send(subscribe(id)).await;
+        assert_eq!(next(&mut client).await["method"], "notifications/subscriptions/acknowledged");
+    }
+    client.send(subscribe(1_000)).await;
+    let refused = next(&mut client).await;
+    assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!(1_000), &json!("TOO_MANY_IN_FLIGHT")));
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 0 } });
+    client.send(cancelled.to_string()).await;
+    client.send(subscribe(1_000)).await;
+    assert_eq!(next(&mut client).await["method"], "notifications/subscriptions/acknowledged");
+}

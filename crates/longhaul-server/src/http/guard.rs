@@ -1,6 +1,7 @@
 //! Protection against web pages that send requests to servers on their visitors' machines (DNS rebinding).
 
-use axum::http::{HeaderMap, Uri, header};
+use hyper::Uri;
+use hyper::header::{self, HeaderMap};
 
 /// Which `Host` and `Origin` headers are accepted.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-use axum::http::{HeaderMap, HeaderName};
+use hyper::header::{HeaderMap, HeaderName};
 use longhaul_wire::{HeaderValue, Headers};
 
 /// The headers of a request, for the wire's rules about them.

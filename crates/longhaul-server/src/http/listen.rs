@@ -1,21 +1,23 @@
 //! The accept loop.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::ServerLimits;
+use super::HttpEndpoint;
 
 /// Serves connections until `stop`, then gives open requests some time to finish.
-pub async fn serve(listener: TcpListener, router: Router, limits: ServerLimits, stop: CancellationToken) {
+pub async fn serve(listener: TcpListener, endpoint: HttpEndpoint, stop: CancellationToken) {
+    let limits = endpoint.limits.clone();
+    let endpoint = Arc::new(endpoint);
     let permits = Arc::new(Semaphore::new(limits.connections_max));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
@@ -39,7 +41,11 @@ pub async fn serve(listener: TcpListener, router: Router, limits: ServerLimits, 
         let _ = socket.set_nodelay(true);
         let mut socket = TimeoutStream::new(socket);
         socket.set_write_timeout(Some(limits.write_time_max));
-        let service = TowerToHyperService::new(router.clone());
+        let endpoint = Arc::clone(&endpoint);
+        let service = service_fn(move |request| {
+            let endpoint = Arc::clone(&endpoint);
+            async move { Ok::<_, Infallible>(super::route(&endpoint, request).await) }
+        });
         let connection = graceful.watch(http.serve_connection(TokioIo::new(Box::pin(socket)), service));
         tokio::spawn(async move {
             if let Err(error) = connection.await {

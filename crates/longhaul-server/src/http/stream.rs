@@ -3,40 +3,40 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
+use http_body_util::{Either, StreamBody};
+use hyper::body::Frame;
+use hyper::header::{self, HeaderValue};
 use longhaul_receiver::StreamReader;
 use longhaul_wire::jsonrpc::{self, RpcError};
 use longhaul_wire::sse;
 
-use super::HttpEndpoint;
+use super::{HttpEndpoint, HttpResponse, whole};
 use crate::{Caller, NotIdentified};
 
 /// How long a client should wait before it connects again.
 const RETRY_MS: u64 = 1_000;
 
 /// The response that streams these messages. It ends when the caller's right to call ends.
-pub(super) fn respond(endpoint: &Arc<HttpEndpoint>, caller: Arc<Caller>, reader: StreamReader) -> Response {
+pub(super) fn respond(endpoint: &Arc<HttpEndpoint>, caller: Arc<Caller>, reader: StreamReader) -> HttpResponse {
     endpoint.metrics.stream_opened();
     let events =
         EventStream { open: OpenStream(Arc::clone(endpoint)), caller, reader, state: EventStreamState::Opening };
-    with_headers(Body::from_stream(stream::unfold(events, |mut events| async move {
+    let frames = stream::unfold(events, |mut events| async move {
         let bytes = events.next().await?;
-        Some((Ok::<_, Infallible>(bytes), events))
-    })))
+        Some((Ok::<_, Infallible>(Frame::data(bytes)), events))
+    });
+    with_headers(HttpResponse::new(Either::Right(StreamBody::new(frames.boxed()))))
 }
 
 /// A stream without events.
-pub(super) fn empty() -> Response {
-    with_headers(Body::empty())
+pub(super) fn empty() -> HttpResponse {
+    with_headers(whole(Bytes::new()))
 }
 
-fn with_headers(body: Body) -> Response {
-    let mut response = Response::new(body);
-    let headers: &mut HeaderMap = response.headers_mut();
+fn with_headers(mut response: HttpResponse) -> HttpResponse {
+    let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Proxies that buffer would hold events back.

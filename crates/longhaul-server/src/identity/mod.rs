@@ -15,8 +15,8 @@ mod tokens;
 use std::fmt;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, header};
 use futures_util::future::BoxFuture;
+use hyper::header::{self, HeaderMap};
 use longhaul_receiver::Caller;
 use longhaul_task::Owner;
 
@@ -78,7 +78,7 @@ impl<'a> Credentials<'a> {
     }
 
     /// The value of a header. `None` if the header is repeated: a proxy may have checked another of the values.
-    pub fn header(&self, name: impl axum::http::header::AsHeaderName) -> Option<&'a [u8]> {
+    pub fn header(&self, name: impl header::AsHeaderName) -> Option<&'a [u8]> {
         let mut values = self.headers.get_all(name).iter();
         match (values.next(), values.next()) {
             (Some(value), None) => Some(value.as_bytes()),

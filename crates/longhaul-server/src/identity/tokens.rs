@@ -134,7 +134,7 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+    use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
     use super::*;
 

@@ -92,11 +92,6 @@ impl TaskWire for Core2025 {
         Err(refusal::already_ended(status(&view.task.phase)))
     }
 
-    /// There is no `tasks/update`: answers to questions are responses.
-    fn updated(&self, to: &ReplyTo<'_>) -> String {
-        jsonrpc::error(Some(to.id), &refusal::no_such_method("tasks/update"))
-    }
-
     /// The whole task, as a poll would show it. It has the task's ID, so it needs no related-task key.
     fn changed(&self, _: Option<&RequestId>, view: &TaskView<'_>) -> String {
         jsonrpc::notification("notifications/tasks/status", project::room(view), |out| write_task(out, view))

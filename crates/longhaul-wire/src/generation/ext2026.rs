@@ -7,7 +7,7 @@ use super::TaskWire;
 use crate::jsonrpc::{self, RequestId, RpcError, fault_code, write_error};
 use crate::project::{self, StatusWords};
 use crate::tool::{TaskSupport, ToolDeclaration};
-use crate::{CallTool, Capability, Peer, ReplyTo, TaskView, acknowledge, splice, subscription, tools_call};
+use crate::{CallTool, Capability, Peer, ReplyTo, TaskView, acknowledge, call_result, splice, subscription};
 
 #[derive(Debug)]
 pub(super) struct Ext2026;
@@ -45,16 +45,6 @@ impl TaskWire for Ext2026 {
             to.server.write_meta(out);
             out.push('}');
         })
-    }
-
-    /// There is no `tasks/result`.
-    fn result(&self, to: &ReplyTo<'_>, _: &TaskView<'_>) -> Option<String> {
-        Some(jsonrpc::error(Some(to.id), &RpcError::method_not_found("tasks/result")))
-    }
-
-    /// There is no `tasks/list`.
-    fn page(&self, to: &ReplyTo<'_>, _: &[TaskView<'_>], _: Option<&str>) -> String {
-        jsonrpc::error(Some(to.id), &RpcError::method_not_found("tasks/list"))
     }
 
     fn cancelled(&self, to: &ReplyTo<'_>, _: &TaskView<'_>) -> String {
@@ -117,7 +107,7 @@ fn write_detailed(out: &mut String, view: &TaskView<'_>) {
     match &view.task.phase {
         Phase::Waiting { questions, .. } => {
             let questions = questions.iter().map(|asked| (asked.key.as_str(), asked.kind, &asked.params));
-            tools_call::write_input_requests(out, questions);
+            call_result::write_input_requests(out, questions);
         }
         Phase::Settled { outcome: Outcome::Result { body, .. }, .. } => {
             out.push_str(",\"result\":");

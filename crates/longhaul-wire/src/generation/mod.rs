@@ -11,7 +11,7 @@ use std::ops::Deref;
 
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::tool::ToolDeclaration;
-use crate::{CallTool, Peer, ReplyTo, TaskView};
+use crate::{CallTool, Peer, ReplyTo, TaskView, jsonrpc, refusal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Generation {
@@ -41,8 +41,8 @@ impl Deref for Generation {
     }
 }
 
-/// The functions of a generation. Where a generation does not have an operation, the routing refuses the request, and
-/// the function that would answer it refuses it in the same words.
+/// The functions of a generation. The routing refuses a request for an operation that its generation does not have, so
+/// the defaults are never used.
 pub trait TaskWire: fmt::Debug + Sync + 'static {
     /// Names the generation in a task's `origin`, in the audit log and in metrics.
     fn label(&self) -> &'static str;
@@ -58,10 +58,14 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
     fn task(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String;
 
     /// The answer to a request for the result; `None` while the task has not ended and the request has to wait.
-    fn result(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<String>;
+    fn result(&self, to: &ReplyTo<'_>, _view: &TaskView<'_>) -> Option<String> {
+        Some(not_in_this_generation(to, "tasks/result"))
+    }
 
     /// One page of the requestor's tasks. `next_cursor` is present exactly when there are more.
-    fn page(&self, to: &ReplyTo<'_>, tasks: &[TaskView<'_>], next_cursor: Option<&str>) -> String;
+    fn page(&self, to: &ReplyTo<'_>, _tasks: &[TaskView<'_>], _next_cursor: Option<&str>) -> String {
+        not_in_this_generation(to, "tasks/list")
+    }
 
     /// The answer to a cancellation that settled the task.
     fn cancelled(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String;
@@ -70,11 +74,17 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
     fn cancelled_too_late(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Result<String, RpcError>;
 
     /// The answer to an update.
-    fn updated(&self, to: &ReplyTo<'_>) -> String;
+    fn updated(&self, to: &ReplyTo<'_>) -> String {
+        not_in_this_generation(to, "tasks/update")
+    }
 
     /// The notification of a changed task; `subscription` is the request of the stream, where there is one.
     fn changed(&self, subscription: Option<&RequestId>, view: &TaskView<'_>) -> String;
 
     /// The key in `_meta` that relates a message to a task.
     fn related_task_key(&self) -> Option<&'static str>;
+}
+
+fn not_in_this_generation(to: &ReplyTo<'_>, method: &str) -> String {
+    jsonrpc::error(Some(to.id), &refusal::unknown_method(method))
 }

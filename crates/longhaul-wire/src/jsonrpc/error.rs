@@ -68,11 +68,6 @@ impl RpcError {
         Self::new(code::INVALID_REQUEST, format!("Invalid request: {why}")).with_status(400)
     }
 
-    /// No such method here.
-    pub fn method_not_found(method: &str) -> Self {
-        Self::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", quote(method))).with_status(404)
-    }
-
     /// Parameters that do not fit the method.
     pub fn invalid_params(why: impl Into<Cow<'static, str>>) -> Self {
         Self::new(code::INVALID_PARAMS, why)

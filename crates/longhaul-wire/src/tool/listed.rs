@@ -1,10 +1,31 @@
+//! What a list of tools says about each tool, by revision.
+
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::text;
+use super::{TaskSupport, ToolDeclaration};
+use crate::{Revision, text};
 
-/// What lists of tools say about a tool beside its name, ready to be written.
+/// Appends a tool as the list of a revision shows it.
+pub(crate) fn write_tool(out: &mut String, tool: &ToolDeclaration, may_get_tickets: bool, revision: Revision) {
+    let keeps_output = !may_get_tickets || tool.task_support() == TaskSupport::Forbidden;
+    out.push_str("{\"name\":");
+    text::push_str(out, tool.name());
+    if revision.is_stateless() {
+        tool.listed().write(out, keeps_output);
+    } else {
+        tool.listed().write_strict(out, revision.has_titles(), keeps_output && revision.has_structured_content());
+    }
+    if revision.has_tasks() {
+        out.push_str(",\"execution\":{\"taskSupport\":\"");
+        out.push_str(tool.task_support().as_str());
+        out.push_str("\"}");
+    }
+    out.push('}');
+}
+
+/// What lists of tools say about a tool beside its name and its task support, ready to be written.
 #[derive(Debug)]
 pub(crate) struct ListedTool {
     pub(super) title: Option<String>,

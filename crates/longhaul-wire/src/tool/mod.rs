@@ -26,7 +26,7 @@ use longhaul_task::Json;
 use serde_json::value::RawValue;
 
 pub use draft::{ToolDraft, ToolError};
-pub(crate) use listed::ListedTool;
+pub(crate) use listed::{ListedTool, write_tool};
 pub(crate) use mirror::{Mirror, MirrorKind};
 
 use crate::content::ToolResult;

@@ -6,7 +6,7 @@ use longhaul_wire::initialize::Initialize;
 use longhaul_wire::jsonrpc::{self, Message};
 use longhaul_wire::remote_task::{RemoteStatus, RemoteTask};
 use longhaul_wire::{
-    CancelledRequest, Capabilities, Capability, ClientNotification, Peer, RelatedTask, Revision, TaskView, tools_call,
+    CancelledRequest, Capabilities, Capability, ClientNotification, Peer, RelatedTask, Revision, TaskView, call_result,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -90,7 +90,7 @@ proptest! {
 
     #[test]
     fn a_result_is_an_object_with_content_and_keeps_what_it_may(body in any_json(), revision in any_revision()) {
-        let message = tools_call::complete(&to(&1.into(), revision), &json(&body.to_string()));
+        let message = call_result::complete(&to(&1.into(), revision), &json(&body.to_string()));
         let result = value(&message)["result"].clone();
         prop_assert!(result["content"].is_array());
         prop_assert!(result.get("resultType").is_none());
@@ -106,7 +106,7 @@ proptest! {
 
     #[test]
     fn a_task_returns_what_the_call_would_have_and_its_own_name(body in any_json(), revision in any_revision()) {
-        let called = value(&tools_call::complete(&to(&1.into(), revision), &json(&body.to_string())))["result"].clone();
+        let called = value(&call_result::complete(&to(&1.into(), revision), &json(&body.to_string())))["result"].clone();
         let task = completed(&body.to_string(), false);
         let view = TaskView::of(&task, CREATED);
         let mut result = value(&TASKS.result(&to(&1.into(), revision), &view).unwrap())["result"].clone();

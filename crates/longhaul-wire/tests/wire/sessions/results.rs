@@ -1,20 +1,20 @@
 //! A tool's result, in the form that each revision takes.
 
-use longhaul_wire::{Revision, TaskView, tools_call};
+use longhaul_wire::{Revision, TaskView, call_result};
 use serde_json::{Value, json};
 
 use super::{EVERY, LATEST, RELATED_TASK, TASKS, id, to};
 use crate::common::*;
 
 fn called(body: &str, revision: Revision) -> Value {
-    value(&tools_call::complete(&to(&id(), revision), &json(body)))["result"].clone()
+    value(&call_result::complete(&to(&id(), revision), &json(body)))["result"].clone()
 }
 
 #[test]
 fn a_usual_result_goes_out_as_the_bytes_that_were_stored() {
     let body = r#"{"content":[{"type":"text","text":"1 \"two\""}], "isError":false}"#;
     for revision in EVERY {
-        let message = tools_call::complete(&to(&1.into(), revision), &json(body));
+        let message = call_result::complete(&to(&1.into(), revision), &json(body));
         assert_eq!(message, format!(r#"{{"jsonrpc":"2.0","id":1,"result":{body}}}"#));
     }
 }

@@ -8,7 +8,7 @@ use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration};
 use longhaul_wire::tools_list::{self, ToolPage};
 use longhaul_wire::{
     Cache, CancelledRequest, Capabilities, Capability, LogLevel, LogMessage, Peer, RelatedTask, Revision, TaskView,
-    acknowledge, initialize, logging, progress, refusal, remote_task, tools_call,
+    acknowledge, call_result, initialize, logging, progress, refusal, remote_task,
 };
 
 use super::{EVERY, LATEST, TASKS, id, to};
@@ -105,7 +105,7 @@ fn results_fit() {
     .map(str::to_owned);
     for revision in EVERY {
         for body in &bodies {
-            must_answer(revision, "CallToolResult", &tools_call::complete(&to(&id(), revision), &json(body)));
+            must_answer(revision, "CallToolResult", &call_result::complete(&to(&id(), revision), &json(body)));
             let task = completed(body, false);
             let message = TASKS.result(&to(&id(), revision), &TaskView::of(&task, CREATED)).unwrap();
             must_answer(revision, "CallToolResult", &message);
@@ -225,7 +225,7 @@ fn errors_fit() {
         refusal::no_such_task(),
         refusal::no_such_tool("x"),
         refusal::no_such_cursor(),
-        refusal::no_such_method("x"),
+        refusal::unknown_method_in_session("x"),
         refusal::task_forbidden("x"),
         refusal::task_required("x"),
         refusal::already_ended("completed"),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use longhaul_task::{Phase, Progress, QuestionKey, QuestionKind, Retention, Task};
+use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
-use longhaul_wire::tools_call::{self, InputRequest};
 use longhaul_wire::{CallTool, Capability, Operation, ServerInfo, TaskView, UpdateTask, refusal, update};
 use serde_json::Value;
 
@@ -244,7 +244,7 @@ fn an_update_without_answers_is_refused_and_with_none_is_not() {
 #[test]
 fn a_call_may_ask_before_it_goes_on() {
     let requests = [InputRequest { key: "login".into(), kind: QuestionKind::Elicitation, params: json(FORM) }];
-    let message = tools_call::input_required(&to(&1.into(), &ServerInfo::hidden()), &requests, Some("sealed"));
+    let message = call_result::input_required(&to(&1.into(), &ServerInfo::hidden()), &requests, Some("sealed"));
     assert_eq!(
         message,
         format!(

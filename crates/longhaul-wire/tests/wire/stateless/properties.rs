@@ -2,7 +2,7 @@
 
 use longhaul_wire::headers::encode_value;
 use longhaul_wire::jsonrpc::{self, Message, RequestId, RpcError};
-use longhaul_wire::{Context, HeaderValue, Headers, ServerInfo, route, tools_call};
+use longhaul_wire::{Context, HeaderValue, Headers, ServerInfo, call_result, route};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn a_result_keeps_everything_it_had(body in any_json(&["_meta", "resultType"], &[""]), hidden in any::<bool>()) {
         let server = if hidden { ServerInfo::hidden() } else { server() };
-        let message = tools_call::complete(&to(&1.into(), &server), &json(&body.to_string()));
+        let message = call_result::complete(&to(&1.into(), &server), &json(&body.to_string()));
         let result = value(&message)["result"].clone();
         prop_assert!(result.get("resultType").is_some());
         match body {

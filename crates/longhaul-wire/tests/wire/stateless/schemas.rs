@@ -1,11 +1,11 @@
 //! Everything that this crate writes fits the official schemas.
 
 use longhaul_task::{Progress, QuestionKind, TaskId};
+use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::content::ToolResult;
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::subscription::{self, SubscriptionFilter};
 use longhaul_wire::tool::{Annotations, ToolDeclaration};
-use longhaul_wire::tools_call::{self, InputRequest};
 use longhaul_wire::{
     Cache, Capability, LogLevel, LogMessage, Revision, TaskView, acknowledge, discover, logging, progress, tools_list,
 };
@@ -68,8 +68,8 @@ fn the_list_of_tools_fits() {
 #[test]
 fn the_answers_to_a_call_fit() {
     let body = rich_result();
-    must_fit(CORE, "CallToolResultResponse", &tools_call::complete(&to(&id(), &server()), &body), "");
-    must_fit(CORE, "CallToolResult", &tools_call::complete(&to(&id(), &server()), &body), "/result");
+    must_fit(CORE, "CallToolResultResponse", &call_result::complete(&to(&id(), &server()), &body), "");
+    must_fit(CORE, "CallToolResult", &call_result::complete(&to(&id(), &server()), &body), "/result");
 
     let sampling = r#"{"messages":[{"role":"user","content":{"type":"text","text":"?"}}],"maxTokens":9}"#;
     let url = r#"{"mode":"url","message":"Go","url":"https://example.com/x"}"#;
@@ -80,7 +80,7 @@ fn the_answers_to_a_call_fit() {
         InputRequest { key: "d".into(), kind: QuestionKind::Roots, params: json("{}") },
     ];
     for (requests, state) in [(&requests[..], Some("sealed")), (&requests[..], None), (&[], Some("sealed"))] {
-        let message = tools_call::input_required(&to(&id(), &server()), requests, state);
+        let message = call_result::input_required(&to(&id(), &server()), requests, state);
         must_fit(CORE, "InputRequiredResult", &message, "/result");
     }
 
@@ -170,7 +170,7 @@ fn errors_fit() {
     let all = [
         ("ParseError", "/error", RpcError::parse("x")),
         ("InvalidRequestError", "/error", RpcError::invalid_request("x")),
-        ("MethodNotFoundError", "/error", RpcError::method_not_found("x")),
+        ("MethodNotFoundError", "/error", longhaul_wire::refusal::unknown_method("x")),
         ("InvalidParamsError", "/error", RpcError::invalid_params("x")),
         ("InternalError", "/error", RpcError::internal("x")),
         ("HeaderMismatchError", "", RpcError::header_mismatch("x")),
