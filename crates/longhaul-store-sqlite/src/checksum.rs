@@ -55,7 +55,9 @@ impl Checksum {
 
 fn of<const N: usize>(values: [ValueRef<'_>; N]) -> i64 {
     let mut checksum = Checksum::new();
-    values.into_iter().for_each(|value| checksum.add(value));
+    for value in values {
+        checksum.add(value);
+    }
     checksum.value()
 }
 

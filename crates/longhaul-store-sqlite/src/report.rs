@@ -144,8 +144,8 @@ impl Inspection<'_> {
                 Err(error) => self.add(Some(&key), format!("its arguments cannot be read: {error}")),
             }
             let entries = self.connection.prepare_cached(ENTRIES).and_then(|mut statement| {
-                let entries = statement.query_map(params, |row| Columns::of(row, &mut texts).stored_entry())?;
-                entries.map(|entry| entry.map(|_| ())).collect::<Result<(), _>>()
+                let mut entries = statement.query_map(params, |row| Columns::of(row, &mut texts).stored_entry())?;
+                entries.try_for_each(|entry| entry.map(|_| ()))
             });
             if let Err(error) = entries {
                 self.add(Some(&key), format!("its journal cannot be read: {error}"));

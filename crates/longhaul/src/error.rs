@@ -54,7 +54,7 @@ impl Error {
             Self::Open(_) => "TOKEN_NEEDED",
             Self::Stdio(_) => "STDIO",
             Self::Stopped(_) => "STORE_STOPPED",
-            Self::ResultsLost { .. } => "RESULTS_LOST",
+            Self::ResultsLost { .. } => "STORE_RESULTS_LOST",
         }
     }
 }

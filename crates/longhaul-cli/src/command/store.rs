@@ -56,10 +56,8 @@ impl CheckCommand {
             say!("{}", object(&report));
         } else {
             for Damage { task, problem, .. } in &report.damage {
-                match task {
-                    Some(key) => say!("task {} of {}: {}", key.id, key.owner, escape_control(problem)),
-                    None => say!("the store: {}", escape_control(problem)),
-                }
+                let whose = task.as_ref().map(|key| format!("task {} of {}", key.id, key.owner));
+                say!("{}: {}", whose.as_deref().unwrap_or("the store"), escape_control(problem));
             }
         }
         if report.damage.is_empty() {

@@ -224,10 +224,8 @@ impl Store for Embedded {
         for key in &keys {
             match self.read(key).await {
                 Ok(snapshot) => tasks.push(snapshot.task),
-                // Deleted since the first read.
-                Err(StoreError::NotFound) => {}
-                // A damaged row, which was logged. The others are still due.
-                Err(StoreError::Stopped(_)) => {}
+                // Deleted since the first read, or damaged, which was logged. The others are still due.
+                Err(StoreError::NotFound | StoreError::Stopped(_)) => {}
                 Err(error) => return Err(error),
             }
         }
