@@ -66,7 +66,8 @@ impl Lock {
 /// Opens the database and locks it until the file is dropped.
 pub(crate) fn lock_database(store: &Path) -> Result<File, OpenError> {
     let io = |error: io::Error| io_error(store, &error);
-    let database = File::open(store).map_err(io)?;
+    // For writing: a file in a lower layer of an overlay gets its final identity when it is opened so.
+    let database = OpenOptions::new().read(true).write(true).open(store).map_err(io)?;
     if cfg!(target_os = "linux") {
         match database.try_lock() {
             Ok(()) => {}

@@ -8,7 +8,7 @@ use longhaul_engine::{Engine, EngineLimits, SystemRandom};
 use longhaul_receiver::{Catalogue, Receiver, ReceiverOptions};
 use longhaul_server::http::{self, Guard, HttpEndpoint};
 use longhaul_server::{Anonymous, Identify, RateLimits, ServerLimits, Tokens, local, stdio};
-use longhaul_store::Store;
+use longhaul_store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -301,11 +301,17 @@ async fn end<T>(receiver: &Receiver, before_close: BeforeClose, ended: Result<T,
     // Every connection is closed, so no answer to a question can come.
     receiver.engine().give_up_waiting_tasks().await;
     let tasks = receiver.engine().shut_down().await;
+    // Without its files the store cannot be closed well, even if nothing was written since they were lost.
+    let checked = receiver.engine().store().check().await;
     for work in before_close.0 {
         work();
     }
     receiver.engine().store().close().await;
-    ended.and_then(|served| if tasks == 0 { Ok(served) } else { Err(Error::ResultsLost { tasks }) })
+    match (ended, checked) {
+        (Ok(_), Err(StoreError::Stopped(reason))) => Err(Error::Stopped(reason)),
+        (Ok(_), _) if tasks > 0 => Err(Error::ResultsLost { tasks }),
+        (ended, _) => ended,
+    }
 }
 
 /// A server stops when its store has stopped, because nothing can be stored any more.

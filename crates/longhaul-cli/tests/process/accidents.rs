@@ -41,6 +41,19 @@ async fn a_task_that_is_created_after_the_loss_of_the_file_is_not_acknowledged()
     assert_eq!(server.exit_code().await, Some(4));
 }
 
+#[tokio::test]
+async fn a_stop_right_after_the_loss_of_the_file_is_not_a_clean_one() {
+    let (_directory, file) = place("tasks.db");
+    let (server, mut client) = start(&file).await;
+    client.create("echo", json!({ "text": "lost" })).await.unwrap();
+    server.signal(Signal::STOP);
+    std::fs::remove_file(&file).unwrap();
+    server.signal(Signal::TERM);
+    server.signal(Signal::CONT);
+    server.says("[STORE_STOPPED]").await;
+    assert_eq!(server.exit_code().await, Some(4));
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn no_second_server_starts_beside_one_whose_lock_file_is_gone() {

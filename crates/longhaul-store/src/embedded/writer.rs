@@ -29,8 +29,10 @@ pub enum WriteRequest {
     Record(TaskKey, u64, JournalEntry),
     /// [`Store::secret`](crate::Store::secret)
     Secret(String, [u8; 32]),
-    /// [`Store::check`](crate::Store::check)
+    /// [`Store::check`](crate::Store::check) after a write that failed
     Check,
+    /// [`Store::check`](crate::Store::check) otherwise: writes nothing, but the commit verifies the disk.
+    Verify,
 }
 
 impl WriteRequest {
@@ -43,6 +45,7 @@ impl WriteRequest {
             Self::Record(..) => "record",
             Self::Secret(..) => "secret",
             Self::Check => "check",
+            Self::Verify => "verify",
         }
     }
 }
@@ -212,6 +215,7 @@ impl<D: Disk> Writer<D> {
             WriteRequest::Claim(claim) => self.claim(&claim, now).map(WriteResponse::Claimed),
             WriteRequest::Record(key, fence, record) => self.record(&key, fence, record).map(WriteResponse::Recorded),
             WriteRequest::Secret(name, fresh) => Ok(WriteResponse::Secret(self.disk.secret(&name, fresh)?)),
+            WriteRequest::Verify => Ok(WriteResponse::Checked),
             WriteRequest::Check => {
                 self.disk.check()?;
                 Ok(WriteResponse::Checked)
