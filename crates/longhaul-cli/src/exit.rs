@@ -71,7 +71,7 @@ impl CommandError {
             Self::Open(_)
             | Self::Backup(BackupError::From(_) | BackupError::To(_))
             | Self::Store(StoreError::Full(_) | StoreError::Stopped(_))
-            | Self::Server(longhaul::Error::Stopped(_)) => 4,
+            | Self::Server(longhaul::Error::Stopped(_) | longhaul::Error::ResultsLost { .. }) => 4,
             Self::TokenNeeded(_) | Self::Server(longhaul::Error::Listen(..) | longhaul::Error::Open(_)) => 5,
             _ => 1,
         }

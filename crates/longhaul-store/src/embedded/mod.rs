@@ -225,8 +225,8 @@ impl Store for Embedded {
         for key in &keys {
             match self.read(key).await {
                 Ok(snapshot) => tasks.push(snapshot.task),
-                // Deleted since the first read.
-                Err(StoreError::NotFound) => {}
+                // Deleted since the first read, or damaged, which was logged. The others are still due.
+                Err(StoreError::NotFound | StoreError::Stopped(_)) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -319,12 +319,13 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        match self.inner.failure_log.write_error() {
-            None => Ok(()),
+        let request = match self.inner.failure_log.write_error() {
+            None => WriteRequest::Verify,
             // While `/healthz` fails, there may be no other requests, so only this write can find out that the disk
             // works again.
-            Some(_) => self.ask(WriteRequest::Check).await.map(|_| ()),
-        }
+            Some(_) => WriteRequest::Check,
+        };
+        self.ask(request).await.map(|_| ())
     }
 
     async fn close(&self) {
