@@ -160,7 +160,7 @@ pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), Com
         Ok(OperatorReply { error: Some(message), code }) => {
             Err(CommandError::Operator { message, code: code.unwrap_or_default() })
         }
-        Err(error) => Err(CommandError::System("the server did not answer", error)),
+        Err(error) => Err(CommandError::NoReply(error)),
     })
 }
 
@@ -170,6 +170,8 @@ async fn send(stream: UnixStream, order: &OperatorRequest) -> io::Result<Operato
     text.push('\n');
     write.write_all(text.as_bytes()).await?;
     let mut line = String::new();
-    BufReader::new(read).read_line(&mut line).await?;
+    if BufReader::new(read).read_line(&mut line).await? == 0 {
+        return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "it has closed the connection"));
+    }
     Ok(serde_json::from_str(&line)?)
 }

@@ -111,7 +111,8 @@ impl CallLink {
             return Ok(answer);
         }
         if !self.can_ask(question.kind, &question.params) {
-            return Err(CtxError::CannotAsk(question.kind));
+            let OpenQuestion { key, kind, params } = question;
+            return Err(CtxError::CannotAsk { kind, label: key.into(), params });
         }
         if let Some(answer) = requestor.ask(question.clone()) {
             return answer.await;

@@ -211,6 +211,11 @@ impl Engine {
         self.inner.budgets()
     }
 
+    /// Ordinary calls that run now, by tool. Calls and [tasks](Self::load) do not share workers.
+    pub fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
+        self.inner.running_calls()
+    }
+
     /// Takes nothing new from here on. What is under way goes on.
     pub fn drain(&self) {
         self.inner.drain();

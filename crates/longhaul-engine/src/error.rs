@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_store::StoreError;
-use longhaul_task::{QuestionKind, TaskError, TransitionError};
+use longhaul_task::{Json, QuestionKind, TaskError, TransitionError};
 
 /// Why the engine did not take a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,9 +59,13 @@ pub enum CtxError {
     /// The task was cancelled, or another attempt has taken it over. Whatever this attempt returns is ignored.
     #[error("the task was cancelled")]
     Cancelled,
-    /// The client did not say that it can answer such a question.
-    #[error("the client cannot answer a question of this kind")]
-    CannotAsk(QuestionKind),
+    /// The client of an ordinary call has not declared that it can answer such a question. Ask
+    /// [`Ctx::can_ask`](crate::Ctx::can_ask) first, or let clients call the tool as a task.
+    #[error(
+        "the question {label:?} cannot be asked, because the client has not declared that it can answer it; call the \
+         tool from a client that can, or as a task, whose questions can be answered from another client"
+    )]
+    CannotAsk { kind: QuestionKind, label: Arc<str>, params: Json },
     /// The handler did something that the machine does not allow.
     #[error(transparent)]
     Refused(TransitionError),
@@ -94,7 +98,7 @@ impl CtxError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Cancelled => "CANCELLED",
-            Self::CannotAsk(_) => "CANNOT_ASK",
+            Self::CannotAsk { .. } => "CANNOT_ASK",
             Self::Refused(_) => "REFUSED",
             Self::BadAnswer(_) => "BAD_ANSWER",
             Self::NotAnswered(_) => "NOT_ANSWERED",

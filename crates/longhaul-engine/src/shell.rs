@@ -391,6 +391,11 @@ impl EngineInner {
         }
     }
 
+    pub(crate) fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
+        let count = |registered: &RegisteredTool| registered.calls.usage().used;
+        self.tools.iter().map(|(name, registered)| (Arc::clone(name), count(registered))).collect()
+    }
+
     /// The tools that this node serves.
     pub(crate) fn served(&self) -> Vec<ToolRef> {
         self.tools.values().map(|registered| registered.tool.tool.clone()).collect()

@@ -2,7 +2,7 @@
 
 use longhaul_engine::{CtxError, EngineError};
 use longhaul_store::StoreError;
-use longhaul_task::Json;
+use longhaul_task::{Json, TaskError};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{Capability, Revision, refusal as words};
 
@@ -64,8 +64,16 @@ pub(crate) fn request_id_in_use() -> RpcError {
 /// Why an ordinary call cannot go on. A stateless client can repair it: by declaring a capability, or by another answer.
 pub(crate) fn of_stop(stop: &CtxError, revision: Revision) -> RpcError {
     match stop {
+        CtxError::CannotAsk { kind, label, params } => {
+            let capability = Capability::to_answer(*kind, params);
+            let why = words::cannot_ask(label, params, capability);
+            if revision.is_stateless() {
+                capability.missing_for(&why)
+            } else {
+                RpcError::from(&TaskError::with_code(stop.code(), why))
+            }
+        }
         _ if !revision.is_stateless() => RpcError::from(&stop.task_error()),
-        CtxError::CannotAsk(kind) => Capability::to_answer(*kind, &Json::from_text("{}")).missing(),
         CtxError::BadAnswer(why) => RpcError::invalid_params(why.clone()),
         other => RpcError::internal(other.to_string()),
     }

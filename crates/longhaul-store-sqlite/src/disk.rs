@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use longhaul_store::embedded::{Disk, DiskError, StoredEntry};
 use longhaul_task::{
     ActiveAttempt, JournalEntry, Json, Outcome, Owner, Phase, Progress, QuestionKey, Questions, Retention, Task,
-    TaskId, TaskKey, Timestamp, ToolRef, WaitingState, WakeCondition,
+    TaskId, TaskKey, Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
 };
 use rusqlite::{Connection, params};
 
@@ -144,8 +144,8 @@ pub(crate) struct PhaseColumns {
 }
 
 impl PhaseColumns {
-    fn queued(not_before: Timestamp) -> Self {
-        Self { not_before: Some(time_to_sql(not_before)), ..Self::default() }
+    fn queued(wait: Wait) -> Self {
+        Self { not_before: Some(time_to_sql(wait.until)), run_since: Some(time_to_sql(wait.since)), ..Self::default() }
     }
 
     fn held(run: ActiveAttempt) -> Self {
@@ -154,7 +154,8 @@ impl PhaseColumns {
 
     fn parked(wake_condition: WakeCondition) -> Self {
         Self {
-            wake_at: wake_condition.wake_at.map(time_to_sql),
+            wake_at: wake_condition.wake_at().map(time_to_sql),
+            run_since: wake_condition.timer.map(|timer| time_to_sql(timer.since)),
             for_children: Some(wake_condition.for_children),
             ..Self::default()
         }
@@ -162,14 +163,14 @@ impl PhaseColumns {
 
     fn of(phase: &Phase) -> Result<Self, DiskError> {
         Ok(match phase {
-            Phase::Queued { not_before } => Self::queued(*not_before),
+            Phase::Queued { wait } => Self::queued(*wait),
             Phase::Running { run } => Self::held(*run),
             Phase::Waiting { state, questions } => Self {
                 questions: Some(json(questions)?),
                 ..match *state {
                     WaitingState::Held(run) => Self::held(run),
                     WaitingState::Parked(wake_condition) => Self::parked(wake_condition),
-                    WaitingState::Queued { not_before } => Self::queued(not_before),
+                    WaitingState::Queued { wait } => Self::queued(wait),
                 }
             },
             Phase::Parked { wake_condition } => Self::parked(*wake_condition),

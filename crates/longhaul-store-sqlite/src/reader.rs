@@ -36,6 +36,9 @@ const DUE: &str = "SELECT * FROM (SELECT due_at, owner, id FROM task WHERE due_a
 // The first queued task of the next tool, however many tasks of each tool are queued.
 const FIRST_QUEUED: &str = "SELECT tool, version, not_before FROM task
   WHERE not_before IS NOT NULL AND (tool, version) > (?1, ?2) ORDER BY tool, version, not_before LIMIT 1";
+// Reads every open task. It is needed after a start, and after the clock was set back.
+const BEGAN_AFTER: &str = "SELECT owner, id FROM task INDEXED BY task_open
+  WHERE settled_at IS NULL AND run_since > ?1 LIMIT ?2";
 const HELD: &str = "SELECT owner, id, node, fence FROM task INDEXED BY task_open
   WHERE settled_at IS NULL AND (owner, id) > (?1, ?2) AND node IS NOT NULL ORDER BY owner, id LIMIT ?3";
 const CENSUS: &str = "SELECT owner, tool, version, phase, count(*), count(not_before) FROM task INDEXED BY task_open
@@ -154,6 +157,10 @@ impl Reader for SqliteReader {
         let due = rows.iter().take(limit).take_while(|(at, _)| *at <= now).count();
         let next = rows.get(due).map(|(at, _)| *at);
         Ok((rows.into_iter().take(due).map(|(_, key)| key).collect(), next))
+    }
+
+    fn began_after(&self, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
+        self.rows(BEGAN_AFTER, params![time_to_sql(now), to_sql(limit as u64)], |mut columns| columns.key())
     }
 
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {

@@ -7,7 +7,7 @@ use longhaul_store::Snapshot;
 use longhaul_store::embedded::StoredEntry;
 use longhaul_task::{
     ActiveAttempt, Family, JournalEntry, JournalPosition, Json, NodeId, OnCrash, Outcome, Owner, Phase, PhaseName,
-    Policy, Progress, QuestionKey, Questions, Retention, Task, TaskError, TaskId, TaskKey, Timestamp, ToolRef,
+    Policy, Progress, QuestionKey, Questions, Retention, Task, TaskError, TaskId, TaskKey, Timestamp, ToolRef, Wait,
     WaitingState, WakeCondition,
 };
 use rusqlite::Row;
@@ -260,20 +260,23 @@ impl<'r, 't> Columns<'r, 't> {
         let run_since = self.maybe_time()?;
         let run = node.zip(run_since).map(|(node, since)| ActiveAttempt { node, since });
         let questions = self.text()?;
-        let wake_condition =
-            WakeCondition { wake_at: self.maybe_time()?, for_children: self.value::<Option<bool>>()?.unwrap_or(false) };
+        // A file of an older program has no beginning of a wait.
+        let wait = |until: Timestamp| Wait { since: run_since.unwrap_or(until), until };
+        let not_before = not_before.map(wait);
+        let timer = self.maybe_time()?.map(wait);
+        let wake_condition = WakeCondition { timer, for_children: self.value::<Option<bool>>()?.unwrap_or(false) };
         let outcome_word = self.text()?;
         let settled_at = self.maybe_time()?;
         let (body, code, message) = (self.text()?, self.value::<Option<i64>>()?, self.text()?);
         let phase = match name {
-            PhaseName::Queued => not_before.map(|not_before| Phase::Queued { not_before }),
+            PhaseName::Queued => not_before.map(|wait| Phase::Queued { wait }),
             PhaseName::Running => run.map(|run| Phase::Running { run }),
             PhaseName::Waiting => {
                 let open = serde_json::from_str(questions.unwrap_or("[]"))
                     .map_err(|error| invalid_column(index + 4, error))?;
                 let state = match (run, not_before) {
                     (Some(run), _) => WaitingState::Held(run),
-                    (None, Some(not_before)) => WaitingState::Queued { not_before },
+                    (None, Some(wait)) => WaitingState::Queued { wait },
                     (None, None) => WaitingState::Parked(wake_condition),
                 };
                 Questions::new(open).map(|questions| Phase::Waiting { state, questions })

@@ -355,6 +355,13 @@ impl Reader for MemoryReader {
         Ok((keys, next))
     }
 
+    fn began_after(&self, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
+        let tables = self.0.read();
+        let tasks = tables.rows.values().map(|row| &row.task);
+        let ahead = tasks.filter(|task| task.phase.since().is_some_and(|since| since > now));
+        Ok(ahead.take(limit).map(|task| task.key.clone()).collect())
+    }
+
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
         let tables = self.0.read();
         let earliest = |owners| earliest_times(owners).map(|(_, not_before)| not_before).min();

@@ -116,6 +116,11 @@ pub enum BackupError {
     /// A file with this name exists. Choose another name.
     #[error("the file {} exists already; choose another name for the backup", .0.display())]
     Exists(PathBuf),
+    /// The file into which a backup of this name is written exists already.
+    #[error(
+        "another backup to this name is under way, or one was interrupted; if none is under way, remove {}", .0.display()
+    )]
+    UnderWay(PathBuf),
     /// The backend cannot make backups; use the tools of its database.
     #[error("this store cannot be backed up into a file; use the tools of its database")]
     Unsupported,
@@ -127,6 +132,7 @@ impl BackupError {
         match self {
             Self::From(error) | Self::To(error) => error.code(),
             Self::Exists(_) => "BACKUP_EXISTS",
+            Self::UnderWay(_) => "BACKUP_UNDER_WAY",
             Self::Unsupported => "BACKUP_UNSUPPORTED",
         }
     }

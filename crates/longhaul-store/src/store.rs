@@ -53,6 +53,11 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// The tasks whose timer, deadline or expiry has been reached, and the time of the next one.
     async fn due(&self, limit: usize) -> Result<DueTasks, StoreError>;
 
+    /// Open tasks whose wait or attempt began later than the clock shows now: the clock has gone back since. The engine
+    /// [shortens](longhaul_task::transition::Shorten) them. It asks every few seconds, so this is cheap while the clock has
+    /// not gone back.
+    async fn ahead_of_clock(&self, limit: usize) -> Result<Vec<TaskKey>, StoreError>;
+
     /// The earliest time at which a queued task of these tools may be claimed. `None` if none is queued.
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError>;
 

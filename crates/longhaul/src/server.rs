@@ -47,6 +47,11 @@ impl Server {
         self
     }
 
+    /// Whether there is anything that a client can call.
+    pub fn has_tools(&self) -> bool {
+        !self.tools.is_empty()
+    }
+
     /// The version that clients see.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.options.version = version.into();

@@ -19,7 +19,7 @@ pub enum Command {
     /// Back up the store, or check it
     #[command(subcommand)]
     Store(store::StoreCommand),
-    /// Make tokens for callers
+    /// Make and revoke tokens of callers
     #[command(subcommand)]
     Token(token::Token),
 }

@@ -27,8 +27,10 @@ async fn pass(engine: &Arc<EngineInner>, missing_since: &mut HashMap<ToolRef, Ti
     let missing = engine.store.unserved().await?;
     missing_since.retain(|tool, _| missing.contains(tool));
     for tool in missing {
-        let since = *missing_since.entry(tool.clone()).or_insert(now);
-        if now.ms_since(since) >= engine.limits.tool_gone_ms {
+        let since = missing_since.entry(tool.clone()).or_insert(now);
+        // If the clock was set back, the wait begins again.
+        *since = now.min(*since);
+        if now.ms_since(*since) >= engine.limits.tool_gone_ms {
             engine.step(Input::ToolGone { tool });
         }
     }

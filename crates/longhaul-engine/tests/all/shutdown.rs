@@ -6,7 +6,7 @@ use crate::common::{
     Door, HandlerLog, Lab, Machine, answer, asks, call, call_options, code, echo, handler_with, must_come, one_worker,
     phase, text_of, tool, waits_at,
 };
-use longhaul_engine::{Ctx, EngineError, EngineTool, ToolLimits};
+use longhaul_engine::{Ctx, EngineError, EngineTool};
 use longhaul_store::{Store, StoreError};
 use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy};
 

@@ -279,6 +279,7 @@ fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
         (_, Phase::Settled { .. }) if after.fence == before.fence => &["settle"],
         (_, Phase::Settled { outcome: Outcome::Cancelled, .. }) => &["cancel"],
         (_, Phase::Settled { .. }) => &["lose", "overdue", "settle"],
+        (was, now) if after.fence == before.fence && is_shortened(was, now) => &["shorten"],
         (was, now) if was.active_attempt().is_some() && now.not_before().is_some() => &["lose", "release"],
         (was, now) if was.active_attempt().is_some() && now.wake_condition().is_some() => &["park"],
         (was, now) if was.wake_condition().is_some() && was.questions() == now.questions() => &["wake"],
@@ -292,6 +293,12 @@ fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
         (Phase::Waiting { .. }, _) => &["answer"],
         _ => &["report", "ask"],
     }
+}
+
+/// The same phase, begun earlier.
+fn is_shortened(before: &Phase, after: &Phase) -> bool {
+    let is_same = before.name() == after.name() && before.questions() == after.questions();
+    is_same && before.since().zip(after.since()).is_some_and(|(before, after)| after < before)
 }
 
 impl Disk for SimDisk {

@@ -28,6 +28,7 @@ const ENDING: &str = "crates/longhaul-engine/src/ending.rs";
 const SHELL: &str = "crates/longhaul-engine/src/shell.rs";
 const TASK_LINK: &str = "crates/longhaul-engine/src/task_link.rs";
 const DOUBT: &str = "crates/longhaul-engine/src/service/doubt.rs";
+const RECOVERY: &str = "crates/longhaul-engine/src/service/recovery.rs";
 const LOOK_SERVICE: &str = "crates/longhaul-engine/src/service/queue.rs";
 
 /// All of them.
@@ -39,6 +40,18 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "if fence > 0 && self.phase.active_attempt().is_some()",
     },
     Mutation { name: "fence-not-raised", file: RELEASE, find: "    next.fence += 1;\n", replace: "" },
+    Mutation {
+        name: "clock-ahead-at-the-crash",
+        file: RECOVERY,
+        find: "    super::clock::shorten_waits(engine).await?;\n",
+        replace: "",
+    },
+    Mutation {
+        name: "clock-set-back-unnoticed",
+        file: LOOK_SERVICE,
+        find: "    clock::shorten_waits(engine).await?;\n",
+        replace: "",
+    },
     Mutation {
         name: "terminal-not-final",
         file: TASK,

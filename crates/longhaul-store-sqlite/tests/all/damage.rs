@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::common::{key, new_task, opened, place};
 use longhaul_store::embedded::Reader;
 use longhaul_store::{
-    ClaimRequest, Damage, ListQuery, ManualClock, ReadOnlyStore, Store, StoreError, StoreReport, SystemClock,
+    ClaimRequest, Damage, ListQuery, ManualClock, ReadOnlyStore, Store, StoreError, StoreReport, SystemClock, ToolClaim,
 };
 use longhaul_store_sqlite::{SqliteOptions, open, open_read_only};
 use longhaul_task::transition::Settle;

@@ -236,7 +236,7 @@ macro_rules! contract_suite {
                 now_is_the_time_of_the_stores_clock,
                 a_read_changes_nothing,
                 timestamps_do_not_decrease_when_the_clock_does,
-                a_clock_that_jumps_back_makes_no_task_wait_for_ever,
+                a_clock_that_jumps_back_makes_no_task_wait_longer_than_its_own_wait,
             }
             eviction {
                 a_settled_task_that_was_evicted_reads_back_the_same,

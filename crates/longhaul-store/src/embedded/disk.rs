@@ -80,6 +80,8 @@ pub trait Reader: Send + Sync + 'static {
     fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError>;
     /// Tasks that are due at `now`, longest due first, and the time when the next one is due.
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError>;
+    /// Open tasks whose wait or attempt began after `now`, in any order.
+    fn began_after(&self, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError>;
     /// The tools that have queued tasks, each with the moment when the first of them may be claimed.
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError>;
     /// Attempts that nodes hold, after this key, in the order of the keys.
@@ -108,6 +110,9 @@ pub enum DiskError {
     /// The operation failed. Earlier commits are not affected.
     #[error("{0}")]
     Failed(String),
+    /// A row has values that this program does not write. Only requests that need this row fail.
+    #[error("{0}")]
+    Unreadable(String),
     /// It is unknown whether the write is on the disk, and no later write is safe. The store must stop.
     #[error("{0}")]
     Untrusted(String),
@@ -118,6 +123,7 @@ impl From<DiskError> for StoreError {
         match error {
             DiskError::Full(cause) => Self::Full(cause),
             DiskError::Failed(cause) => Self::Unavailable(cause),
+            DiskError::Unreadable(cause) => Self::Damaged(cause),
             DiskError::Untrusted(cause) => Self::Stopped(cause),
         }
     }

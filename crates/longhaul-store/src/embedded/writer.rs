@@ -406,7 +406,10 @@ enum RequestFailure {
 
 impl From<DiskError> for RequestFailure {
     fn from(error: DiskError) -> Self {
-        Self::Disk(error)
+        match error {
+            DiskError::Unreadable(_) => Self::Refused(error.into()),
+            error => Self::Disk(error),
+        }
     }
 }
 

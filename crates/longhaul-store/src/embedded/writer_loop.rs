@@ -16,6 +16,7 @@ use super::EmbeddedLimits;
 use super::disk::{Disk, Reader};
 use super::failure_log::FailureLog;
 use super::writer::{UnsavedProgress, WriteRequest, WriteResponse, Writer};
+use crate::clock::ClockWatch;
 use crate::{Clock, StoreError};
 
 /// The longest time between two checks whether the files of the store are still there.
@@ -51,6 +52,8 @@ pub struct WriterLoop<D> {
     pub(super) writer: Writer<D>,
     pub(super) waiting: mpsc::Receiver<WriterMessage>,
     pub(super) clock: Arc<dyn Clock>,
+    /// Every time that is stored is noted here.
+    pub(super) clock_watch: Arc<ClockWatch>,
     pub(super) unsaved_progress: Arc<Mutex<UnsavedProgress>>,
     pub(super) progress_saved_at: Timestamp,
     pub(super) limits: EmbeddedLimits,
@@ -136,6 +139,7 @@ impl<D: Disk> WriterLoop<D> {
         let Some(first) = requests.first() else { return };
         let (operation, count) = (first.operation(), requests.len());
         let now = self.clock.now();
+        self.clock_watch.note(now);
         let progress = self.progress_to_save(now);
         let responses = self.writer.batch(requests, &progress, now);
         self.failure_log.log_write(operation, count, self.writer.last_failure(), now);
@@ -161,7 +165,9 @@ impl<D: Disk> WriterLoop<D> {
 
     /// The progress to write with the next batch. Progress alone causes no commit.
     fn progress_to_save(&mut self, now: Timestamp) -> UnsavedProgress {
-        if now.ms_since(self.progress_saved_at) < self.limits.progress_ms_min {
+        let saved_at = self.progress_saved_at;
+        // If the clock was set back, the next write does not wait until it has caught up.
+        if saved_at <= now && now.ms_since(saved_at) < self.limits.progress_ms_min {
             return UnsavedProgress::new();
         }
         self.progress_saved_at = now;
