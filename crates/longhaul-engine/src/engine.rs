@@ -205,15 +205,15 @@ impl Engine {
         self.inner.core.lock().load().map(|(tool, running, queued)| (tool.clone(), running, queued)).collect()
     }
 
+    /// Ordinary calls that run now, by tool. Calls and [tasks](Self::load) do not share workers.
+    pub fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
+        self.inner.running_calls()
+    }
+
     /// The use of the resources of this engine that owners share: the queues, the places of attempts in memory and the
     /// ordinary calls, each over all tools.
     pub fn budgets(&self) -> Vec<BudgetUse> {
         self.inner.budgets()
-    }
-
-    /// Ordinary calls that run now, by tool. Calls and [tasks](Self::load) do not share workers.
-    pub fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
-        self.inner.running_calls()
     }
 
     /// Takes nothing new from here on. What is under way goes on.

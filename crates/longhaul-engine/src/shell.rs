@@ -392,8 +392,7 @@ impl EngineInner {
     }
 
     pub(crate) fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
-        let count = |registered: &RegisteredTool| registered.calls.usage().used;
-        self.tools.iter().map(|(name, registered)| (Arc::clone(name), count(registered))).collect()
+        self.tools.iter().map(|(name, registered)| (Arc::clone(name), registered.calls.usage().used)).collect()
     }
 
     /// The tools that this node serves.

@@ -77,7 +77,7 @@ impl History {
         let tasks: Vec<&Task> = self.world.values().filter(|task| !only_open || !task.is_settled()).collect();
         let task = *step.target.get(&tasks);
         let now = after_tick(self.now, step.tick, task);
-        let event = event(n, &step.act, &self.world, task, now, asked);
+        let event = event(n, &step.act, &self.world, task, asked);
         let result = apply(&self.world, task, &event, now);
         if let Ok(Change { journal_write: Some(JournalWrite::Asked { key, .. }), .. }) = &result {
             asked.push(key.clone());
@@ -186,7 +186,7 @@ fn after_tick(now: Timestamp, tick: Tick, task: &Task) -> Timestamp {
     }
 }
 
-fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, now: Timestamp, asked: &[QuestionKey]) -> Event {
+fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, asked: &[QuestionKey]) -> Event {
     let seq = u32::try_from(n).unwrap();
     let fence = |held: Held| match held {
         Held::Now => task.fence,
