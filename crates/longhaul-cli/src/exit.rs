@@ -31,6 +31,12 @@ pub enum CommandError {
     /// The running server refused an order.
     #[error("{message}")]
     Operator { message: String, code: String },
+    /// The running server took an order and did not say what became of it.
+    #[error(
+        "the server did not reply ({0}), so it is unknown whether the task was cancelled; run the command again, which \
+         does no harm"
+    )]
+    NoReply(std::io::Error),
     #[error("the token file {path} cannot be used: {cause}")]
     Tokens { path: String, cause: String },
     #[error("the audit log {path} cannot be written to: {cause}")]
@@ -40,8 +46,12 @@ pub enum CommandError {
          exist), or listen on 127.0.0.1"
     )]
     TokenNeeded(SocketAddr),
+    #[error("the token file {path} has no token of {owner}")]
+    NoSuchToken { path: String, owner: String },
     #[error("{0}")]
     Usage(String),
+    #[error("cannot write the output: {0}")]
+    Output(std::io::Error),
     /// What could not be done, and what the system said.
     #[error("{0}: {1}")]
     System(&'static str, std::io::Error),
@@ -55,24 +65,24 @@ impl CommandError {
             Self::Backup(error) => error.code(),
             Self::Store(error) => error.code(),
             Self::Operator { code, .. } => code,
+            Self::NoReply(_) => "NO_REPLY",
             Self::Tokens { .. } => "BAD_TOKEN_FILE",
             Self::Audit { .. } => "BAD_AUDIT_FILE",
             Self::TokenNeeded(_) => "TOKEN_NEEDED",
+            Self::NoSuchToken { .. } => "NO_SUCH_TOKEN",
             Self::Usage(_) => "USAGE",
+            Self::Output(_) => "OUTPUT",
             Self::System(..) => "SYSTEM",
         }
     }
 
+    /// Decided by the stable code alone, so that an error has the same exit code on every way that it takes.
     fn exit_code(&self) -> u8 {
-        match self {
-            Self::Usage(_) | Self::Open(OpenError::Unsupported { .. }) => 2,
-            Self::Store(StoreError::NotFound) => 3,
-            Self::Operator { code, .. } if code == "NOT_FOUND" => 3,
-            Self::Open(_)
-            | Self::Backup(BackupError::From(_) | BackupError::To(_))
-            | Self::Store(StoreError::Full(_) | StoreError::Stopped(_))
-            | Self::Server(longhaul::Error::Stopped(_)) => 4,
-            Self::TokenNeeded(_) | Self::Server(longhaul::Error::Listen(..) | longhaul::Error::Open(_)) => 5,
+        match self.code() {
+            "USAGE" | "STORE_UNSUPPORTED" => 2,
+            "NOT_FOUND" => 3,
+            "CANNOT_LISTEN" | "TOKEN_NEEDED" => 5,
+            code if code.starts_with("STORE_") || code == "NOT_BUILT_IN" => 4,
             _ => 1,
         }
     }
@@ -85,6 +95,30 @@ pub fn report(result: Result<(), CommandError>) -> ExitCode {
         Err(failed) => {
             tell!("longhaul: {failed} [{}]", failed.code());
             ExitCode::from(failed.exit_code())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_engine::EngineError;
+
+    use super::*;
+
+    #[test]
+    fn a_store_that_cannot_be_used_has_one_exit_code_on_every_way() {
+        let full = || StoreError::Full("no room".into());
+        let open = || OpenError::Full { store: "tasks.db".into(), cause: "no room".into() };
+        for error in [
+            CommandError::Store(full()),
+            CommandError::Store(StoreError::Stopped("a failed fsync".into())),
+            CommandError::Operator { message: full().to_string(), code: full().code().into() },
+            CommandError::Server(longhaul::Error::Engine(EngineError::Store(full()))),
+            CommandError::Server(longhaul::Error::Stopped("a failed fsync".into())),
+            CommandError::Open(open()),
+            CommandError::Backup(BackupError::To(open())),
+        ] {
+            assert_eq!(error.exit_code(), 4, "{error}");
         }
     }
 }

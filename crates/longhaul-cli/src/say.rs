@@ -1,6 +1,10 @@
-//! Output of the program. A reader that has closed the stream is no reason to stop.
+//! Output of the program.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write as _};
+
+use crate::exit::CommandError;
 
 /// Text of another origin on one line: control characters, which could steer the terminal, are escaped.
 pub(crate) fn escape_control(words: &str) -> Cow<'_, str> {
@@ -13,15 +17,22 @@ pub(crate) fn escape_control(words: &str) -> Cow<'_, str> {
     words.chars().map(written).collect()
 }
 
-/// Writes a line to standard output.
-macro_rules! say {
-    ($($words:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($words)*);
-    }};
+/// Writes a line to standard output. A reader that has closed the pipe, such as `head`, has what it wants.
+pub(crate) fn write_line(line: fmt::Arguments<'_>) -> Result<(), CommandError> {
+    match writeln!(io::stdout(), "{line}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::Output(error)),
+        _ => Ok(()),
+    }
 }
 
-/// Writes a line to standard error.
+/// Writes a line to standard output, or returns the error from the function.
+macro_rules! say {
+    ($($words:tt)*) => {
+        crate::say::write_line(format_args!($($words)*))?
+    };
+}
+
+/// Writes a line to standard error. Whether it could is not reported: there is no other place for it.
 macro_rules! tell {
     ($($words:tt)*) => {{
         use std::io::Write as _;

@@ -63,6 +63,40 @@ pub(crate) fn add(path: &Path, owner: &Owner) -> Result<String, CommandError> {
     Ok(token)
 }
 
+/// Removes all tokens of an owner and returns how many they were. The other lines stay as they are.
+pub(crate) fn revoke(path: &Path, owner: &Owner) -> Result<usize, CommandError> {
+    let before = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
+    let (after, revoked) = Tokens::without(&before, owner).map_err(|error| failed(path, &error))?;
+    if revoked == 0 {
+        return Err(CommandError::NoSuchToken { path: path.display().to_string(), owner: owner.to_string() });
+    }
+    replace(path, &after).map_err(|error| failed(path, &error))?;
+    Ok(revoked)
+}
+
+/// Replaces a file by a rename: a server that reads it meanwhile, and a crash, find the whole of one or of the other.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    // If it is a link, the file that it points to is replaced.
+    let path = path.canonicalize()?;
+    let mut name = path.clone().into_os_string();
+    name.push(".new");
+    let new = Path::new(&name);
+    // Left by a process that was killed here.
+    let _ = std::fs::remove_file(new);
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
+        file.set_permissions(std::fs::metadata(&path)?.permissions())?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(new, &path)
+    })();
+    if written.is_err() {
+        // The caller gets the error of the replacement.
+        let _ = std::fs::remove_file(new);
+    }
+    written
+}
+
 fn append(path: &Path, line: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     file.write_all(line.as_bytes())?;

@@ -9,6 +9,8 @@ use longhaul_task::{Effect, Json, Outcome, Owner, Phase, QuestionKey, Task, Task
 use serde::Deserialize;
 use tracing::Level;
 
+use crate::{CallEnd, EngineError};
+
 /// The target of all events.
 pub const TARGET: &str = "longhaul::audit";
 
@@ -66,6 +68,59 @@ pub(crate) fn applied(applied: &CommitResult) {
             error = error.and_then(|error| error.code),
             code = error.and_then(|error| word(error.data.as_ref())),
         );
+    }
+}
+
+/// A call without a task, from its start to its end. Dropping it before [`ended`](Self::ended) records that the caller
+/// went away.
+#[derive(Debug)]
+pub struct AuditedCall<'a> {
+    source: RequestSource<'a>,
+    tool: &'a str,
+    has_ended: bool,
+}
+
+impl<'a> AuditedCall<'a> {
+    /// A caller called a tool without a task.
+    pub fn started(source: RequestSource<'a>, tool: &'a str) -> Self {
+        record!(
+            "call.started",
+            owner = source.owner.as_str(),
+            tool = tool,
+            generation = source.generation,
+            method = source.method,
+        );
+        Self { source, tool, has_ended: false }
+    }
+
+    pub fn ended(mut self, end: &Result<CallEnd, EngineError>) {
+        self.has_ended = true;
+        self.record(match end {
+            Ok(CallEnd::Done(Outcome::Result { is_error: false, .. })) => "completed",
+            Ok(CallEnd::Done(Outcome::Result { is_error: true, .. })) => "tool_error",
+            Ok(CallEnd::Done(Outcome::Error(_) | Outcome::Cancelled) | CallEnd::Stopped(_)) => "failed",
+            Ok(CallEnd::Asks { .. }) => "asks",
+            Err(_) => "refused",
+        });
+    }
+
+    fn record(&self, status: &str) {
+        record!(
+            "call.ended",
+            owner = self.source.owner.as_str(),
+            tool = self.tool,
+            generation = self.source.generation,
+            method = self.source.method,
+            status = status,
+        );
+    }
+}
+
+impl Drop for AuditedCall<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.record("abandoned");
+        }
     }
 }
 

@@ -1,49 +1,47 @@
-//! A resource that all owners share, such as memory for unread responses.
-//!
-//! No owner can use it up: an owner may take more only while its own use stays within [`FREE_SHARE`] times what is free. So
-//! one owner alone gets at most three quarters, owners that all want more get equal parts in the long run, and something is
-//! left for an owner that comes later. This needs no list of who may want some, and nothing is taken from anyone.
+//! A resource that all owners share, such as memory for unread responses, by the rule in [`shares`](crate::shares).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use longhaul_task::Owner;
 use parking_lot::Mutex;
 
-/// How many times the free part an owner may use.
-const FREE_SHARE: usize = 3;
+use crate::shares::Shares;
 
-/// Counts the use of a resource by owner.
+/// Counts the use of a resource by owner. No owner can use it up: one alone gets at most three quarters, and owners that all
+/// want more get equal parts in the long run.
 #[derive(Debug)]
 pub struct Budget {
     resource: &'static str,
-    capacity: usize,
-    uses: Mutex<Uses>,
+    shares: Mutex<Shares>,
 }
 
-#[derive(Debug, Default)]
-struct Uses {
-    total: usize,
-    by_owner: HashMap<Owner, usize>,
-    refused: u64,
-}
-
-/// The state of a budget, for metrics.
+/// The state of a budget, for metrics. Budgets of the same resource can be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetUse {
     pub resource: &'static str,
     pub capacity: usize,
     pub used: usize,
+    /// Owners that use some of it. In a sum, an owner counts once for each budget.
     pub owners: usize,
     /// Requests that were refused since the start.
     pub refused: u64,
 }
 
+impl BudgetUse {
+    /// Adds the use of another budget of the same resource.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.capacity = self.capacity.saturating_add(other.capacity);
+        self.used += other.used;
+        self.owners += other.owners;
+        self.refused += other.refused;
+    }
+}
+
 impl Budget {
     /// A budget that nothing has been taken from. `resource` is its name in metrics.
     pub fn new(resource: &'static str, capacity: usize) -> Arc<Self> {
-        Arc::new(Self { resource, capacity, uses: Mutex::default() })
+        Arc::new(Self { resource, shares: Mutex::new(Shares::new(capacity)) })
     }
 
     /// Takes an amount for an owner until the share is dropped. `None` if the owner's part is used up.
@@ -51,28 +49,12 @@ impl Budget {
     /// An owner that uses nothing gets anything that is free, and what is larger than the whole budget if nothing else is
     /// in use: otherwise it could never be served.
     pub fn take(self: &Arc<Self>, owner: &Owner, amount: usize) -> Option<Share> {
-        let mut uses = self.uses.lock();
-        let amount = amount.min(self.capacity);
-        let free = self.capacity - uses.total;
-        let own = uses.by_owner.get(owner).copied().unwrap_or_default();
-        if amount > free || (own > 0 && own + amount > free.saturating_mul(FREE_SHARE)) {
-            uses.refused += 1;
-            return None;
-        }
-        uses.total += amount;
-        *uses.by_owner.entry(owner.clone()).or_default() += amount;
+        let amount = self.shares.lock().take(owner, amount)?;
         Some(Share { budget: Arc::clone(self), owner: owner.clone(), amount })
     }
 
     pub fn usage(&self) -> BudgetUse {
-        let uses = self.uses.lock();
-        BudgetUse {
-            resource: self.resource,
-            capacity: self.capacity,
-            used: uses.total,
-            owners: uses.by_owner.len(),
-            refused: uses.refused,
-        }
+        self.shares.lock().usage(self.resource)
     }
 }
 
@@ -86,14 +68,7 @@ pub struct Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut uses = self.budget.uses.lock();
-        uses.total -= self.amount;
-        if let Some(own) = uses.by_owner.get_mut(&self.owner) {
-            *own -= self.amount;
-            if *own == 0 {
-                uses.by_owner.remove(&self.owner);
-            }
-        }
+        self.budget.shares.lock().give_back(&self.owner, self.amount);
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::future::BoxFuture;
-use longhaul_task::{Json, Outcome, Progress, QuestionKind, Timestamp};
+use longhaul_task::{Json, Outcome, Owner, Progress, QuestionKind, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -22,6 +22,8 @@ use crate::{Ctx, CtxError, LogLine, RandomSource};
 
 /// What a call brings along beside its arguments.
 pub struct CallOptions {
+    /// The calls under way of a tool are shared between owners.
+    pub owner: Owner,
     /// Answers to questions, by their keys: those of earlier rounds and those of this one.
     pub answers: HashMap<String, Json>,
     pub requestor: Arc<dyn Requestor>,
@@ -109,7 +111,8 @@ impl CallLink {
             return Ok(answer);
         }
         if !self.can_ask(question.kind, &question.params) {
-            return Err(CtxError::CannotAsk(question.kind));
+            let OpenQuestion { key, kind, params } = question;
+            return Err(CtxError::CannotAsk { kind, label: key.into(), params });
         }
         if let Some(answer) = requestor.ask(question.clone()) {
             return answer.await;

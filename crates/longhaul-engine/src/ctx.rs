@@ -163,6 +163,9 @@ impl Ctx {
 
     /// Resolves when the task is cancelled, for a handler that waits for something outside of its context. The
     /// handler then has its tool's grace period to tidy up.
+    ///
+    /// In an ordinary call, where the client did not ask for a task, this never resolves: when the client cancels the call or
+    /// goes away, the handler is dropped where it waits. What must be tidied up then belongs into a `Drop`.
     pub async fn cancelled(&self) {
         match &self.link {
             Link::Task(link) => link.cancelled().await,

@@ -11,7 +11,7 @@ use crate::call::{self, CallEnd, CallLink, CallOptions};
 use crate::core::{Admission, Input, limit_result};
 use crate::service;
 use crate::shell::{EngineInner, RegisteredTool, run_to_end};
-use crate::{EngineError, EngineLimits, EngineTool, LogTail, RandomSource};
+use crate::{BudgetUse, EngineError, EngineLimits, EngineTool, LogTail, RandomSource};
 
 /// The engine: takes tasks, runs them, ends them. Clones are handles on the same one.
 #[derive(Clone)]
@@ -93,8 +93,7 @@ impl Engine {
 
     /// Runs a tool while its client waits.
     pub async fn call(&self, tool: &Arc<str>, input: Json, call: CallOptions) -> Result<CallEnd, EngineError> {
-        let registered = self.inner.registered(tool)?;
-        let _turn = registered.turn(&input).await?;
+        let (registered, _share) = self.inner.admit_call(tool, &call.owner, &input)?;
         let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner.random)));
         let input = match self.prelude(registered, &link, input).await {
             Ok(input) => input,
@@ -119,8 +118,7 @@ impl Engine {
         input: Json,
         call: CallOptions,
     ) -> Result<Result<Json, CallEnd>, EngineError> {
-        let registered = self.inner.registered(tool)?;
-        let _turn = registered.turn(&input).await?;
+        let (registered, _share) = self.inner.admit_call(tool, &call.owner, &input)?;
         let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner.random)));
         Ok(self.prelude(registered, &link, input).await)
     }
@@ -207,6 +205,17 @@ impl Engine {
         self.inner.core.lock().load().map(|(tool, running, queued)| (tool.clone(), running, queued)).collect()
     }
 
+    /// Ordinary calls that run now, by tool. Calls and [tasks](Self::load) do not share workers.
+    pub fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
+        self.inner.running_calls()
+    }
+
+    /// The use of the resources of this engine that owners share: the queues, the places of attempts in memory and the
+    /// ordinary calls, each over all tools.
+    pub fn budgets(&self) -> Vec<BudgetUse> {
+        self.inner.budgets()
+    }
+
     /// Takes nothing new from here on. What is under way goes on.
     pub fn drain(&self) {
         self.inner.drain();
@@ -218,9 +227,11 @@ impl Engine {
         service::shutdown::give_up_waiting_tasks(&self.inner).await;
     }
 
-    /// Takes nothing new, waits for handlers to end by themselves, and hands back or fails what is left.
-    pub async fn shut_down(&self) {
-        service::shutdown::run(&self.inner).await;
+    /// Takes nothing new, waits for handlers to end by themselves, and hands back or fails what is left. Returns the number
+    /// of tasks that have ended and whose end could not be stored: the next process treats them like tasks that were
+    /// running.
+    pub async fn shut_down(&self) -> usize {
+        service::shutdown::run(&self.inner).await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_store::StoreError;
-use longhaul_task::{QuestionKind, TaskError, TransitionError};
+use longhaul_task::{Json, QuestionKind, TaskError, TransitionError};
 
 /// Why the engine did not take a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,9 +15,14 @@ pub enum EngineError {
     /// The arguments are larger than the tool takes.
     #[error("the arguments have {bytes} bytes; this tool takes at most {bytes_max}")]
     InputTooLarge { bytes: usize, bytes_max: usize },
-    /// The tool's queue is full.
-    #[error("the queue of this tool is full ({queued_max} tasks); try again later")]
+    /// The tool's queue is full, or the owner has used up its part of it.
+    #[error("you have used up your part of this tool's queue ({queued_max} tasks for all callers); try again later")]
     QueueFull { queued_max: usize },
+    /// The owner has used up its part of the ordinary calls of a tool.
+    #[error(
+        "you have used up your part of the calls of this tool ({calls_max} at once for all callers); try again in a moment"
+    )]
+    TooManyCalls { calls_max: usize },
     /// The owner has too many open tasks.
     #[error("you have {open_max} tasks that have not ended; wait for some of them or cancel them")]
     TooManyOpen {
@@ -39,6 +44,7 @@ impl EngineError {
             Self::NoSuchTool(_) => "NO_SUCH_TOOL",
             Self::InputTooLarge { .. } => "INPUT_TOO_LARGE",
             Self::QueueFull { .. } => "QUEUE_FULL",
+            Self::TooManyCalls { .. } => "TOO_MANY_CALLS",
             Self::TooManyOpen { .. } => "TOO_MANY_OPEN",
             Self::Draining => "DRAINING",
             Self::Store(error) => error.code(),
@@ -53,9 +59,13 @@ pub enum CtxError {
     /// The task was cancelled, or another attempt has taken it over. Whatever this attempt returns is ignored.
     #[error("the task was cancelled")]
     Cancelled,
-    /// The client did not say that it can answer such a question.
-    #[error("the client cannot answer a question of this kind")]
-    CannotAsk(QuestionKind),
+    /// The client of an ordinary call has not declared that it can answer such a question. Ask
+    /// [`Ctx::can_ask`](crate::Ctx::can_ask) first, or let clients call the tool as a task.
+    #[error(
+        "the question {label:?} cannot be asked, because the client has not declared that it can answer it; call the \
+         tool from a client that can, or as a task, whose questions can be answered from another client"
+    )]
+    CannotAsk { kind: QuestionKind, label: Arc<str>, params: Json },
     /// The handler did something that the machine does not allow.
     #[error(transparent)]
     Refused(TransitionError),
@@ -88,7 +98,7 @@ impl CtxError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Cancelled => "CANCELLED",
-            Self::CannotAsk(_) => "CANNOT_ASK",
+            Self::CannotAsk { .. } => "CANNOT_ASK",
             Self::Refused(_) => "REFUSED",
             Self::BadAnswer(_) => "BAD_ANSWER",
             Self::NotAnswered(_) => "NOT_ANSWERED",

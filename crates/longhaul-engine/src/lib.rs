@@ -32,6 +32,7 @@ mod limits;
 mod log;
 mod random;
 mod service;
+mod shares;
 mod shell;
 mod task_link;
 mod tool;

@@ -6,10 +6,11 @@
 pub struct ToolLimits {
     /// Attempts that run at once.
     pub running_max: usize,
-    /// Attempts that keep their memory while they wait for an answer. Past that, an attempt that waits keeps its
-    /// place among the running ones.
+    /// Attempts in memory beside those that run: those that wait for an answer and have given their worker back. Owners
+    /// share all `running_max + idle_max` places. An owner that has used up its part gets no further worker until one of
+    /// its attempts has ended.
     pub idle_max: usize,
-    /// Tasks that wait for a worker. Past that, a new one is refused.
+    /// Tasks that wait for a worker. Owners share them; past its part, a new task of an owner is refused.
     pub queued_max: usize,
     /// Bytes of a call's arguments.
     pub input_bytes_max: usize,
@@ -17,7 +18,7 @@ pub struct ToolLimits {
     pub result_bytes_max: usize,
     /// How long a cancelled handler may tidy up before it is dropped.
     pub grace_ms: u64,
-    /// Ordinary calls that run at once; more of them wait their turn.
+    /// Ordinary calls that run at once. Owners share them; past its part, a call of an owner is refused.
     pub calls_max: usize,
 }
 

@@ -9,12 +9,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use longhaul_store::{ClaimRequest, ClaimedTask, CommitResult, HeldAttempt, NewTask, Store, StoreError};
+use longhaul_store::{ClaimRequest, ClaimedTask, CommitResult, HeldAttempt, NewTask, Store, StoreError, ToolClaim};
 use longhaul_task::transition::{Create, Lose};
-use longhaul_task::{Event, Json, NodeId, Task, TaskKey, ToolRef, TransitionError};
+use longhaul_task::{Event, Json, NodeId, Owner, Task, TaskKey, ToolRef, TransitionError};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use crate::core::{Action, CommitId, Core, Input};
 use crate::log::Listeners;
 use crate::service;
 use crate::task_link::TaskLink;
-use crate::{CtxError, EngineError, EngineLimits, EngineTool, RandomSource, attempt, audit};
+use crate::{Budget, BudgetUse, CtxError, EngineError, EngineLimits, EngineTool, RandomSource, Share, attempt, audit};
 
 /// What all handles on an engine share, and all of its attempts and services.
 pub(crate) struct EngineInner {
@@ -35,6 +35,8 @@ pub(crate) struct EngineInner {
     pub(crate) core: Mutex<Core>,
     tools: BTreeMap<Arc<str>, RegisteredTool>,
     running: Mutex<HashMap<TaskKey, RunningAttempt>>,
+    /// The ends of attempts that the store could not write yet.
+    pub(crate) unwritten: Mutex<BTreeMap<TaskKey, Event>>,
     pub(crate) listeners: Arc<Listeners>,
     /// Wakes the service that waits for the next due task.
     pub(crate) due: service::DueAlarm,
@@ -50,21 +52,10 @@ pub(crate) struct EngineInner {
     pub(crate) tracker: TaskTracker,
 }
 
-/// A tool, and who may call it at once.
+/// A tool, and its ordinary calls under way.
 pub(crate) struct RegisteredTool {
     pub(crate) tool: EngineTool,
-    calls: Semaphore,
-}
-
-impl RegisteredTool {
-    /// Admits an ordinary call, when it is its turn.
-    pub(crate) async fn turn(&self, input: &Json) -> Result<SemaphorePermit<'_>, EngineError> {
-        let (bytes, bytes_max) = (input.bytes(), self.tool.limits.input_bytes_max);
-        if bytes > bytes_max {
-            return Err(EngineError::InputTooLarge { bytes, bytes_max });
-        }
-        self.calls.acquire().await.map_err(|_| EngineError::Draining)
-    }
+    calls: Arc<Budget>,
 }
 
 /// What the shell keeps of an attempt.
@@ -99,7 +90,7 @@ impl EngineInner {
         let mut registered = BTreeMap::new();
         for tool in tools {
             core.register(tool.tool.clone(), tool.limits.clone());
-            let calls = Semaphore::new(tool.limits.calls_max);
+            let calls = Budget::new("calls", tool.limits.calls_max);
             registered.insert(Arc::clone(&tool.tool.name), RegisteredTool { tool, calls });
         }
         Self {
@@ -110,6 +101,7 @@ impl EngineInner {
             core: Mutex::new(core),
             tools: registered,
             running: Mutex::default(),
+            unwritten: Mutex::default(),
             listeners: Arc::default(),
             due: service::DueAlarm::default(),
             queue: Notify::new(),
@@ -123,6 +115,39 @@ impl EngineInner {
 
     pub(crate) fn registered(&self, tool: &Arc<str>) -> Result<&RegisteredTool, EngineError> {
         self.tools.get(tool).ok_or_else(|| EngineError::NoSuchTool(Arc::clone(tool)))
+    }
+
+    /// Admits an ordinary call of a tool. It counts until the share is dropped.
+    pub(crate) fn admit_call(
+        &self,
+        tool: &Arc<str>,
+        owner: &Owner,
+        input: &Json,
+    ) -> Result<(&RegisteredTool, Share), EngineError> {
+        if self.draining_since.get().is_some() {
+            return Err(EngineError::Draining);
+        }
+        let registered = self.registered(tool)?;
+        let limits = &registered.tool.limits;
+        let (bytes, bytes_max) = (input.bytes(), limits.input_bytes_max);
+        if bytes > bytes_max {
+            return Err(EngineError::InputTooLarge { bytes, bytes_max });
+        }
+        let share = registered.calls.take(owner, 1).ok_or(EngineError::TooManyCalls { calls_max: limits.calls_max })?;
+        Ok((registered, share))
+    }
+
+    /// The use of everything that owners share, one entry per resource.
+    pub(crate) fn budgets(&self) -> Vec<BudgetUse> {
+        let mut sums: Vec<BudgetUse> = Vec::new();
+        let calls = self.tools.values().map(|registered| registered.calls.usage());
+        for usage in self.core.lock().budgets().chain(calls) {
+            match sums.iter_mut().find(|sum| sum.resource == usage.resource) {
+                Some(sum) => sum.add(&usage),
+                None => sums.push(usage),
+            }
+        }
+        sums
     }
 
     /// Applies an event and does what follows from it. Every event of the engine takes this way.
@@ -160,9 +185,9 @@ impl EngineInner {
         match action {
             Action::Start { key, fence } => self.start_attempt(&key, fence),
             Action::Forget { key, fence } => drop(self.forget(&key, fence)),
-            Action::Claim { tool, limit, commit } => {
+            Action::Claim { claim, commit } => {
                 let engine = Arc::clone(self);
-                self.tracker.spawn(async move { engine.claim(tool, limit, commit).await });
+                self.tracker.spawn(async move { engine.claim(claim, commit).await });
             }
             Action::LookAtQueue => self.queue.notify_one(),
             Action::Write { key, fence, event } => {
@@ -181,10 +206,11 @@ impl EngineInner {
         }
     }
 
-    async fn claim(self: Arc<Self>, tool: ToolRef, limit: usize, commit: CommitId) {
-        let claim = ClaimRequest { node: self.node, tools: vec![(tool.clone(), limit)] };
+    async fn claim(self: Arc<Self>, claim: ToolClaim, commit: CommitId) {
+        let (tool, asked) = (claim.tool.clone(), claim.limit);
+        let claim = ClaimRequest { node: self.node, tools: vec![claim] };
         let claimed = self.store.claim(claim).await.unwrap_or_else(|error| {
-            tracing::warn!(%tool, %error, "could not claim queued tasks");
+            tracing::debug!(%tool, %error, "could not claim queued tasks");
             self.resolve_doubt(&error);
             Vec::new()
         });
@@ -194,7 +220,7 @@ impl EngineInner {
             tasks.push((task.key.clone(), task.fence));
             self.expect(&task, input);
         }
-        self.step(Input::Claimed { tool, asked: limit, tasks, commit });
+        self.step(Input::Claimed { tool, asked, tasks, commit });
     }
 
     pub(crate) async fn commit_creation(
@@ -339,13 +365,10 @@ impl EngineInner {
         all.remove(key)
     }
 
-    /// Takes nothing new. Calls that wait their turn are refused, those that run go on.
+    /// Takes nothing new. Calls that run go on.
     pub(crate) fn drain(self: &Arc<Self>) {
         self.draining_since.get_or_init(Instant::now);
         self.step(Input::Drain);
-        for registered in self.tools.values() {
-            registered.calls.close();
-        }
     }
 
     /// Waits until an attempt that has its answer may go on.
@@ -366,6 +389,10 @@ impl EngineInner {
             () = stop.cancelled() => Err(CtxError::Cancelled),
             resumed = resumed => resumed.map_err(|_| CtxError::Cancelled),
         }
+    }
+
+    pub(crate) fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
+        self.tools.iter().map(|(name, registered)| (Arc::clone(name), registered.calls.usage().used)).collect()
     }
 
     /// The tools that this node serves.

@@ -158,7 +158,8 @@ impl Receiver {
 
     /// The resources that owners share, for metrics.
     pub fn budgets(&self) -> Vec<BudgetUse> {
-        vec![self.inner.sessions.usage(), self.inner.kept.usage()]
+        let own = [self.inner.sessions.usage(), self.inner.kept.usage()];
+        own.into_iter().chain(self.inner.engine.budgets()).collect()
     }
 
     /// How much runs beside the requests: requests on streams, followed tasks.

@@ -2,7 +2,7 @@
 
 use longhaul_engine::{CtxError, EngineError};
 use longhaul_store::StoreError;
-use longhaul_task::Json;
+use longhaul_task::{Json, TaskError};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{Capability, Revision, refusal as words};
 
@@ -23,9 +23,10 @@ pub(crate) fn of_engine(error: &EngineError) -> RpcError {
         EngineError::InputTooLarge { .. } | EngineError::NoSuchTool(_) => {
             RpcError::invalid_params(error.to_string()).with_data(data())
         }
-        EngineError::QueueFull { .. } | EngineError::TooManyOpen { .. } | EngineError::Draining => {
-            RpcError::try_later(code, error.to_string(), SOON_MS)
-        }
+        EngineError::QueueFull { .. }
+        | EngineError::TooManyCalls { .. }
+        | EngineError::TooManyOpen { .. }
+        | EngineError::Draining => RpcError::try_later(code, error.to_string(), SOON_MS),
         EngineError::Store(cause) => {
             // The cause may name files and disks, so it is not sent to clients. The store logs it.
             tracing::debug!(%cause, "a request was refused because of the store");
@@ -63,8 +64,16 @@ pub(crate) fn request_id_in_use() -> RpcError {
 /// Why an ordinary call cannot go on. A stateless client can repair it: by declaring a capability, or by another answer.
 pub(crate) fn of_stop(stop: &CtxError, revision: Revision) -> RpcError {
     match stop {
+        CtxError::CannotAsk { kind, label, params } => {
+            let capability = Capability::to_answer(*kind, params);
+            let why = words::cannot_ask(label, params, capability);
+            if revision.is_stateless() {
+                capability.missing_for(&why)
+            } else {
+                RpcError::from(&TaskError::with_code(stop.code(), why))
+            }
+        }
         _ if !revision.is_stateless() => RpcError::from(&stop.task_error()),
-        CtxError::CannotAsk(kind) => Capability::to_answer(*kind, &Json::from_text("{}")).missing(),
         CtxError::BadAnswer(why) => RpcError::invalid_params(why.clone()),
         other => RpcError::internal(other.to_string()),
     }
@@ -81,6 +90,7 @@ mod tests {
             (EngineError::NoSuchTool("x".into()), None),
             (EngineError::InputTooLarge { bytes: 2, bytes_max: 1 }, None),
             (EngineError::QueueFull { queued_max: 1 }, Some(SOON_MS)),
+            (EngineError::TooManyCalls { calls_max: 1 }, Some(SOON_MS)),
             (EngineError::TooManyOpen { open_max: 1 }, Some(SOON_MS)),
             (EngineError::Draining, Some(SOON_MS)),
             (StoreError::Unavailable(why()).into(), Some(SOON_MS)),

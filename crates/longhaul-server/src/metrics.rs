@@ -24,6 +24,7 @@ pub struct Metrics {
     session_jobs: Gauge,
     running: Family<ToolLabels, Gauge<u64, AtomicU64>>,
     queued: Family<ToolLabels, Gauge<u64, AtomicU64>>,
+    calls: Family<ToolLabels, Gauge<u64, AtomicU64>>,
     /// The budgets of the transport.
     budgets: Vec<Arc<Budget>>,
     budget_used: Family<BudgetLabels, Gauge>,
@@ -72,6 +73,8 @@ impl Metrics {
         registry.register("tasks_running", "Attempts that hold a worker, by tool", running.clone());
         let queued = Family::default();
         registry.register("tasks_queued", "Tasks that wait for a worker, by tool", queued.clone());
+        let calls = Family::default();
+        registry.register("calls_running", "Calls without a task that run, by tool", calls.clone());
         let budget_used = Family::default();
         registry.register("budget_used", "How much of a shared resource is in use", budget_used.clone());
         let budget_capacity = Family::default();
@@ -98,6 +101,7 @@ impl Metrics {
             session_jobs,
             running,
             queued,
+            calls,
             budgets,
             budget_used,
             budget_capacity,
@@ -136,6 +140,9 @@ impl Metrics {
             let labels = ToolLabels { tool: tool.name.to_string() };
             self.running.get_or_create(&labels).set(running as u64);
             self.queued.get_or_create(&labels).set(queued as u64);
+        }
+        for (tool, calls) in receiver.engine().running_calls() {
+            self.calls.get_or_create(&ToolLabels { tool: tool.to_string() }).set(calls as u64);
         }
         for budget in self.budgets.iter().map(|budget| budget.usage()).chain(receiver.budgets()) {
             let labels = BudgetLabels { resource: budget.resource };

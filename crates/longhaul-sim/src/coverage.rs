@@ -6,9 +6,9 @@ use std::fmt;
 use crate::fault::{CrashPoint, Fault};
 
 /// The creation, and all events by name.
-pub const TRANSITIONS: [&str; 15] = [
+pub const TRANSITIONS: [&str; 16] = [
     "create", "claim", "report", "ask", "answer", "spawn", "park", "wake", "release", "settle", "cancel", "lose",
-    "overdue", "expire", "delete",
+    "overdue", "shorten", "expire", "delete",
 ];
 
 /// Counts over many histories.

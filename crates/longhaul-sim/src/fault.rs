@@ -99,6 +99,8 @@ pub enum Fault {
     ClockForward,
     /// The store's clock is set back.
     ClockBack,
+    /// The store's clock was ahead, and is set to the right time.
+    ClockCorrected,
     /// A client drops its request before the response.
     ClientGone,
     /// A process shuts down.
@@ -113,7 +115,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::InDoubtWritten,
         Self::InDoubtNotWritten,
         Self::Unavailable,
@@ -122,6 +124,7 @@ impl Fault {
         Self::Delay,
         Self::ClockForward,
         Self::ClockBack,
+        Self::ClockCorrected,
         Self::ClientGone,
         Self::Shutdown,
         Self::HangUp,

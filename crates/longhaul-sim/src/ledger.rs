@@ -88,6 +88,7 @@ pub struct Rules {
 pub struct ToolRules {
     pub tool: ToolRef,
     pub running_max: usize,
+    pub idle_max: usize,
     /// Limits only new tasks in the queue.
     pub queued_max: usize,
 }
@@ -152,6 +153,8 @@ pub struct IdleCounts {
     /// Open tasks by owner, as the core counts them.
     pub open: Vec<(Owner, usize)>,
     pub attempts: usize,
+    /// Places of attempts in memory that are taken, as the core counts them.
+    pub places: usize,
     pub running: usize,
     pub handlers: usize,
 }

@@ -185,6 +185,9 @@ impl SimProcess {
 
     /// Sets the store's clock forward or back.
     fn jump(&self) {
+        if self.world.random(|random| random.below(8) == 0) {
+            return self.world.correct_clock();
+        }
         let (back, ms) = self.world.random(|random| match random.below(8) {
             0..=3 => (true, random.between(1, 500)),
             4..=6 => (false, random.between(1, 100_000)),
@@ -248,7 +251,7 @@ impl SimProcess {
         self.record_idle(EndStage::Settled);
         self.shut_down().await;
         // For the next process every retention is over when it starts.
-        self.world.time().jump_forward(2 * LIFE_MS_MAX);
+        self.world.time().jump_past_all(2 * LIFE_MS_MAX);
         self.world.state().all_expires = true;
     }
 
@@ -272,7 +275,8 @@ impl SimProcess {
             (world.nodes[1..].to_vec(), world.handlers)
         };
         let open = open.into_iter().collect();
-        let quiet = IdleCounts { stage, others, load: engine.load(), open, attempts, running, handlers };
+        let places = engine.budgets().iter().find(|budget| budget.resource == "attempts").map_or(0, |it| it.used);
+        let quiet = IdleCounts { stage, others, load: engine.load(), open, attempts, places, running, handlers };
         self.world.note(Fact::Quiet(quiet));
     }
 }

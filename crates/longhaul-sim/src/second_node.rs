@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_store::{ClaimRequest, NewTask, Store, StoreError};
+use longhaul_store::{ClaimRequest, NewTask, Store, StoreError, ToolClaim};
 use longhaul_task::transition::{AskQuestion, Create, Park, Release, Report, Settle, Spawn};
 use longhaul_task::{
     Event, JournalEntry, JournalPosition, Json, NodeId, Outcome, Progress, QuestionKind, Task, TaskId, TaskKey,
@@ -39,7 +39,7 @@ pub(crate) async fn run(world: World, store: Arc<dyn Store>) {
     while node.store.join(node.node, None, &tools).await.is_err() {
         tokio::time::sleep(SLEEP).await;
     }
-    let requested: Vec<_> = tools.into_iter().map(|tool| (tool, 3)).collect();
+    let requested: Vec<_> = tools.into_iter().map(|tool| ToolClaim::new(tool, 3)).collect();
     let mut queue = node.store.watch_queue();
     loop {
         match node.world.random(|random| random.below(3)) {
@@ -160,8 +160,8 @@ impl SecondNode {
     fn next(&self, task: &Task, open_children: u32) -> Option<Event> {
         let (fence, resumes) = (task.fence, task.resumes());
         let open_questions = task.phase.questions().map_or(0, longhaul_task::Questions::count);
-        let park = |wake_at, open_children, open_questions| {
-            Some(Event::Park(Park { fence, wake_at, open_children, open_questions }))
+        let park = |wait_ms, open_children, open_questions| {
+            Some(Event::Park(Park { fence, wait_ms, open_children, open_questions }))
         };
         let settle = || {
             let outcome = Outcome::Result { body: Json::from_text("1"), is_error: false };
@@ -174,7 +174,6 @@ impl SecondNode {
                 _ => None,
             };
         }
-        let now = longhaul_store::Clock::now(&self.world);
         let (choice, ms) = self.world.random(|random| (random.below(12), random.between(0, 2_000)));
         match choice {
             0 => Some(Event::Report(Report { fence, message: "at work".into() })),
@@ -186,7 +185,7 @@ impl SecondNode {
                 let (kind, params) = (QuestionKind::Elicitation, Json::from_text("{}"));
                 Some(Event::Ask(AskQuestion { fence, label: "q".into(), kind, params, position, digest: 0 }))
             }
-            5 if resumes => park(Some(now.plus_ms(ms)), 0, 0),
+            5 if resumes => park(Some(ms), 0, 0),
             6 | 7 if resumes && open_questions > 0 => park(None, 0, open_questions),
             6..=8 if resumes && open_children > 0 => park(None, open_children, 0),
             9 => Some(Event::Release(Release { fence, wait_ms: ms / 4 })),

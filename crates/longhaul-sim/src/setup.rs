@@ -108,6 +108,7 @@ impl Setup {
         let rules = |setup: &ToolSetup| ToolRules {
             tool: setup.tool.clone(),
             running_max: setup.limits.running_max,
+            idle_max: setup.limits.idle_max,
             queued_max: setup.limits.queued_max,
         };
         Rules {

@@ -188,6 +188,10 @@ impl Store for SimStore {
         self.read_call(self.inner.unserved()).await
     }
 
+    async fn ahead_of_clock(&self, limit: usize) -> Result<Vec<TaskKey>, StoreError> {
+        self.read_call(self.inner.ahead_of_clock(limit)).await
+    }
+
     async fn orphans(&self, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
         self.read_call(self.inner.orphans(limit)).await
     }

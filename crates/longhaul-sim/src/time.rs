@@ -18,11 +18,15 @@ struct ClockState {
     /// The store's time at the start of the runtime, plus all jumps since.
     base_ms: u64,
     started: Option<Instant>,
+    /// How far the clock is ahead of the right time: the jumps forward since it was last corrected.
+    ahead_ms: u64,
+    /// All corrections together.
+    corrected_ms: u64,
 }
 
 impl StoreTime {
     pub(crate) fn start() -> Self {
-        Self(Mutex::new(ClockState { base_ms: START_MS, started: None }))
+        Self(Mutex::new(ClockState { base_ms: START_MS, started: None, ahead_ms: 0, corrected_ms: 0 }))
     }
 
     /// Called when a runtime starts.
@@ -33,11 +37,29 @@ impl StoreTime {
     /// Called when a runtime ends.
     pub(crate) fn suspend(&self) {
         let now = self.now();
-        *self.0.lock() = ClockState { base_ms: now.as_ms(), started: None };
+        let mut state = self.0.lock();
+        (state.base_ms, state.started) = (now.as_ms(), None);
     }
 
     pub(crate) fn jump_forward(&self, ms: u64) {
-        self.0.lock().base_ms += ms;
+        let mut state = self.0.lock();
+        state.base_ms += ms;
+        state.ahead_ms += ms;
+    }
+
+    /// Sets a clock that is ahead back to the right time. Returns whether it was ahead.
+    pub(crate) fn correct(&self) -> bool {
+        let mut state = self.0.lock();
+        let ahead_ms = std::mem::take(&mut state.ahead_ms);
+        state.base_ms -= ahead_ms;
+        state.corrected_ms += ahead_ms;
+        ahead_ms > 0
+    }
+
+    /// Past everything that was written when the clock was ahead.
+    pub(crate) fn jump_past_all(&self, ms: u64) {
+        let corrected_ms = self.0.lock().corrected_ms;
+        self.jump_forward(corrected_ms + ms);
     }
 
     pub(crate) fn jump_back(&self, ms: u64) {

@@ -256,6 +256,13 @@ impl World {
         self.0.dead.notify_one();
     }
 
+    /// Sets the clock to the right time if it is ahead.
+    pub(crate) fn correct_clock(&self) {
+        if self.time().correct() {
+            self.count_fault(Fault::ClockCorrected);
+        }
+    }
+
     pub(crate) fn is_dead(&self) -> bool {
         self.state().crashed.is_some()
     }

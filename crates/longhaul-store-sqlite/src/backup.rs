@@ -21,7 +21,15 @@ pub fn backup(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Backup, Ba
         return Err(BackupError::Exists(to.to_owned()));
     }
     let partial = partial_path(to);
-    let copied = copy(from, &partial).and_then(|tasks| finish(&partial, to, tasks).map_err(BackupError::To));
+    let is_new = file::create(&partial).map_err(|error| BackupError::To(io_error(to, &error)))?;
+    if !is_new {
+        return Err(BackupError::UnderWay(partial));
+    }
+    // Another backup may have ended between the first check and the creation. From here on none can: the partial file
+    // is this backup's alone.
+    let free = if to.exists() { Err(BackupError::Exists(to.to_owned())) } else { Ok(()) };
+    let copied = free.and_then(|()| copy(from, &partial));
+    let copied = copied.and_then(|tasks| finish(&partial, to, tasks).map_err(BackupError::To));
     if copied.is_err() {
         // The caller gets the error of the copy; an error of this removal is ignored.
         let _ = std::fs::remove_file(&partial);
@@ -29,11 +37,10 @@ pub fn backup(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Backup, Ba
     copied
 }
 
-/// Copies the store to `partial` and checks the copy. Returns the number of tasks in it.
+/// Copies the store to the empty file `partial` and checks the copy. Returns the number of tasks in it.
 fn copy(from: &Path, partial: &Path) -> Result<u64, BackupError> {
     let (source, _) = connect_read_only(from).map_err(BackupError::From)?;
     let write_failed = |error: rusqlite::Error| BackupError::To(sqlite_error(partial, &error));
-    file::create(partial).map_err(|error| BackupError::To(io_error(partial, &error)))?;
     let mut target = Connection::open_with_flags(partial, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(write_failed)?;
     // One step is one read transaction, so the copy shows the store at one moment.
     let all_at_once = -1;

@@ -26,7 +26,7 @@ pub(crate) fn io_error(path: &Path, error: &io::Error) -> OpenError {
 
 /// What SQLite said when that file was opened.
 pub(crate) fn sqlite_error(path: &Path, error: &rusqlite::Error) -> OpenError {
-    let (store, cause) = (display_path(path), error.to_string());
+    let (store, cause) = (display_path(path), cause(error));
     match primary_code(error) {
         Some(ffi::SQLITE_NOTADB) => OpenError::NotADatabase { store },
         Some(ffi::SQLITE_CORRUPT) => OpenError::Damaged { store, cause },
@@ -44,15 +44,14 @@ pub(crate) fn is_a_directory(path: &Path) -> OpenError {
 // By value, because `map_err` passes it so.
 #[allow(clippy::needless_pass_by_value)]
 pub(crate) fn disk_error(error: rusqlite::Error) -> DiskError {
-    let cause = error.to_string();
+    let cause = cause(&error);
     if matches!(
         error,
         rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
     ) {
-        // A row that this program did not write.
-        return DiskError::Untrusted(cause);
+        return DiskError::Unreadable(cause);
     }
     match (primary_code(&error), error.sqlite_extended_error_code()) {
         // The shared memory of readers and writer is a file on the same disk, which cannot grow when the disk is full.
@@ -60,6 +59,14 @@ pub(crate) fn disk_error(error: rusqlite::Error) -> DiskError {
         (Some(ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB), _)
         | (_, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)) => DiskError::Untrusted(cause),
         _ => DiskError::Failed(cause),
+    }
+}
+
+/// What SQLite said, without the statement that it said it about.
+fn cause(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
     }
 }
 

@@ -11,8 +11,12 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{display_path, sqlite_error};
 
 /// The steps in order: the first makes version 1.
-pub(crate) const MIGRATIONS: &[&str] =
-    &[include_str!("schema/0001_tasks.sql"), include_str!("schema/0002_small_texts.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001_tasks.sql"),
+    include_str!("schema/0002_small_texts.sql"),
+    include_str!("schema/0003_turns.sql"),
+    include_str!("schema/0004_checksums.sql"),
+];
 
 /// `LHst` in the header of the file, so that the database of another program is not taken for a store.
 const APPLICATION_ID: i32 = 0x4c48_7374;
@@ -42,12 +46,15 @@ pub(crate) fn version(connection: &Connection, path: &Path, known: usize) -> Res
     let sqlite = |error: rusqlite::Error| sqlite_error(path, &error);
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(sqlite);
     let found = pragma("user_version")?;
-    if pragma("application_id")? != APPLICATION_ID {
-        let count = "SELECT count(*) FROM sqlite_schema";
-        let objects: i64 = connection.query_row(count, [], |row| row.get(0)).map_err(sqlite)?;
-        if found != 0 || objects != 0 {
-            return Err(OpenError::Foreign { store: display_path(path) });
-        }
+    let is_ours = pragma("application_id")? == APPLICATION_ID;
+    let count = "SELECT count(*) FROM sqlite_schema";
+    let objects: i64 = connection.query_row(count, [], |row| row.get(0)).map_err(sqlite)?;
+    if !is_ours && (found != 0 || objects != 0) {
+        return Err(OpenError::Foreign { store: display_path(path) });
+    }
+    if found == 0 && objects != 0 {
+        let cause = "it has tables, but its version number (`user_version`) is 0".to_owned();
+        return Err(OpenError::Damaged { store: display_path(path), cause });
     }
     match usize::try_from(found) {
         Ok(found) if found <= known => Ok(found),

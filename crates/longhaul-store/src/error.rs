@@ -24,6 +24,9 @@ pub enum StoreError {
     /// The lease of the node has ended, and other nodes may have claimed its tasks. Join again as a new node.
     #[error("the lease of this node has ended; it must join as a new node")]
     Lapsed,
+    /// What is stored for this task cannot be read. Other tasks are not affected. Restore a backup if the task is needed.
+    #[error("a row of the store is damaged and cannot be read: {0}")]
+    Damaged(String),
     /// The store has stopped because it can no longer guarantee durability. Restart the process.
     #[error("the store has stopped: {0}")]
     Stopped(String),
@@ -39,6 +42,7 @@ impl StoreError {
             Self::Unavailable(_) => "STORE_UNAVAILABLE",
             Self::InDoubt(_) => "STORE_IN_DOUBT",
             Self::Lapsed => "LEASE_LAPSED",
+            Self::Damaged(_) => "STORE_DAMAGED",
             Self::Stopped(_) => "STORE_STOPPED",
         }
     }

@@ -31,9 +31,9 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use embedded::Embedded;
 pub use error::StoreError;
 pub use open::OpenError;
-pub use read_only::{Backup, BackupError, ReadOnlyStore};
+pub use read_only::{Backup, BackupError, Damage, ReadOnlyStore, StoreReport};
 pub use store::{
     ClaimRequest, ClaimedTask, CommitResult, DueTasks, HeldAttempt, ListQuery, NewTask, Snapshot, Store, TaskCount,
-    TaskPage,
+    TaskPage, ToolClaim,
 };
 pub use watch::{Watch, Watchers};

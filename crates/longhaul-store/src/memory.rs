@@ -4,7 +4,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use longhaul_task::{JournalEntry, Json, NodeId, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{
+    JournalEntry, Json, NodeId, Owner, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef,
+};
 use parking_lot::lock_api::ArcRwLockWriteGuard;
 use parking_lot::{RawRwLock, RwLock};
 
@@ -41,8 +43,7 @@ pub struct MemoryReader(Arc<RwLock<Tables>>);
 #[derive(Default)]
 struct Tables {
     rows: BTreeMap<TaskKey, MemoryRow>,
-    /// By tool, earliest time of a claim, time of creation.
-    queue: BTreeSet<(ToolRef, Timestamp, Timestamp, TaskKey)>,
+    queue: BTreeMap<ToolRef, QueueByOwner>,
     due: BTreeSet<(Timestamp, TaskKey)>,
     /// The node and the fence of the attempt that holds each task.
     held: BTreeMap<TaskKey, (NodeId, u64)>,
@@ -50,6 +51,9 @@ struct Tables {
     children: BTreeMap<(TaskKey, u32), TaskId>,
     secrets: HashMap<String, [u8; 32]>,
 }
+
+/// By owner: the earliest time of a claim, the time of creation and the ID.
+type QueueByOwner = BTreeMap<Owner, BTreeSet<(Timestamp, Timestamp, TaskId)>>;
 
 #[derive(Clone)]
 struct MemoryRow {
@@ -80,7 +84,9 @@ impl Tables {
 
     fn index(&mut self, task: &Task) {
         if let Some(not_before) = task.phase.not_before() {
-            self.queue.insert((task.tool.clone(), not_before, task.created_at, task.key.clone()));
+            let owners = self.queue.entry(task.tool.clone()).or_default();
+            let tasks = owners.entry(task.key.owner.clone()).or_default();
+            tasks.insert((not_before, task.created_at, task.key.id.clone()));
         }
         if let Some(due_at) = task.due_at() {
             self.due.insert((due_at, task.key.clone()));
@@ -94,8 +100,14 @@ impl Tables {
     }
 
     fn unindex(&mut self, task: &Task) {
-        if let Some(not_before) = task.phase.not_before() {
-            self.queue.remove(&(task.tool.clone(), not_before, task.created_at, task.key.clone()));
+        if let Some(not_before) = task.phase.not_before()
+            && let Some(owners) = self.queue.get_mut(&task.tool)
+            && let Some(tasks) = owners.get_mut(&task.key.owner)
+        {
+            tasks.remove(&(not_before, task.created_at, task.key.id.clone()));
+            if tasks.is_empty() {
+                owners.remove(&task.key.owner);
+            }
         }
         if let Some(due_at) = task.due_at() {
             self.due.remove(&(due_at, task.key.clone()));
@@ -121,6 +133,11 @@ impl Tables {
     fn snapshot(row: &MemoryRow) -> Snapshot {
         Snapshot { task: Arc::new(row.task.clone()), progress: row.progress.clone() }
     }
+}
+
+/// Each owner with the earliest time of its queued tasks.
+fn earliest_times(owners: &QueueByOwner) -> impl Iterator<Item = (Owner, Timestamp)> {
+    owners.iter().filter_map(|(owner, tasks)| Some((owner.clone(), tasks.first()?.0)))
 }
 
 fn parent_key(task: &Task) -> Option<TaskKey> {
@@ -214,10 +231,13 @@ impl Disk for MemoryDisk {
         Ok(descendants)
     }
 
-    fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
-        let tables = self.tables()?;
-        let claimable = tables.queue.iter().filter(|(queued, not_before, ..)| queued == tool && *not_before <= now);
-        Ok(claimable.take(limit).map(|(.., key)| key.clone()).collect())
+    fn queued(&mut self, tool: &ToolRef, owner: &Owner, limit: usize) -> Result<Vec<(Timestamp, TaskId)>, DiskError> {
+        let tasks = self.tables()?.queue.get(tool).and_then(|owners| owners.get(owner)).into_iter().flatten();
+        Ok(tasks.take(limit).map(|(not_before, _, id)| (*not_before, id.clone())).collect())
+    }
+
+    fn queued_owners(&mut self, tool: &ToolRef) -> Result<Vec<(Owner, Timestamp)>, DiskError> {
+        Ok(self.tables()?.queue.get(tool).into_iter().flat_map(earliest_times).collect())
     }
 
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
@@ -335,16 +355,18 @@ impl Reader for MemoryReader {
         Ok((keys, next))
     }
 
+    fn began_after(&self, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
+        let tables = self.0.read();
+        let tasks = tables.rows.values().map(|row| &row.task);
+        let ahead = tasks.filter(|task| task.phase.since().is_some_and(|since| since > now));
+        Ok(ahead.take(limit).map(|task| task.key.clone()).collect())
+    }
+
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
         let tables = self.0.read();
-        // The queue is sorted by tool and time, so the first entry of each tool is its earliest.
-        let mut earliest: Vec<(ToolRef, Timestamp)> = Vec::new();
-        for (tool, not_before, ..) in &tables.queue {
-            if earliest.last().is_none_or(|(last, _)| last != tool) {
-                earliest.push((tool.clone(), *not_before));
-            }
-        }
-        Ok(earliest)
+        let earliest = |owners| earliest_times(owners).map(|(_, not_before)| not_before).min();
+        let tools = tables.queue.iter().filter_map(|(tool, owners)| Some((tool.clone(), earliest(owners)?)));
+        Ok(tools.collect())
     }
 
     fn held(&self, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, DiskError> {

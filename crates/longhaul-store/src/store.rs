@@ -1,5 +1,6 @@
 //! The trait that every backend implements, and its types.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,7 +34,13 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Applies an event to a task and commits the change.
     async fn apply(&self, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError>;
 
-    /// Claims queued tasks for a node, the oldest of each tool first. A task is never given to two nodes.
+    /// Claims queued tasks for a node. A task is never given to two nodes.
+    ///
+    /// Owners take turns: each owner that has tasks which may be claimed gets one, then each gets another, until the limit
+    /// is reached, so that no owner waits for the whole queue of another. The next claim goes on after the owner that was
+    /// served last, as far as the backend remembers: another process, or the next one, may begin anywhere. The tasks of
+    /// one owner are claimed in the order of (earliest time, time of creation, ID). The tasks of a response are in no
+    /// order between owners.
     async fn claim(&self, claim: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError>;
 
     /// Reads one page of an owner's tasks, the newest first (in descending order of their IDs, which begin with the
@@ -45,6 +52,11 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// The tasks whose timer, deadline or expiry has been reached, and the time of the next one.
     async fn due(&self, limit: usize) -> Result<DueTasks, StoreError>;
+
+    /// Open tasks whose wait or attempt began later than the clock shows now: the clock has gone back since. The engine
+    /// [shortens](longhaul_task::transition::Shorten) them. It asks every few seconds, so this is cheap while the clock has
+    /// not gone back.
+    async fn ahead_of_clock(&self, limit: usize) -> Result<Vec<TaskKey>, StoreError>;
 
     /// The earliest time at which a queued task of these tools may be claimed. `None` if none is queued.
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError>;
@@ -93,7 +105,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn stopped(&self) -> String;
 
     /// Whether the store accepts writes: the result of the last write. If that failed, the store tries another one, so
-    /// that a store that has recovered is found healthy.
+    /// that a store that has recovered is found healthy. A store in files also checks that they are still there.
     async fn check(&self) -> Result<(), StoreError> {
         self.now().await.map(|_| ())
     }
@@ -135,8 +147,26 @@ pub struct CommitResult {
 pub struct ClaimRequest {
     /// The node that will run the tasks.
     pub node: NodeId,
-    /// The tools that the node can run, and the maximum number of tasks of each.
-    pub tools: Vec<(ToolRef, usize)>,
+    /// The tools that the node can run.
+    pub tools: Vec<ToolClaim>,
+}
+
+/// The part of a claim that concerns one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolClaim {
+    /// The tool and its version.
+    pub tool: ToolRef,
+    /// The maximum number of tasks.
+    pub limit: usize,
+    /// The maximum number of tasks of these owners, which may be 0.
+    pub owner_limits: BTreeMap<Owner, usize>,
+}
+
+impl ToolClaim {
+    /// A claim of at most `limit` tasks, of whichever owners.
+    pub fn new(tool: ToolRef, limit: usize) -> Self {
+        Self { tool, limit, owner_limits: BTreeMap::new() }
+    }
 }
 
 /// A claimed task with its arguments.

@@ -1,8 +1,8 @@
 //! The events of a task, and the change that an event makes.
 
 use crate::transition::{
-    AnswerQuestion, AskQuestion, Cancel, Claim, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn,
-    Wake,
+    AnswerQuestion, AskQuestion, Cancel, Claim, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Shorten,
+    Spawn, Wake,
 };
 use crate::{Json, NodeId, QuestionKey, Task, Timestamp};
 
@@ -21,6 +21,7 @@ pub enum Event {
     Cancel(Cancel),
     Lose(Lose),
     Overdue(Overdue),
+    Shorten(Shorten),
     Expire(Expire),
     Delete(Delete),
 }
@@ -177,6 +178,7 @@ impl Event {
             Self::Cancel(_) => "cancel",
             Self::Lose(_) => "lose",
             Self::Overdue(_) => "overdue",
+            Self::Shorten(_) => "shorten",
             Self::Expire(_) => "expire",
             Self::Delete(_) => "delete",
         }

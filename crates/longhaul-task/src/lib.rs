@@ -66,6 +66,6 @@ pub use progress::Progress;
 pub use question::{LABEL_BYTES_MAX, QUESTIONS_OPEN_MAX, Question, QuestionKey, QuestionKind, Questions};
 pub use retention::{COLLECT_MS_MIN, Retention};
 pub use task::{CHILDREN_MAX, DEPTH_MAX, Family, MESSAGE_BYTES_MAX, Task};
-pub use time::Timestamp;
+pub use time::{Timestamp, Wait};
 pub use tool::{OnCrash, Policy, ToolRef};
 pub use transition_error::TransitionError;

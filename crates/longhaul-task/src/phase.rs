@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{NodeId, Outcome, Questions, Timestamp};
+use crate::{NodeId, Outcome, Questions, Timestamp, Wait};
 
 /// The phase of a task. Each phase holds exactly the data that a task in this phase always has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// The task waits for a worker.
     Queued {
-        /// The earliest time at which a worker may claim it.
-        not_before: Timestamp,
+        /// A worker may claim it when this is over.
+        wait: Wait,
     },
     /// A worker runs the task.
     Running { run: ActiveAttempt },
@@ -35,18 +35,25 @@ pub enum WaitingState {
     Parked(WakeCondition),
     /// It waits for a worker.
     Queued {
-        /// The earliest time at which a worker may claim it.
-        not_before: Timestamp,
+        /// A worker may claim it when this is over.
+        wait: Wait,
     },
 }
 
 /// What wakes a task whose handler was dropped. An answer to any of its open questions wakes it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakeCondition {
-    /// The time at which it is woken.
-    pub wake_at: Option<Timestamp>,
+    /// It is woken when this is over.
+    pub timer: Option<Wait>,
     /// Whether the end of one of its children wakes it.
     pub for_children: bool,
+}
+
+impl WakeCondition {
+    /// The time at which it is woken.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        self.timer.map(|timer| timer.until)
+    }
 }
 
 /// The name of a phase, for indexes, tables and diagrams.
@@ -108,9 +115,7 @@ impl Phase {
     /// The earliest time for a claim, if the task is in the queue, with or without open questions.
     pub fn not_before(&self) -> Option<Timestamp> {
         match self {
-            Self::Queued { not_before } | Self::Waiting { state: WaitingState::Queued { not_before }, .. } => {
-                Some(*not_before)
-            }
+            Self::Queued { wait } | Self::Waiting { state: WaitingState::Queued { wait }, .. } => Some(wait.until),
             _ => None,
         }
     }
@@ -125,10 +130,39 @@ impl Phase {
         }
     }
 
-    pub(crate) fn queued(not_before: Timestamp, questions: Option<Questions>) -> Self {
+    /// The time at which the wait or the attempt of this phase began. `None` if time alone changes nothing in it.
+    pub fn since(&self) -> Option<Timestamp> {
+        match self {
+            Self::Queued { wait } | Self::Waiting { state: WaitingState::Queued { wait }, .. } => Some(wait.since),
+            _ => match self.wake_condition() {
+                Some(condition) => condition.timer.map(|timer| timer.since),
+                None => self.active_attempt().map(|run| run.since),
+            },
+        }
+    }
+
+    /// This phase by a clock that shows `now`: nothing in it began later than that.
+    pub(crate) fn by_clock(&self, now: Timestamp) -> Self {
+        let mut phase = self.clone();
+        match &mut phase {
+            Self::Queued { wait } | Self::Waiting { state: WaitingState::Queued { wait }, .. } => {
+                *wait = wait.by_clock(now);
+            }
+            Self::Running { run } | Self::Waiting { state: WaitingState::Held(run), .. } => {
+                run.since = run.since.min(now);
+            }
+            Self::Parked { wake_condition } | Self::Waiting { state: WaitingState::Parked(wake_condition), .. } => {
+                wake_condition.timer = wake_condition.timer.map(|timer| timer.by_clock(now));
+            }
+            Self::Settled { .. } => {}
+        }
+        phase
+    }
+
+    pub(crate) fn queued(wait: Wait, questions: Option<Questions>) -> Self {
         match questions {
-            Some(questions) => Self::Waiting { state: WaitingState::Queued { not_before }, questions },
-            None => Self::Queued { not_before },
+            Some(questions) => Self::Waiting { state: WaitingState::Queued { wait }, questions },
+            None => Self::Queued { wait },
         }
     }
 

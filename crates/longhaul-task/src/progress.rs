@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Timestamp;
+use crate::{Task, Timestamp};
 
 /// The progress of a task. The last write wins, a write does not raise the task's revision, and a crash may lose the
 /// newest value. No transition depends on it.
@@ -20,5 +20,25 @@ impl Progress {
     /// Cuts a message to [`MESSAGE_BYTES_MAX`](crate::MESSAGE_BYTES_MAX).
     pub fn message(text: &str) -> Arc<str> {
         crate::task::cut_message(text)
+    }
+}
+
+impl Task {
+    /// The progress of a task that has not ended. Progress that was stored after the end must not change what is final.
+    fn live_progress<'a>(&self, progress: Option<&'a Progress>) -> Option<&'a Progress> {
+        progress.filter(|_| !self.is_settled())
+    }
+
+    /// The status message that every reader is shown: the newer of the task's own and its progress's.
+    pub fn status_message<'a>(&'a self, progress: Option<&'a Progress>) -> Option<&'a Arc<str>> {
+        let own = self.message.as_ref();
+        let Some(progress) = self.live_progress(progress) else { return own };
+        let reported = progress.message.as_ref();
+        if progress.at >= self.updated_at { reported.or(own) } else { own.or(reported) }
+    }
+
+    /// The time of the last change, progress included.
+    pub fn changed_at(&self, progress: Option<&Progress>) -> Timestamp {
+        self.live_progress(progress).map_or(self.updated_at, |progress| progress.at.max(self.updated_at))
     }
 }

@@ -43,13 +43,13 @@ impl Retention {
         }
     }
 
-    /// The time until which a family is kept that was created at `created_at` and has not ended at `now`. It can only
-    /// grow while the task works, because the end is later than `now`. For a retention from the end it is the latest
+    /// The time until which a family is kept at least that was created at `created_at` and had not ended at `updated_at`. It
+    /// can only grow while the task works, because the end is later. For a retention from the end it is the latest
     /// possible time, because the end is known only to come before `life`.
-    pub fn promised_until(self, created_at: Timestamp, now: Timestamp, life: Timestamp) -> Option<Timestamp> {
+    pub fn promised_until(self, created_at: Timestamp, updated_at: Timestamp, life: Timestamp) -> Option<Timestamp> {
         match self {
             Self::FromEnd(_) => self.expires_at(created_at, life),
-            Self::FromCreation(_) | Self::Unlimited => self.expires_at(created_at, now),
+            Self::FromCreation(_) | Self::Unlimited => self.expires_at(created_at, updated_at),
         }
     }
 }

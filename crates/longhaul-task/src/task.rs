@@ -96,21 +96,25 @@ impl Task {
     pub fn due_at(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Settled { .. } => self.expires_at(),
-            _ => {
-                [self.deadline(), self.phase.wake_condition().and_then(|rest| rest.wake_at)].into_iter().flatten().min()
-            }
+            _ => [self.deadline(), self.phase.wake_condition().and_then(|rest| rest.wake_at())]
+                .into_iter()
+                .flatten()
+                .min(),
         }
     }
 
     /// The time for which it is kept, in milliseconds from its creation. A child is kept as long as its family, so its
     /// retention counts from the creation of the root.
-    pub fn ttl_ms(&self, now: Timestamp) -> Option<u64> {
+    ///
+    /// It depends on what is stored and not on the clock: the protocol does not allow that a TTL shrinks, and one that grew
+    /// with the clock would shrink when the clock goes back.
+    pub fn ttl_ms(&self) -> Option<u64> {
         let since = self.family.since;
         let until = if let Phase::Settled { at, .. } = self.phase {
             self.retention.expires_at(since, at)
         } else {
             let life = self.created_at.plus_ms(self.policy.life_ms_max);
-            self.retention.promised_until(since, now.max(self.updated_at), life)
+            self.retention.promised_until(since, self.updated_at, life)
         };
         until.map(|at| at.ms_since(self.created_at))
     }

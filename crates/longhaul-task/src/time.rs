@@ -33,6 +33,31 @@ impl Timestamp {
     }
 }
 
+/// A wait for a time of the store's clock. It knows when it began, so that it can be shortened when the clock goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// By the clock at that time, which may have gone back since.
+    pub since: Timestamp,
+    pub until: Timestamp,
+}
+
+impl Wait {
+    pub const fn until(now: Timestamp, until: Timestamp) -> Self {
+        Self { since: now, until }
+    }
+
+    pub const fn of_ms(now: Timestamp, ms: u64) -> Self {
+        Self::until(now, now.plus_ms(ms))
+    }
+
+    /// The wait that is left by a clock that shows `now`. If that is before the beginning of the wait, the clock has gone
+    /// back. How much of the wait has passed is then unknown, so it begins again and takes its own length, not the length
+    /// of the jump in addition.
+    pub fn by_clock(self, now: Timestamp) -> Self {
+        if self.since <= now { self } else { Self::of_ms(now, self.until.ms_since(self.since)) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -50,6 +50,8 @@ pub enum TransitionError {
     NothingToWaitFor,
     #[error("the task has used all attempts that its tool allows")]
     AttemptsSpent,
+    #[error("the clock has not gone back since the task began to wait")]
+    NothingToShorten,
     #[error("a task with this ID exists already; choose another ID")]
     DuplicateId,
 }

@@ -54,7 +54,7 @@ impl Capability {
     ];
 
     /// The capabilities object that declares it.
-    const fn declaration(self) -> &'static str {
+    pub(crate) const fn declaration(self) -> &'static str {
         match self {
             Self::Tasks => r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
             Self::LegacyTasks => r#"{"tasks":{}}"#,
@@ -94,6 +94,13 @@ impl Capability {
     /// The error for a request of a client that did not declare it.
     pub fn missing(self) -> RpcError {
         RpcError::missing_capability(self.declaration())
+    }
+
+    /// The same, with what the request needs it for.
+    pub fn missing_for(self, why: &str) -> RpcError {
+        let mut missing = self.missing();
+        missing.message = format!("{}. {why}", missing.message).into();
+        missing
     }
 }
 

@@ -34,7 +34,7 @@
 //! let server = ServerInfo::hidden();
 //! let to = ReplyTo { id: &request.id, revision: request.peer.revision, server: &server };
 //! assert_eq!(
-//!     request.generation.task(&to, &TaskView::of(&task, now)),
+//!     request.generation.task(&to, &TaskView::of(&task)),
 //!     r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","taskId":"t-1","status":"working","createdAt":"2025-11-25T10:30:00.000Z","lastUpdatedAt":"2025-11-25T10:30:00.000Z","ttlMs":3600000}}"#
 //! );
 //! ```

@@ -24,7 +24,7 @@ pub(crate) fn write(out: &mut String, view: &TaskView<'_>, words: &StatusWords<'
     text::push_time_member(out, "createdAt", task.created_at);
     text::push_time_member(out, "lastUpdatedAt", view.updated_at());
     let (ttl, ttl_ms_min) = words.ttl;
-    match task.ttl_ms(view.now) {
+    match task.ttl_ms() {
         Some(ms) => text::push_number_member(out, ttl, ms.max(ttl_ms_min)),
         None => text::push_raw_member(out, ttl, "null"),
     }

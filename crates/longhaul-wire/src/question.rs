@@ -70,6 +70,11 @@ pub fn check_question(kind: QuestionKind, params: &Json) -> Result<(), WrongQues
     }
 }
 
+/// The sentence in which an elicitation asks.
+pub(crate) fn message(params: &Json) -> Option<String> {
+    raw(params).and_then(|params| text::member(params, "message")).and_then(text::string).map(Into::into)
+}
+
 /// Whether an elicitation sends the user to a URL instead of asking in a form.
 pub(crate) fn is_by_url(params: &Json) -> bool {
     raw(params).and_then(|params| text::member(params, "mode")).and_then(text::string).as_deref() == Some("url")

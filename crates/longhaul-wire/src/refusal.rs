@@ -3,6 +3,7 @@
 use longhaul_task::Json;
 
 use crate::jsonrpc::{RpcError, code, quote};
+use crate::{Capability, question};
 
 /// For a task that does not exist, has expired or belongs to another owner. The three cannot be told apart.
 pub fn no_such_task() -> RpcError {
@@ -43,6 +44,20 @@ pub fn task_forbidden(tool: &str) -> RpcError {
 pub fn task_required(tool: &str) -> RpcError {
     let message = format!("Task augmentation required for tools/call requests of the tool '{}'", quote(tool));
     RpcError::new(code::METHOD_NOT_FOUND, message)
+}
+
+/// For a question that the client of an ordinary call has not declared to be able to answer: the question, what is missing,
+/// and what can be done.
+pub fn cannot_ask(label: &str, params: &Json, capability: Capability) -> String {
+    let question = match question::message(params) {
+        Some(message) => format!("\"{}\" (`{label}`)", quote(&message)),
+        None => format!("`{label}`"),
+    };
+    format!(
+        "The tool asks {question}, which needs a client with the capability {}. Call it from such a client, or as a task, \
+         whose questions can be answered from another client.",
+        capability.declaration()
+    )
 }
 
 /// For the cancellation of a task that has ended, in the generations that do not simply acknowledge it.

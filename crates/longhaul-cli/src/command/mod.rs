@@ -16,10 +16,10 @@ pub enum Command {
     /// Look at the tasks in a store, or cancel one
     #[command(subcommand)]
     Task(task::TaskCommand),
-    /// Back up the store
+    /// Back up the store, or check it
     #[command(subcommand)]
     Store(store::StoreCommand),
-    /// Make tokens for callers
+    /// Make and revoke tokens of callers
     #[command(subcommand)]
     Token(token::Token),
 }

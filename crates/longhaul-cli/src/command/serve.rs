@@ -45,7 +45,7 @@ Stopping:
 #[command(after_help = help())]
 pub struct Serve {
     /// The address to listen on: HOST:PORT
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8377", value_parser = address)]
+    #[arg(long, value_name = "ADDR", env = "LONGHAUL_LISTEN", default_value = "127.0.0.1:8377", value_parser = address)]
     listen: SocketAddr,
 
     /// Serve one client over standard input and output instead
@@ -114,6 +114,9 @@ impl Serve {
         let url = self.store.url().await?;
         if self.demo {
             server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);
+        }
+        if !server.has_tools() {
+            tracing::warn!("this server has no tools, so clients cannot call anything; --demo adds some to try");
         }
         if let Some(path) = &self.token_file {
             server = server.identity(token::open(path)?);

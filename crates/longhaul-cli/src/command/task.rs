@@ -142,7 +142,7 @@ impl OneTask {
         }
         say!("attempt   {}", task.attempt);
         say!("created   {}", when(task.created_at));
-        say!("updated   {}", when(task.updated_at));
+        say!("updated   {}", when(updated_at(&snapshot)));
         match task.phase.outcome() {
             Some(Outcome::Result { body, .. }) => say!("result    {}", escape_control(body.as_str())),
             Some(Outcome::Error(error)) => {
@@ -214,12 +214,11 @@ fn status(phase: &Phase) -> &'static str {
 }
 
 fn message(snapshot: &Snapshot) -> Option<&str> {
-    let progress_message = snapshot.progress.as_ref().and_then(|progress| progress.message.as_deref());
-    if snapshot.task.is_settled() {
-        snapshot.task.message.as_deref()
-    } else {
-        progress_message.or(snapshot.task.message.as_deref())
-    }
+    snapshot.task.status_message(snapshot.progress.as_deref()).map(|message| &**message)
+}
+
+fn updated_at(snapshot: &Snapshot) -> Timestamp {
+    snapshot.task.changed_at(snapshot.progress.as_deref())
 }
 
 fn when(at: Timestamp) -> String {
@@ -241,7 +240,7 @@ fn object(snapshot: &Snapshot) -> Value {
         "attempt": task.attempt,
         "revision": task.revision,
         "createdAtMs": task.created_at.as_ms(),
-        "updatedAtMs": task.updated_at.as_ms(),
+        "updatedAtMs": updated_at(snapshot).as_ms(),
     });
     match task.phase.outcome() {
         Some(Outcome::Result { body, .. }) => object["result"] = parsed(body.as_str()),

@@ -282,6 +282,7 @@ async fn every_help_text_tells_the_exit_codes() {
         &["store", "backup"],
         &["token"],
         &["token", "new"],
+        &["token", "revoke"],
     ];
     for command in commands {
         let help = run(&[command, &["--help"]].concat()).await.ok();
@@ -340,4 +341,74 @@ async fn an_order_is_taken_up_to_its_last_byte() {
         assert!(answer.contains(word), "{bytes} bytes: {answer}");
     }
     server.kill().await;
+}
+
+/// A server that takes an order and ends before it replies.
+#[tokio::test]
+async fn a_server_that_ends_during_a_cancellation_leaves_a_clear_error() {
+    let world = OperatorStore::new();
+    let (server, mut client) = world.server().await;
+    let id = client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap();
+    server.kill().await;
+    let socket = format!("{}.sock", world.file.display());
+    std::fs::remove_file(&socket).unwrap();
+    let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+    let ends = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.readable().await.unwrap();
+    };
+    let cancel = ["task", "cancel", &id];
+    let (said, ()) = in_time("an order without a reply", async { tokio::join!(world.run(&cancel), ends) }).await;
+    said.fails(1, "NO_REPLY");
+    assert!(said.err.contains("run the command again"), "{}", said.err);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() {
+    let world = OperatorStore::new();
+    let (server, mut client) = world.server().await;
+    let id = client.create("echo", json!({ "text": "kept" })).await.unwrap();
+    client.settled(&id).await;
+    assert!(server.stop().await);
+    for arguments in [&["task", "list"][..], &["task", "list", "--json"], &["task", "get", &id]] {
+        let run_to = async |output: std::process::Stdio| {
+            let mut command = tokio::process::Command::new(longhaul());
+            let command = command.args(arguments).args(["--store", &world.store]).stdout(output);
+            command.stderr(std::process::Stdio::piped()).spawn().unwrap().wait_with_output().await.unwrap()
+        };
+        let full = run_to(std::fs::File::options().write(true).open("/dev/full").unwrap().into()).await;
+        let err = String::from_utf8(full.stderr).unwrap();
+        assert_eq!(full.status.code(), Some(1), "{arguments:?}: {err}");
+        assert!(err.contains("[OUTPUT]") && err.lines().count() == 1, "{err}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let closed = run_to(writer.into()).await;
+        assert_eq!(closed.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&closed.stderr));
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_tools_says_so() {
+    let server = Launch::longhaul().start().await;
+    server.says("clients cannot call anything").await;
+    server.says("--demo").await;
+    server.kill().await;
+    let server = Launch::longhaul().arg("--demo").start().await;
+    server.says("only this machine can connect").await;
+    assert!(!server.log().contains("clients cannot call anything"), "{}", server.log());
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn the_address_can_come_from_the_environment() {
+    let listen = async |variable: &str| {
+        let mut command = tokio::process::Command::new(longhaul());
+        command.args(["serve", "--store", "memory:"]).env("LONGHAUL_LISTEN", variable).output().await.unwrap()
+    };
+    // Refused because of the address, before anything else.
+    let output = listen("192.0.2.1:0").await;
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(5) && err.contains("192.0.2.1:0"), "{err}");
+    assert_eq!(listen("nowhere").await.status.code(), Some(2));
 }

@@ -190,3 +190,36 @@ async fn the_log_says_that_an_empty_token_file_lets_no_caller_in() {
     server.says("no caller is accepted").await;
     assert!(server.stop().await);
 }
+
+#[tokio::test]
+async fn a_revoked_owner_is_refused_and_the_other_lines_stay() {
+    let (_directory, file) = place("tokens");
+    let path = file.to_str().unwrap();
+    let (first, second) = (new_token("ada", &file).await, new_token("ada", &file).await);
+    let bobs = new_token("bob", &file).await;
+    let before = std::fs::read_to_string(&file).unwrap();
+    let server = with_tokens(&file).start().await;
+    let status = async |token: &str| {
+        RawRequest::discover().with("Authorization", format!("Bearer {token}")).send(server.address()).await.status
+    };
+    assert_eq!((status(&first).await, status(&second).await, status(&bobs).await), (200, 200, 200));
+    let client = StatelessClient::connect(server.address()).await.unwrap().with_token(&first);
+    let mut ends = client.listen(&[]).await;
+    ends.next().await.unwrap();
+
+    let said = run(&["token", "revoke", "ada", "--token-file", path]).await;
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("2 tokens of ada"), "{}", said.err);
+    let kept: String =
+        before.lines().filter(|line| !line.starts_with("ada ")).map(|line| format!("{line}\n")).collect();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), kept);
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions()) & 0o777, 0o600);
+    while ends.next().await.is_some() {}
+    assert_eq!((status(&first).await, status(&second).await, status(&bobs).await), (401, 401, 200));
+
+    run(&["token", "revoke", "ada", "--token-file", path]).await.fails(1, "NO_SUCH_TOKEN");
+    let missing = file.with_file_name("nothing");
+    run(&["token", "revoke", "ada", "--token-file", missing.to_str().unwrap()]).await.fails(1, "BAD_TOKEN_FILE");
+    assert!(!missing.exists());
+    assert!(server.stop().await);
+}

@@ -33,14 +33,12 @@ impl Core {
         if open >= open_max {
             return Err(EngineError::TooManyOpen { open_max });
         }
-        // Queued tasks go first, unless their time has not come.
-        let claimed = state.free > 0 && !state.may_be_claimed();
+        // Queued tasks go first, unless their time has not come or their owners have no place for them.
+        let claimed = state.free > 0 && state.next_claim().is_none() && state.places.take(owner, 1).is_some();
         if claimed {
             state.free -= 1;
-        } else if state.queued() >= state.limits.queued_max {
+        } else if state.queue.take(owner, 1).is_none() {
             return Err(EngineError::QueueFull { queued_max: state.limits.queued_max });
-        } else {
-            state.queue(1);
         }
         let tool = state.tool.clone();
         *self.open_by_owner.entry(owner.clone()).or_default() += 1;
@@ -76,8 +74,9 @@ impl Core {
         if let Some(state) = self.tool(tool) {
             if claimed {
                 state.free += 1;
+                state.free_place(owner);
             } else {
-                state.unqueue(1);
+                state.queue.give_back(owner, 1);
             }
         }
         self.assign_workers(tool)

@@ -1,6 +1,6 @@
 //! The attempts that this node holds.
 
-use longhaul_task::{TaskKey, ToolRef};
+use longhaul_task::{Owner, TaskKey, ToolRef};
 
 use super::{Action, Core};
 
@@ -48,7 +48,7 @@ impl Core {
     pub(super) fn begin(&mut self, key: TaskKey, tool: &ToolRef, fence: u64) -> Vec<Action> {
         let attempt = Attempt { tool: tool.clone(), fence, state: AttemptState::Working };
         if let Some(previous) = self.attempts.insert(key.clone(), attempt) {
-            self.free_slot_of(&previous);
+            self.free_slot_of(&key.owner, &previous);
         }
         if self.commits.take_stopped(&key, fence) {
             let mut actions = self.remove_attempt(&key, fence);
@@ -63,19 +63,16 @@ impl Core {
         self.attempts.get(key).is_some_and(|attempt| attempt.fence == fence && attempt.state == AttemptState::Idle)
     }
 
-    /// Every branch of the attempt waits: takes its worker back, unless the tool has too many idle attempts.
+    /// Every branch of the attempt waits: takes its worker back.
     pub(super) fn idle(&mut self, key: &TaskKey, fence: u64) -> Vec<Action> {
-        let Some(attempt) = self.attempts.get_mut(key).filter(|attempt| attempt.fence == fence) else {
+        let Some(attempt) = self.attempt(key, fence).filter(|attempt| attempt.state == AttemptState::Working) else {
             return Vec::new();
         };
-        let Some(tool_state) = self.tools.get_mut(&attempt.tool.name) else { return Vec::new() };
-        if attempt.state != AttemptState::Working || tool_state.idle >= tool_state.limits.idle_max {
-            return Vec::new();
-        }
         attempt.state = AttemptState::Idle;
-        tool_state.idle += 1;
-        tool_state.free += 1;
-        let tool = tool_state.tool.clone();
+        let tool = attempt.tool.clone();
+        if let Some(tool_state) = self.tool(&tool) {
+            tool_state.free += 1;
+        }
         self.assign_workers(&tool)
     }
 
@@ -87,8 +84,7 @@ impl Core {
                 attempt.state = AttemptState::Resuming;
                 let tool = attempt.tool.clone();
                 if let Some(tool_state) = self.tool(&tool) {
-                    tool_state.idle = tool_state.idle.saturating_sub(1);
-                    tool_state.resuming.push_back((key, fence));
+                    tool_state.resuming.push(key, fence);
                 }
                 self.assign_workers(&tool)
             }
@@ -111,9 +107,6 @@ impl Core {
         let tool = attempt.tool.clone();
         attempt.state = AttemptState::Stopped { holds_worker: state_before == AttemptState::Working };
         let Some(tool_state) = self.tool(&tool) else { return Vec::new() };
-        if state_before == AttemptState::Idle {
-            tool_state.idle = tool_state.idle.saturating_sub(1);
-        }
         let grace_ms = tool_state.limits.grace_ms;
         vec![Action::Stop { key: key.clone(), fence, grace_ms }]
     }
@@ -124,17 +117,17 @@ impl Core {
             return Vec::new();
         }
         let Some(attempt) = self.attempts.remove(key) else { return Vec::new() };
-        self.free_slot_of(&attempt);
+        self.free_slot_of(&key.owner, &attempt);
         self.assign_workers(&attempt.tool)
     }
 
-    /// Frees the worker, or the place among the idle attempts, that an attempt has.
-    fn free_slot_of(&mut self, attempt: &Attempt) {
+    /// Frees the place of an attempt, and its worker if it has one.
+    fn free_slot_of(&mut self, owner: &Owner, attempt: &Attempt) {
         if let Some(tool_state) = self.tool(&attempt.tool) {
+            tool_state.free_place(owner);
             match attempt.state {
                 AttemptState::Working | AttemptState::Stopped { holds_worker: true } => tool_state.free += 1,
-                AttemptState::Idle => tool_state.idle = tool_state.idle.saturating_sub(1),
-                AttemptState::Resuming | AttemptState::Stopped { holds_worker: false } => {}
+                AttemptState::Idle | AttemptState::Resuming | AttemptState::Stopped { holds_worker: false } => {}
             }
         }
     }

@@ -8,7 +8,7 @@ pub fn due_event(task: &Task, now: Timestamp) -> Option<Event> {
     if task.due_at().is_none_or(|due_at| now < due_at) {
         return None;
     }
-    let wake_at = task.phase.wake_condition().and_then(|rest| rest.wake_at);
+    let wake_at = task.phase.wake_condition().and_then(|rest| rest.wake_at());
     Some(match (&task.phase, wake_at) {
         (Phase::Settled { .. }, _) => Event::Expire(Expire),
         (_, Some(wake_at)) if task.deadline().is_some_and(|deadline| wake_at < deadline) => {

@@ -1,5 +1,6 @@
 //! Queued tasks whose tool no node serves.
 
+use longhaul_store::ToolClaim;
 use longhaul_task::transition::Settle;
 use longhaul_task::{Event, Outcome, TaskError, TaskKey, ToolRef};
 
@@ -14,7 +15,7 @@ impl Core {
         if self.serves(&tool) || !self.failing.insert(tool.clone()) {
             return Vec::new();
         }
-        vec![Action::Claim { tool, limit: BATCH, commit: self.commits.begin() }]
+        vec![Action::Claim { claim: ToolClaim::new(tool, BATCH), commit: self.commits.begin() }]
     }
 
     /// Fails tasks that were claimed for that.

@@ -12,11 +12,12 @@ mod due;
 mod gone;
 mod queue;
 mod queue_decision;
+mod resuming;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use longhaul_store::TaskCount;
+use longhaul_store::{TaskCount, ToolClaim};
 use longhaul_task::transition::Settle;
 use longhaul_task::{Effect, Event, NodeId, Outcome, Owner, TaskError, TaskKey, ToolRef};
 
@@ -28,7 +29,7 @@ use self::commits::Commits;
 pub use self::due::due_event;
 use self::queue::ToolState;
 pub use self::queue_decision::{QueueDecision, decide_queue};
-use crate::{EngineLimits, ToolLimits};
+use crate::{BudgetUse, EngineLimits, ToolLimits};
 
 /// The state that decisions are made from.
 #[derive(Debug)]
@@ -108,10 +109,9 @@ pub enum Action {
     Start { key: TaskKey, fence: u64 },
     /// Drop what is kept for an attempt that was stopped before it was started.
     Forget { key: TaskKey, fence: u64 },
-    /// Claim queued tasks. Workers for them are reserved.
+    /// Claim queued tasks. Workers and places in memory for them are reserved.
     Claim {
-        tool: ToolRef,
-        limit: usize,
+        claim: ToolClaim,
         /// Has to be returned in [`Input::Claimed`].
         commit: CommitId,
     },
@@ -153,12 +153,12 @@ impl Core {
     /// way. The first call ends the recovery.
     pub fn recount(&mut self, counts: Vec<TaskCount>) {
         self.open_by_owner.clear();
-        self.tools.values_mut().for_each(ToolState::empty_queue);
+        self.tools.values_mut().for_each(|state| state.queue.clear());
         for TaskCount { owner, tool, tasks, queued, .. } in counts {
-            *self.open_by_owner.entry(owner).or_default() += usize::try_from(tasks).unwrap_or(usize::MAX);
             if let Some(state) = self.tool(&tool) {
-                state.queue(usize::try_from(queued).unwrap_or(usize::MAX));
+                state.queue.add(&owner, usize::try_from(queued).unwrap_or(usize::MAX));
             }
+            *self.open_by_owner.entry(owner).or_default() += usize::try_from(tasks).unwrap_or(usize::MAX);
         }
         if self.stage == EngineStage::Recovering {
             self.stage = EngineStage::Serving;
@@ -213,7 +213,12 @@ impl Core {
 
     /// Each tool with its number of running and of queued tasks, as far as this node knows.
     pub fn load(&self) -> impl Iterator<Item = (&ToolRef, usize, usize)> {
-        self.tools.values().map(|state| (&state.tool, state.running(), state.queued()))
+        self.tools.values().map(|state| (&state.tool, state.running(), state.queue.total()))
+    }
+
+    /// The use of the queues and of the places of attempts in memory, over all tools.
+    pub(crate) fn budgets(&self) -> impl Iterator<Item = BudgetUse> {
+        self.tools.values().flat_map(|state| [state.queue.usage("queue"), state.places.usage("attempts")])
     }
 
     /// Applies an input and returns the actions that follow from it.
@@ -245,9 +250,9 @@ impl Core {
         let mut actions = Vec::new();
         for effect in effects {
             match effect {
-                Effect::Queued { tool, .. } => {
+                Effect::Queued { key, tool, .. } => {
                     if let Some(state) = self.tool(&tool) {
-                        state.queue(1);
+                        state.queue.add(&key.owner, 1);
                     }
                     actions.extend(self.offer(&tool));
                     actions.push(Action::LookAtQueue);
@@ -255,7 +260,7 @@ impl Core {
                 Effect::Settled { key, tool, was_queued } => {
                     self.subtract_open(&key.owner);
                     if was_queued && let Some(state) = self.tool(&tool) {
-                        state.unqueue(1);
+                        state.queue.give_back(&key.owner, 1);
                     }
                 }
                 Effect::Stop { key, node, fence } if node == self.node => actions.extend(self.stop(&key, fence)),

@@ -1,12 +1,13 @@
 //! Workers and queues, by tool.
 
-use std::collections::VecDeque;
-
-use longhaul_task::{TaskKey, ToolRef};
+use longhaul_store::ToolClaim;
+use longhaul_task::{Owner, TaskKey, ToolRef};
 
 use super::attempt::Attempt;
+use super::resuming::Resuming;
 use super::{Action, CommitId, Core, EngineStage};
 use crate::ToolLimits;
+use crate::shares::Shares;
 
 /// What this node knows of one tool.
 #[derive(Debug)]
@@ -15,17 +16,27 @@ pub(super) struct ToolState {
     pub(super) limits: ToolLimits,
     /// Workers without work.
     pub(super) free: usize,
-    /// Tasks that wait for a worker, as far as this node knows. News of commits overtake each other, so that a task may
-    /// leave the queue before it is known to be in it: then this is too low for a moment, perhaps below zero.
-    queued: isize,
-    /// Attempts that gave back their worker while they waited.
-    pub(super) idle: usize,
-    /// Attempts that have their answer and want a worker again; they go before the queue.
-    pub(super) resuming: VecDeque<(TaskKey, u64)>,
+    /// Tasks that wait for a worker, as far as this node knows. Its capacity limits new ones.
+    pub(super) queue: Shares,
+    /// The places of attempts in memory, running or waiting. An attempt has one from its start to its end, so that one that
+    /// waits for an answer can always give its worker back, and the open questions of one owner cannot take all places.
+    pub(super) places: Shares,
+    pub(super) resuming: Resuming,
+    turn: WorkerTurn,
     /// One claim at a time: its answer says whether there is more.
     claiming: bool,
     /// The last claim got all that may be claimed: what is still queued has to wait, until there is an offer.
     all_wait: bool,
+    /// The last claim left out tasks of owners that had no place for them.
+    some_left_out: bool,
+}
+
+/// Which of both gets the next worker, if both want it.
+#[derive(Debug, Clone, Copy)]
+enum WorkerTurn {
+    /// Attempts that have their answer.
+    Answered,
+    Queue,
 }
 
 impl ToolState {
@@ -33,37 +44,37 @@ impl ToolState {
         Self {
             tool,
             free: limits.running_max,
+            queue: Shares::new(limits.queued_max),
+            places: Shares::new(limits.running_max.saturating_add(limits.idle_max)),
             limits,
-            queued: 0,
-            idle: 0,
-            resuming: VecDeque::new(),
+            resuming: Resuming::default(),
+            turn: WorkerTurn::Answered,
             claiming: false,
             all_wait: false,
+            some_left_out: false,
         }
     }
 
-    /// So many more tasks wait.
-    pub(super) fn queue(&mut self, tasks: usize) {
-        self.queued = self.queued.saturating_add_unsigned(tasks);
+    /// What to claim with the free workers, if there may be a queued task whose time has come and whose owner has a place
+    /// for it.
+    pub(super) fn next_claim(&self) -> Option<ToolClaim> {
+        let most = self.free.min(self.places.room_for_new());
+        if self.all_wait || most == 0 || self.queue.total() == 0 {
+            return None;
+        }
+        let mut owner_limits = self.places.room_below(most);
+        owner_limits.retain(|owner, room| self.queue.of(owner) > *room);
+        let left_out: usize = owner_limits.iter().map(|(owner, room)| self.queue.of(owner) - room).sum();
+        let limit = most.min(self.queue.total().saturating_sub(left_out));
+        (limit > 0).then(|| ToolClaim { tool: self.tool.clone(), limit, owner_limits })
     }
 
-    /// So many wait no more.
-    pub(super) fn unqueue(&mut self, tasks: usize) {
-        self.queued = self.queued.saturating_sub_unsigned(tasks);
-    }
-
-    /// Nothing is known to wait.
-    pub(super) fn empty_queue(&mut self) {
-        self.queued = 0;
-    }
-
-    pub(super) fn queued(&self) -> usize {
-        usize::try_from(self.queued).unwrap_or(0)
-    }
-
-    /// Whether there may be a queued task whose time has come.
-    pub(super) fn may_be_claimed(&self) -> bool {
-        self.queued() > 0 && !self.all_wait
+    /// Gives the place of an attempt back. An owner that had none left may get a task from the queue now.
+    pub(super) fn free_place(&mut self, owner: &Owner) {
+        self.places.give_back(owner, 1);
+        if self.some_left_out {
+            self.all_wait = false;
+        }
     }
 
     pub(super) fn running(&self) -> usize {
@@ -80,37 +91,39 @@ impl Core {
         self.assign_workers(tool)
     }
 
-    /// Gives free workers first to attempts that go on, then to the queue.
+    /// Gives free workers to attempts that have their answer and to the queue, in turn if both want them: neither the
+    /// answers of one owner nor the queued tasks of others keep all workers.
     pub(super) fn assign_workers(&mut self, tool: &ToolRef) -> Vec<Action> {
-        let mut actions = self.resume(tool);
         let serving = self.stage == EngineStage::Serving;
-        if let Some(state) = self.tool(tool) {
-            let limit = state.free.min(state.queued());
-            if limit > 0 && state.may_be_claimed() && !state.claiming && serving {
-                state.free -= limit;
-                state.claiming = true;
-                let commit = self.commits.begin();
-                actions.push(Action::Claim { tool: tool.clone(), limit, commit });
-            }
-        }
-        actions
-    }
-
-    /// Gives free workers to attempts that have their answer.
-    fn resume(&mut self, tool: &ToolRef) -> Vec<Action> {
         let mut actions = Vec::new();
         let Some(state) = self.tools.get_mut(&tool.name).filter(|state| state.tool == *tool) else {
             return actions;
         };
-        while state.free > 0
-            && let Some((key, fence)) = state.resuming.pop_front()
+        let claim = if serving && !state.claiming { state.next_claim() } else { None };
+        let half = match state.turn {
+            WorkerTurn::Answered => state.free / 2,
+            WorkerTurn::Queue => state.free.div_ceil(2),
+        };
+        let for_queue = claim.as_ref().map_or(0, |claim| claim.limit.min(half));
+        while state.free > for_queue
+            && let Some((key, fence)) = state.resuming.pop()
         {
             let attempt = self.attempts.get_mut(&key).filter(|attempt| attempt.fence == fence);
             // It may have been stopped while it waited.
             if attempt.is_some_and(Attempt::resume) {
                 state.free -= 1;
                 actions.push(Action::Resume { key, fence });
+                state.turn = WorkerTurn::Queue;
             }
+        }
+        if let Some(mut claim) = claim.filter(|_| state.free > 0) {
+            claim.limit = claim.limit.min(state.free);
+            state.free -= claim.limit;
+            state.places.set_aside(claim.limit);
+            state.claiming = true;
+            state.some_left_out = !claim.owner_limits.is_empty();
+            state.turn = WorkerTurn::Answered;
+            actions.push(Action::Claim { claim, commit: self.commits.begin() });
         }
         actions
     }
@@ -131,17 +144,19 @@ impl Core {
         state.claiming = false;
         state.all_wait = got < asked;
         state.free += asked.saturating_sub(got);
-        state.unqueue(got);
+        state.places.take_back(asked);
+        for (key, _) in &tasks {
+            state.queue.give_back(&key.owner, 1);
+            state.places.add(&key.owner, 1);
+        }
         let mut actions = Vec::new();
         for (key, fence) in tasks {
             actions.extend(self.begin(key, tool, fence));
         }
         self.commits.end(commit);
-        if got == asked {
-            actions.extend(self.assign_workers(tool));
-        } else {
-            // Attempts that go on want the workers that were set aside for the claim.
-            actions.extend(self.resume(tool));
+        // Attempts that have their answer want the workers that were set aside for the claim and not needed.
+        actions.extend(self.assign_workers(tool));
+        if got < asked {
             // What is still queued is not to be started yet (or another node has it): ask again when it is time.
             actions.push(Action::LookAtQueue);
         }

@@ -16,7 +16,7 @@ pub(crate) async fn run(engine: Arc<EngineInner>) {
     let pause = Duration::from_millis((engine.limits.tool_gone_ms / 10).max(1));
     loop {
         if let Err(error) = pass(&engine, &mut missing_since).await {
-            tracing::warn!(%error, "could not look for tasks without a tool; trying again");
+            tracing::debug!(%error, "could not look for tasks without a tool; trying again");
         }
         tokio::time::sleep(pause).await;
     }
@@ -27,8 +27,10 @@ async fn pass(engine: &Arc<EngineInner>, missing_since: &mut HashMap<ToolRef, Ti
     let missing = engine.store.unserved().await?;
     missing_since.retain(|tool, _| missing.contains(tool));
     for tool in missing {
-        let since = *missing_since.entry(tool.clone()).or_insert(now);
-        if now.ms_since(since) >= engine.limits.tool_gone_ms {
+        let since = missing_since.entry(tool.clone()).or_insert(now);
+        // If the clock was set back, the wait begins again.
+        *since = now.min(*since);
+        if now.ms_since(*since) >= engine.limits.tool_gone_ms {
             engine.step(Input::ToolGone { tool });
         }
     }

@@ -1,5 +1,6 @@
 //! What runs beside the requests: recovery at the start, timers while it goes on, the end.
 
+mod clock;
 mod doubt;
 pub(crate) mod due;
 mod gone;

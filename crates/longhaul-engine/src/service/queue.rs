@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use longhaul_store::{StoreError, Watch};
 
+use super::clock;
 use crate::core::{Input, QueueDecision, decide_queue};
 use crate::shell::EngineInner;
 
@@ -18,7 +19,7 @@ pub(crate) async fn run(engine: Arc<EngineInner>) {
         let (pause_ms, sleep_ms) = match check_queue(&engine).await {
             Ok(decision) => (decision.pause_ms, decision.sleep_ms),
             Err(error) => {
-                tracing::warn!(%error, "could not look at the queue");
+                tracing::debug!(%error, "could not look at the queue");
                 (RETRY_MS, 0)
             }
         };
@@ -39,9 +40,10 @@ async fn queue_change(queue_watch: &mut Option<Watch>) {
     }
 }
 
-/// Offers work to every tool if some may be claimed now, and says when to look again.
+/// Looks whether the clock has gone back, offers work to every tool if some may be claimed now, and says when to look again.
 async fn check_queue(engine: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
     let served = engine.served();
+    clock::shorten_waits(engine).await?;
     let decision = decide_queue(engine.store.now().await?, engine.store.next_queued(&served).await?);
     if decision.offer {
         for tool in served {

@@ -34,6 +34,7 @@ pub(crate) async fn run(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
     if failed + queued > 0 {
         tracing::info!(failed, queued, "dealt with tasks that a dead process left behind");
     }
+    super::clock::shorten_waits(engine).await?;
     // Counted after the orphans are back in the queue, so that it holds from here on.
     let counts = engine.store.count_open_tasks().await?;
     engine.core.lock().recount(counts);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{
-    Approve, Door, HandlerLog, Lab, answer, asks, asks_left_and_right, echo, handler, handler_with, is_waiting,
+    Approve, Door, HandlerLog, Lab, answer, asks, asks_left_and_right, bob, echo, handler, handler_with, is_waiting,
     must_come, one_worker, phase, text_of, tool, waits_at,
 };
 use longhaul_engine::{Ctx, CtxError, EngineError, EngineTool, Handler, ToolLimits};
@@ -128,21 +128,51 @@ async fn the_worker_is_given_back_again_when_one_branch_has_ended_and_the_other_
 }
 
 #[tokio::test(start_paused = true)]
-async fn past_the_limit_of_idle_attempts_one_that_waits_keeps_its_worker() {
-    let limits = ToolLimits::default().running_max(2).idle_max(1);
-    let lab = Lab::start(vec![EngineTool { limits, ..tool("ask", asks()) }]).await;
-    let mut tasks = Vec::new();
-    for _ in 0..2 {
-        let (key, question) = lab.create_until_asked("ask").await;
-        tasks.push((key, question));
+async fn open_questions_of_one_owner_leave_workers_to_others() {
+    let (door, log) = (Door::shut(), HandlerLog::new());
+    let limits = ToolLimits::default().running_max(2).idle_max(2);
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", asks_or_works(&door, &log)) }]).await;
+    let mut open = Vec::new();
+    for _ in 0..6 {
+        open.push(lab.create_on("work", "\"ask\"").await);
     }
+    for key in &open[..3] {
+        lab.question(key).await;
+    }
+    lab.counts("work", (0, 3)).await;
+    assert_eq!((lab.budget("attempts").used, lab.budget("queue").used), (3, 3));
+    for n in 1..=2 {
+        let other = lab.create_for(bob(), "work", &n.to_string()).await;
+        log.hears(&format!("start {n}")).await;
+        door.open();
+        assert_eq!(lab.end(&other).await, text_of("done"));
+    }
+    // Each end makes a place for the owner's next task.
+    for key in &open {
+        let question = lab.question(key).await;
+        lab.answer(key, &question, "\"yes\"").await;
+        assert_eq!(lab.end(key).await, text_of("yes"));
+    }
+    lab.counts("work", (0, 0)).await;
+    assert_eq!((lab.budget("attempts").used, lab.budget("queue").used), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_without_a_place_is_claimed_only_when_there_is_one() {
+    let (door, log) = (Door::shut(), HandlerLog::new());
+    let limits = ToolLimits::default().running_max(1).idle_max(0);
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", asks_or_works(&door, &log)) }]).await;
+    let (waits, question) = lab.create_on_until_asked("work", "\"ask\"").await;
+    lab.counts("work", (0, 0)).await;
+    let next = lab.create_on("work", "1").await;
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-    assert_eq!(lab.load("ask"), (1, 0), "one is idle, the other keeps its worker");
-    for (key, question) in tasks {
-        lab.answer(&key, &question, "\"yes\"").await;
-        assert_eq!(lab.end(&key).await, text_of("yes"));
-    }
-    lab.counts("ask", (0, 0)).await;
+    assert_eq!(lab.load("work"), (0, 1));
+    assert_eq!(lab.store.calls("claim"), 0, "there is no place for what could be claimed");
+    lab.answer(&waits, &question, "\"yes\"").await;
+    log.hears("start 1").await;
+    door.open();
+    assert_eq!(lab.end(&next).await, text_of("done"));
+    lab.counts("work", (0, 0)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::common::{
-    Approve, Client, Door, HandlerLog, Lab, answer, asks_left_and_right, call_options, code, echo, handler,
-    handler_with, hangs, must_come, one_worker, text_of, tool, waits_at,
+    Approve, Client, Door, HandlerLog, Lab, ada, answer, asks_left_and_right, bob, call_options, call_options_of, code,
+    echo, handler, handler_with, hangs, must_come, one_worker, text_of, tool, waits_at,
 };
 use longhaul_engine::{CallEnd, CallOptions, Ctx, CtxError, Engine, EngineError, EngineTool, Handler, ToolLimits};
-use longhaul_task::{Json, Outcome, QuestionKind, TaskError};
+use longhaul_task::{Json, Outcome, Owner, QuestionKind, TaskError};
 
 async fn run(engine: &Engine, tool: &str, input: &str, call: CallOptions) -> CallEnd {
     must_come("the end of the call", engine.call(&tool.into(), Json::from_text(input), call)).await.unwrap()
@@ -143,30 +143,39 @@ async fn a_client_is_not_asked_what_it_cannot_answer() {
     let lab = Lab::start(vec![tool("ask", asks_in_a_row()), tool("careful", careful)]).await;
     let mute = || CallOptions { requestor: Arc::new(Client { elicitation: false }), ..call_options(&[]) };
     let end = run(&lab.engine, "ask", "{}", mute()).await;
-    assert!(matches!(end, CallEnd::Stopped(CtxError::CannotAsk(QuestionKind::Elicitation))), "{end:?}");
+    let CallEnd::Stopped(CtxError::CannotAsk { kind: QuestionKind::Elicitation, label, .. }) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(&*label, "name");
     assert_eq!(done(run(&lab.engine, "careful", "{}", mute()).await), text_of("without asking"));
     assert_eq!(asked(run(&lab.engine, "careful", "{}", call_options(&[])).await).0, ["approve"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn past_the_limit_of_calls_the_next_one_waits_its_turn() {
+async fn calls_of_one_owner_leave_room_for_those_of_others() {
     let (door, log) = (Door::shut(), HandlerLog::new());
-    let limits = ToolLimits::default().calls_max(1);
+    let limits = ToolLimits::default().calls_max(8);
     let lab = Lab::start(vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
-    let calls: Vec<_> = (0..2)
-        .map(|n: u8| {
-            let engine = lab.engine.clone();
-            tokio::spawn(async move { run(&engine, "work", &n.to_string(), call_options(&[])).await })
+    let call = |owner: Owner| {
+        let engine = lab.engine.clone();
+        tokio::spawn(async move {
+            engine.call(&"work".into(), Json::from_text(format!("\"{owner}\"")), call_options_of(owner, &[])).await
         })
-        .collect();
-    log.hears("start 0").await;
-    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-    assert_eq!(log.said(), ["start 0"]);
+    };
+    let ada_calls: Vec<_> = (0..6).map(|_| call(ada())).collect();
+    log.hears_times("start \"ada\"", 6).await;
+    let refused = must_come("the refusal", call(ada())).await.unwrap().unwrap_err();
+    assert_eq!((refused.code(), refused), ("TOO_MANY_CALLS", EngineError::TooManyCalls { calls_max: 8 }));
+    let bob_call = call(bob());
+    log.hears("start \"bob\"").await;
+    let usage = lab.budget("calls");
+    assert_eq!((usage.capacity, usage.used, usage.owners, usage.refused), (8, 7, 2, 1));
+
     door.open_wide();
-    for call in calls {
-        assert_eq!(done(call.await.unwrap()), text_of("done"));
+    for call in ada_calls.into_iter().chain([bob_call]) {
+        assert_eq!(done(must_come("the end of the call", call).await.unwrap().unwrap()), text_of("done"));
     }
-    assert_eq!(log.said(), ["start 0", "done 0", "start 1", "done 1"]);
+    assert!(must_come("the end of a later call", call(ada())).await.unwrap().is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,4 +245,48 @@ async fn a_tool_without_a_prelude_takes_its_arguments_as_they_are() {
     let lab = Lab::start(vec![tool("echo", echo())]).await;
     let ready = lab.engine.before_task(&"echo".into(), Json::from_text("1"), call_options(&[])).await.unwrap().unwrap();
     assert_eq!(ready.as_str(), "1");
+}
+
+/// It has no moment to tidy up in after its client has gone, except in a `Drop`.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_client_goes_away_is_dropped_and_not_told_of_a_cancellation() {
+    let log = HandlerLog::new();
+    let waits = handler_with(log.clone(), |log, ctx: Ctx, _input| async move {
+        log.say("start");
+        ctx.cancelled().await;
+        log.say("cancelled");
+        answer("done")
+    });
+    let lab = Lab::start(vec![tool("work", waits)]).await;
+    tokio::select! {
+        end = run(&lab.engine, "work", "{}", call_options(&[])) => panic!("it ended: {end:?}"),
+        () = log.hears("start") => {}
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(log.said(), ["start"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_are_counted_while_they_run() {
+    let (door, log) = (Door::shut(), HandlerLog::new());
+    let lab = Lab::start(vec![tool("work", waits_at(&door, &log)), tool("idle", echo())]).await;
+    let counts = || {
+        let calls = lab.engine.running_calls().into_iter();
+        calls.map(|(tool, calls)| (tool.to_string(), calls)).collect::<Vec<_>>()
+    };
+    let is = |work| vec![("idle".to_owned(), 0), ("work".to_owned(), work)];
+    let begin = |n: u8| {
+        let engine = lab.engine.clone();
+        tokio::spawn(async move { run(&engine, "work", &n.to_string(), call_options(&[])).await })
+    };
+    let (ends, goes_away) = (begin(0), begin(1));
+    log.hears("start 0").await;
+    log.hears("start 1").await;
+    assert_eq!(counts(), is(2));
+    goes_away.abort();
+    assert!(goes_away.await.unwrap_err().is_cancelled());
+    assert_eq!(counts(), is(1));
+    door.open_wide();
+    done(ends.await.unwrap());
+    assert_eq!(counts(), is(0));
 }

@@ -237,6 +237,105 @@ fn a_task_whose_time_has_come_goes_before_a_new_one() {
     assert_eq!(claimed(&mut core, commit, &[("later", 3)])[0], Action::Start { key: key("later"), fence: 3 });
 }
 
+/// A core with these limits, and an attempt of each of these tasks that waits for an answer.
+fn core_with_waiting(limits: ToolLimits, keys: &[TaskKey]) -> Core {
+    let mut core = Core::new(node(), EngineLimits::default());
+    core.register(tool(), limits);
+    core.recount(Vec::new());
+    for key in keys {
+        let admission = core.admit(&key.owner, &Arc::from("tool"), 0).unwrap();
+        assert!(admission.claimed, "{key:?}");
+        core.step(Input::Created { key: key.clone(), tool: tool(), claimed: Some(1), commit: admission.commit });
+        core.step(Input::Idle { key: key.clone(), fence: 1 });
+    }
+    core
+}
+
+fn key_of(name: &str, id: &str) -> TaskKey {
+    TaskKey { owner: Owner::parse(name).unwrap(), id: TaskId::parse(id).unwrap() }
+}
+
+/// Queues a task, and returns what the core does then.
+fn queue(core: &mut Core, key: TaskKey) -> Vec<Action> {
+    let Admission { claimed, commit, .. } = core.admit(&key.owner, &Arc::from("tool"), 0).unwrap();
+    assert!(!claimed, "{key:?} was claimed at once");
+    core.step(Input::Created { key, tool: tool(), claimed: None, commit })
+}
+
+#[test]
+fn a_claim_asks_for_no_task_of_an_owner_whose_places_are_taken() {
+    let limits = ToolLimits::default().running_max(4).idle_max(4);
+    let keys: Vec<_> = (0..6).map(|n| key_of("ada", &n.to_string())).collect();
+    let mut core = core_with_waiting(limits, &keys);
+    assert_eq!(queue(&mut core, key_of("ada", "more")), [], "there is nothing that could be claimed");
+    // A task of another owner is claimed in its own commit, although tasks of the first are queued.
+    let admission = core.admit(&key_of("bob", "1").owner, &Arc::from("tool"), 0).unwrap();
+    assert!(admission.claimed);
+
+    // Where it has to be queued, the claim leaves out the owner without a place.
+    let key = key_of("bob", "2");
+    let actions = core.step(Input::Applied {
+        effects: vec![Effect::Queued { key: key.clone(), tool: tool(), not_before: Timestamp::ZERO }],
+    });
+    let Some(Action::Claim { claim, commit }) = actions.first() else { panic!("{actions:?}") };
+    assert_eq!((claim.limit, &claim.owner_limits), (1, &[(owner(), 0)].into()));
+    core.step(Input::Claimed { tool: tool(), asked: 1, tasks: vec![(key, 1)], commit: *commit });
+
+    // Each end makes a place.
+    let actions = core.step(Input::Written { key: keys[0].clone(), fence: 1 });
+    assert!(actions.is_empty(), "three quarters are more than what is left: {actions:?}");
+    let actions = core.step(Input::Written { key: keys[1].clone(), fence: 1 });
+    let [Action::Claim { claim, .. }] = &actions[..] else { panic!("{actions:?}") };
+    assert_eq!(claim.limit, 1);
+}
+
+#[test]
+fn a_task_that_has_to_wait_leaves_no_owner_out_for_ever() {
+    let limits = ToolLimits::default().running_max(4).idle_max(0);
+    let keys: Vec<_> = (0..3).map(|n| key_of("ada", &n.to_string())).collect();
+    let mut core = core_with_waiting(limits, &keys);
+    assert_eq!(queue(&mut core, key_of("ada", "more")), []);
+    // The claim for another owner's task gets nothing, because that has to wait.
+    let effects = vec![Effect::Queued { key: key_of("bob", "1"), tool: tool(), not_before: Timestamp::ZERO }];
+    let actions = core.step(Input::Applied { effects });
+    let Some(Action::Claim { commit, .. }) = actions.first() else { panic!("{actions:?}") };
+    core.step(Input::Claimed { tool: tool(), asked: 1, tasks: Vec::new(), commit: *commit });
+
+    let actions = core.step(Input::Written { key: keys[0].clone(), fence: 1 });
+    assert!(matches!(&actions[..], [Action::Claim { .. }]), "the first owner has a place again: {actions:?}");
+}
+
+#[test]
+fn answers_of_one_owner_keep_workers_neither_from_other_owners_nor_from_the_queue() {
+    let limits = ToolLimits::default().running_max(1);
+    let keys: Vec<_> = (0..4).map(|n| key_of("ada", &n.to_string())).chain([key_of("bob", "1")]).collect();
+    let mut core = core_with_waiting(limits, &keys);
+    let busy = key_of("eve", "busy");
+    let commit = core.admit(&busy.owner, &Arc::from("tool"), 0).unwrap().commit;
+    core.step(Input::Created { key: busy.clone(), tool: tool(), claimed: Some(1), commit });
+    assert_eq!(queue(&mut core, key_of("eve", "queued")), []);
+    for key in &keys {
+        assert_eq!(core.step(Input::Busy { key: key.clone(), fence: 1 }), []);
+    }
+    let mut order = Vec::new();
+    let mut working = busy;
+    for _ in 0..3 {
+        let actions = core.step(Input::Written { key: working, fence: 1 });
+        working = match &actions[..] {
+            [Action::Resume { key, .. }] => key.clone(),
+            [Action::Claim { commit, .. }] => {
+                let key = key_of("eve", "queued");
+                core.step(Input::Claimed { tool: tool(), asked: 1, tasks: vec![(key.clone(), 1)], commit: *commit });
+                key
+            }
+            other => panic!("{other:?}"),
+        };
+        order.push(working.owner.to_string());
+    }
+    order.sort();
+    assert_eq!(order, ["ada", "bob", "eve"]);
+}
+
 #[test]
 fn a_look_that_found_something_to_claim_is_not_followed_by_the_next_at_once() {
     let now = Timestamp::from_ms(1_000);

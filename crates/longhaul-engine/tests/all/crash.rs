@@ -60,8 +60,7 @@ fn a_task_that_retries_runs_again_after_its_backoff() {
     machine.run_engine(tools(), async |lab| {
         let task = lab.read(&key).await;
         assert_eq!(phase(&task), PhaseName::Queued, "no node holds it when the engine has started");
-        let longhaul_task::Phase::Queued { not_before } = task.phase else { unreachable!() };
-        assert_eq!(not_before.ms_since(task.updated_at), Policy::default().backoff_ms);
+        assert_eq!(task.phase.not_before(), Some(task.updated_at.plus_ms(Policy::default().backoff_ms)));
         door.open();
         assert_eq!(lab.end(&key).await, text_of("attempt 2"));
         lab.counts("work", (0, 0)).await;

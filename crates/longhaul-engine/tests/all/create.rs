@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::common::{
-    Door, HandlerLog, Lab, ada, answer, call, code, echo, handler, handler_with, must_come, phase, text_of, tool,
+    Door, HandlerLog, Lab, ada, answer, bob, call, code, echo, handler, handler_with, must_come, phase, text_of, tool,
     waits_at,
 };
 use longhaul_engine::{EngineError, EngineLimits, EngineTool, NewCall, ToolLimits};
@@ -137,6 +137,39 @@ async fn a_queue_is_filled_up_to_its_limit_and_has_room_again_when_a_task_leaves
     assert_eq!(lab.try_create("work", "{}").await.unwrap_err(), full);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_has_filled_its_part_of_the_queue_leaves_room_for_others() {
+    let (door, log) = (Door::shut(), HandlerLog::new());
+    let limits = ToolLimits::default().running_max(1).queued_max(8);
+    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
+    let full = EngineError::QueueFull { queued_max: 8 };
+    for n in 0..7 {
+        lab.create_on("work", &n.to_string()).await;
+    }
+    assert_eq!(lab.try_create("work", "{}").await.unwrap_err(), full);
+    lab.create_for(bob(), "work", "{}").await;
+    assert_eq!(lab.try_create("work", "{}").await.unwrap_err(), full);
+    door.open_wide();
+    lab.counts("work", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_take_turns_in_the_queue() {
+    let (lab, door, log) = Lab::with_one_worker().await;
+    for n in 0..4 {
+        lab.create_on("work", &format!("\"ada {n}\"")).await;
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let last = lab.create_for(bob(), "work", "\"bob\"").await;
+    door.open();
+    door.open();
+    log.hears_times("start \"bob\"", 1).await;
+    assert!(log.said().iter().filter(|word| word.starts_with("start")).count() <= 3, "{:?}", log.said());
+    door.open_wide();
+    lab.end(&last).await;
+    lab.counts("work", (0, 0)).await;
+}
+
 /// An engine where Ada may have two open tasks, of one tool that waits and one that does as it is told.
 async fn room_for_two(door: &Door) -> Lab {
     let refuses = handler(|_ctx, _input| async {
@@ -163,8 +196,7 @@ async fn an_owner_has_open_tasks_up_to_the_limit_and_others_are_not_concerned() 
     lab.create("work").await;
     lab.create("work").await;
     assert_eq!(lab.try_create("work", "{}").await.unwrap_err(), EngineError::TooManyOpen { open_max: 2 });
-    let bob = NewCall { owner: longhaul_task::Owner::parse("bob").unwrap(), ..call("work") };
-    lab.engine.create(bob).await.unwrap();
+    lab.create_for(bob(), "work", "{}").await;
 }
 
 #[tokio::test(start_paused = true)]

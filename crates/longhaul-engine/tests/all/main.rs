@@ -4,6 +4,7 @@ mod ask;
 mod call;
 mod cancel;
 mod children;
+mod clock;
 mod common;
 mod core;
 mod crash;

@@ -6,14 +6,15 @@ use crate::common::{
     Door, HandlerLog, Lab, Machine, answer, asks, call, call_options, code, echo, handler_with, must_come, one_worker,
     phase, text_of, tool, waits_at,
 };
-use longhaul_engine::{Ctx, EngineError, EngineTool, ToolLimits};
-use longhaul_task::{Json, OnCrash, PhaseName, Policy};
+use longhaul_engine::{Ctx, EngineError, EngineTool};
+use longhaul_store::{Store, StoreError};
+use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy};
 
 fn retries(tool: EngineTool) -> EngineTool {
     EngineTool { policy: Policy { on_crash: OnCrash::Retry, ..tool.policy.clone() }, ..tool }
 }
 
-fn shutting_down(lab: &Lab) -> tokio::task::JoinHandle<()> {
+fn shutting_down(lab: &Lab) -> tokio::task::JoinHandle<usize> {
     let engine = lab.engine.clone();
     tokio::spawn(async move { engine.shut_down().await })
 }
@@ -65,22 +66,13 @@ async fn nothing_new_is_taken_while_it_goes_down_or_afterwards() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_runs_goes_on_and_one_that_waits_its_turn_is_refused() {
+async fn a_call_that_runs_goes_on_when_nothing_new_is_taken() {
     let (door, log) = (Door::shut(), HandlerLog::new());
-    let limits = ToolLimits::default().calls_max(1);
-    let lab = Lab::start(vec![EngineTool { limits, ..tool("work", waits_at(&door, &log)) }]).await;
-    let mut calls: Vec<_> = (0..2)
-        .map(|n: u8| {
-            let engine = lab.engine.clone();
-            tokio::spawn(
-                async move { engine.call(&"work".into(), Json::from_text(n.to_string()), call_options(&[])).await },
-            )
-        })
-        .collect();
+    let lab = Lab::start(vec![tool("work", waits_at(&door, &log))]).await;
+    let engine = lab.engine.clone();
+    let runs = tokio::spawn(async move { engine.call(&"work".into(), Json::from_text("0"), call_options(&[])).await });
     log.hears("start 0").await;
     lab.engine.shut_down().await;
-    let (waits, runs) = (calls.remove(1), calls.remove(0));
-    assert_eq!(must_come("the refusal", waits).await.unwrap().unwrap_err(), EngineError::Draining);
     door.open();
     assert!(must_come("the end of the call", runs).await.unwrap().is_ok());
 }
@@ -201,4 +193,37 @@ async fn an_answer_that_comes_while_it_goes_down_still_lets_its_task_end() {
     lab.answer(&key, &question, "\"yes\"").await;
     must_come("the end of the shutdown", down).await.unwrap();
     assert_eq!(lab.read(&key).await.phase.outcome(), Some(&text_of("yes")));
+}
+
+/// One end that the store refuses this often, at a shutdown. Returns how many ends were lost, and how the task ended.
+async fn shut_down_while_the_store_is_full(refusals: usize) -> (usize, Option<Outcome>) {
+    let lab = Lab::start(vec![tool("echo", echo())]).await;
+    lab.store.fail("settle", refusals, StoreError::Full("no room".into()));
+    lab.store.fail("lose", refusals, StoreError::Full("no room".into()));
+    let key = lab.create_on("echo", "1").await;
+    let lost = must_come("the end of the shutdown", lab.engine.shut_down()).await;
+    (lost, lab.read(&key).await.phase.outcome().cloned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_could_not_be_stored_before_the_end_is_reported() {
+    assert_eq!(shut_down_while_the_store_is_full(usize::MAX).await, (1, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_is_tried_once_more_before_it_is_lost() {
+    // The tries of the ten seconds, which come at growing distances.
+    let (lost, outcome) = shut_down_while_the_store_is_full(8).await;
+    assert_eq!((lost, outcome), (0, Some(Outcome::Result { body: Json::from_text("1"), is_error: false })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_for_handlers_whose_store_has_stopped() {
+    let (lab, _door, log) = Lab::with_one_worker().await;
+    lab.create_on("work", "1").await;
+    log.hears("start 1").await;
+    lab.store.inner().close().await;
+    let before = lab.engine.now().await.unwrap();
+    must_come("the end of the shutdown", lab.engine.shut_down()).await;
+    assert_eq!(lab.engine.now().await.unwrap(), before);
 }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use longhaul_engine::audit::AuditedCall;
 use longhaul_engine::{CallEnd, CallOptions, CtxError, EngineError, LogLine, NewCall, OpenQuestion, Requestor};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, TaskId, TransitionError};
@@ -116,7 +117,12 @@ impl ToolCall {
         progress: Option<watch::Sender<Option<Progress>>>,
     ) -> CallOptions {
         let client = CallClient { exchange: self.exchange.clone(), stream, log_level: self.log_level };
-        CallOptions { answers: std::mem::take(&mut self.answers), requestor: Arc::new(client), progress }
+        CallOptions {
+            owner: self.exchange.owner.clone(),
+            answers: std::mem::take(&mut self.answers),
+            requestor: Arc::new(client),
+            progress,
+        }
     }
 
     /// Creates the task, after the tool has asked what it wants to know before.
@@ -160,8 +166,7 @@ impl ToolCall {
                 (created, _) => (created.map_err(failed)?, None),
             }
         };
-        let view =
-            TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task, task.created_at) };
+        let view = TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task) };
         let sentence = receiver.catalogue.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
         let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
         let created = log.map(|log| LastNotified {
@@ -194,6 +199,7 @@ impl ToolCall {
         let (sender, updates) = watch::channel(None);
         let reports_progress = self.progress_token.is_some();
         let call = self.engine_call(stream.clone(), reports_progress.then_some(sender));
+        let audited = AuditedCall::started(self.exchange.source(), &self.tool);
         let end = self.exchange.receiver.engine.call(&self.tool, self.input.clone(), call);
         let end = async {
             match (&self.progress_token, &stream) {
@@ -202,6 +208,7 @@ impl ToolCall {
             }
         };
         let end = until_stop(&self.exchange.receiver, end).await?;
+        audited.ended(&end);
         self.response_to(end.map_err(|error| refusal::of_engine(&error))?).await
     }
 

@@ -21,8 +21,7 @@ pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, R
             }
             Err(error) => return Err(failed(error)),
         };
-    let now = receiver.engine.now().await.map_err(failed)?;
-    let task = LoadedTask::of(receiver, snapshot, now).await.map_err(failed)?;
+    let task = LoadedTask::of(receiver, snapshot).await.map_err(failed)?;
     let to = exchange.reply_to();
     let answer = if cancelled {
         Ok(exchange.generation.cancelled(&to, &task.view()))

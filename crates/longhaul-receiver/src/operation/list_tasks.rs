@@ -31,11 +31,10 @@ pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result
     let listing = ListQuery { owner: Some(exchange.owner.clone()), after, limit: PAGE_TASKS_MAX };
     let failed = |error: EngineError| refusal::of_engine(&error);
     let page = receiver.engine.store().list(&listing).await.map_err(|error| failed(error.into()))?;
-    let now = receiver.engine.now().await.map_err(failed)?;
     let last = page.tasks.last().filter(|_| page.has_more).map(|last| last.task.key.id.clone());
     let mut tasks = Vec::with_capacity(page.tasks.len());
     for snapshot in page.tasks {
-        tasks.push(LoadedTask::of(receiver, snapshot, now).await.map_err(failed)?);
+        tasks.push(LoadedTask::of(receiver, snapshot).await.map_err(failed)?);
     }
     audit::listed(exchange.source(), tasks.len());
     let views: Vec<TaskView<'_>> = tasks.iter().map(LoadedTask::view).collect();

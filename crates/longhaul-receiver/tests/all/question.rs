@@ -66,6 +66,24 @@ async fn a_client_that_refuses_to_answer_ends_the_call_with_its_reason() {
     // A client without forms gets an error.
     let error = client.error("tools/call", json!({ "name": "greet", "arguments": {} })).await;
     assert_eq!(error["data"]["code"], "CANNOT_ASK");
+    names_question_and_remedy(&error);
+}
+
+fn names_question_and_remedy(error: &Value) {
+    let message = error["message"].as_str().unwrap();
+    for words in ["What is your name?", r#"{"elicitation":{"form":{}}}"#, "as a task"] {
+        assert!(message.contains(words), "{words:?} is missing in {message:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stateless_client_that_cannot_be_asked_learns_the_question_and_what_to_do() {
+    let (server, _) = start().await;
+    let mut client = server.client().await;
+    client.capabilities = json!({});
+    let error = client.call_error("greet", json!({})).await;
+    assert_eq!(error["code"], -32_021, "{error}");
+    names_question_and_remedy(&error);
 }
 
 #[tokio::test]

@@ -38,16 +38,9 @@ impl Tokens {
     /// Reads lines of `OWNER SHA256`. Empty lines and those that begin with `#` are ignored.
     pub fn parse(text: &str) -> Result<Self, TokenError> {
         let mut tokens = Self::default();
-        for (number, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line.trim())) {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let (owner, hash) = line.rsplit_once(char::is_whitespace).ok_or(TokenError::Line(number))?;
-            let owner = Owner::parse(owner.trim()).map_err(|error| TokenError::Owner(number, error))?;
-            if Self::is_reserved(&owner) {
-                return Err(TokenError::Reserved(number, owner));
-            }
-            match tokens.by_hash.entry(from_hex(hash).ok_or(TokenError::Line(number))?) {
+        for (number, line) in (1..).zip(text.lines()) {
+            let Some((owner, hash)) = parse_line(number, line)? else { continue };
+            match tokens.by_hash.entry(hash) {
                 Entry::Vacant(entry) => {
                     entry.insert(Arc::new(Caller::known(owner)));
                 }
@@ -64,6 +57,18 @@ impl Tokens {
             TokenError::NotText(valid.split(|byte| *byte == b'\n').count())
         })?;
         Self::parse(text)
+    }
+
+    /// The text of a token file without the lines of this owner, and how many they were.
+    pub fn without(text: &str, owner: &Owner) -> Result<(String, usize), TokenError> {
+        let (mut kept, mut removed) = (String::with_capacity(text.len()), 0);
+        for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+            match parse_line(number, line)? {
+                Some((of, _)) if of == *owner => removed += 1,
+                _ => kept.push_str(line),
+            }
+        }
+        Ok((kept, removed))
     }
 
     /// The line of a token file for this token.
@@ -115,6 +120,21 @@ impl Identify for Tokens {
     fn identify(&self, request: &Credentials<'_>) -> Result<Arc<Caller>, NotIdentified> {
         self.find(&hash(request.bearer().ok_or(NotIdentified::Missing)?))
     }
+}
+
+/// The owner and the hash of a line. `None` for an empty line and a comment.
+fn parse_line(number: usize, line: &str) -> Result<Option<(Owner, [u8; 32])>, TokenError> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
+    }
+    let (owner, hash) = line.rsplit_once(char::is_whitespace).ok_or(TokenError::Line(number))?;
+    let owner = Owner::parse(owner.trim()).map_err(|error| TokenError::Owner(number, error))?;
+    if Tokens::is_reserved(&owner) {
+        return Err(TokenError::Reserved(number, owner));
+    }
+    let hash = from_hex(hash).ok_or(TokenError::Line(number))?;
+    Ok(Some((owner, hash)))
 }
 
 pub(super) fn hash(token: &[u8]) -> [u8; 32] {

@@ -86,7 +86,7 @@ async fn do_everything(server: &TestServer) {
     let key = ada.asked(&asks, 1).await.remove(0);
     ada.update(&asks, json!({ key: answer })).await.unwrap();
     ada.settled(&asks).await;
-    ada.call_error("no such tool", text).await;
+    ada.call_error("no such tool", text.clone()).await;
 
     let bob = SessionClient::new(server).with_token("secret-token-audited-bob");
     let bob = bob.initialize("2025-11-25", json!({ "elicitation": {} })).await;
@@ -99,6 +99,16 @@ async fn do_everything(server: &TestServer) {
     let waits = bob.create("wait", json!({})).await;
     bob.result("tasks/cancel", json!({ "taskId": waits })).await;
     bob.result("tasks/list", json!({})).await;
+    bob.call("echo", text.clone()).await;
+    bob.error("tools/call", json!({ "name": "break", "arguments": text })).await;
+    let message = bob.message("tools/call", json!({ "name": "wait", "arguments": {} }));
+    let mut call = bob.post(message.to_string()).await;
+    ada.until_metric("longhaul_calls_running", 1.0).await;
+    bob.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
+    call.rest().await;
+    ada.until_metric("longhaul_calls_running", 0.0).await;
+    ada.capabilities = json!({ "elicitation": {} });
+    assert_eq!(ada.call("ask", json!({})).await.unwrap()["resultType"], "input_required");
 
     let mut unknown = server.client().await.with_token("secret-token-of-nobody");
     unknown.get(&id).await.unwrap_err();
@@ -160,6 +170,15 @@ async fn the_log_is_what_its_page_says_and_holds_no_secret() {
     has(json!({ "event": "task.read", "owner": "audited-bob", "method": "tasks/result", "status": "completed" }));
     has(json!({ "event": "task.answered", "owner": "audited-bob", "method": "elicitation/create" }));
     has(json!({ "event": "task.answered", "owner": "audited-ada", "method": "tasks/update" }));
+    has(json!({ "event": "call.started", "owner": "audited-bob", "tool": "wait", "generation": "core2025" }));
+    for (owner, tool, status) in [
+        ("audited-bob", "echo", "completed"),
+        ("audited-bob", "break", "failed"),
+        ("audited-bob", "wait", "abandoned"),
+        ("audited-ada", "ask", "asks"),
+    ] {
+        has(json!({ "event": "call.ended", "owner": owner, "tool": tool, "status": status, "method": "tools/call" }));
+    }
     has(json!({ "event": "request.refused", "owner": "audited-bob", "method": "tasks/get", "code": "NOT_FOUND" }));
     has(json!({ "event": "request.refused", "owner": "audited-ada", "method": "tools/call", "tool": "no such tool" }));
     has(json!({ "event": "request.refused", "owner": "audited-bob", "http_status": 404 }));

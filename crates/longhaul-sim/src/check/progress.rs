@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use foldhash::HashMap;
 use longhaul_task::{Phase, Retention, Task, ToolRef};
 
@@ -27,10 +25,9 @@ fn stuck(states: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
     for task in states.all() {
         let done = match &task.phase {
             Phase::Settled { .. } => stage < EndStage::Expired || task.retention == Retention::Unlimited,
-            // An attempt that waits for an answer keeps its worker if it could not return it, and queued tasks wait
-            // for the worker.
             phase if phase.not_before().is_some() => {
-                stage == EndStage::LeftAlone && all_workers_taken(states, quiet, &task.tool)
+                stage == EndStage::LeftAlone
+                    && (all_workers_taken(states, quiet, &task.tool) || !has_place(states, quiet, task))
             }
             Phase::Waiting { .. } => stage == EndStage::LeftAlone,
             // A parent waits for its child, and the child is checked separately.
@@ -57,6 +54,21 @@ fn all_workers_taken(states: &DurableStates, quiet: &IdleCounts, tool: &ToolRef)
     rules.zip(load).is_some_and(|(rules, (_, running, _))| *running >= rules.running_max)
 }
 
+/// Whether the owner of a queued task may have one more attempt in memory. It may use three times what is free.
+fn has_place(states: &DurableStates, quiet: &IdleCounts, task: &Task) -> bool {
+    let Some(rules) = states.rules.iter().flat_map(|rules| &rules.tools).find(|rules| rules.tool == task.tool) else {
+        return true;
+    };
+    let held = || states.all().filter(|it| it.tool == task.tool && is_held_by_engine(it, quiet));
+    let own = held().filter(|it| it.key.owner == task.key.owner).count();
+    let free = (rules.running_max + rules.idle_max).saturating_sub(held().count());
+    own < free * 3
+}
+
+fn is_held_by_engine(task: &Task, quiet: &IdleCounts) -> bool {
+    task.phase.active_attempt().is_some_and(|run| !quiet.others.contains(&run.node))
+}
+
 fn is_open_child(task: &Task, parent: &Task) -> bool {
     let of = (&task.key.owner, task.family.parent.as_ref()) == (&parent.key.owner, Some(&parent.key.id));
     of && !task.is_settled()
@@ -73,25 +85,25 @@ fn check_leaks(states: &DurableStates, quiet: &IdleCounts) -> Result<(), String>
             return Err(format!("{owner} has {open} open tasks, and {counted} are counted"));
         }
     }
-    let is_ours = |task: &&Arc<Task>| task.phase.active_attempt().is_some_and(|run| !quiet.others.contains(&run.node));
-    let held = states.all().filter(is_ours).count();
-    let IdleCounts { attempts, running, handlers, .. } = quiet;
+    let held = states.all().filter(|task| is_held_by_engine(task, quiet)).count();
+    let IdleCounts { attempts, places, running, handlers, .. } = quiet;
     // A handler has returned when its end waits for the children.
-    if *attempts != held || *running != held || *handlers > held {
+    if *attempts != held || *places != held || *running != held || *handlers > held {
         return Err(format!(
-            "{held} attempts are held, the core knows {attempts}, the shell {running}; {handlers} handlers live"
+            "{held} attempts are held, the core knows {attempts} with {places} places, the shell {running}; \
+             {handlers} handlers live"
         ));
     }
     for (tool, running, queued) in &quiet.load {
         let here = || states.all().filter(|task| task.tool == *tool);
         let is_queued = here().filter(|task| is_queued(task)).count();
-        let is_held = here().filter(|task| task.phase.active_attempt().is_some()).count();
+        let is_running = here().filter(|task| matches!(task.phase, Phase::Running { .. })).count();
         if *queued != is_queued {
             return Err(format!("{is_queued} tasks of {tool} are queued, and {queued} are counted"));
         }
-        // An attempt that waits has returned its worker, unless too many others had done so already.
-        if *running > is_held {
-            return Err(format!("{is_held} attempts of {tool} are held, and {running} workers are taken"));
+        // An attempt that waits has returned its worker.
+        if *running > is_running {
+            return Err(format!("{is_running} attempts of {tool} are running, and {running} workers are taken"));
         }
     }
     Ok(())

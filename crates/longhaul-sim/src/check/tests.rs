@@ -22,7 +22,7 @@ struct Book {
 
 impl Book {
     fn new() -> Self {
-        let tools = vec![ToolRules { tool: tool(), running_max: 1, queued_max: 1 }];
+        let tools = vec![ToolRules { tool: tool(), running_max: 1, idle_max: 1, queued_max: 1 }];
         let mut book = Self { now: Timestamp::from_ms(1_000_000), lines: Vec::new() };
         book.note(Fact::Rules(Rules { engines: 1, owners: vec![owner()], open_per_owner_max: 2, tools }));
         book
@@ -84,7 +84,8 @@ impl Book {
         let open = vec![(owner(), open)];
         let load = vec![(tool(), busy, 0)];
         let others = Vec::new();
-        self.note(Fact::Quiet(IdleCounts { stage, others, load, open, attempts: 0, running: 0, handlers: 0 }));
+        let (attempts, places, running, handlers) = (0, 0, 0, 0);
+        self.note(Fact::Quiet(IdleCounts { stage, others, load, open, attempts, places, running, handlers }));
     }
 
     fn breaks(&self, law: &str) {
@@ -255,6 +256,18 @@ fn a_handler_that_gets_something_else_than_is_on_record_is_caught() {
     book.record(&key("a"), None, "1");
     book.note(Fact::Got { key: key("a"), epoch: 1, position: position(), output: Json::from_text("2") });
     book.breaks("a recorded step is done");
+}
+
+#[test]
+fn a_handler_may_hear_of_its_record_when_its_task_is_deleted_and_another_has_the_id() {
+    let (mut book, task) = Book::with_task();
+    book.record(&key("a"), None, "1");
+    let cancelled = book.apply(&task, &cancel());
+    book.commit("delete", &cancelled.key, None);
+    let again = transition::create(&Create { first_fence: 1 << 40, ..new("a") }, book.now);
+    book.commit("create", &again.key, Some(again.clone()));
+    book.note(Fact::Got { key: key("a"), epoch: 1, position: position(), output: Json::from_text("1") });
+    book.holds();
 }
 
 /// A parent and its child, both open.

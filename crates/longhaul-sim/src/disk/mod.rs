@@ -11,7 +11,8 @@ use std::sync::Arc;
 use longhaul_store::embedded::{Disk, DiskError, StoredEntry};
 use longhaul_store::{Embedded, Snapshot, Store};
 use longhaul_task::{
-    JournalEntry, JournalPosition, Json, Outcome, Phase, Progress, QuestionKey, Task, TaskKey, Timestamp, ToolRef,
+    JournalEntry, JournalPosition, Json, Outcome, Owner, Phase, Progress, QuestionKey, Task, TaskId, TaskKey,
+    Timestamp, ToolRef,
 };
 use parking_lot::{Mutex, MutexGuard};
 
@@ -243,6 +244,12 @@ impl DiskState {
         kept.map(|(_, row)| row).chain(changed.into_iter().flat_map(|rows| rows.values().flatten()))
     }
 
+    /// The queued tasks of a tool, each with its earliest time.
+    fn queued(&self, tool: &ToolRef) -> impl Iterator<Item = (Timestamp, &Task)> {
+        let tasks = self.all().map(|row| &*row.task).filter(move |task| task.tool == *tool);
+        tasks.filter_map(|task| Some((task.phase.not_before()?, task)))
+    }
+
     fn change(
         &mut self,
         key: &TaskKey,
@@ -272,6 +279,7 @@ fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
         (_, Phase::Settled { .. }) if after.fence == before.fence => &["settle"],
         (_, Phase::Settled { outcome: Outcome::Cancelled, .. }) => &["cancel"],
         (_, Phase::Settled { .. }) => &["lose", "overdue", "settle"],
+        (was, now) if after.fence == before.fence && is_shortened(was, now) => &["shorten"],
         (was, now) if was.active_attempt().is_some() && now.not_before().is_some() => &["lose", "release"],
         (was, now) if was.active_attempt().is_some() && now.wake_condition().is_some() => &["park"],
         (was, now) if was.wake_condition().is_some() && was.questions() == now.questions() => &["wake"],
@@ -285,6 +293,12 @@ fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
         (Phase::Waiting { .. }, _) => &["answer"],
         _ => &["report", "ask"],
     }
+}
+
+/// The same phase, begun earlier.
+fn is_shortened(before: &Phase, after: &Phase) -> bool {
+    let is_same = before.name() == after.name() && before.questions() == after.questions();
+    is_same && before.since().zip(after.since()).is_some_and(|(before, after)| after < before)
 }
 
 impl Disk for SimDisk {
@@ -338,18 +352,25 @@ impl Disk for SimDisk {
         Ok(below)
     }
 
-    fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
+    fn queued(&mut self, tool: &ToolRef, owner: &Owner, limit: usize) -> Result<Vec<(Timestamp, TaskId)>, DiskError> {
         let state = self.call()?;
-        let mut queued: Vec<(Timestamp, Timestamp, TaskKey)> = state
-            .all()
-            .filter(|row| row.task.tool == *tool)
-            .filter_map(|row| {
-                let not_before = row.task.phase.not_before().filter(|not_before| *not_before <= now)?;
-                Some((not_before, row.task.created_at, row.task.key.clone()))
-            })
+        let mut queued: Vec<(Timestamp, Timestamp, TaskId)> = state
+            .queued(tool)
+            .filter(|(_, task)| task.key.owner == *owner)
+            .map(|(not_before, task)| (not_before, task.created_at, task.key.id.clone()))
             .collect();
         queued.sort();
-        Ok(queued.into_iter().take(limit).map(|(_, _, key)| key).collect())
+        Ok(queued.into_iter().take(limit).map(|(not_before, _, id)| (not_before, id)).collect())
+    }
+
+    fn queued_owners(&mut self, tool: &ToolRef) -> Result<Vec<(Owner, Timestamp)>, DiskError> {
+        let state = self.call()?;
+        let mut owners: BTreeMap<Owner, Timestamp> = BTreeMap::new();
+        for (not_before, task) in state.queued(tool) {
+            let earliest = owners.entry(task.key.owner.clone()).or_insert(not_before);
+            *earliest = not_before.min(*earliest);
+        }
+        Ok(owners.into_iter().collect())
     }
 
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {

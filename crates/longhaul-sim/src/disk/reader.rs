@@ -62,6 +62,12 @@ impl Reader for SimReader {
         Ok((keys, next))
     }
 
+    fn began_after(&self, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError> {
+        let state = self.disk.lock();
+        let ahead = state.rows.iter().filter(|(_, row)| row.task.phase.since().is_some_and(|since| since > now));
+        Ok(ahead.take(limit).map(|(key, _)| key.clone()).collect())
+    }
+
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
         let state = self.disk.lock();
         let mut first: BTreeMap<&ToolRef, Timestamp> = BTreeMap::new();

@@ -28,6 +28,7 @@ const ENDING: &str = "crates/longhaul-engine/src/ending.rs";
 const SHELL: &str = "crates/longhaul-engine/src/shell.rs";
 const TASK_LINK: &str = "crates/longhaul-engine/src/task_link.rs";
 const DOUBT: &str = "crates/longhaul-engine/src/service/doubt.rs";
+const RECOVERY: &str = "crates/longhaul-engine/src/service/recovery.rs";
 const LOOK_SERVICE: &str = "crates/longhaul-engine/src/service/queue.rs";
 
 /// All of them.
@@ -39,6 +40,18 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "if fence > 0 && self.phase.active_attempt().is_some()",
     },
     Mutation { name: "fence-not-raised", file: RELEASE, find: "    next.fence += 1;\n", replace: "" },
+    Mutation {
+        name: "clock-ahead-at-the-crash",
+        file: RECOVERY,
+        find: "    super::clock::shorten_waits(engine).await?;\n",
+        replace: "",
+    },
+    Mutation {
+        name: "clock-set-back-unnoticed",
+        file: LOOK_SERVICE,
+        find: "    clock::shorten_waits(engine).await?;\n",
+        replace: "",
+    },
     Mutation {
         name: "terminal-not-final",
         file: TASK,
@@ -112,9 +125,21 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "",
     },
     Mutation {
+        name: "turn-lost-with-a-failed-commit",
+        file: WRITER,
+        find: "                self.turns.clear();\n",
+        replace: "",
+    },
+    Mutation {
+        name: "queued-task-gets-no-turn",
+        file: WRITER,
+        find: "            turns.queued(&task.key.owner, not_before);\n",
+        replace: "            let _ = (turns, not_before);\n",
+    },
+    Mutation {
         name: "untrusted-disk-is-used-on",
         file: WRITER,
-        find: "                    self.stopped = Some(reason.clone());\n",
+        find: "            self.stopped = Some(reason.clone());\n",
         replace: "                    let _ = reason;\n",
     },
     Mutation {
@@ -161,6 +186,18 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "AttemptState::Working => tool_state.free += 1,\n                AttemptState::Stopped { holds_worker: true } => {}",
     },
     Mutation {
+        name: "place-not-given-back",
+        file: ATTEMPT,
+        find: "            tool_state.free_place(owner);\n",
+        replace: "",
+    },
+    Mutation {
+        name: "claimed-without-a-place",
+        file: QUEUE,
+        find: "            state.places.add(&key.owner, 1);\n",
+        replace: "",
+    },
+    Mutation {
         name: "stop-that-came-early-forgotten",
         file: ATTEMPT,
         find: "            self.commits.stopped(key, fence);\n",
@@ -176,7 +213,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "answered-attempt-left-waiting",
         file: QUEUE,
-        find: "            actions.extend(self.resume(tool));\n",
+        find: "        actions.extend(self.assign_workers(tool));\n",
         replace: "",
     },
     Mutation {

@@ -40,7 +40,7 @@ CREATE TABLE task (
   phase                       TEXT    NOT NULL, -- queued, running, waiting, parked, settled
   not_before                  INTEGER,          -- queued, and waiting if it is in the queue
   node                        TEXT,             -- running, and waiting while an attempt holds it
-  run_since                   INTEGER,          -- as node
+  run_since                   INTEGER,          -- as node; also since when it waits for not_before or wake_at
   questions                   TEXT,             -- waiting: the open questions as JSON
   wake_at                     INTEGER,          -- parked, and waiting while no attempt holds it: when to wake it
   for_children                INTEGER,          -- as wake_at: whether the end of a child wakes it, 0 or 1

@@ -98,6 +98,45 @@ async fn a_backup_overwrites_no_file_and_leaves_no_partial_one() {
 }
 
 #[tokio::test]
+async fn of_two_backups_to_one_path_one_is_made_and_the_other_is_refused() {
+    let (directory, path) = place();
+    let to = directory.path().join("copy.db");
+    closed_store(&path, 200).await;
+    for round in 0..20 {
+        let at_once = std::sync::Barrier::new(2);
+        let made: Vec<_> = std::thread::scope(|scope| {
+            let copy = || {
+                at_once.wait();
+                backup(&path, &to)
+            };
+            let threads = [scope.spawn(copy), scope.spawn(copy)];
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 1, "round {round}: {made:?}");
+        let refused = made.iter().find_map(|made| made.as_ref().err()).unwrap();
+        assert!(matches!(refused.code(), "BACKUP_EXISTS" | "BACKUP_UNDER_WAY"), "round {round}: {refused}");
+        assert_eq!(backup(&path, &to).unwrap_err().code(), "BACKUP_EXISTS");
+        assert!(!directory.path().join("copy.db.partial").exists());
+        std::fs::remove_file(&to).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_partial_file_of_a_killed_backup_is_named_and_left_alone() {
+    let (directory, path) = place();
+    let to = directory.path().join("copy.db");
+    let partial = directory.path().join("copy.db.partial");
+    closed_store(&path, 1).await;
+    std::fs::write(&partial, "half a copy").unwrap();
+    let refused = backup(&path, &to).unwrap_err();
+    assert_eq!(refused.code(), "BACKUP_UNDER_WAY");
+    assert!(refused.to_string().contains(partial.to_str().unwrap()), "{refused}");
+    assert_eq!(std::fs::read_to_string(&partial).unwrap(), "half a copy");
+    std::fs::remove_file(&partial).unwrap();
+    backup(&path, &to).unwrap();
+}
+
+#[tokio::test]
 async fn a_damaged_store_gives_no_backup() {
     let (directory, path) = place();
     let to = directory.path().join("copy.db");

@@ -8,7 +8,8 @@ use crate::common::{closed_store, create, key, opened, place, settle};
 use longhaul_store::embedded::{DiskError, Reader};
 use longhaul_store::{ListQuery, OpenError, Store, StoreError, SystemClock};
 use longhaul_store_sqlite::{SqliteOptions, open, open_read_only};
-use longhaul_task::Task;
+use longhaul_task::transition::Cancel;
+use longhaul_task::{Event, Task};
 use tempfile::TempDir;
 
 fn refusal(path: &Path) -> OpenError {
@@ -28,8 +29,8 @@ async fn a_file_of_a_newer_version_is_refused_by_both_numbers_and_left_alone() {
     sql(&path, "PRAGMA user_version = 9");
     let before = fs::read(&path).unwrap();
     let error = refusal(&path);
-    assert!(matches!(error, OpenError::Newer { found: 9, known: 2, .. }), "{error}");
-    assert!(error.to_string().contains("has version 9") && error.to_string().contains("up to 2"), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 9, known: 4, .. }), "{error}");
+    assert!(error.to_string().contains("has version 9") && error.to_string().contains("up to 4"), "{error}");
     assert_eq!(error.code(), "STORE_NEWER");
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(open_read_only(&path).unwrap_err().code(), "STORE_NEWER");
@@ -276,9 +277,58 @@ async fn a_row_that_this_program_did_not_write_is_an_error_and_no_panic() {
     for nonsense in ["phase = 'dancing'", "node = NULL, phase = 'running'", "revision = -1", "outcome = 'lost'"] {
         sql(&path, &format!("UPDATE task SET {nonsense} WHERE id = '{}'", key(1).id));
         let look = open_read_only(&path).unwrap();
-        assert!(matches!(look.read(&key(1)), Err(DiskError::Untrusted(_))), "{nonsense}");
+        assert!(matches!(look.read(&key(1)), Err(DiskError::Unreadable(_))), "{nonsense}");
         assert!(look.read(&key(0)).unwrap().is_some());
     }
+}
+
+/// The fault is in one row, so the store goes on for all others.
+#[tokio::test]
+async fn an_unreadable_row_fails_requests_for_its_task_alone() {
+    let (_directory, path) = place();
+    let store = opened(&path);
+    for n in 0..3 {
+        create(&store, n).await;
+    }
+    store.close().await;
+    sql(&path, &format!("UPDATE task SET phase = 'dancing', due_at = 1 WHERE id = '{}'", key(1).id));
+    let store = opened(&path);
+    let cancel = async |n| store.apply(&key(n), Event::Cancel(Cancel::default())).await;
+    let (read, cancelled) = (store.read(&key(1)).await.unwrap_err(), cancel(1).await.unwrap_err());
+    for error in [&read, &cancelled] {
+        assert_eq!(error.code(), "STORE_DAMAGED", "{error}");
+        assert!(error.to_string().contains("cannot be read") && !error.to_string().contains("stopped"), "{error}");
+    }
+    // In one batch with a request that is carried out.
+    let (refused, done) = tokio::join!(cancel(1), cancel(0));
+    assert!(refused.is_err() && done.is_ok(), "{done:?}");
+    assert_eq!(store.due(10).await.unwrap().tasks, [], "other tasks that are due are still found");
+    create(&store, 4).await;
+    settle(&store, 2).await;
+    store.check().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_without_its_version_number_is_damaged_and_the_schema_is_not_shown() {
+    let (_directory, path) = place();
+    closed_store(&path, 1).await;
+    sql(&path, "PRAGMA user_version = 0");
+    let before = fs::read(&path).unwrap();
+    for error in [refusal(&path), open_read_only(&path).unwrap_err()] {
+        assert_eq!(error.code(), "STORE_DAMAGED", "{error}");
+        let text = error.to_string();
+        assert!(text.contains("version") && !text.contains("CREATE") && text.lines().count() == 1, "{text}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_store_with_a_missing_table_shows_no_statement() {
+    let (_directory, path) = place();
+    closed_store(&path, 1).await;
+    sql(&path, "DROP TABLE progress");
+    let error = open_read_only(&path).unwrap().read(&key(0)).unwrap_err();
+    assert_eq!(error.to_string(), "no such table: progress");
 }
 
 #[cfg(unix)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_task::transition::{AnswerQuestion, Settle, Wake};
-use longhaul_task::{Event, Outcome, QuestionKey, Retention, TaskError, Timestamp, TransitionError};
+use longhaul_task::{Event, Outcome, QuestionKey, Retention, TaskError, TransitionError};
 
 use super::Subject;
 use super::kit::*;
@@ -21,8 +21,8 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
         Some(report(1, "half of it")),
         Some(ask(1, 0)),
         Some(release(1, 5_000)),
-        Some(park(1, Some(START.plus_ms(9)))),
-        Some(park(1, Some(Timestamp::MAX))),
+        Some(park(1, Some(9))),
+        Some(park(1, Some(u64::MAX))),
         settled(answer("{\"content\":[]}")),
         settled(Outcome::Result { body: json("{\"isError\":true}"), is_error: true }),
         settled(fault(None)),
@@ -41,7 +41,7 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
         }
     }
     // Waiting without a handler in memory: for an answer, also for a timer, also for a child, and in the queue.
-    let rests = [park(1, None), park(1, Some(START.plus_ms(9))), park_for(1, 1), release(1, 7)];
+    let rests = [park(1, None), park(1, Some(9)), park_for(1, 1), release(1, 7)];
     for (n, rest) in (100..).zip(rests) {
         create(store_ref, resuming(key(n))).await;
         apply(store_ref, &key(n), ask(1, 0)).await;
@@ -98,7 +98,7 @@ pub async fn a_late_attempt_cannot_overwrite_the_winner<S: Subject>() {
         ask(1, 0),
         spawn(1, queued(key(2))),
         release(1, 0),
-        park(1, Some(START)),
+        park(1, Some(0)),
         lose(node(1), 1),
         settle(1, "\"late\""),
     ];
@@ -164,10 +164,10 @@ pub async fn of_many_concurrent_ends_one_wins_and_every_reader_sees_it<S: Subjec
 pub async fn a_late_wake_does_not_wake_a_task_that_was_parked_again<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
-    let nap = apply(&*store, &key(1), park(1, Some(START))).await;
+    let nap = apply(&*store, &key(1), park(1, Some(0))).await;
     apply(&*store, &key(1), Event::Wake(Wake { fence: nap.fence })).await;
     let again = claim(&*store, node(1), 1).await.remove(0);
-    let asleep = apply(&*store, &key(1), park(again.fence, Some(START))).await;
+    let asleep = apply(&*store, &key(1), park(again.fence, Some(0))).await;
     assert_eq!(refused(store.apply(&key(1), Event::Wake(Wake { fence: nap.fence })).await), TransitionError::Fenced);
     assert_eq!(read(&*store, &key(1)).await, asleep);
 }

@@ -1,13 +1,13 @@
 //! Claims: each task is claimed by one node, by tool and version, in order, and not too early.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longhaul_task::{PhaseName, ToolRef};
+use longhaul_task::{PhaseName, Task, ToolRef};
 
 use super::Subject;
 use super::kit::*;
-use crate::{ClaimRequest, TaskCount};
+use crate::{ClaimRequest, Store, TaskCount, ToolClaim};
 
 pub async fn each_task_is_claimed_by_one_node_only<S: Subject>() {
     let (subject, store) = empty::<S>().await;
@@ -57,8 +57,9 @@ pub async fn one_claim_returns_tasks_of_several_tools_within_their_limits<S: Sub
         new.create.tool = tools[n as usize % 3].clone();
         create(&*store, new).await;
     }
-    let requested = vec![(tools[0].clone(), 2), (tools[1].clone(), 5), (ToolRef::new("d", "1"), 5)];
-    let claimed = store.claim(ClaimRequest { node: node(1), tools: requested }).await.unwrap();
+    let requested = [(tools[0].clone(), 2), (tools[1].clone(), 5), (ToolRef::new("d", "1"), 5)];
+    let tool_claims = requested.map(|(tool, limit)| ToolClaim::new(tool, limit)).into();
+    let claimed = store.claim(ClaimRequest { node: node(1), tools: tool_claims }).await.unwrap();
     let of = |tool: &ToolRef| claimed.iter().filter(|claimed| claimed.task.tool == *tool).count();
     assert_eq!(tools.each_ref().map(of), [2, 3, 0]);
 }
@@ -74,6 +75,108 @@ pub async fn the_task_that_has_waited_longest_is_claimed_first<S: Subject>() {
     subject.set_time(START.plus_ms(30)).await;
     let order: Vec<_> = claim(&*store, node(1), 10).await.into_iter().map(|task| task.key.clone()).collect();
     assert_eq!([&order[0], &order[3]], [&key(2), &key(1)]);
+}
+
+pub async fn owners_take_turns_however_many_tasks_one_of_them_has_queued<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    queue_tasks(&*store, "ada", 100).await;
+    subject.set_time(START.plus_ms(60_000)).await;
+    queue_tasks(&*store, "bob", 2).await;
+    queue_tasks(&*store, "eve", 2).await;
+    let mut order = Vec::new();
+    for _ in 0..6 {
+        order.extend(claimed_owners(&claim(&*store, node(1), 1).await));
+    }
+    // The first claim may begin anywhere.
+    for three in order.chunks(3) {
+        assert_eq!(three.iter().collect::<HashSet<_>>().len(), 3, "{order:?}");
+    }
+    assert_eq!(claimed_owners(&claim(&*store, node(1), 3).await), ["ada", "ada", "ada"], "the others have no more");
+}
+
+pub async fn a_claim_gives_equal_parts_to_owners_and_the_rest_to_those_that_have_more<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    queue_tasks(&*store, "ada", 100).await;
+    queue_tasks(&*store, "bob", 100).await;
+    queue_tasks(&*store, "eve", 2).await;
+    let mut owners = claimed_owners(&claim(&*store, node(1), 12).await);
+    owners.sort();
+    assert_eq!(owners, [["ada"; 5].as_slice(), &["bob"; 5], &["eve"; 2]].concat());
+}
+
+pub async fn a_claim_goes_on_after_the_owner_that_was_served_last<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let names: Vec<String> = (0..20).map(|n| format!("owner {n:02}")).collect();
+    for name in &names {
+        queue_tasks(&*store, name, 3).await;
+    }
+    // 60 tasks by 7: no claim ends where a round does.
+    let mut served: HashMap<String, usize> = HashMap::new();
+    for claims in 1..=8 {
+        for owner in claimed_owners(&claim(&*store, node(1), 7).await) {
+            *served.entry(owner).or_default() += 1;
+        }
+        let (least, most) = (claims * 7 / 20, (claims * 7_usize).div_ceil(20));
+        let even = names.iter().all(|name| (least..=most).contains(served.get(name).unwrap_or(&0)));
+        assert!(even, "after {claims} claims: {served:?}");
+    }
+}
+
+pub async fn a_claim_returns_no_more_tasks_of_an_owner_than_its_limit<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    for name in ["ada", "bob", "eve"] {
+        queue_tasks(&*store, name, 10).await;
+    }
+    let owner_limits = [(owner("ada"), 0), (owner("eve"), 2)].into();
+    let tools = vec![ToolClaim { owner_limits, ..ToolClaim::new(tool(), 100) }];
+    let claimed = store.claim(ClaimRequest { node: node(1), tools }).await.unwrap();
+    let of = |name| claimed.iter().filter(|claimed| claimed.task.key.owner == owner(name)).count();
+    assert_eq!(["ada", "bob", "eve"].map(of), [0, 10, 2]);
+    assert_eq!(claim(&*store, node(1), 100).await.len(), 18, "the limits hold for one claim");
+}
+
+pub async fn tasks_of_one_owner_keep_their_order_while_owners_take_turns<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    for (n, ms) in [(1, 30), (2, 10), (3, 20)] {
+        subject.set_time(START.plus_ms(ms)).await;
+        create(&*store, queued(key_of("ada", n))).await;
+        create(&*store, queued(key_of("bob", n))).await;
+    }
+    subject.set_time(START.plus_ms(30)).await;
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        order.extend(claim(&*store, node(1), 2).await.into_iter().map(|task| task.key.clone()));
+    }
+    for name in ["ada", "bob"] {
+        let own: Vec<_> = order.iter().filter(|key| key.owner.as_str() == name).cloned().collect();
+        assert_eq!(own, [2, 3, 1].map(|n| key_of(name, n)));
+    }
+}
+
+pub async fn an_owner_whose_tasks_must_wait_gets_its_turn_when_their_time_has_come<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, claimed(key_of("bob", 0))).await;
+    apply(&*store, &key_of("bob", 0), release(1, 5_000)).await;
+    queue_tasks(&*store, "ada", 10).await;
+    assert_eq!(claimed_owners(&claim(&*store, node(1), 2).await), ["ada", "ada"]);
+    subject.set_time(START.plus_ms(5_000)).await;
+    let mut owners = claimed_owners(&claim(&*store, node(1), 2).await);
+    owners.sort();
+    assert_eq!(owners, ["ada", "bob"]);
+}
+
+pub async fn a_task_is_not_claimed_early_after_the_clock_was_set_back<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    for n in 0..2 {
+        create(&*store, claimed(key(n))).await;
+        apply(&*store, &key(n), release(1, 5_000)).await;
+    }
+    subject.set_time(START.plus_ms(5_000)).await;
+    assert_eq!(claim(&*store, node(2), 1).await.len(), 1);
+    subject.set_time(START).await;
+    assert!(claim(&*store, node(2), 1).await.is_empty());
+    subject.set_time(START.plus_ms(5_000)).await;
+    assert_eq!(claim(&*store, node(2), 1).await.len(), 1);
 }
 
 pub async fn a_task_is_not_claimed_before_its_earliest_time<S: Subject>() {
@@ -188,4 +291,15 @@ pub async fn concurrent_creation_and_claims_lose_no_task<S: Subject>() {
     .await;
     created.await.unwrap();
     assert_eq!(next_queued(&*store).await, None);
+}
+
+/// Creates tasks of an owner for the queue, one after another.
+async fn queue_tasks(store: &dyn Store, owner: &str, count: u32) {
+    for n in 0..count {
+        create(store, queued(key_of(owner, n))).await;
+    }
+}
+
+fn claimed_owners(tasks: &[Arc<Task>]) -> Vec<String> {
+    tasks.iter().map(|task| task.key.owner.to_string()).collect()
 }

@@ -79,7 +79,7 @@ pub async fn a_parked_task_is_due_at_its_timer<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     let wake_at = START.plus_ms(50);
-    let parked = apply(&*store, &key(1), park(1, Some(wake_at))).await;
+    let parked = apply(&*store, &key(1), park(1, Some(50))).await;
     assert_eq!(store.due(1).await.unwrap().next, Some(wake_at));
     subject.set_time(wake_at).await;
     assert_eq!(due_keys(&*store).await, [key(1)]);
@@ -92,7 +92,7 @@ pub async fn a_timer_wakes_a_waiting_task_and_leaves_its_question_open<S: Subjec
     create(&*store, resuming(key(1))).await;
     apply(&*store, &key(1), ask(1, 0)).await;
     let wake_at = START.plus_ms(50);
-    let parked = apply(&*store, &key(1), park(1, Some(wake_at))).await;
+    let parked = apply(&*store, &key(1), park(1, Some(50))).await;
     let (subject, store) = {
         subject.set_time(wake_at).await;
         reopened(subject, store).await

@@ -13,7 +13,7 @@ use longhaul_task::{
 };
 
 use super::Subject;
-use crate::{ClaimRequest, CommitResult, NewTask, Store, StoreError, Watch};
+use crate::{ClaimRequest, CommitResult, NewTask, Store, StoreError, ToolClaim, Watch};
 
 /// The time that the clock of every store shows at first.
 pub const START: Timestamp = Timestamp::from_ms(1_700_000_000_000);
@@ -111,7 +111,7 @@ pub(super) async fn claim(store: &dyn Store, node: NodeId, limit: usize) -> Vec<
 }
 
 pub(super) fn claim_request(node: NodeId, tool: ToolRef, limit: usize) -> ClaimRequest {
-    ClaimRequest { node, tools: vec![(tool, limit)] }
+    ClaimRequest { node, tools: vec![ToolClaim::new(tool, limit)] }
 }
 
 /// The time at which the next task of the suite's tool may be claimed.
@@ -144,13 +144,13 @@ pub(super) fn report(fence: u64, message: &str) -> Event {
     Event::Report(Report { fence, message: message.into() })
 }
 
-pub(super) fn park(fence: u64, wake_at: Option<Timestamp>) -> Event {
-    Event::Park(Park { fence, wake_at, open_children: 0, open_questions: 0 })
+pub(super) fn park(fence: u64, wait_ms: Option<u64>) -> Event {
+    Event::Park(Park { fence, wait_ms, open_children: 0, open_questions: 0 })
 }
 
 /// Parks a task that waits for the end of one of its `open_children`.
 pub(super) fn park_for(fence: u64, open_children: u32) -> Event {
-    Event::Park(Park { fence, wake_at: None, open_children, open_questions: 0 })
+    Event::Park(Park { fence, wait_ms: None, open_children, open_questions: 0 })
 }
 
 pub(super) fn lose(node: NodeId, fence: u64) -> Event {

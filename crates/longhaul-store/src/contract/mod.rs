@@ -130,6 +130,13 @@ macro_rules! contract_suite {
                 a_claim_matches_tool_and_version,
                 one_claim_returns_tasks_of_several_tools_within_their_limits,
                 the_task_that_has_waited_longest_is_claimed_first,
+                owners_take_turns_however_many_tasks_one_of_them_has_queued,
+                a_claim_gives_equal_parts_to_owners_and_the_rest_to_those_that_have_more,
+                a_claim_goes_on_after_the_owner_that_was_served_last,
+                a_claim_returns_no_more_tasks_of_an_owner_than_its_limit,
+                tasks_of_one_owner_keep_their_order_while_owners_take_turns,
+                an_owner_whose_tasks_must_wait_gets_its_turn_when_their_time_has_come,
+                a_task_is_not_claimed_early_after_the_clock_was_set_back,
                 a_task_is_not_claimed_before_its_earliest_time,
                 a_claim_returns_no_more_than_its_limit,
                 a_claim_returns_the_arguments_and_a_new_fence,
@@ -229,7 +236,7 @@ macro_rules! contract_suite {
                 now_is_the_time_of_the_stores_clock,
                 a_read_changes_nothing,
                 timestamps_do_not_decrease_when_the_clock_does,
-                a_clock_that_jumps_back_makes_no_task_wait_for_ever,
+                a_clock_that_jumps_back_makes_no_task_wait_longer_than_its_own_wait,
             }
             eviction {
                 a_settled_task_that_was_evicted_reads_back_the_same,

@@ -1,5 +1,7 @@
 //! Progress: the last write wins, raises no revision, and needs the current fence.
 
+use longhaul_task::Timestamp;
+
 use super::Subject;
 use super::kit::*;
 
@@ -46,13 +48,16 @@ pub async fn a_new_attempt_starts_without_progress<S: Subject>() {
 }
 
 pub async fn progress_is_saved_with_the_next_write<S: Subject>() {
-    let (subject, store) = empty::<S>().await;
-    create(&*store, claimed(key(1))).await;
-    store.progress(&key(1), 1, progress(4.0)).await.unwrap();
-    subject.set_time(START.plus_ms(10_000)).await;
-    create(&*store, queued(key(2))).await;
-    let (_subject, store) = reopened(subject, store).await;
-    assert_eq!(store.read(&key(1)).await.unwrap().progress.as_deref(), Some(&progress(4.0)));
+    // Also if the clock was set back meanwhile.
+    for next_write in [START.plus_ms(10_000), Timestamp::from_ms(START.as_ms() - 10_000)] {
+        let (subject, store) = empty::<S>().await;
+        create(&*store, claimed(key(1))).await;
+        store.progress(&key(1), 1, progress(4.0)).await.unwrap();
+        subject.set_time(next_write).await;
+        create(&*store, queued(key(2))).await;
+        let (_subject, store) = reopened(subject, store).await;
+        assert_eq!(store.read(&key(1)).await.unwrap().progress.as_deref(), Some(&progress(4.0)));
+    }
 }
 
 pub async fn progress_that_is_not_a_number_makes_no_write_fail<S: Subject>() {

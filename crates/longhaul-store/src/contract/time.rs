@@ -1,5 +1,8 @@
 //! Timestamps, in particular when the clock jumps back.
 
+use longhaul_task::transition::Shorten;
+use longhaul_task::{Event, OnCrash};
+
 use super::Subject;
 use super::kit::*;
 
@@ -37,14 +40,34 @@ pub async fn timestamps_do_not_decrease_when_the_clock_does<S: Subject>() {
     assert!(parent.updated_at >= last);
 }
 
-pub async fn a_clock_that_jumps_back_makes_no_task_wait_for_ever<S: Subject>() {
+pub async fn a_clock_that_jumps_back_makes_no_task_wait_longer_than_its_own_wait<S: Subject>() {
+    const DAY_MS: u64 = 86_400_000;
     let (subject, store) = empty::<S>().await;
-    subject.set_time(START.plus_ms(1_000)).await;
+    create(&*store, queued(key(5))).await;
+    subject.set_time(START.plus_ms(DAY_MS)).await;
     create(&*store, queued(key(1))).await;
+    create(&*store, claimed(key(2))).await;
+    apply(&*store, &key(2), release(1, 500)).await;
+    let mut resumes = claimed(key(3));
+    resumes.create.policy.on_crash = OnCrash::Resume;
+    create(&*store, resumes).await;
+    apply(&*store, &key(3), park(1, Some(700))).await;
+    create(&*store, claimed(key(4))).await;
+    apply(&*store, &key(4), cancel()).await;
+    assert_eq!(store.ahead_of_clock(10).await.unwrap(), []);
+
     subject.set_time(START).await;
-    // By this clock it is too early for a claim, but the store reports when it can be claimed.
-    assert!(claim(&*store, node(1), 1).await.is_empty());
-    let next = next_queued(&*store).await.unwrap();
-    subject.set_time(next).await;
-    assert_eq!(claim(&*store, node(1), 1).await.len(), 1);
+    let (_subject, store) = reopened(subject, store).await;
+    let mut ahead = store.ahead_of_clock(10).await.unwrap();
+    ahead.sort();
+    assert_eq!(ahead, [key(1), key(2), key(3)]);
+    assert_eq!(store.ahead_of_clock(2).await.unwrap().len(), 2);
+    for key in &ahead {
+        apply(&*store, key, Event::Shorten(Shorten)).await;
+    }
+    assert_eq!(store.ahead_of_clock(10).await.unwrap(), []);
+    assert_eq!(read(&*store, &key(1)).await.phase.not_before(), Some(START));
+    assert_eq!(read(&*store, &key(2)).await.phase.not_before(), Some(START.plus_ms(500)));
+    assert_eq!(store.due(1).await.unwrap().next, Some(START.plus_ms(700)), "the timer");
+    assert_eq!(claim(&*store, node(1), 5).await.len(), 2);
 }

@@ -214,7 +214,7 @@ pub async fn a_watch_of_the_queue_reports_every_task_that_enters_it<S: Subject>(
     create(&*one, claimed(key(1))).await;
     create(&*one, resuming(key(2))).await;
     let mut watch = other.watch_queue();
-    let entries = [(1, release(1, 0)), (2, park(1, Some(START.plus_ms(1))))];
+    let entries = [(1, release(1, 0)), (2, park(1, Some(1)))];
     for (n, event) in entries {
         apply(&*one, &key(n), event).await;
         wait_for("a change of the queue", watch.changed()).await;

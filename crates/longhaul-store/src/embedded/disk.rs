@@ -1,6 +1,6 @@
 //! What an embedded backend provides: transactions for the one writer, and reads for all handles.
 
-use longhaul_task::{JournalEntry, Json, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{JournalEntry, Json, Owner, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::{HeldAttempt, ListQuery, Snapshot, StoreError, TaskCount, TaskPage};
 
@@ -22,8 +22,11 @@ pub trait Disk: Send + 'static {
     /// The number of open children.
     fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError>;
     fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError>;
-    /// Queued tasks of a tool that may be claimed, longest waiting first.
-    fn queued(&mut self, tool: &ToolRef, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError>;
+    /// The first queued tasks of an owner and a tool, each with its earliest time, ordered by that, the time of creation
+    /// and the ID.
+    fn queued(&mut self, tool: &ToolRef, owner: &Owner, limit: usize) -> Result<Vec<(Timestamp, TaskId)>, DiskError>;
+    /// The owners that have queued tasks of a tool, each with the earliest time of these.
+    fn queued_owners(&mut self, tool: &ToolRef) -> Result<Vec<(Owner, Timestamp)>, DiskError>;
 
     /// Writes a new task. Returns false, and writes nothing, if the key exists.
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError>;
@@ -47,6 +50,12 @@ pub trait Disk: Send + 'static {
     /// Writes a secret unless one of this name exists. Returns the stored one.
     fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError>;
 
+    /// Checks that what was committed is where the next process looks for it: that no file was removed, moved or replaced
+    /// since the disk was opened. The writer calls it after each commit, before anything is acknowledged, and at least once
+    /// a second. Every error must be [`DiskError::Untrusted`].
+    fn verify(&mut self) -> Result<(), DiskError> {
+        Ok(())
+    }
     /// Writes and deletes a row in the same transaction, to find out whether there is room.
     fn check(&mut self) -> Result<(), DiskError> {
         Ok(())
@@ -71,6 +80,8 @@ pub trait Reader: Send + Sync + 'static {
     fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError>;
     /// Tasks that are due at `now`, longest due first, and the time when the next one is due.
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError>;
+    /// Open tasks whose wait or attempt began after `now`, in any order.
+    fn began_after(&self, now: Timestamp, limit: usize) -> Result<Vec<TaskKey>, DiskError>;
     /// The tools that have queued tasks, each with the moment when the first of them may be claimed.
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError>;
     /// Attempts that nodes hold, after this key, in the order of the keys.
@@ -99,6 +110,9 @@ pub enum DiskError {
     /// The operation failed. Earlier commits are not affected.
     #[error("{0}")]
     Failed(String),
+    /// A row has values that this program does not write. Only requests that need this row fail.
+    #[error("{0}")]
+    Unreadable(String),
     /// It is unknown whether the write is on the disk, and no later write is safe. The store must stop.
     #[error("{0}")]
     Untrusted(String),
@@ -109,6 +123,7 @@ impl From<DiskError> for StoreError {
         match error {
             DiskError::Full(cause) => Self::Full(cause),
             DiskError::Failed(cause) => Self::Unavailable(cause),
+            DiskError::Unreadable(cause) => Self::Damaged(cause),
             DiskError::Untrusted(cause) => Self::Stopped(cause),
         }
     }

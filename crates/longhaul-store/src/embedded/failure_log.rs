@@ -31,6 +31,11 @@ impl FailureLog {
         Self { store, state: Mutex::default() }
     }
 
+    /// The name of the store in the log.
+    pub(super) fn store(&self) -> &str {
+        &self.store
+    }
+
     /// The error of the last write, if it failed.
     pub(super) fn write_error(&self) -> Option<StoreError> {
         self.state.lock().write_error.clone()

@@ -11,6 +11,7 @@
 mod disk;
 mod failure_log;
 mod task_cache;
+mod turns;
 mod writer;
 mod writer_loop;
 
@@ -32,6 +33,7 @@ pub use self::writer::WriteRequest;
 use self::writer::{UnsavedProgress, WriteResponse, Writer};
 use self::writer_loop::WriterMessage;
 pub use self::writer_loop::{Batch, WriterLoop};
+use crate::clock::ClockWatch;
 use crate::{
     ClaimRequest, ClaimedTask, Clock, CommitResult, DueTasks, HeldAttempt, ListQuery, NewTask, Snapshot, Store,
     StoreError, TaskCount, TaskPage, Watch, Watchers,
@@ -69,6 +71,7 @@ pub struct Embedded {
 
 struct EmbeddedInner {
     clock: Arc<dyn Clock>,
+    clock_watch: Arc<ClockWatch>,
     reader: Arc<dyn Reader>,
     cache: Arc<TaskCache>,
     watchers: Arc<Watchers>,
@@ -126,6 +129,7 @@ impl Embedded {
         let cache = Arc::new(TaskCache::new(limits.cache_bytes_max, hashing));
         let watchers = Arc::new(Watchers::default());
         let clock: Arc<dyn Clock> = Arc::new(clock);
+        let clock_watch = Arc::<ClockWatch>::default();
         let unsaved_progress = Arc::new(Mutex::default());
         let (requests, waiting) = mpsc::channel(limits.waiting_max);
         let (stop, stopped) = watch::channel(None);
@@ -135,6 +139,7 @@ impl Embedded {
             writer: Writer::new(disk, Arc::clone(&cache), Arc::clone(&watchers)),
             waiting,
             clock: Arc::clone(&clock),
+            clock_watch: Arc::clone(&clock_watch),
             unsaved_progress: Arc::clone(&unsaved_progress),
             progress_saved_at: Timestamp::ZERO,
             limits: limits.clone(),
@@ -144,8 +149,18 @@ impl Embedded {
             runtime: Handle::try_current().ok(),
         };
         let nodes = Mutex::default();
-        let inner =
-            EmbeddedInner { clock, reader, cache, watchers, requests, unsaved_progress, nodes, failure_log, stopped };
+        let inner = EmbeddedInner {
+            clock,
+            clock_watch,
+            reader,
+            cache,
+            watchers,
+            requests,
+            unsaved_progress,
+            nodes,
+            failure_log,
+            stopped,
+        };
         (Self { inner: Arc::new(inner) }, writer)
     }
 
@@ -224,12 +239,25 @@ impl Store for Embedded {
         for key in &keys {
             match self.read(key).await {
                 Ok(snapshot) => tasks.push(snapshot.task),
-                // Deleted since the first read.
-                Err(StoreError::NotFound) => {}
+                // Deleted since the first read, or unreadable, which the read has logged.
+                Err(StoreError::NotFound | StoreError::Damaged(_)) => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(DueTasks { now, tasks, next })
+    }
+
+    async fn ahead_of_clock(&self, limit: usize) -> Result<Vec<TaskKey>, StoreError> {
+        let now = self.inner.clock.now();
+        let Some(jump) = self.inner.clock_watch.compare(now) else { return Ok(Vec::new()) };
+        let ahead = self.report_read("ahead_of_clock", self.inner.reader.began_after(now, limit))?;
+        if ahead.is_empty()
+            && self.inner.clock_watch.handled(jump)
+            && let Some(back_ms) = jump.back_ms()
+        {
+            tracing::warn!(store = self.inner.failure_log.store(), back_ms, "the clock was set back");
+        }
+        Ok(ahead)
     }
 
     async fn next_queued(&self, tools: &[ToolRef]) -> Result<Option<Timestamp>, StoreError> {
@@ -318,12 +346,13 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        match self.inner.failure_log.write_error() {
-            None => Ok(()),
+        let request = match self.inner.failure_log.write_error() {
+            None => WriteRequest::Verify,
             // While `/healthz` fails, there may be no other requests, so only this write can find out that the disk
             // works again.
-            Some(_) => self.ask(WriteRequest::Check).await.map(|_| ()),
-        }
+            Some(_) => WriteRequest::Check,
+        };
+        self.ask(request).await.map(|_| ())
     }
 
     async fn close(&self) {

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use longhaul_task::transition::{self, Claim, entry_conflict};
 use longhaul_task::{
-    Change, DescendantScope, Event, JournalEntry, JournalWrite, Json, Progress, Scope, Surroundings, Task, TaskKey,
-    Timestamp, TransitionError,
+    Change, DescendantScope, Event, JournalEntry, JournalWrite, Json, NodeId, Progress, Scope, Surroundings, Task,
+    TaskKey, Timestamp, TransitionError,
 };
 
 use super::disk::{Disk, DiskError};
 use super::task_cache::TaskCache;
-use crate::{ClaimRequest, ClaimedTask, CommitResult, NewTask, StoreError, Watchers};
+use super::turns::Turns;
+use crate::{ClaimRequest, ClaimedTask, CommitResult, NewTask, StoreError, ToolClaim, Watchers};
 
 /// A request to the writer. Each variant is a call of the method that it links to.
 #[derive(Debug, Clone)]
@@ -29,8 +30,10 @@ pub enum WriteRequest {
     Record(TaskKey, u64, JournalEntry),
     /// [`Store::secret`](crate::Store::secret)
     Secret(String, [u8; 32]),
-    /// [`Store::check`](crate::Store::check)
+    /// [`Store::check`](crate::Store::check) after a write that failed
     Check,
+    /// [`Store::check`](crate::Store::check) otherwise: writes nothing, but the commit verifies the disk.
+    Verify,
 }
 
 impl WriteRequest {
@@ -43,6 +46,7 @@ impl WriteRequest {
             Self::Record(..) => "record",
             Self::Secret(..) => "secret",
             Self::Check => "check",
+            Self::Verify => "verify",
         }
     }
 }
@@ -68,6 +72,7 @@ pub(super) struct Writer<D> {
     working: HashMap<TaskKey, Arc<Task>>,
     /// The changes of the open batch, in order, to be published after the commit.
     publications: Vec<Publication>,
+    turns: Turns,
     /// Why the writer has stopped for good.
     stopped: Option<String>,
     /// Why the last batch was not written.
@@ -87,6 +92,7 @@ impl<D: Disk> Writer<D> {
             watchers,
             working: HashMap::default(),
             publications: Vec::new(),
+            turns: Turns::default(),
             stopped: None,
             last_failure: None,
         }
@@ -133,14 +139,28 @@ impl<D: Disk> Writer<D> {
                 self.disk.rollback();
                 self.working.clear();
                 self.publications.clear();
-                if let DiskError::Untrusted(reason) = &error {
-                    self.stopped = Some(reason.clone());
-                }
-                let error = StoreError::from(error);
-                self.last_failure = Some(error.clone());
-                vec![Err(error); count]
+                self.turns.clear();
+                vec![Err(self.fail(error)); count]
             }
         }
+    }
+
+    /// Stops for good if the files of the disk are no longer those that were opened.
+    pub(super) fn verify(&mut self) {
+        if self.stopped.is_none()
+            && let Err(error) = self.disk.verify()
+        {
+            self.fail(error);
+        }
+    }
+
+    fn fail(&mut self, error: DiskError) -> StoreError {
+        if let DiskError::Untrusted(reason) = &error {
+            self.stopped = Some(reason.clone());
+        }
+        let error = StoreError::from(error);
+        self.last_failure = Some(error.clone());
+        error
     }
 
     fn try_batch(
@@ -165,6 +185,7 @@ impl<D: Disk> Writer<D> {
             }
         }
         self.disk.commit()?;
+        self.disk.verify()?;
         Ok(responses)
     }
 
@@ -198,6 +219,7 @@ impl<D: Disk> Writer<D> {
             WriteRequest::Claim(claim) => self.claim(&claim, now).map(WriteResponse::Claimed),
             WriteRequest::Record(key, fence, record) => self.record(&key, fence, record).map(WriteResponse::Recorded),
             WriteRequest::Secret(name, fresh) => Ok(WriteResponse::Secret(self.disk.secret(&name, fresh)?)),
+            WriteRequest::Verify => Ok(WriteResponse::Checked),
             WriteRequest::Check => {
                 self.disk.check()?;
                 Ok(WriteResponse::Checked)
@@ -283,21 +305,55 @@ impl<D: Disk> Writer<D> {
 
     fn claim(&mut self, claim: &ClaimRequest, now: Timestamp) -> Result<Vec<ClaimedTask>, RequestFailure> {
         let mut claimed = Vec::new();
-        for (tool, limit) in &claim.tools {
-            for key in self.disk.queued(tool, now, *limit)? {
-                let event = Event::Claim(Claim { node: claim.node });
-                match self.apply(&key, &event, now) {
-                    Ok(CommitResult { task, .. }) => {
-                        let input = self.disk.input(&key)?.ok_or(StoreError::NotFound)?;
-                        claimed.push(ClaimedTask { task, input });
+        for tool_claim in &claim.tools {
+            self.claim_in_turn(claim.node, tool_claim, now, &mut claimed)?;
+        }
+        Ok(claimed)
+    }
+
+    /// Claims tasks of one tool, in rounds: in each, every owner gets the same number of tasks, as far as it has them.
+    fn claim_in_turn(
+        &mut self,
+        node: NodeId,
+        ToolClaim { tool, limit, owner_limits }: &ToolClaim,
+        now: Timestamp,
+        claimed: &mut Vec<ClaimedTask>,
+    ) -> Result<(), RequestFailure> {
+        if self.turns.of(tool).is_none() {
+            let owners = self.disk.queued_owners(tool)?;
+            self.turns.load(tool, owners);
+        }
+        let end = claimed.len().saturating_add(*limit);
+        let mut owner_limits = owner_limits.clone();
+        while let Some(turns) = self.turns.of(tool) {
+            let left = end - claimed.len();
+            let owners = turns.next(now, left, |owner| owner_limits.get(owner) != Some(&0));
+            let Some(each) = left.checked_div(owners.len()) else { break };
+            for owner in owners {
+                let each = owner_limits.get(&owner).map_or(each, |limit| each.min(*limit));
+                let queued = self.disk.queued(tool, &owner, each.saturating_add(1))?;
+                let ready = queued.iter().take(each).take_while(|(at, _)| *at <= now).count();
+                if let Some(limit) = owner_limits.get_mut(&owner) {
+                    *limit -= ready;
+                }
+                for (_, id) in &queued[..ready] {
+                    let key = TaskKey { owner: owner.clone(), id: id.clone() };
+                    match self.apply(&key, &Event::Claim(Claim { node }), now) {
+                        Ok(CommitResult { task, .. }) => {
+                            let input = self.disk.input(&key)?.ok_or(StoreError::NotFound)?;
+                            claimed.push(ClaimedTask { task, input });
+                        }
+                        // The disk has it in the queue and the cache has not. Its owner gets no further turn in this claim.
+                        Err(RequestFailure::Refused(_)) => drop(owner_limits.insert(owner.clone(), 0)),
+                        Err(failed) => return Err(failed),
                     }
-                    // The disk returned only tasks that may be claimed now. One that is refused all the same is left out.
-                    Err(RequestFailure::Refused(_)) => {}
-                    Err(failed) => return Err(failed),
+                }
+                if let Some(turns) = self.turns.of(tool) {
+                    turns.served(owner, queued.get(ready).map(|(at, _)| *at));
                 }
             }
         }
-        Ok(claimed)
+        Ok(())
     }
 
     fn record(&mut self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, RequestFailure> {
@@ -329,6 +385,11 @@ impl<D: Disk> Writer<D> {
 
     /// Makes a changed task visible to the rest of the batch, and to readers after the commit.
     fn stage(&mut self, task: Task) -> Arc<Task> {
+        if let Some(not_before) = task.phase.not_before()
+            && let Some(turns) = self.turns.of(&task.tool)
+        {
+            turns.queued(&task.key.owner, not_before);
+        }
         let task = Arc::new(task);
         self.working.insert(task.key.clone(), Arc::clone(&task));
         self.publications.push(Publication::Task(Arc::clone(&task)));
@@ -345,7 +406,10 @@ enum RequestFailure {
 
 impl From<DiskError> for RequestFailure {
     fn from(error: DiskError) -> Self {
-        Self::Disk(error)
+        match error {
+            DiskError::Unreadable(_) => Self::Refused(error.into()),
+            error => Self::Disk(error),
+        }
     }
 }
 

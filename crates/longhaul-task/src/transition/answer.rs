@@ -1,5 +1,7 @@
 use crate::event::JournalWrite;
-use crate::{ActiveAttempt, Change, Effect, Json, Phase, QuestionKey, Task, Timestamp, TransitionError, WaitingState};
+use crate::{
+    ActiveAttempt, Change, Effect, Json, Phase, QuestionKey, Task, Timestamp, TransitionError, Wait, WaitingState,
+};
 
 /// The requestor answers a question. The caller has checked the answer against the question's schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,20 +19,17 @@ pub(super) fn apply(task: &Task, event: &AnswerQuestion, now: Timestamp) -> Resu
         return Err(TransitionError::NoSuchQuestion);
     }
     let mut next = task.next_revision(now);
-    let answered_at = next.updated_at;
     let open = questions.without(&event.key);
     let mut queued_effect = None;
     next.phase = match *state {
-        WaitingState::Held(run) if open.is_none() => {
-            Phase::Running { run: ActiveAttempt { since: answered_at, ..run } }
-        }
+        WaitingState::Held(run) if open.is_none() => Phase::Running { run: ActiveAttempt { since: now, ..run } },
         WaitingState::Held(run) => Phase::held(run, open),
         // The fork that asked can continue, even if the other forks still wait.
         WaitingState::Parked(_) => {
-            queued_effect = Some(Effect::queued(task, answered_at));
-            Phase::queued(answered_at, open)
+            queued_effect = Some(Effect::queued(task, now));
+            Phase::queued(Wait::until(now, now), open)
         }
-        WaitingState::Queued { not_before } => Phase::queued(not_before, open),
+        WaitingState::Queued { wait } => Phase::queued(wait, open),
     };
     let mut change = Change::new(next);
     change.journal_write = Some(JournalWrite::Answered { key: event.key.clone(), body: event.body.clone() });

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{ActiveAttempt, Family, NodeId, Phase, Policy, Retention, Task, TaskKey, Timestamp, ToolRef};
+use crate::{ActiveAttempt, Family, NodeId, Phase, Policy, Retention, Task, TaskKey, Timestamp, ToolRef, Wait};
 
 /// The parameters of a new task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,11 +21,12 @@ pub struct Create {
 /// Creates the root of a new family.
 pub fn create(new: &Create, now: Timestamp) -> Task {
     let family = Family { root: new.key.id.clone(), parent: None, since: now, depth: 0, children: 0, ordinal: 0 };
-    create_in_family(new, family, now)
+    create_in_family(new, family, now, now)
 }
 
-/// Creates a task in an existing family, claimed or queued.
-pub(super) fn create_in_family(new: &Create, family: Family, now: Timestamp) -> Task {
+/// Creates a task in an existing family, claimed or queued. `created_at` is later than `now` if the clock has gone back since
+/// the last change of the parent.
+pub(super) fn create_in_family(new: &Create, family: Family, created_at: Timestamp, now: Timestamp) -> Task {
     let claimed = u32::from(new.claimed_by.is_some());
     Task {
         key: new.key.clone(),
@@ -34,8 +35,8 @@ pub(super) fn create_in_family(new: &Create, family: Family, now: Timestamp) -> 
         origin: new.origin.clone(),
         policy: new.policy.clone(),
         retention: new.retention,
-        created_at: now,
-        updated_at: now,
+        created_at,
+        updated_at: created_at,
         revision: 1,
         fence: new.first_fence.saturating_add(claimed.into()),
         attempt: claimed,
@@ -44,7 +45,7 @@ pub(super) fn create_in_family(new: &Create, family: Family, now: Timestamp) -> 
         message: None,
         phase: match new.claimed_by {
             Some(node) => Phase::Running { run: ActiveAttempt { node, since: now } },
-            None => Phase::Queued { not_before: now },
+            None => Phase::Queued { wait: Wait::until(now, now) },
         },
     }
 }

@@ -13,6 +13,7 @@ mod park;
 mod release;
 mod report;
 mod settle;
+mod shorten;
 mod spawn;
 mod wake;
 
@@ -29,6 +30,7 @@ pub use park::Park;
 pub use release::Release;
 pub use report::Report;
 pub use settle::Settle;
+pub use shorten::Shorten;
 pub use spawn::Spawn;
 pub use wake::Wake;
 
@@ -54,6 +56,7 @@ pub fn apply(
         Event::Cancel(event) => cancel::apply(task, event, surroundings, now),
         Event::Lose(event) => lose::apply(task, event, surroundings, now),
         Event::Overdue(event) => overdue::apply(task, event, surroundings, now),
+        Event::Shorten(event) => shorten::apply(task, event, now),
         Event::Expire(event) => expire::apply(task, event, now),
         Event::Delete(event) => delete::apply(task, event, now),
     }

@@ -1,4 +1,4 @@
-use crate::{Change, Phase, Surroundings, Task, Timestamp, TransitionError, WaitingState, WakeCondition};
+use crate::{Change, Phase, Surroundings, Task, Timestamp, TransitionError, Wait, WaitingState, WakeCondition};
 
 /// The attempt ends while the task waits. What its handler did is in the journal, and a later attempt resumes it.
 ///
@@ -7,8 +7,9 @@ use crate::{Change, Phase, Surroundings, Task, Timestamp, TransitionError, Waiti
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Park {
     pub fence: u64,
-    /// The time at which the task is woken if nothing else wakes it.
-    pub wake_at: Option<Timestamp>,
+    /// The time after which the task is woken if nothing else wakes it. A duration, because the clock may be set between the
+    /// decision of the attempt and the commit.
+    pub wait_ms: Option<u64>,
     /// The number of open children if the attempt waits for one to end, else 0.
     pub open_children: u32,
     /// The number of open questions if the attempt waits for an answer, else 0.
@@ -30,12 +31,13 @@ pub(super) fn apply(
     if surroundings.open_children < event.open_children || open_questions < event.open_questions {
         return Err(TransitionError::AlreadyHappened);
     }
-    let wake_condition = WakeCondition { wake_at: event.wake_at, for_children: event.open_children > 0 };
+    let timer = event.wait_ms.map(|wait_ms| Wait::of_ms(now, wait_ms));
+    let wake_condition = WakeCondition { timer, for_children: event.open_children > 0 };
     let mut next = task.next_revision(now);
     next.fence += 1;
     next.phase = match questions {
         Some(questions) => Phase::Waiting { state: WaitingState::Parked(wake_condition), questions: questions.clone() },
-        None if wake_condition.wake_at.is_none() && !wake_condition.for_children => {
+        None if wake_condition.timer.is_none() && !wake_condition.for_children => {
             return Err(TransitionError::NothingToWaitFor);
         }
         None => Phase::Parked { wake_condition },

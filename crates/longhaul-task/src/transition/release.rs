@@ -1,4 +1,4 @@
-use crate::{Change, Effect, Phase, Surroundings, Task, Timestamp, TransitionError};
+use crate::{Change, Effect, Phase, Surroundings, Task, Timestamp, TransitionError, Wait};
 
 /// The attempt puts the task back into the queue because another attempt may succeed. It counts as a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,10 +28,11 @@ pub(super) fn requeue(task: &Task, wait_ms: u64, surroundings: &Surroundings, no
     let mut next = task.next_revision(now);
     next.fence += 1;
     next.failed_attempts = next.failed_attempts.saturating_add(1);
-    let not_before = next.updated_at.plus_ms(wait_ms);
+    // By the clock, and not by the task's last change, which is later if the clock has gone back.
+    let wait = Wait::of_ms(now, wait_ms);
     let questions = task.phase.questions().filter(|_| task.resumes());
-    next.phase = Phase::queued(not_before, questions.cloned());
-    let mut change = Change::new(next).with_effect(Effect::queued(task, not_before));
+    next.phase = Phase::queued(wait, questions.cloned());
+    let mut change = Change::new(next).with_effect(Effect::queued(task, wait.until));
     if !task.resumes() {
         super::end_descendants(&mut change, surroundings, now);
     }

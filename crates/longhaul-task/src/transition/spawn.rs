@@ -35,8 +35,8 @@ pub(super) fn apply(task: &Task, event: &Spawn, now: Timestamp) -> Result<Change
     let mut new = event.child.clone();
     new.key = TaskKey { owner: task.key.owner.clone(), id: event.child.key.id.clone() };
     new.retention = task.retention;
-    let child = create_in_family(&new, family, next.updated_at);
-    let queued = new.claimed_by.is_none().then(|| Effect::queued(&child, child.created_at));
+    let child = create_in_family(&new, family, next.updated_at, now);
+    let queued = new.claimed_by.is_none().then(|| Effect::queued(&child, now));
     let mut change = Change::new(next);
     change.child = Some((child, event.input.clone()));
     change.effects.extend(queued);

@@ -118,7 +118,7 @@ proptest! {
             let again = task.policy.on_crash != OnCrash::Fail && task.failed_attempts + 1 < task.policy.attempts_max;
             if again {
                 let backoff_ms = task.policy.backoff_after_ms(task.failed_attempts + 1);
-                let not_before = moment.now.max(task.updated_at).plus_ms(backoff_ms);
+                let not_before = moment.now.plus_ms(backoff_ms);
                 prop_assert_eq!(change.task.phase.not_before(), Some(not_before));
                 prop_assert_eq!(change.task.failed_attempts, task.failed_attempts + 1);
             } else {
@@ -162,7 +162,7 @@ proptest! {
         for moment in &History::of(&plan).moments {
             for task in moment.after.values() {
                 let Some(rest) = task.phase.wake_condition() else { continue };
-                prop_assert!(rest.wake_at.is_some() || rest.for_children || task.phase.questions().is_some());
+                prop_assert!(rest.timer.is_some() || rest.for_children || task.phase.questions().is_some());
                 let open = children(&moment.after, &task.key.id).any(|child| !child.is_settled());
                 prop_assert!(!rest.for_children || open, "it waits for children that have ended: {:?}", moment);
             }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use longhaul_task::transition::{
-    self, AnswerQuestion, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Spawn,
-    Wake,
+    self, AnswerQuestion, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Shorten,
+    Spawn, Wake,
 };
 use longhaul_task::{
     Event, Json, NodeId, OnCrash, Outcome, PhaseName, Policy, QuestionKey, Retention, Surroundings, Task, Timestamp,
@@ -18,8 +18,8 @@ type Edge = (String, String, String);
 
 const OUTSIDE: &str = "[*]";
 const START: Timestamp = Timestamp::from_ms(1_000);
-/// One time before every deadline of the samples, and one after all of them.
-const TIMES: [Timestamp; 2] = [Timestamp::from_ms(2_000), Timestamp::from_ms(u64::MAX)];
+/// One time before every deadline of the samples, one after all of them, and one to which the clock has gone back.
+const TIMES: [Timestamp; 3] = [Timestamp::from_ms(2_000), Timestamp::from_ms(u64::MAX), Timestamp::ZERO];
 
 #[test]
 fn the_diagram_has_the_edges_of_the_state_machine() {
@@ -115,13 +115,13 @@ fn samples() -> Vec<Task> {
             let settled = after(&running, &Event::Cancel(Cancel::default()));
             if on_crash == OnCrash::Resume {
                 for task in [&waiting_for_one, &waiting_for_two] {
-                    let parked = after(task, &park(task, Some(TIMES[0])));
+                    let parked = after(task, &park(task));
                     samples.push(
                         transition::apply(&parked, &wake(&parked), &Surroundings::default(), TIMES[0]).unwrap().task,
                     );
                     samples.push(parked);
                 }
-                samples.push(after(&running, &park(&running, Some(TIMES[0]))));
+                samples.push(after(&running, &park(&running)));
             }
             let spawned = transition::apply(&running, &spawn(&running, None), &Surroundings::default(), START);
             let (child, _) = spawned.unwrap().child.unwrap();
@@ -131,7 +131,7 @@ fn samples() -> Vec<Task> {
     samples
 }
 
-const EVENTS: usize = 15;
+const EVENTS: usize = 16;
 
 /// Every event, with the current fence. `Spawn` occurs twice: with a queued and with a claimed child.
 fn events(task: &Task) -> Vec<Event> {
@@ -145,7 +145,7 @@ fn events(task: &Task) -> Vec<Event> {
         Event::Answer(answer),
         spawn(task, None),
         spawn(task, Some(node(1))),
-        park(task, Some(TIMES[0])),
+        park(task),
         wake(task),
         Event::Release(Release { fence, wait_ms: 0 }),
         Event::Settle(Settle { fence, outcome: Outcome::Result { body: json(), is_error: false } }),
@@ -154,6 +154,7 @@ fn events(task: &Task) -> Vec<Event> {
         Event::Overdue(Overdue),
         Event::Expire(Expire),
         Event::Delete(Delete),
+        Event::Shorten(Shorten),
     ]
 }
 
@@ -174,6 +175,7 @@ fn index_of(event: &Event) -> usize {
         Event::Overdue(_) => 12,
         Event::Expire(_) => 13,
         Event::Delete(_) => 14,
+        Event::Shorten(_) => 15,
     }
 }
 
@@ -181,8 +183,9 @@ fn after(task: &Task, event: &Event) -> Task {
     transition::apply(task, event, &Surroundings::default(), START).unwrap().task
 }
 
-fn park(task: &Task, wake_at: Option<Timestamp>) -> Event {
-    Event::Park(Park { fence: task.fence, wake_at, open_children: 0, open_questions: 0 })
+fn park(task: &Task) -> Event {
+    let wait_ms = Some(TIMES[0].ms_since(START));
+    Event::Park(Park { fence: task.fence, wait_ms, open_children: 0, open_questions: 0 })
 }
 
 fn wake(task: &Task) -> Event {

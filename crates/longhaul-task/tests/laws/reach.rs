@@ -26,7 +26,7 @@ fn the_histories_contain_every_event_accepted_and_refused() {
     };
     let all: BTreeSet<&str> = [
         "answer", "ask", "cancel", "claim", "delete", "expire", "lose", "overdue", "park", "release", "report",
-        "settle", "spawn", "wake",
+        "settle", "shorten", "spawn", "wake",
     ]
     .into();
     assert_eq!(names(true), all, "accepted");
@@ -47,6 +47,7 @@ fn the_histories_contain_every_event_accepted_and_refused() {
         TransitionError::AlreadyHappened,
         TransitionError::NothingToWaitFor,
         TransitionError::AttemptsSpent,
+        TransitionError::NothingToShorten,
         TransitionError::DuplicateId,
     ];
     for refused in refusals {
@@ -74,7 +75,7 @@ fn the_histories_contain_deep_and_wide_families_and_clock_jumps() {
     let waiting = || tasks().filter(|task| task.phase.name() == PhaseName::Waiting);
     assert!(waiting().any(|task| task.phase.not_before().is_some()), "waiting and in the queue");
     assert!(
-        waiting().any(|task| task.phase.wake_condition().is_some_and(|rest| rest.wake_at.is_some())),
+        waiting().any(|task| task.phase.wake_condition().is_some_and(|rest| rest.timer.is_some())),
         "waiting with a timer"
     );
     assert!(waiting().any(|task| task.phase.active_attempt().is_some()), "waiting with its handler in memory");

@@ -1,9 +1,10 @@
 //! Revisions, timestamps and deadlines are right, even if the clock jumps.
 
-use longhaul_task::{Event, PhaseName};
+use longhaul_task::transition::Shorten;
+use longhaul_task::{ActiveAttempt, Event, PhaseName, Task, Timestamp, Wait};
 use proptest::prelude::*;
 
-use crate::model::{History, plans};
+use crate::model::{History, apply, plans};
 
 proptest! {
     #[test]
@@ -41,7 +42,10 @@ proptest! {
             let begins = change.task.phase.name() == PhaseName::Running
                 && matches!(moment.event, Event::Claim(_) | Event::Answer(_));
             match (moment.task().phase.active_attempt(), change.task.phase.active_attempt()) {
-                (_, Some(after)) if begins => prop_assert_eq!(after.since, change.task.updated_at),
+                (_, Some(after)) if begins => prop_assert_eq!(after.since, moment.now),
+                (Some(before), Some(after)) if matches!(moment.event, Event::Shorten(_)) => {
+                    prop_assert_eq!(after, ActiveAttempt { since: moment.now, ..before });
+                }
                 (Some(before), Some(after)) => prop_assert_eq!(before, after, "{:?}", moment.event),
                 _ => {}
             }
@@ -66,5 +70,47 @@ proptest! {
                 && ran_ms.is_some_and(|ran_ms| ran_ms >= task.policy.running_ms_max);
             prop_assert_eq!(moment.result.is_ok(), life_is_over || ran_too_long, "{:?}", moment);
         }
+    }
+
+    #[test]
+    fn a_wait_or_attempt_begins_at_the_time_of_its_event(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let child = change.child.as_ref().map(|(child, _)| child);
+            for task in change.relatives.iter().chain(child).chain([&change.task]) {
+                let since = task.phase.since();
+                let before = moment.before.get(&task.key.id).and_then(|before| before.phase.since());
+                prop_assert!(since.is_none() || since == before || since == Some(moment.now), "{:?}", moment);
+            }
+        }
+    }
+
+    /// Whatever the clock did before: from now on no wait takes longer than its own length.
+    #[test]
+    fn a_shortened_wait_takes_at_most_its_own_length_by_the_present_clock(plan in plans(), back_ms in 0_u64..2_000_000) {
+        let history = History::of(&plan);
+        let now = Timestamp::from_ms(history.now.as_ms().saturating_sub(back_ms));
+        for task in history.world.values() {
+            let is_ahead = !task.is_settled() && task.phase.since().is_some_and(|since| since > now);
+            let result = apply(&history.world, task, &Event::Shorten(Shorten), now);
+            prop_assert_eq!(result.is_ok(), is_ahead, "{:?}", task);
+            let after = result.map_or_else(|_| task.clone(), |change| change.task);
+            if let (Some(before), Some(after)) = (wait(task), wait(&after)) {
+                let length_ms = before.until.ms_since(before.since);
+                prop_assert!(after.until.ms_since(now) <= length_ms, "{:?} after {:?}", after, before);
+                // A wait that began by the present clock is left alone: no timer fires early.
+                prop_assert!(before.since > now || after == before, "{:?} after {:?}", after, before);
+            }
+            prop_assert!(after.is_settled() || after.phase.since().is_none_or(|since| since <= now), "{:?}", after);
+            prop_assert_eq!((after.fence, after.attempt, after.updated_at), (task.fence, task.attempt, task.updated_at.max(after.updated_at)));
+        }
+    }
+}
+
+/// The wait for a worker or for a timer.
+fn wait(task: &Task) -> Option<Wait> {
+    use longhaul_task::{Phase, WaitingState};
+    match &task.phase {
+        Phase::Queued { wait } | Phase::Waiting { state: WaitingState::Queued { wait }, .. } => Some(*wait),
+        phase => phase.wake_condition()?.timer,
     }
 }

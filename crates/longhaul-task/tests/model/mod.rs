@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use longhaul_task::transition::{
     self, AnswerQuestion, AskQuestion, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report,
-    Settle, Spawn, Wake,
+    Settle, Shorten, Spawn, Wake,
 };
 use longhaul_task::{
     Change, DescendantScope, Event, JournalPosition, JournalWrite, Json, NodeId, Owner, Policy, QuestionKey,
@@ -77,7 +77,7 @@ impl History {
         let tasks: Vec<&Task> = self.world.values().filter(|task| !only_open || !task.is_settled()).collect();
         let task = *step.target.get(&tasks);
         let now = after_tick(self.now, step.tick, task);
-        let event = event(n, &step.act, &self.world, task, now, asked);
+        let event = event(n, &step.act, &self.world, task, asked);
         let result = apply(&self.world, task, &event, now);
         if let Ok(Change { journal_write: Some(JournalWrite::Asked { key, .. }), .. }) = &result {
             asked.push(key.clone());
@@ -186,7 +186,7 @@ fn after_tick(now: Timestamp, tick: Tick, task: &Task) -> Timestamp {
     }
 }
 
-fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, now: Timestamp, asked: &[QuestionKey]) -> Event {
+fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, asked: &[QuestionKey]) -> Event {
     let seq = u32::try_from(n).unwrap();
     let fence = |held: Held| match held {
         Held::Now => task.fence,
@@ -221,7 +221,7 @@ fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, now: Timesta
             let children = children(world, &task.key.id).filter(|child| !child.is_settled()).count();
             Event::Park(Park {
                 fence: fence(*held),
-                wake_at: wait.map(|wait_ms| now.plus_ms(wait_ms)),
+                wait_ms: *wait,
                 open_children: u32::try_from(children).unwrap() + u32::from(*more),
                 open_questions: task.phase.questions().map_or(0, Questions::count),
             })
@@ -237,6 +237,7 @@ fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, now: Timesta
         ModelAction::Overdue => Event::Overdue(Overdue),
         ModelAction::Expire => Event::Expire(Expire),
         ModelAction::Delete => Event::Delete(Delete),
+        ModelAction::Shorten => Event::Shorten(Shorten),
     }
 }
 
@@ -265,6 +266,7 @@ pub(crate) fn fence_of(event: &Event) -> Option<u64> {
         | Event::Cancel(_)
         | Event::Lose(_)
         | Event::Overdue(_)
+        | Event::Shorten(_)
         | Event::Expire(_)
         | Event::Delete(_) => None,
     }

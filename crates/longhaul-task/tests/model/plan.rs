@@ -92,6 +92,7 @@ pub(crate) enum ModelAction {
     /// The dead node. `None` is the node that holds the task.
     Lose(Held, Option<u8>),
     Overdue,
+    Shorten,
     Expire,
     Delete,
 }
@@ -130,7 +131,7 @@ fn tick() -> impl Strategy<Value = Tick> {
 }
 
 fn act() -> impl Strategy<Value = ModelAction> {
-    let kinds: Kinds<Draw, ModelAction, 15> = [
+    let kinds: Kinds<Draw, ModelAction, 16> = [
         (9, |draw| ModelAction::Claim(draw.node)),
         (2, |draw| ModelAction::Report(draw.held)),
         (7, |draw| ModelAction::Ask(draw.held, draw.label, draw.at)),
@@ -144,6 +145,7 @@ fn act() -> impl Strategy<Value = ModelAction> {
         (1, |_| ModelAction::Cancel),
         (5, |draw| ModelAction::Lose(draw.held, (!draw.usual).then_some(draw.node))),
         (2, |_| ModelAction::Overdue),
+        (2, |_| ModelAction::Shorten),
         (2, |_| ModelAction::Expire),
         (2, |_| ModelAction::Delete),
     ];

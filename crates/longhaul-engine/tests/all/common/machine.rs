@@ -52,6 +52,11 @@ impl Machine {
         self.run(async |store| life(Lab::on(&store, tools, limits).await).await)
     }
 
+    /// Sets the clock back while no process runs.
+    pub(crate) fn set_back_ms(&mut self, ms: u64) {
+        self.now = Timestamp::from_ms(self.now.as_ms() - ms);
+    }
+
     /// Lets time pass while no process runs.
     pub(crate) fn wait_ms(&mut self, ms: u64) {
         self.now = self.now.plus_ms(ms);

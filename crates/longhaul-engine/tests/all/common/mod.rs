@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use longhaul_engine::{
-    Ask, CallOptions, Ctx, CtxError, Engine, EngineError, EngineLimits, EngineTool, Handler, NewCall, Requestor,
-    SystemRandom, ToolLimits,
+    Ask, BudgetUse, CallOptions, Ctx, CtxError, Engine, EngineError, EngineLimits, EngineTool, Handler, NewCall,
+    Requestor, SystemRandom, ToolLimits,
 };
 use longhaul_store::Store;
 use longhaul_task::{
@@ -83,6 +83,14 @@ impl Lab {
         self.engine.create(call_with(tool, input)).await
     }
 
+    pub(crate) async fn try_create_for(&self, owner: Owner, tool: &str, input: &str) -> Result<Arc<Task>, EngineError> {
+        self.engine.create(NewCall { owner, ..call_with(tool, input) }).await
+    }
+
+    pub(crate) async fn create_for(&self, owner: Owner, tool: &str, input: &str) -> TaskKey {
+        self.try_create_for(owner, tool, input).await.unwrap().key.clone()
+    }
+
     pub(crate) async fn read(&self, key: &TaskKey) -> Arc<Task> {
         self.engine.read(key).await.unwrap().task
     }
@@ -126,6 +134,10 @@ impl Lab {
         self.engine.cancel(key, None).await.unwrap();
     }
 
+    pub(crate) fn budget(&self, resource: &str) -> BudgetUse {
+        self.engine.budgets().into_iter().find(|budget| budget.resource == resource).unwrap()
+    }
+
     /// How many tasks of a tool run, and how many are queued, as the engine counts.
     pub(crate) fn load(&self, tool: &str) -> (usize, usize) {
         let load = self.engine.load();
@@ -157,6 +169,10 @@ pub(crate) fn call_with(tool: &str, input: &str) -> NewCall {
 
 pub(crate) fn ada() -> Owner {
     Owner::parse("ada").unwrap()
+}
+
+pub(crate) fn bob() -> Owner {
+    Owner::parse("bob").unwrap()
 }
 
 /// A tool with every default, whose results are kept for good.
@@ -280,9 +296,13 @@ impl Requestor for Client {
 }
 
 pub(crate) fn call_options(answers: &[(&str, &str)]) -> CallOptions {
+    call_options_of(ada(), answers)
+}
+
+pub(crate) fn call_options_of(owner: Owner, answers: &[(&str, &str)]) -> CallOptions {
     let answers: HashMap<String, Json> =
         answers.iter().map(|(key, text)| ((*key).to_owned(), Json::from_text(*text))).collect();
-    CallOptions { answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
+    CallOptions { owner, answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
 }
 
 /// A question whose answer is any text.

@@ -217,6 +217,11 @@ impl Store for TestStore {
         self.inner.held(node, after, limit).await
     }
 
+    async fn ahead_of_clock(&self, limit: usize) -> Result<Vec<TaskKey>, StoreError> {
+        self.count_or_fail("ahead_of_clock")?;
+        self.inner.ahead_of_clock(limit).await
+    }
+
     async fn orphans(&self, limit: usize) -> Result<Vec<HeldAttempt>, StoreError> {
         self.count_or_fail("orphans")?;
         self.inner.orphans(limit).await

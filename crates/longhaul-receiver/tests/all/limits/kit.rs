@@ -37,6 +37,7 @@ pub(crate) fn is_refused(error: &Value, code: i64, word: &str) {
     assert_eq!((&error["code"], &error["data"]["code"]), (&json!(code), &json!(word)), "{error}");
     assert!(!error["message"].as_str().unwrap().is_empty());
     // A temporary refusal has `retryAfterMs`; a failed task has not.
-    let passes = ["QUEUE_FULL", "TOO_MANY_OPEN", "TOO_MUCH_UNREAD", "TOO_MANY_IN_FLIGHT"].contains(&word);
+    let passes =
+        ["QUEUE_FULL", "TOO_MANY_CALLS", "TOO_MANY_OPEN", "TOO_MUCH_UNREAD", "TOO_MANY_IN_FLIGHT"].contains(&word);
     assert_eq!(error["data"]["retryAfterMs"].as_u64().is_some_and(|ms| ms > 0), passes, "{error}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul::{Ctx, EngineLimits, Server, TaskSupport, Tool, ToolLimits};
+use longhaul::{Ctx, EngineLimits, NoArgs, Server, TaskSupport, Tool, ToolLimits};
 use longhaul_testkit::TestServer;
 use longhaul_testkit::tools::Door;
 use serde_json::json;
@@ -28,6 +28,37 @@ async fn a_task_too_many_is_refused_for_now_with_the_code_of_that_limit() {
     bob.create("other", json!({})).await.unwrap();
     ada.cancel(&last).await.unwrap();
     ada.create("other", json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn calls_of_one_owner_are_refused_past_its_part_and_leave_room_for_others() {
+    let (started, door) = (Door::closed(), Door::closed());
+    let inside = door.clone();
+    let tool = started.tool("work", move |started, _: Ctx, _: NoArgs| {
+        let door = inside.clone();
+        async move {
+            started.open(1);
+            door.pass().await;
+            Ok("let through")
+        }
+    });
+    let limits = ToolLimits::default().calls_max(4);
+    let tool = tool.task_support(TaskSupport::Forbidden).limits(limits);
+    let server = TestServer::start(Server::new("test").tools([tool])).await;
+    let mut calls = Vec::new();
+    for token in ["ada", "ada", "ada", "bob"] {
+        let mut client = server.client().await.with_token(token);
+        calls.push(tokio::spawn(async move { client.call("work", json!({})).await }));
+        started.pass().await;
+        if calls.len() == 3 {
+            let error = server.client().await.with_token("ada").call_error("work", json!({})).await;
+            is_refused(&error, -32603, "TOO_MANY_CALLS");
+        }
+    }
+    door.open(4);
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ fn at_ten_forty(mut task: Task, message: Option<&str>) -> Task {
 }
 
 fn seen(task: &Task) -> TaskView<'_> {
-    TaskView { poll_interval_ms: 5_000, ..TaskView::of(task, CREATED) }
+    TaskView { poll_interval_ms: 5_000, ..TaskView::of(task) }
 }
 
 /// A task as the document shows it: made at 10:30, changed at 10:40, polled every five seconds.

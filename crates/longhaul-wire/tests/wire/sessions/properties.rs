@@ -108,7 +108,7 @@ proptest! {
     fn a_task_returns_what_the_call_would_have_and_its_own_name(body in any_json(), revision in any_revision()) {
         let called = value(&call_result::complete(&to(&1.into(), revision), &json(&body.to_string())))["result"].clone();
         let task = completed(&body.to_string(), false);
-        let view = TaskView::of(&task, CREATED);
+        let view = TaskView::of(&task);
         let mut result = value(&TASKS.result(&to(&1.into(), revision), &view).unwrap())["result"].clone();
         prop_assert_eq!(&result["_meta"][RELATED_TASK]["taskId"], task.key.id.as_str());
         result["_meta"].as_object_mut().unwrap().remove(RELATED_TASK);
@@ -158,13 +158,13 @@ proptest! {
     fn a_status_told_is_a_status_read(message in proptest::option::of("(?s).{0,32}"), poll in 1_u64..1 << 50) {
         let mut task = running();
         task.message = message.map(Into::into);
-        let text = TASKS.changed(None, &TaskView { poll_interval_ms: poll, ..TaskView::of(&task, CREATED) });
+        let text = TASKS.changed(None, &TaskView { poll_interval_ms: poll, ..TaskView::of(&task) });
         let ClientNotification::TaskStatus(read) = told(&text) else { panic!("{text}") };
         let expected = RemoteTask {
             id: task.key.id.as_str().into(),
             status: RemoteStatus::Working,
             message: task.message.as_deref().map(Into::into),
-            ttl_ms: task.ttl_ms(CREATED),
+            ttl_ms: task.ttl_ms(),
             poll_interval_ms: Some(poll),
         };
         prop_assert_eq!(read, expected);

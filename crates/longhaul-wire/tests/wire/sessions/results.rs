@@ -84,7 +84,7 @@ fn the_related_task_is_ours_and_not_an_upstreams() {
         r#"{"_meta":{"k":1},"content":[]}"#,
     ] {
         let task = completed(body, false);
-        let message = TASKS.result(&to(&id(), LATEST), &TaskView::of(&task, CREATED)).unwrap();
+        let message = TASKS.result(&to(&id(), LATEST), &TaskView::of(&task)).unwrap();
         assert_eq!(message.matches("_meta").count(), 1);
         let expected = json!({ "k": 1, RELATED_TASK: { "taskId": task.key.id.as_str() } });
         assert_eq!(value(&message)["result"]["_meta"], expected);

@@ -113,7 +113,7 @@ fn results_fit() {
         for body in &bodies {
             must_answer(revision, "CallToolResult", &call_result::complete(&to(&id(), revision), &json(body)));
             let task = completed(body, false);
-            let message = TASKS.result(&to(&id(), revision), &TaskView::of(&task, CREATED)).unwrap();
+            let message = TASKS.result(&to(&id(), revision), &TaskView::of(&task)).unwrap();
             must_answer(revision, "CallToolResult", &message);
         }
     }
@@ -134,13 +134,7 @@ fn tasks_fit_in_every_phase_and_everywhere_they_are_shown() {
     ];
     let views: Vec<_> = tasks
         .iter()
-        .map(|task| TaskView {
-            task,
-            progress: Some(&said),
-            children: &children,
-            now: CREATED,
-            poll_interval_ms: 5_000,
-        })
+        .map(|task| TaskView { task, progress: Some(&said), children: &children, poll_interval_ms: 5_000 })
         .collect();
     for view in &views {
         must_answer(LATEST, "GetTaskResult", &TASKS.task(&to(&id(), LATEST), view));

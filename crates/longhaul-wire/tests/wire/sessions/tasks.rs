@@ -13,12 +13,12 @@ const TOOL_ERROR: &str = r#"{"content":[{"type":"text","text":"No such city."},{
 
 /// The result of `tasks/get`.
 fn shown(task: &Task) -> Value {
-    value(&TASKS.task(&to(&id(), LATEST), &TaskView::of(task, CREATED)))["result"].clone()
+    value(&TASKS.task(&to(&id(), LATEST), &TaskView::of(task)))["result"].clone()
 }
 
 /// The response to `tasks/result`.
 fn result(task: &Task) -> Value {
-    value(&TASKS.result(&to(&id(), LATEST), &TaskView::of(task, CREATED)).unwrap())
+    value(&TASKS.result(&to(&id(), LATEST), &TaskView::of(task)).unwrap())
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn every_phase_has_its_status() {
         assert!(
             ["result", "error", "inputRequests", "_meta", "resultType"].iter().all(|name| shown.get(name).is_none())
         );
-        let view = TaskView::of(task, CREATED);
+        let view = TaskView::of(task);
         assert_eq!(value(&TASKS.changed(None, &view))["params"], shown, "a push shows what a poll shows");
         assert_eq!(value(&TASKS.page(&to(&id(), LATEST), &[view], None))["result"], json!({ "tasks": [shown] }));
     }
@@ -48,7 +48,7 @@ fn every_phase_has_its_status() {
 #[test]
 fn the_creation_shows_working_even_if_the_task_has_ended() {
     for task in [queued(), running(), completed(TOOL_ERROR, true), failed(), cancelled()] {
-        let task = &value(&TASKS.created(&to(&id(), LATEST), &TaskView::of(&task, CREATED), None))["result"]["task"];
+        let task = &value(&TASKS.created(&to(&id(), LATEST), &TaskView::of(&task), None))["result"]["task"];
         assert_eq!(task["status"], "working");
         assert!(task.get("statusMessage").is_none(), "the outcome is not shown yet");
     }
@@ -107,7 +107,7 @@ fn a_result_is_what_the_call_would_have_returned() {
 #[test]
 fn a_task_has_no_result_before_it_has_ended() {
     for task in [queued(), running(), waiting(QuestionKind::Elicitation, FORM)] {
-        assert_eq!(TASKS.result(&to(&id(), LATEST), &TaskView::of(&task, CREATED)), None);
+        assert_eq!(TASKS.result(&to(&id(), LATEST), &TaskView::of(&task)), None);
     }
 }
 
@@ -119,7 +119,7 @@ fn a_task_that_has_ended_cannot_be_cancelled() {
         (failed(), "failed"),
         (cancelled(), "cancelled"),
     ] {
-        let error = TASKS.cancelled_too_late(&to(&id(), LATEST), &TaskView::of(&task, CREATED)).unwrap_err();
+        let error = TASKS.cancelled_too_late(&to(&id(), LATEST), &TaskView::of(&task)).unwrap_err();
         assert_eq!(error.code, -32602);
         assert_eq!(error.message, format!("Cannot cancel task: already in terminal status '{status}'"));
     }
@@ -130,8 +130,7 @@ fn a_parent_names_its_children_and_a_child_its_parent() {
     let (parent, child) = family();
     assert_eq!(shown(&child)["parentTaskId"], parent.key.id.as_str());
     let children = [child.key.id.clone()];
-    let response =
-        value(&TASKS.task(&to(&id(), LATEST), &TaskView { children: &children, ..TaskView::of(&parent, CREATED) }));
+    let response = value(&TASKS.task(&to(&id(), LATEST), &TaskView { children: &children, ..TaskView::of(&parent) }));
     assert_eq!(response["result"]["childTaskIds"], json!(["child"]));
     let report = Progress { done: 1.0, total: None, message: None, at: CREATED };
     let message = value(&progress::notification(&id(), &report, Some(RelatedTask::to(TASKS, &child))));

@@ -35,7 +35,7 @@ fn polled(view: &TaskView<'_>) -> String {
 
 /// What a poll shows of a task.
 fn shown(task: &Task) -> Value {
-    value(&polled(&TaskView::of(task, CREATED)))["result"].take()
+    value(&polled(&TaskView::of(task)))["result"].take()
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_call_that_is_none_is_refused() {
 #[test]
 fn a_created_task_is_shown_flat() {
     let task = running();
-    let view = TaskView { poll_interval_ms: 5_000, ..TaskView::of(&task, CREATED) };
+    let view = TaskView { poll_interval_ms: 5_000, ..TaskView::of(&task) };
     assert_eq!(
         TASKS.created(&to(&2.into(), &ServerInfo::hidden()), &view, None),
         concat!(
@@ -122,7 +122,7 @@ fn a_waiting_task_shows_its_questions() {
 fn a_completed_task_shows_its_result_as_it_was_stored_and_complete() {
     let body = r#"{"content":[{"type":"text","text":"Hello, Luca!"}],"isError":false, "structuredContent":1.50}"#;
     let task = completed(body, false);
-    let message = polled(&TaskView::of(&task, CREATED));
+    let message = polled(&TaskView::of(&task));
     assert!(message.contains(r#""status":"completed","createdAt""#));
     let inlined = format!(r#""result":{{"resultType":"complete",{}"#, &body[1..]);
     assert!(message.contains(&inlined), "{message}");
@@ -163,7 +163,7 @@ fn a_retention_is_positive_or_null_and_never_absent() {
 fn progress_speaks_for_a_task_that_works_and_never_for_one_that_has_ended() {
     let said = |at| Progress { done: 1.0, total: None, message: Some(Arc::from("page 9")), at };
     let shown_with = |task: &Task, progress: &Progress| {
-        let view = TaskView { progress: Some(progress), ..TaskView::of(task, CREATED) };
+        let view = TaskView { progress: Some(progress), ..TaskView::of(task) };
         let result = value(&polled(&view))["result"].clone();
         (result["statusMessage"].as_str().map(str::to_owned), result["lastUpdatedAt"].clone())
     };
@@ -183,7 +183,7 @@ fn relatives_are_shown_on_both_sides() {
     let (parent, child) = family();
     assert_eq!(shown(&child)["parentTaskId"], parent.key.id.as_str());
     let children = [child.key.id.clone()];
-    let view = TaskView { children: &children, ..TaskView::of(&parent, CREATED) };
+    let view = TaskView { children: &children, ..TaskView::of(&parent) };
     let result = value(&polled(&view))["result"].clone();
     assert_eq!(result["childTaskIds"], value(r#"["child"]"#));
 }
@@ -256,7 +256,7 @@ fn a_call_may_ask_before_it_goes_on() {
 #[test]
 fn a_message_with_pretty_printed_payload_is_still_one_line() {
     let task = completed("{\n  \"content\": [\r\n]\n}", false);
-    let message = polled(&TaskView::of(&task, CREATED));
+    let message = polled(&TaskView::of(&task));
     let event = longhaul_wire::sse::event(&message);
     assert_eq!(event.matches('\n').count(), 2);
     assert!(!event.contains('\r'));

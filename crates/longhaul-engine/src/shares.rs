@@ -1,0 +1,158 @@
+//! How owners share a resource: the rule by itself, without a lock, for [`Budget`](crate::Budget) and for the core.
+//!
+//! No owner can use the resource up: an owner may take more only while its own use stays within [`FREE_SHARE`] times what
+//! is free. So one owner alone gets at most three quarters, owners that all want more get equal parts in the long run, and
+//! something is left for an owner that comes later. This needs no list of who may want some, and nothing is taken from
+//! anyone.
+
+use std::collections::BTreeMap;
+
+use longhaul_task::Owner;
+
+use crate::BudgetUse;
+
+/// How many times the free part an owner may use.
+const FREE_SHARE: usize = 3;
+
+/// Who uses how much of a resource.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    capacity: usize,
+    total: isize,
+    /// Without the owners that use nothing. News of commits overtake each other, so that the core may hear that a task
+    /// has left the queue before it hears that it was there: then a use is below zero for a moment.
+    uses: BTreeMap<Owner, isize>,
+    refused: u64,
+}
+
+impl Shares {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity, total: 0, uses: BTreeMap::new(), refused: 0 }
+    }
+
+    /// How much is in use.
+    pub(crate) fn total(&self) -> usize {
+        usize::try_from(self.total).unwrap_or(0)
+    }
+
+    pub(crate) fn of(&self, owner: &Owner) -> usize {
+        self.uses.get(owner).map_or(0, |own| usize::try_from(*own).unwrap_or(0))
+    }
+
+    fn free(&self) -> usize {
+        self.capacity.saturating_sub(self.total())
+    }
+
+    /// Whether an owner may take an amount at once. An owner that uses nothing gets anything that is free.
+    fn allows(&self, owner: &Owner, amount: usize) -> bool {
+        let (own, free) = (self.of(owner), self.free());
+        amount <= free && (own == 0 || own.saturating_add(amount) <= free.saturating_mul(FREE_SHARE))
+    }
+
+    /// Takes an amount if the owner may have it. What is larger than the whole is taken if nothing else is in use:
+    /// otherwise it could never be served.
+    pub(crate) fn take(&mut self, owner: &Owner, amount: usize) -> Option<usize> {
+        let amount = amount.min(self.capacity.max(1));
+        if self.allows(owner, amount) {
+            self.add(owner, amount);
+            Some(amount)
+        } else {
+            self.refused += 1;
+            None
+        }
+    }
+
+    /// Counts an amount that the owner has, whether it may or not.
+    pub(crate) fn add(&mut self, owner: &Owner, amount: usize) {
+        self.change(owner, isize::try_from(amount).unwrap_or(isize::MAX));
+    }
+
+    pub(crate) fn give_back(&mut self, owner: &Owner, amount: usize) {
+        self.change(owner, -isize::try_from(amount).unwrap_or(isize::MAX));
+    }
+
+    fn change(&mut self, owner: &Owner, by: isize) {
+        self.total = self.total.saturating_add(by);
+        let own = self.uses.get(owner).copied().unwrap_or(0).saturating_add(by);
+        if own == 0 {
+            self.uses.remove(owner);
+        } else {
+            self.uses.insert(owner.clone(), own);
+        }
+    }
+
+    /// Counts an amount whose owners are not known yet.
+    pub(crate) fn set_aside(&mut self, amount: usize) {
+        self.total = self.total.saturating_add_unsigned(amount);
+    }
+
+    /// Ends what [`set_aside`](Self::set_aside) began.
+    pub(crate) fn take_back(&mut self, amount: usize) {
+        self.total = self.total.saturating_sub_unsigned(amount);
+    }
+
+    /// Nothing is in use.
+    pub(crate) fn clear(&mut self) {
+        self.total = 0;
+        self.uses.clear();
+    }
+
+    /// How many units an owner that uses nothing may take, one after the other.
+    pub(crate) fn room_for_new(&self) -> usize {
+        self.room(0)
+    }
+
+    /// The owners that may take less than `amount` units, one after the other, each with that number. An owner that uses
+    /// nothing is not among them.
+    pub(crate) fn room_below(&self, amount: usize) -> BTreeMap<Owner, usize> {
+        // Not even an owner that used all of it would be among them.
+        if self.room(self.total()) >= amount {
+            return BTreeMap::new();
+        }
+        let rooms = self.uses.keys().map(|owner| (owner.clone(), self.room(self.of(owner))));
+        rooms.filter(|(_, room)| *room < amount).collect()
+    }
+
+    /// How many units an owner that uses `own` may take. Before the unit number n it uses `own + n - 1`, and
+    /// `free - (n - 1)` are free.
+    fn room(&self, own: usize) -> usize {
+        let most = self.free().saturating_mul(FREE_SHARE).saturating_add(FREE_SHARE);
+        (most.saturating_sub(own) / (FREE_SHARE + 1)).min(self.free())
+    }
+
+    pub(crate) fn usage(&self, resource: &'static str) -> BudgetUse {
+        let Self { capacity, uses, refused, .. } = self;
+        BudgetUse { resource, capacity: *capacity, used: self.total(), owners: uses.len(), refused: *refused }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn owner(n: usize) -> Owner {
+        Owner::parse(&format!("owner {n}")).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn the_room_of_an_owner_is_the_number_of_units_that_it_gets(
+            capacity in 0_usize..50, uses in prop::collection::vec(0_usize..20, 1..5),
+        ) {
+            let mut shares = Shares::new(capacity);
+            for (n, own) in uses.iter().enumerate() {
+                shares.add(&owner(n), *own);
+            }
+            let rooms = shares.room_below(usize::MAX);
+            for (n, own) in uses.iter().enumerate() {
+                let room = rooms.get(&owner(n)).copied().unwrap_or_else(|| shares.room_for_new());
+                prop_assert_eq!(rooms.contains_key(&owner(n)), *own > 0);
+                let mut shares = Shares { uses: shares.uses.clone(), ..shares };
+                let taken = (0..100).take_while(|_| shares.take(&owner(n), 1).is_some()).count();
+                prop_assert_eq!(taken, room);
+            }
+        }
+    }
+}
