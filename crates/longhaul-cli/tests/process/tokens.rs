@@ -161,7 +161,7 @@ async fn a_broken_token_file_changes_nothing_and_the_log_says_why() {
     write(&format!("{bobs}\nada secret\n"));
     server.says("line 2 must be an owner's name").await;
     write(&format!("{bobs}\n\n{locals}\n"));
-    server.says("line 3: \"local\" is the server's own name").await;
+    server.says("line 3: \"local\" is reserved for callers without a token").await;
     std::fs::remove_file(&file).unwrap();
     server.says("No such file").await;
     std::fs::create_dir(&file).unwrap();
