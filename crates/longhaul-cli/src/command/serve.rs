@@ -115,9 +115,6 @@ impl Serve {
         if self.demo {
             server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);
         }
-        if !server.has_tools() {
-            tracing::warn!("this server has no tools, so clients cannot call anything; --demo adds some to try");
-        }
         if let Some(path) = &self.token_file {
             server = server.identity(token::open(path)?);
         }
@@ -125,6 +122,9 @@ impl Serve {
             server = server.origin(origin);
         }
         let store = open(&url).await?;
+        if !server.has_tools() {
+            tracing::warn!("this server has no tools, so clients cannot call anything; --demo adds some to try");
+        }
         if !self.stdio
             && let Some(open_files) = descriptors::raise()
         {
