@@ -130,7 +130,11 @@ impl Serve {
         {
             server = server.open_files(open_files);
         }
+        let has_tools = server.has_tools();
         let mut started = server.start(store).await?;
+        if !has_tools {
+            tracing::warn!("this server has no tools, so clients cannot call anything; --demo adds some to try");
+        }
         if let Some(file) = url.file()
             && let Some(socket) = operator::listen(file, started.receiver().engine().clone())
         {
