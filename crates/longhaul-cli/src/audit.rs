@@ -6,6 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Where the lines of the audit log go.
@@ -41,8 +43,16 @@ impl Audit {
 }
 
 /// Only the user who runs the server can read it: it names owners and what they do.
+///
+/// A pipe is not waited for: it must have a reader, and a line that does not fit into it is lost and reported, as on a full
+/// disk.
 fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path);
+    opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NXIO) => io::Error::other("it is a pipe that no program reads from"),
+        _ => error,
+    })
 }
 
 impl AuditFile {

@@ -1,15 +1,20 @@
 //! The socket by which an operator's command reaches a running server. It is beside the store's file, and only the user
 //! who runs the server can open it.
 
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_engine::{Engine, EngineError};
 use longhaul_task::{Owner, TaskId, TaskKey};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{UnixListener, UnixSocket, UnixStream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::exit::CommandError;
 
@@ -33,6 +38,15 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 /// The longest order in bytes.
 const LINE_BYTES_MAX: u64 = 4_096;
 
+/// How long a connection may take to send its order, and to read the reply. A command sends its order at once.
+const ORDER_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Connections at once. Others wait to be accepted, so that silent ones do not use up the descriptors of the process.
+const ORDERS_MAX: usize = 32;
+
+/// The pause after a connection could not be accepted, for example because the process has too many files open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 fn socket_path(store: &Path) -> PathBuf {
     // If `store` is a link, the socket is beside the file that it points to.
     let file = store.canonicalize().unwrap_or_else(|_| store.to_owned());
@@ -46,15 +60,23 @@ fn socket_path(store: &Path) -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct Socket {
     path: PathBuf,
+    inode: Option<(u64, u64)>,
     accept_loop: JoinHandle<()>,
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
         self.accept_loop.abort();
-        // If it cannot be removed, the next server replaces it.
-        let _ = std::fs::remove_file(&self.path);
+        // A server that lost the files of its store leaves the socket of the next server alone.
+        if inode(&self.path) == self.inode {
+            // If it cannot be removed, the next server replaces it.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Opens the socket and accepts orders. The caller holds the store's lock, so a socket that is already there was left
@@ -62,37 +84,58 @@ impl Drop for Socket {
 pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
     let path = socket_path(store);
     let _ = std::fs::remove_file(&path);
-    let listener = match UnixListener::bind(&path) {
+    let listener = match bind(&path) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "`longhaul task cancel` will not reach this server");
             return None;
         }
     };
-    let accept_loop = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let engine = engine.clone();
-            tokio::spawn(async move {
-                if let Err(error) = serve(stream, &engine).await {
-                    tracing::debug!(%error, "an operator's connection broke");
-                }
-            });
-        }
-    });
-    Some(Socket { path, accept_loop })
+    let inode = inode(&path);
+    Some(Socket { path, inode, accept_loop: tokio::spawn(accept(listener, engine)) })
 }
 
-async fn serve(stream: UnixStream, engine: &Engine) -> std::io::Result<()> {
+/// The umask may let everyone open a new socket, so its mode is set before it accepts connections.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    socket.listen(1_024)
+}
+
+async fn accept(listener: UnixListener, engine: Engine) {
+    let orders = Arc::new(Semaphore::new(ORDERS_MAX));
+    while let Ok(order) = Arc::clone(&orders).acquire_owned().await {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let engine = engine.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = serve(stream, &engine).await {
+                        tracing::debug!(%error, "an operator's connection broke");
+                    }
+                    drop(order);
+                });
+            }
+            Err(error) => {
+                tracing::debug!(%error, "an operator's connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve(stream: UnixStream, engine: &Engine) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
-    BufReader::new(tokio::io::AsyncReadExt::take(read, LINE_BYTES_MAX)).read_line(&mut line).await?;
+    let mut read = BufReader::new(tokio::io::AsyncReadExt::take(read, LINE_BYTES_MAX));
+    timeout(ORDER_TIME_MAX, read.read_line(&mut line)).await??;
     let reply = match carry_out(&line, engine).await {
         Ok(()) => OperatorReply { error: None, code: None },
         Err((error, code)) => OperatorReply { error: Some(error), code: Some(code.to_owned()) },
     };
     let mut text = serde_json::to_string(&reply)?;
     text.push('\n');
-    write.write_all(text.as_bytes()).await
+    timeout(ORDER_TIME_MAX, write.write_all(text.as_bytes())).await?
 }
 
 async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static str)> {
@@ -111,8 +154,8 @@ pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), Com
     let stream = UnixStream::connect(socket_path(store)).await.ok()?;
     let order = OperatorRequest::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
     // A suspended server accepts connections and does not reply.
-    let reply = tokio::time::timeout(ANSWER_TIME_MAX, send(stream, &order)).await;
-    Some(match reply.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
+    let reply = timeout(ANSWER_TIME_MAX, send(stream, &order)).await;
+    Some(match reply.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(OperatorReply { error: None, .. }) => Ok(()),
         Ok(OperatorReply { error: Some(message), code }) => {
             Err(CommandError::Operator { message, code: code.unwrap_or_default() })
@@ -121,7 +164,7 @@ pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), Com
     })
 }
 
-async fn send(stream: UnixStream, order: &OperatorRequest) -> std::io::Result<OperatorReply> {
+async fn send(stream: UnixStream, order: &OperatorRequest) -> io::Result<OperatorReply> {
     let (read, mut write) = stream.into_split();
     let mut text = serde_json::to_string(order)?;
     text.push('\n');

@@ -3,6 +3,8 @@
 //!
 //! `LONGHAUL_CROWD` sets the number of clients. A run prints the memory and the descriptors that they take.
 
+#[path = "kit/connection.rs"]
+mod connection;
 #[path = "kit/mod.rs"]
 mod kit;
 
@@ -10,18 +12,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use longhaul_testkit::{StatelessClient, in_time, names};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
+use crate::connection::{RawClient, message, raise_descriptors, request, resident_kb};
 use crate::kit::{Launch, ServerProcess};
 
 /// The default number of clients.
@@ -36,92 +34,25 @@ const HOSTS: usize = 8;
 /// The longest time for the whole test. No test measures times with it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-struct CrowdConnection {
-    send: SendRequest<Full<Bytes>>,
-    address: SocketAddr,
-}
-
-impl CrowdConnection {
-    async fn open(address: SocketAddr) -> Self {
-        let socket = TcpStream::connect(address).await.expect("a server that listens");
-        socket.set_nodelay(true).unwrap();
-        let (send, driver) = http1::handshake(TokioIo::new(socket)).await.expect("HTTP");
-        tokio::spawn(driver);
-        Self { send, address }
-    }
-
-    async fn ask(&mut self, method: &str, session: Option<&str>, body: String) -> Response<Incoming> {
-        let mut request = Request::builder()
-            .method(method)
-            .uri("/mcp")
-            .header("host", self.address.to_string())
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream");
-        if let Some(session) = session {
-            request = request.header("mcp-session-id", session);
-        }
-        self.send.ready().await.expect("an open connection");
-        let request = request.body(Full::new(body.into())).expect("a request");
-        self.send.send_request(request).await.expect("an answer")
-    }
-
-    /// Opens a session.
-    async fn initialize(&mut self) -> String {
-        let hello = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "crowd", "version": "1" },
-        });
-        let answer = self.ask("POST", None, request("initialize", &hello)).await;
-        let session = answer.headers()["mcp-session-id"].to_str().expect("a session").to_owned();
-        answer.into_body().collect().await.expect("a whole answer");
-        session
-    }
-}
-
-fn request(method: &str, params: &Value) -> String {
-    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
-}
-
-/// The last message of a response, which is one message or a stream of events.
-async fn last_message(response: Response<Incoming>) -> Value {
-    let body = response.into_body().collect().await.expect("a whole answer").to_bytes();
-    let text = std::str::from_utf8(&body).expect("UTF-8");
-    let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).rfind(|data| !data.is_empty());
-    serde_json::from_str(last.unwrap_or(text)).unwrap_or_else(|error| panic!("{error}: {text:?}"))
-}
-
 /// One client: a session, its stream, a task.
 struct Member {
     number: usize,
-    session: String,
     task: String,
     hears: Incoming,
-    /// Dropping it would close the connection.
-    _line: CrowdConnection,
+    client: RawClient,
 }
 
 async fn arrive(address: SocketAddr, number: usize) -> Member {
-    let mut line = CrowdConnection::open(address).await;
-    let session = line.initialize().await;
+    let mut client = RawClient::open(address, None).await;
+    assert!(client.initialize().await, "a session");
     let call = json!({ "name": "confirm_delete", "arguments": { "filename": number.to_string() }, "task": {} });
-    let made = last_message(line.ask("POST", Some(&session), request("tools/call", &call)).await).await;
+    let made = client.ask("tools/call", &call).await;
     let task = made["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
-    let stream = line.ask("GET", Some(&session), String::new()).await;
+    let stream = client.send("GET", &[], String::new()).await.expect("a stream");
     assert_eq!(stream.status(), 200);
     let mut hears = stream.into_body();
     hears.frame().await.expect("a first event").expect("a stream that begins");
-    Member { number, session, task, hears, _line: line }
-}
-
-/// This process has one end of every connection.
-fn raise_descriptors() {
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).expect("its own maximum");
-}
-
-fn resident_kb(server: &ServerProcess) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
+    Member { number, task, hears, client }
 }
 
 fn descriptors(server: &ServerProcess) -> usize {
@@ -166,7 +97,7 @@ async fn where_open_files_are_few_the_store_still_has_its_own() {
     server.says("reduces the number of connections").await;
     // Eight connections fit, and one owner gets three quarters of them. Two more that send nothing have no owner.
     let mut clients = connected(&server, 6).await;
-    let silent = [CrowdConnection::open(server.address()).await, CrowdConnection::open(server.address()).await];
+    let silent = [RawClient::open(server.address(), None).await, RawClient::open(server.address(), None).await];
     let mut late = StatelessClient::connect(server.address()).await.unwrap();
     let waiting = tokio::spawn(async move { late.request("tools/list", json!({})).await.map(drop) });
     for count in 0..50 {
@@ -197,12 +128,12 @@ async fn waits_that_clients_have_left_keep_no_copies_of_a_large_result() {
     for _ in 0..AWAY {
         let task = task.clone();
         waiting.spawn(async move {
-            let session = CrowdConnection::open(address).await.initialize().await;
+            let mut client = RawClient::open(address, None).await;
+            assert!(client.initialize().await, "a session");
             let params = json!({ "taskId": task });
             for id in 1..=WAITS {
                 let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tasks/result", "params": params });
-                let mut line = CrowdConnection::open(address).await;
-                let answer = line.ask("POST", Some(&session), body.to_string()).await;
+                let answer = client.again().await.send("POST", &[], body.to_string()).await.expect("a stream");
                 // The response to a long wait is a stream, whose head is sent at once.
                 assert_eq!(answer.status(), 200);
             }
@@ -210,7 +141,7 @@ async fn waits_that_clients_have_left_keep_no_copies_of_a_large_result() {
     }
     waiting.join_all().await;
     host.until_metric("longhaul_streams_open", 0.0).await;
-    let before = resident_kb(&server);
+    let before = resident_kb(server.pid());
     host.update(&task, json!({ key: { "action": "accept", "content": { "confirm": true } } })).await.unwrap();
     host.settled(&task).await;
     // What follows the task ends with it.
@@ -218,7 +149,7 @@ async fn waits_that_clients_have_left_keep_no_copies_of_a_large_result() {
     let waits = (AWAY * WAITS) as f64;
     in_time("the end of what follows the task", async { while host.metric("longhaul_session_jobs").await > waits {} })
         .await;
-    let after = resident_kb(&server);
+    let after = resident_kb(server.pid());
     println!("{waits} waits without a connection: {before} kB before the task has ended, {after} kB after");
     assert!(after < before + 50_000, "{before} kB, then {after} kB");
     assert!(server.stop().await);
@@ -230,7 +161,7 @@ async fn come_and_go(crowd: usize) {
     let mut host = StatelessClient::connect(address).await.unwrap();
     // Sends a request, so that its own connection is in the first count.
     host.until_metric("longhaul_sessions", 0.0).await;
-    let before = (resident_kb(&server), descriptors(&server));
+    let before = (resident_kb(server.pid()), descriptors(&server));
 
     let door = Arc::new(Semaphore::new(ARRIVING));
     let mut arriving = JoinSet::new();
@@ -246,18 +177,19 @@ async fn come_and_go(crowd: usize) {
     let count = crowd as f64;
     host.until_metric("longhaul_sessions", count).await;
     host.until_metric("longhaul_streams_open", count).await;
-    let listening = resident_kb(&server);
+    let listening = resident_kb(server.pid());
 
     let (begins, mut first_event_id) = mpsc::unbounded_channel();
     let mut waiting = JoinSet::new();
     for member in &members {
-        let (number, session, task) = (member.number, member.session.clone(), member.task.clone());
+        let (number, task) = (member.number, member.task.clone());
+        let mut client = member.client.again().await;
         let begins = begins.clone();
         waiting.spawn(async move {
-            let mut line = CrowdConnection::open(address).await;
-            let answer = line.ask("POST", Some(&session), request("tasks/result", &json!({ "taskId": task }))).await;
+            let result = request("tasks/result", &json!({ "taskId": task }));
+            let answer = client.send("POST", &[], result).await;
             begins.send(()).expect("the receiver of the count");
-            (number, last_message(answer).await)
+            (number, message(answer).await)
         });
     }
     // The response to a long wait is a stream, whose head is sent at once.
@@ -265,7 +197,7 @@ async fn come_and_go(crowd: usize) {
         first_event_id.recv().await.expect("a call that waits");
     }
     host.until_metric("longhaul_streams_open", 2.0 * count).await;
-    let blocked = resident_kb(&server);
+    let blocked = resident_kb(server.pid());
 
     // A few more connections get responses, too.
     let key = host.asked(&members[0].task, 1).await.remove(0);
@@ -296,10 +228,10 @@ async fn come_and_go(crowd: usize) {
         let door = Arc::clone(&door);
         leaving.spawn(async move {
             let _place = door.acquire_owned().await;
-            let Member { number, session, hears, .. } = member;
+            let Member { number, hears, client, .. } = member;
             let hears = (number % 2 == 0).then_some(hears);
-            let goodbye = CrowdConnection::open(address).await.ask("DELETE", Some(&session), String::new()).await;
-            assert_eq!(goodbye.status(), 204);
+            let goodbye = client.again().await.send("DELETE", &[], String::new()).await;
+            assert_eq!(goodbye.expect("a response").status(), 204);
             if let Some(hears) = hears {
                 hears.collect().await.expect("a stream that ends");
             }
@@ -315,7 +247,7 @@ async fn come_and_go(crowd: usize) {
         }
     })
     .await;
-    let after = resident_kb(&server);
+    let after = resident_kb(server.pid());
     let each = |more: usize, less: usize| more.saturating_sub(less) * 1_024 / crowd;
     println!(
         "{crowd} sessions: {} kB at first, {listening} kB with their streams and tasks ({} bytes each), {blocked} kB with \

@@ -1,8 +1,10 @@
 //! Writing the end of an attempt to the store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use longhaul_store::StoreError;
 use longhaul_task::{Event, TaskKey, TransitionError};
 
@@ -24,7 +26,9 @@ impl EngineInner {
                 Ok(_) => break,
                 // A write in doubt may have been committed. Then the retry is refused, and the attempt is over either way.
                 Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {
-                    tracing::warn!(task = %key.id, wait_ms, %error, "could not write the end of a task; trying again");
+                    // The store itself logs its failures, with a limit: this line comes for each task and each try.
+                    tracing::debug!(task = %key.id, wait_ms, %error, "could not write the end of a task; trying again");
+                    self.unwritten.lock().insert(key.clone(), event.clone());
                     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
                     wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
                 }
@@ -42,8 +46,24 @@ impl EngineInner {
                 }
             }
         }
+        self.unwritten.lock().remove(&key);
         self.step(Input::Written { key: key.clone(), fence });
         self.forget(&key, fence);
+    }
+
+    /// Tries once more to write the ends that the store could not write so far. Returns the tasks of all of them, and how
+    /// many are lost when the process ends.
+    pub(crate) async fn write_last(self: &Arc<Self>) -> (BTreeSet<TaskKey>, usize) {
+        let unwritten = self.unwritten.lock().clone();
+        let last_try = |(key, event): (&TaskKey, &Event)| {
+            let (engine, key, event) = (Arc::clone(self), key.clone(), event.clone());
+            async move { engine.apply(&key, event).await }
+        };
+        let written = join_all(unwritten.iter().map(last_try)).await;
+        // A refused end was written by an earlier try, or its task has ended in another way.
+        let is_lost = |written: &&Result<_, _>| matches!(written, Err(error) if !matches!(error, StoreError::NotFound | StoreError::Refused(_)));
+        let lost = written.iter().filter(is_lost).count();
+        (unwritten.into_keys().collect(), lost)
     }
 
     /// Waits until every child has ended. If the task is cancelled meanwhile, its children are too, so the wait ends.

@@ -227,9 +227,11 @@ impl Engine {
         service::shutdown::give_up_waiting_tasks(&self.inner).await;
     }
 
-    /// Takes nothing new, waits for handlers to end by themselves, and hands back or fails what is left.
-    pub async fn shut_down(&self) {
-        service::shutdown::run(&self.inner).await;
+    /// Takes nothing new, waits for handlers to end by themselves, and hands back or fails what is left. Returns the number
+    /// of tasks that have ended and whose end could not be stored: the next process treats them like tasks that were
+    /// running.
+    pub async fn shut_down(&self) -> usize {
+        service::shutdown::run(&self.inner).await
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct EngineInner {
     pub(crate) core: Mutex<Core>,
     tools: BTreeMap<Arc<str>, RegisteredTool>,
     running: Mutex<HashMap<TaskKey, RunningAttempt>>,
+    /// The ends of attempts that the store could not write yet.
+    pub(crate) unwritten: Mutex<BTreeMap<TaskKey, Event>>,
     pub(crate) listeners: Arc<Listeners>,
     /// Wakes the service that waits for the next due task.
     pub(crate) due: service::DueAlarm,
@@ -99,6 +101,7 @@ impl EngineInner {
             core: Mutex::new(core),
             tools: registered,
             running: Mutex::default(),
+            unwritten: Mutex::default(),
             listeners: Arc::default(),
             due: service::DueAlarm::default(),
             queue: Notify::new(),
@@ -207,7 +210,7 @@ impl EngineInner {
         let (tool, asked) = (claim.tool.clone(), claim.limit);
         let claim = ClaimRequest { node: self.node, tools: vec![claim] };
         let claimed = self.store.claim(claim).await.unwrap_or_else(|error| {
-            tracing::warn!(%tool, %error, "could not claim queued tasks");
+            tracing::debug!(%tool, %error, "could not claim queued tasks");
             self.resolve_doubt(&error);
             Vec::new()
         });

@@ -141,6 +141,7 @@ fn event_of(request: &WriteRequest) -> Option<(TaskKey, &'static str)> {
         | WriteRequest::Claim(_)
         | WriteRequest::Record(..)
         | WriteRequest::Secret(..)
-        | WriteRequest::Check => None,
+        | WriteRequest::Check
+        | WriteRequest::Verify => None,
     }
 }

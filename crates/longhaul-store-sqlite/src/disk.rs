@@ -9,13 +9,15 @@ use longhaul_task::{
 };
 use rusqlite::{Connection, params};
 
+use crate::checksum;
 use crate::connection;
+use crate::identity::OpenFiles;
 use crate::lock::Lock;
 use crate::row::{on_crash_word, outcome_word, select_task, time_to_sql, to_sql};
 use crate::sqlite_connection::SqliteConnection;
 
 pub(crate) const SELECT: &str = select_task!("WHERE task.owner = ?1 AND task.id = ?2");
-const INPUT: &str = "SELECT coalesce(small_input, body) FROM task
+pub(crate) const INPUT: &str = "SELECT coalesce(small_input, body), input_checksum FROM task
   LEFT JOIN input ON input.owner = task.owner AND input.id = iif(small_input IS NULL, task.id, NULL)
   WHERE task.owner = ?1 AND task.id = ?2";
 const OPEN_CHILDREN: &str = "SELECT count(*) FROM task WHERE owner = ?1 AND parent = ?2 AND settled_at IS NULL";
@@ -44,9 +46,9 @@ const INSERT: &str = "INSERT INTO task (owner, id, root, parent, family_since, d
     origin, on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max,
     retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt, spent,
     questions_asked, message, phase, not_before, node, run_since, questions, wake_at, for_children, outcome, settled_at,
-    due_at, small_input, small_outcome)
+    due_at, small_input, small_outcome, checksum, input_checksum)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
-    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39)
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41)
   ON CONFLICT DO NOTHING";
 const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
 
@@ -57,24 +59,27 @@ macro_rules! update_task {
         concat!(
             "UPDATE task SET children = ?4, updated_at = ?5, revision = ?6, fence = ?7, attempt = ?8, spent = ?9, ",
             "questions_asked = ?10, message = ?11, phase = ?12, node = ?13, run_since = ?14, questions = ?15, ",
-            "wake_at = ?16, for_children = ?17",
+            "wake_at = ?16, for_children = ?17, checksum = ?18",
             $more,
             " WHERE owner = ?1 AND id = ?2 AND revision = ?3"
         )
     };
 }
 const UPDATE_IN_PLACE: &str = update_task!("");
-const UPDATE_DUE: &str = update_task!(", due_at = ?18");
-const UPDATE_QUEUE: &str = update_task!(", due_at = ?18, not_before = ?19");
+const UPDATE_DUE: &str = update_task!(", due_at = ?19");
+const UPDATE_QUEUE: &str = update_task!(", due_at = ?19, not_before = ?20");
 const UPDATE_SETTLED: &str =
-    update_task!(", due_at = ?18, not_before = ?19, outcome = ?20, settled_at = ?21, small_outcome = ?22");
+    update_task!(", due_at = ?19, not_before = ?20, outcome = ?21, settled_at = ?22, small_outcome = ?23");
 
 const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, body, code, message) VALUES (?1, ?2, ?3, ?4, ?5)";
-const INSERT_RECORD: &str = "INSERT INTO record (owner, id, epoch, fork, seq, key, digest, output, question)
-  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
-const RECORD_AT: &str = "SELECT fork, seq, key, digest, output, question FROM record
+const INSERT_RECORD: &str = "INSERT INTO record (owner, id, epoch, fork, seq, key, digest, output, question, checksum)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
+const RECORD_AT: &str = "SELECT fork, seq, key, digest, output, question, checksum FROM record
   WHERE owner = ?1 AND id = ?2 AND epoch = ?3 AND fork = ?4 AND seq = ?5";
-const ANSWER_RECORD: &str = "UPDATE record SET output = ?4 WHERE owner = ?1 AND id = ?2 AND question = ?3";
+const RECORD_OF_QUESTION: &str = "SELECT fork, seq, key, digest, output, question, checksum FROM record
+  WHERE owner = ?1 AND id = ?2 AND question = ?3";
+const ANSWER_RECORD: &str =
+    "UPDATE record SET output = ?4, checksum = ?5 WHERE owner = ?1 AND id = ?2 AND question = ?3";
 const WRITE_PROGRESS: &str = "INSERT INTO progress (owner, id, done, total, message, at)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6)
   ON CONFLICT DO UPDATE SET done = excluded.done, total = excluded.total, message = excluded.message, at = excluded.at";
@@ -100,15 +105,16 @@ const SECRET: &str = "SELECT value FROM secret WHERE name = ?1";
 /// The connection of the writer, with the lock that keeps other processes out.
 #[derive(Debug)]
 pub(crate) struct SqliteDisk {
-    // Declared before the lock, and so dropped before it: the file is closed when the next process opens it.
+    // Declared before the locks, and so dropped before them: the file is closed when the next process opens it.
     connection: SqliteConnection,
     path: PathBuf,
+    files: OpenFiles,
     _lock: Lock,
 }
 
 impl SqliteDisk {
-    pub(crate) fn new(path: &Path, connection: Connection, lock: Lock) -> Self {
-        Self { connection: SqliteConnection::new(connection), path: path.to_owned(), _lock: lock }
+    pub(crate) fn new(path: &Path, connection: Connection, files: OpenFiles, lock: Lock) -> Self {
+        Self { connection: SqliteConnection::new(connection), path: path.to_owned(), files, _lock: lock }
     }
 
     /// Writes what does not fit into the row of the task.
@@ -126,15 +132,15 @@ impl SqliteDisk {
 
 /// The columns of a [`Phase`].
 #[derive(Default)]
-struct PhaseColumns {
-    not_before: Option<i64>,
-    node: Option<String>,
-    run_since: Option<i64>,
-    questions: Option<String>,
-    wake_at: Option<i64>,
-    for_children: Option<bool>,
-    outcome: Option<&'static str>,
-    settled_at: Option<i64>,
+pub(crate) struct PhaseColumns {
+    pub(crate) not_before: Option<i64>,
+    pub(crate) node: Option<String>,
+    pub(crate) run_since: Option<i64>,
+    pub(crate) questions: Option<String>,
+    pub(crate) wake_at: Option<i64>,
+    pub(crate) for_children: Option<bool>,
+    pub(crate) outcome: Option<&'static str>,
+    pub(crate) settled_at: Option<i64>,
 }
 
 impl PhaseColumns {
@@ -215,7 +221,7 @@ impl Disk for SqliteDisk {
     }
 
     fn input(&mut self, key: &TaskKey) -> Result<Option<Json>, DiskError> {
-        self.connection.row(INPUT, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.json())
+        self.connection.row(INPUT, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.input())
     }
 
     fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError> {
@@ -256,6 +262,7 @@ impl Disk for SqliteDisk {
             Retention::Unlimited => (None, None),
         };
         let phase = PhaseColumns::of(&task.phase)?;
+        let (checksum, input_checksum) = (checksum::of_task(task, &phase), checksum::of_input(input));
         let rows = self.connection.execute(
             INSERT,
             params![
@@ -298,6 +305,8 @@ impl Disk for SqliteDisk {
                 task.due_at().map(time_to_sql),
                 small(input),
                 task.phase.outcome().and_then(small_outcome),
+                checksum,
+                input_checksum,
             ],
         )?;
         if rows == 0 {
@@ -319,12 +328,13 @@ impl Disk for SqliteDisk {
             (to_sql(before.revision), after.family.children, time_to_sql(after.updated_at));
         let (revision, fence) = (to_sql(after.revision), to_sql(after.fence));
         let due_at = after.due_at().map(time_to_sql);
+        let checksum = checksum::of_task(after, &phase);
         macro_rules! update {
             ($sql:expr $(, $more:expr)*) => {
                 self.connection.execute($sql, params![
                     owner, id, was, children, updated_at, revision, fence, after.attempt, after.failed_attempts,
                     after.questions_asked, after.message.as_deref(), after.phase.name().as_str(), phase.node,
-                    phase.run_since, phase.questions, phase.wake_at, phase.for_children $(, $more)*
+                    phase.run_since, phase.questions, phase.wake_at, phase.for_children, checksum $(, $more)*
                 ])?
             };
         }
@@ -377,6 +387,7 @@ impl Disk for SqliteDisk {
             record.digest.cast_signed(),
             record.output.as_ref().map(Json::as_str),
             question.map(QuestionKey::as_str),
+            checksum::of_entry(record, question),
         ];
         if self.connection.execute(INSERT_RECORD, params)? == 1 {
             return Ok(None);
@@ -386,7 +397,12 @@ impl Disk for SqliteDisk {
     }
 
     fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
-        let params = [key.owner.as_str(), key.id.as_str(), question.as_str(), output.as_str()];
+        let of_question = [key.owner.as_str(), key.id.as_str(), question.as_str()];
+        let asked = self.connection.row(RECORD_OF_QUESTION, of_question, |mut columns| columns.stored_entry())?;
+        let Some(asked) = asked else { return Ok(()) };
+        let answered = JournalEntry { output: Some(output.clone()), ..asked.record };
+        let checksum = checksum::of_entry(&answered, Some(question));
+        let params = params![key.owner.as_str(), key.id.as_str(), question.as_str(), output.as_str(), checksum];
         self.connection.execute(ANSWER_RECORD, params).map(|_| ())
     }
 
@@ -401,6 +417,10 @@ impl Disk for SqliteDisk {
         self.connection.execute(INSERT_SECRET, params![name, fresh])?;
         let secret = self.connection.row(SECRET, [name], |mut columns| columns.secret())?;
         secret.ok_or_else(|| DiskError::Untrusted(format!("the secret {name:?} was written and is not there")))
+    }
+
+    fn verify(&mut self) -> Result<(), DiskError> {
+        self.files.verify()
     }
 
     fn check(&mut self) -> Result<(), DiskError> {
@@ -431,6 +451,7 @@ pub(crate) const LOOKUPS: &[&str] = &[
     NEXT_QUEUED_OWNER,
     FAMILY,
     UPDATE_SETTLED,
+    RECORD_OF_QUESTION,
     ANSWER_RECORD,
     RECORD_AT,
     DELETE[0],

@@ -60,6 +60,18 @@ pub(crate) fn has_other_names(path: &Path) -> io::Result<bool> {
     Ok(metadata.is_file() && names > 1)
 }
 
+/// Whether users other than its owner and group can replace files in this directory. In a sticky directory they cannot.
+#[cfg(unix)]
+pub(crate) fn others_can_write(directory: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(directory).is_ok_and(|metadata| metadata.permissions().mode() & 0o1_002 == 0o002)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn others_can_write(_directory: &Path) -> bool {
+    false
+}
+
 /// Makes the name of a new file durable.
 pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
     sync_directory(directory(path))
@@ -104,7 +116,7 @@ pub(crate) fn has_log(path: &Path) -> bool {
 }
 
 /// `path` with an ending appended to its name.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()

@@ -23,10 +23,11 @@
 //! # Layout
 //!
 //! - `open`: [`open`], [`open_read_only`] and their [`SqliteOptions`].
-//! - `lock`, `check`, `migration`: what happens to a file before it is used.
+//! - `lock`, `check`, `migration`: what happens to a file before it is used. `identity`: whether it is still there.
 //! - `disk`: the connection of the writer. `reader`, `pool`: the connections of readers.
-//!   `sqlite_connection`: what both do with a connection. `row`: converting tasks to rows and back.
-//! - `backup`: [`backup`], also while a server runs.
+//!   `sqlite_connection`: what both do with a connection. `row`: converting tasks to rows and back. `checksum`: the
+//!   checksums of rows.
+//! - `backup`: [`backup`], also while a server runs. `report`: what is damaged in a store.
 //!
 //! # Limits
 //!
@@ -41,15 +42,18 @@
 
 mod backup;
 mod check;
+mod checksum;
 mod connection;
 mod disk;
 mod error;
 mod file;
+mod identity;
 mod lock;
 mod migration;
 mod open;
 mod pool;
 mod reader;
+mod report;
 mod row;
 mod sqlite_connection;
 mod texts;

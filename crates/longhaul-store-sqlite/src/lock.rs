@@ -1,4 +1,4 @@
-//! One process at a time: a lock file beside the database.
+//! One process at a time: a lock file beside the database, and a lock on the database itself.
 //!
 //! SQLite would allow two processes, and each would trust its own cache. The lock also proves that every attempt of an
 //! earlier process is dead, which recovery depends on.
@@ -6,6 +6,10 @@
 //! The lock file is removed when the lock is released. This is safe: only the holder of the lock removes the file, and a
 //! lock counts only if its file still has its name. A process that has locked a removed file tries again with the
 //! new one.
+//!
+//! The lock on the database does not depend on a name: it holds when the lock file was removed. It is a lock of the whole
+//! file (`flock`), which Linux keeps apart from the locks of records that SQLite uses. Other systems do not: there SQLite
+//! would wait for it, so there is only the lock file, and a server that loses it ends within a second.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -14,6 +18,7 @@ use std::path::{Path, PathBuf};
 use longhaul_store::OpenError;
 
 use crate::error::{display_path, io_error};
+use crate::identity::FileId;
 
 /// How often locking may be tried again because the file was removed meanwhile. Each time, another process has opened
 /// and closed the store.
@@ -23,7 +28,7 @@ const TRIES_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
-    _held: File,
+    held: File,
 }
 
 impl Lock {
@@ -47,37 +52,46 @@ impl Lock {
             // For people to read; the lock itself is the system's.
             file.set_len(0).map_err(io)?;
             writeln!(file, "{}", std::process::id()).map_err(io)?;
-            return Ok(Self { path, _held: file });
+            return Ok(Self { path, held: file });
         }
         Err(in_use(store, &path, None))
     }
+
+    /// The lock file.
+    pub(crate) fn file(&self) -> io::Result<(PathBuf, FileId)> {
+        Ok((self.path.clone(), FileId::of(&self.held.metadata()?)))
+    }
+}
+
+/// Opens the database and locks it until the file is dropped.
+pub(crate) fn lock_database(store: &Path) -> Result<File, OpenError> {
+    let io = |error: io::Error| io_error(store, &error);
+    // For writing: a file in a lower layer of an overlay gets its final identity when it is opened so.
+    let database = OpenOptions::new().read(true).write(true).open(store).map_err(io)?;
+    if cfg!(target_os = "linux") {
+        match database.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use(store, store, None)),
+            Err(TryLockError::Error(error)) => return Err(io(error)),
+        }
+    }
+    Ok(database)
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // It is still locked here. A file that cannot be removed does no harm: it is not locked.
+        // It is still locked here. A file that cannot be removed does no harm: it is not locked. One that another process
+        // has put in the place of this one is left alone.
         #[cfg(unix)]
-        let _ = std::fs::remove_file(&self.path);
+        if has_its_name(&self.held, &self.path).unwrap_or(false) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
 /// Whether the open file still has this name.
-#[cfg(unix)]
 fn has_its_name(file: &File, path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-
-    let ours = file.metadata()?;
-    match std::fs::metadata(path) {
-        Ok(named) => Ok((named.dev(), named.ino()) == (ours.dev(), ours.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-/// On this system the file is not removed.
-#[cfg(not(unix))]
-fn has_its_name(_file: &File, _path: &Path) -> io::Result<bool> {
-    Ok(true)
+    Ok(FileId::at(path)? == Some(FileId::of(&file.metadata()?)))
 }
 
 fn in_use(store: &Path, lock: &Path, process: Option<&str>) -> OpenError {

@@ -15,6 +15,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0001_tasks.sql"),
     include_str!("schema/0002_small_texts.sql"),
     include_str!("schema/0003_turns.sql"),
+    include_str!("schema/0004_checksums.sql"),
 ];
 
 /// `LHst` in the header of the file, so that the database of another program is not taken for a store.

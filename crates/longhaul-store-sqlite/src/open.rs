@@ -8,7 +8,8 @@ use rusqlite::Connection;
 
 use crate::disk::SqliteDisk;
 use crate::error::{display_path, io_error, is_a_directory, sqlite_error};
-use crate::lock::Lock;
+use crate::identity::OpenFiles;
+use crate::lock::{Lock, lock_database};
 use crate::migration::{self, MIGRATIONS};
 use crate::{SqliteReader, check, connection, file};
 
@@ -106,13 +107,20 @@ fn open_disk(path: &Path, options: &SqliteOptions) -> Result<(SqliteDisk, Sqlite
         return Err(OpenError::NoDirectory { store: display_path(path), directory });
     }
     let path = &*file::own_name(path).map_err(io)?;
+    if file::others_can_write(file::directory(path)) {
+        let directory = display_path(file::directory(path));
+        tracing::warn!(directory, "other users can write to the directory of the store, and so replace its files");
+    }
     let lock = Lock::take(path)?;
     let is_new = file::create(path).map_err(io)?;
+    let database = lock_database(path)?;
     let opened = open_file(path, is_new, options);
     if is_new && opened.is_err() {
         file::remove(path);
     }
-    Ok((SqliteDisk::new(path, opened?, lock), SqliteReader::new(path.to_owned())))
+    let connection = opened?;
+    let files = lock.file().and_then(|lock| OpenFiles::of(path, database, lock)).map_err(io)?;
+    Ok((SqliteDisk::new(path, connection, files, lock), SqliteReader::new(path.to_owned())))
 }
 
 fn open_file(path: &Path, is_new: bool, options: &SqliteOptions) -> Result<Connection, OpenError> {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use longhaul_store::embedded::{DiskError, Reader};
 use longhaul_store::{
-    Backup, BackupError, HeldAttempt, ListQuery, OpenError, ReadOnlyStore, Snapshot, StoreError, TaskCount, TaskPage,
+    Backup, BackupError, HeldAttempt, ListQuery, OpenError, ReadOnlyStore, Snapshot, StoreError, StoreReport,
+    TaskCount, TaskPage,
 };
 use longhaul_task::{JournalEntry, TaskId, TaskKey, Timestamp, ToolRef};
 use rusqlite::{Params, params};
@@ -24,7 +25,7 @@ const LIST_ALL: &str = select_task!("ORDER BY task.owner DESC, task.id DESC LIMI
 const LIST_ALL_PAST: &str =
     select_task!("WHERE (task.owner, task.id) < (?1, ?2) ORDER BY task.owner DESC, task.id DESC LIMIT ?3");
 const CHILDREN: &str = "SELECT id FROM task WHERE owner = ?1 AND parent = ?2 ORDER BY ordinal";
-const RECORDS: &str = "SELECT fork, seq, key, digest, output FROM record
+const RECORDS: &str = "SELECT fork, seq, key, digest, output, question, checksum FROM record
   WHERE owner = ?1 AND id = ?2 AND epoch = ?3 ORDER BY fork, seq";
 // The due tasks, one more than the limit, and the first that is not due yet: the first after the limit is the next. One
 // statement, so that no commit falls between the two halves.
@@ -94,6 +95,14 @@ impl ReadOnlyStore for SqliteReader {
         Ok(Reader::list(self, of)?)
     }
 
+    async fn check(&self) -> Result<StoreReport, StoreError> {
+        self.must_be_current()?;
+        let path = self.path().to_owned();
+        let read = tokio::task::spawn_blocking(move || crate::report::report(&path)).await;
+        let unavailable = |error: &dyn std::fmt::Display| StoreError::Unavailable(error.to_string());
+        read.map_err(|error| unavailable(&error))?.map_err(|error| unavailable(&error))
+    }
+
     async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {
         let (from, to) = (self.path().to_owned(), to.to_owned());
         let stopped = OpenError::Failed { store: display_path(&from), cause: "the runtime has stopped".into() };
@@ -139,7 +148,7 @@ impl Reader for SqliteReader {
 
     fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
         let params = params![key.owner.as_str(), key.id.as_str(), epoch];
-        self.rows(RECORDS, params, |mut columns| columns.journal_entry())
+        self.rows(RECORDS, params, |mut columns| columns.stored_entry().map(|entry| entry.record))
     }
 
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {

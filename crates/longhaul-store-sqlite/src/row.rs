@@ -13,6 +13,7 @@ use longhaul_task::{
 use rusqlite::Row;
 use rusqlite::types::{FromSql, Type};
 
+use crate::checksum::Checksum;
 use crate::texts::Texts;
 
 /// A SELECT of the columns that [`Columns::snapshot`] reads, in its order, with the clauses that choose the rows.
@@ -24,7 +25,7 @@ macro_rules! select_task {
             "retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt, ",
             "spent, questions_asked, task.message, phase, not_before, node, run_since, questions, wake_at, ",
             "for_children, task.outcome, settled_at, ",
-            "coalesce(small_outcome, outcome.body), outcome.code, outcome.message, ",
+            "coalesce(small_outcome, outcome.body), outcome.code, outcome.message, due_at, checksum, ",
             "progress.done, progress.total, progress.message, progress.at ",
             "FROM task LEFT JOIN outcome ON outcome.owner = task.owner ",
             // With NULL, SQLite does not search the table at all.
@@ -73,6 +74,20 @@ pub(crate) struct Columns<'r, 't> {
 impl<'r, 't> Columns<'r, 't> {
     pub(crate) fn of(row: &'r Row<'r>, texts: &'t mut Texts) -> Self {
         Self { row, next: 0, texts }
+    }
+
+    /// Checks all columns so far by the checksum that follows them.
+    fn check(&mut self) -> rusqlite::Result<()> {
+        let covered = self.next;
+        let Some(expected) = self.value::<Option<i64>>()? else { return Ok(()) };
+        let mut checksum = Checksum::new();
+        for index in 0..covered {
+            checksum.add(self.row.get_ref(index)?);
+        }
+        if checksum.value() == expected {
+            return Ok(());
+        }
+        Err(invalid_column(covered, "the row is damaged: it does not have its checksum"))
     }
 
     fn value<T: FromSql>(&mut self) -> rusqlite::Result<T> {
@@ -151,8 +166,11 @@ impl<'r, 't> Columns<'r, 't> {
         self.parsed(PhaseName::parse)
     }
 
-    pub(crate) fn json(&mut self) -> rusqlite::Result<Json> {
-        self.required_text().map(Json::from_text)
+    /// Reads `input, input_checksum`.
+    pub(crate) fn input(&mut self) -> rusqlite::Result<Json> {
+        let input = self.required_text().map(Json::from_text)?;
+        self.check()?;
+        Ok(input)
     }
 
     pub(crate) fn secret(&mut self) -> rusqlite::Result<[u8; 32]> {
@@ -203,7 +221,7 @@ impl<'r, 't> Columns<'r, 't> {
             (None, None) => Retention::Unlimited,
         };
         let created_at = self.time()?;
-        Ok(Task {
+        let task = Task {
             family: Family {
                 root: root.unwrap_or_else(|| key.id.clone()),
                 parent,
@@ -226,7 +244,11 @@ impl<'r, 't> Columns<'r, 't> {
             questions_asked: self.value()?,
             message: self.text()?.map(Arc::from),
             phase: self.phase()?,
-        })
+        };
+        // `due_at`, which follows from the task.
+        self.next += 1;
+        self.check()?;
+        Ok(task)
     }
 
     fn phase(&mut self) -> rusqlite::Result<Phase> {
@@ -277,19 +299,17 @@ impl<'r, 't> Columns<'r, 't> {
         Ok(at.map(|at| Progress { done: done.unwrap_or(f64::NAN), total, message, at }))
     }
 
-    /// Reads `fork, seq, key, digest, output, question`.
+    /// Reads `fork, seq, key, digest, output, question, checksum`.
     pub(crate) fn stored_entry(&mut self) -> rusqlite::Result<StoredEntry> {
-        Ok(StoredEntry { record: self.journal_entry()?, question: self.text()?.map(QuestionKey::from_text) })
-    }
-
-    /// Reads `fork, seq, key, digest, output`.
-    pub(crate) fn journal_entry(&mut self) -> rusqlite::Result<JournalEntry> {
-        Ok(JournalEntry {
+        let record = JournalEntry {
             position: JournalPosition { fork: self.common_text()?, seq: self.value()? },
             key: self.common_text()?,
             digest: self.value::<i64>()?.cast_unsigned(),
             output: self.text()?.map(Json::from_text),
-        })
+        };
+        let question = self.text()?.map(QuestionKey::from_text);
+        self.check()?;
+        Ok(StoredEntry { record, question })
     }
 }
 

@@ -31,7 +31,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use embedded::Embedded;
 pub use error::StoreError;
 pub use open::OpenError;
-pub use read_only::{Backup, BackupError, ReadOnlyStore};
+pub use read_only::{Backup, BackupError, Damage, ReadOnlyStore, StoreReport};
 pub use store::{
     ClaimRequest, ClaimedTask, CommitResult, DueTasks, HeldAttempt, ListQuery, NewTask, Snapshot, Store, TaskCount,
     TaskPage, ToolClaim,

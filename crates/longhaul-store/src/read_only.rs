@@ -1,5 +1,6 @@
 //! Reading a store while a server uses it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,9 @@ use async_trait::async_trait;
 use longhaul_task::TaskKey;
 
 use crate::{ListQuery, OpenError, Snapshot, StoreError, TaskPage};
+
+/// Tasks per read of a check.
+const CHECK_PAGE: usize = 1_000;
 
 /// A store that was opened to read or copy it, for example by an operator while a server uses it. It reads what is
 /// committed, and neither locks nor changes anything.
@@ -18,11 +22,66 @@ pub trait ReadOnlyStore: Send + Sync + fmt::Debug + 'static {
     /// Like [`Store::list`](crate::Store::list).
     async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError>;
 
+    /// Reads everything that is committed, and reports what is damaged: rows that this program would not have written, and
+    /// parts of tasks that are missing. A backend reports every damage that it can find; this implementation reads the
+    /// tasks and fails at the first that cannot be read.
+    async fn check(&self) -> Result<StoreReport, StoreError> {
+        let mut of = ListQuery { owner: None, after: None, limit: CHECK_PAGE };
+        let mut tasks = 0;
+        loop {
+            let page = self.list(&of).await?;
+            tasks += page.tasks.len() as u64;
+            of.after = page.tasks.last().map(|last| last.task.key.clone());
+            if !page.has_more {
+                return Ok(StoreReport::new(tasks, Vec::new()));
+            }
+        }
+    }
+
     /// Copies everything that is committed when the copy begins into a new file. That file appears under its name when
     /// it is complete. A backend that cannot do this returns [`BackupError::Unsupported`].
     async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {
         let _ = to;
         Err(BackupError::Unsupported)
+    }
+}
+
+/// The result of [`ReadOnlyStore::check`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreReport {
+    /// The number of tasks that were found, damaged or not.
+    pub tasks: u64,
+    /// Empty if the store is sound.
+    pub damage: Vec<Damage>,
+}
+
+impl StoreReport {
+    /// A report on a store in which so many tasks were found.
+    pub fn new(tasks: u64, damage: Vec<Damage>) -> Self {
+        Self { tasks, damage }
+    }
+
+    /// The tasks that are damaged or lost.
+    pub fn damaged_tasks(&self) -> BTreeSet<&TaskKey> {
+        self.damage.iter().filter_map(|damage| damage.task.as_ref()).collect()
+    }
+}
+
+/// One thing that is wrong in a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Damage {
+    /// `None` if it is not known which tasks it affects.
+    pub task: Option<TaskKey>,
+    /// What is wrong, in words.
+    pub problem: String,
+}
+
+impl Damage {
+    /// A problem of this task, or of the store as a whole.
+    pub fn new(task: Option<TaskKey>, problem: String) -> Self {
+        Self { task, problem }
     }
 }
 

@@ -105,7 +105,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn stopped(&self) -> String;
 
     /// Whether the store accepts writes: the result of the last write. If that failed, the store tries another one, so
-    /// that a store that has recovered is found healthy.
+    /// that a store that has recovered is found healthy. A store in files also checks that they are still there.
     async fn check(&self) -> Result<(), StoreError> {
         self.now().await.map(|_| ())
     }

@@ -31,6 +31,17 @@ pub enum Error {
     /// The store has stopped while the server was running.
     #[error("the store has stopped: {0}")]
     Stopped(String),
+    /// Tasks have ended and the store could not store their ends before the server stopped, for example because its disk is
+    /// full. The next server treats these tasks as if they had been running: they fail or run again, as their tools say.
+    #[error(
+        "the results of {tasks} task{} could not be stored before the stop; the next server fails or repeats what it \
+         does not know the end of, as the tools say",
+        if *.tasks == 1 { "" } else { "s" }
+    )]
+    ResultsLost {
+        /// The number of these tasks.
+        tasks: usize,
+    },
 }
 
 impl Error {
@@ -43,6 +54,7 @@ impl Error {
             Self::Open(_) => "TOKEN_NEEDED",
             Self::Stdio(_) => "STDIO",
             Self::Stopped(_) => "STORE_STOPPED",
+            Self::ResultsLost { .. } => "STORE_RESULTS_LOST",
         }
     }
 }

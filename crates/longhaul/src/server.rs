@@ -8,7 +8,7 @@ use longhaul_engine::{Engine, EngineLimits, SystemRandom};
 use longhaul_receiver::{Catalogue, Receiver, ReceiverOptions};
 use longhaul_server::http::{self, Guard, HttpEndpoint};
 use longhaul_server::{Anonymous, Identify, RateLimits, ServerLimits, Tokens, local, stdio};
-use longhaul_store::Store;
+use longhaul_store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -187,10 +187,7 @@ impl RunningServer {
     pub async fn listen(self, address: SocketAddr) -> Result<HttpServer, Error> {
         match self.bind(address).await {
             Ok((listener, address)) => Ok(HttpServer { started: self, listener, address }),
-            Err(error) => {
-                end(&self.receiver, self.before_close).await;
-                Err(error)
-            }
+            Err(error) => end(&self.receiver, self.before_close, Err(error)).await,
         }
     }
 
@@ -220,8 +217,7 @@ impl RunningServer {
             ended = client => ended.map_err(Error::Stdio),
             stopped = stopped(&self.receiver) => Err(stopped),
         };
-        end(&self.receiver, self.before_close).await;
-        ended
+        end(&self.receiver, self.before_close, ended).await
     }
 
     /// Runs this when the server stops, after the last task has stopped and before the store is closed, while no other
@@ -301,19 +297,26 @@ impl HttpServer {
         };
         keeping_up.abort();
         receiver.end_sessions().await;
-        end(&receiver, before_close).await;
-        ended
+        end(&receiver, before_close, ended).await
     }
 }
 
-async fn end(receiver: &Receiver, before_close: BeforeClose) {
+/// Ends everything below the connections. Returns why the server had to stop, or else what could not be stored.
+async fn end<T>(receiver: &Receiver, before_close: BeforeClose, ended: Result<T, Error>) -> Result<T, Error> {
     // Every connection is closed, so no answer to a question can come.
     receiver.engine().give_up_waiting_tasks().await;
-    receiver.engine().shut_down().await;
+    let tasks = receiver.engine().shut_down().await;
+    // Without its files the store cannot be closed well, even if nothing was written since they were lost.
+    let checked = receiver.engine().store().check().await;
     for work in before_close.0 {
         work();
     }
     receiver.engine().store().close().await;
+    match (ended, checked) {
+        (Ok(_), Err(StoreError::Stopped(reason))) => Err(Error::Stopped(reason)),
+        (Ok(_), _) if tasks > 0 => Err(Error::ResultsLost { tasks }),
+        (ended, _) => ended,
+    }
 }
 
 /// A server stops when its store has stopped, because nothing can be stored any more.

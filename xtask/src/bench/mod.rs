@@ -86,6 +86,7 @@ mod tests {
             include_str!("../../../crates/longhaul-store-sqlite/src/schema/0001_tasks.sql"),
             include_str!("../../../crates/longhaul-store-sqlite/src/schema/0002_small_texts.sql"),
             include_str!("../../../crates/longhaul-store-sqlite/src/schema/0003_turns.sql"),
+            include_str!("../../../crates/longhaul-store-sqlite/src/schema/0004_checksums.sql"),
         );
         let ceiling = include_str!("../../../bench/ceiling/src/sqlite/schema.sql");
         let mut product = statements(product);

@@ -105,3 +105,7 @@ ALTER TABLE task ADD COLUMN small_outcome TEXT;
 CREATE INDEX IF NOT EXISTS task_turn ON task (tool, version, owner, not_before, created_at) WHERE not_before IS NOT NULL;
 DROP INDEX task_queued;
 CREATE INDEX IF NOT EXISTS task_queued ON task (tool, version, not_before) WHERE not_before IS NOT NULL;
+
+ALTER TABLE task ADD COLUMN checksum INTEGER;
+ALTER TABLE task ADD COLUMN input_checksum INTEGER;
+ALTER TABLE record ADD COLUMN checksum INTEGER;

@@ -16,7 +16,7 @@ pub enum Command {
     /// Look at the tasks in a store, or cancel one
     #[command(subcommand)]
     Task(task::TaskCommand),
-    /// Back up the store
+    /// Back up the store, or check it
     #[command(subcommand)]
     Store(store::StoreCommand),
     /// Make and revoke tokens of callers

@@ -122,6 +122,9 @@ impl Serve {
             server = server.origin(origin);
         }
         let store = open(&url).await?;
+        if !server.has_tools() {
+            tracing::warn!("this server has no tools, so clients cannot call anything; --demo adds some to try");
+        }
         if !self.stdio
             && let Some(open_files) = descriptors::raise()
         {

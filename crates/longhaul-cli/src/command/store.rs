@@ -1,11 +1,13 @@
-//! `longhaul store backup`
+//! `longhaul store backup|check`
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use longhaul_store::{Damage, OpenError, StoreReport};
+use serde_json::{Value, json};
 
 use crate::exit::{self, CommandError};
-use crate::say::say;
+use crate::say::{escape_control, say};
 use crate::store::OperatorStoreArgument;
 
 #[derive(Debug, Subcommand)]
@@ -13,6 +15,8 @@ use crate::store::OperatorStoreArgument;
 pub enum StoreCommand {
     /// Copy the store into a new file, also while a server uses it
     Backup(BackupCommand),
+    /// Read everything in the store and say what is damaged, also while a server uses it
+    Check(CheckCommand),
 }
 
 #[derive(Debug, Args)]
@@ -24,9 +28,70 @@ pub struct BackupCommand {
     store: OperatorStoreArgument,
 }
 
+/// A sound store has exit code 0, a damaged one 4.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub struct CheckCommand {
+    #[command(flatten)]
+    store: OperatorStoreArgument,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
 impl StoreCommand {
     pub(super) async fn run(self) -> Result<(), CommandError> {
-        let Self::Backup(BackupCommand { to, store }) = self;
+        match self {
+            Self::Backup(backup) => backup.run().await,
+            Self::Check(check) => check.run().await,
+        }
+    }
+}
+
+impl CheckCommand {
+    async fn run(self) -> Result<(), CommandError> {
+        let url = self.store.url()?;
+        let report = url.open_read_only().await?.check().await?;
+        if self.json {
+            say!("{}", object(&report));
+        } else {
+            for Damage { task, problem, .. } in &report.damage {
+                let whose = task.as_ref().map(|key| format!("task {} of {}", key.id, key.owner));
+                say!("{}: {}", whose.as_deref().unwrap_or("the store"), escape_control(problem));
+            }
+        }
+        if report.damage.is_empty() {
+            if !self.json {
+                say!("The store is sound: all of its {} tasks can be read.", report.tasks);
+            }
+            return Ok(());
+        }
+        let (store, tasks) = (url.to_string(), report.damaged_tasks().len());
+        let cause = format!("{} problems were found, and {tasks} tasks are damaged or lost", report.damage.len());
+        Err(OpenError::Damaged { store, cause }.into())
+    }
+}
+
+fn object(report: &StoreReport) -> Value {
+    let damage = report.damage.iter().map(|Damage { task, problem, .. }| {
+        let mut object = json!({ "problem": problem });
+        if let Some(key) = task {
+            object["taskId"] = key.id.as_str().into();
+            object["owner"] = key.owner.as_str().into();
+        }
+        object
+    });
+    json!({
+        "sound": report.damage.is_empty(),
+        "tasks": report.tasks,
+        "damagedTasks": report.damaged_tasks().len(),
+        "damage": damage.collect::<Vec<_>>(),
+    })
+}
+
+impl BackupCommand {
+    async fn run(self) -> Result<(), CommandError> {
+        let Self { to, store } = self;
         store.url()?.open_read_only().await?.backup(&to).await?;
         say!("The store is copied to {}.", to.display());
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longhaul_testkit::StatelessClient;
+use longhaul_testkit::{StatelessClient, in_time};
 use serde_json::{Value, json};
 
 use crate::kit::Launch;
@@ -68,4 +68,23 @@ async fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
     let audit = directory.path().to_str().unwrap();
     let said = run(&["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--audit", audit]).await;
     said.fails(1, "BAD_AUDIT_FILE");
+}
+
+#[tokio::test]
+async fn a_pipe_is_used_if_a_program_reads_it_and_is_an_error_otherwise() {
+    let (_directory, pipe) = crate::kit::place("audit.pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--audit", pipe.to_str().unwrap()];
+    let said = in_time("the refusal", run(&serve)).await;
+    said.fails(1, "BAD_AUDIT_FILE");
+    assert!(said.err.contains("no program reads"), "{}", said.err);
+
+    // Opened for both directions, the end that reads does not wait for the other.
+    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    let server = Launch::conformance().arg("--audit").arg(&pipe).start().await;
+    let id = echo(server.address()).await;
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(reader), &mut line).unwrap();
+    assert_eq!(parsed(&line)[0]["task"], *id);
+    server.kill().await;
 }

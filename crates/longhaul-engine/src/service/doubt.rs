@@ -27,7 +27,7 @@ pub(crate) async fn run(engine: Arc<EngineInner>) {
     loop {
         engine.doubt.notified().await;
         while let Err(error) = pass(&engine).await {
-            tracing::warn!(%error, "could not look for attempts in doubt; trying again");
+            tracing::debug!(%error, "could not look for attempts in doubt; trying again");
             tokio::time::sleep(PAUSE).await;
         }
     }

@@ -26,7 +26,7 @@ pub(crate) async fn run(engine: Arc<EngineInner>) {
             Ok(true) => {}
             Ok(false) => sleep(&engine).await,
             Err(error) => {
-                tracing::warn!(%error, "could not look for due tasks");
+                tracing::debug!(%error, "could not look for due tasks");
                 tokio::time::sleep(Duration::from_millis(RETRY_MS)).await;
             }
         }

@@ -16,7 +16,7 @@ pub(crate) async fn run(engine: Arc<EngineInner>) {
     let pause = Duration::from_millis((engine.limits.tool_gone_ms / 10).max(1));
     loop {
         if let Err(error) = pass(&engine, &mut missing_since).await {
-            tracing::warn!(%error, "could not look for tasks without a tool; trying again");
+            tracing::debug!(%error, "could not look for tasks without a tool; trying again");
         }
         tokio::time::sleep(pause).await;
     }

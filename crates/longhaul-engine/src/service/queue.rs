@@ -19,7 +19,7 @@ pub(crate) async fn run(engine: Arc<EngineInner>) {
         let (pause_ms, sleep_ms) = match check_queue(&engine).await {
             Ok(decision) => (decision.pause_ms, decision.sleep_ms),
             Err(error) => {
-                tracing::warn!(%error, "could not look at the queue");
+                tracing::debug!(%error, "could not look at the queue");
                 (RETRY_MS, 0)
             }
         };

@@ -9,19 +9,32 @@ use tokio::time::Instant;
 
 use crate::shell::EngineInner;
 
-pub(crate) async fn run(engine: &Arc<EngineInner>) {
+/// Returns the number of tasks whose end could not be stored.
+pub(crate) async fn run(engine: &Arc<EngineInner>) -> usize {
     engine.drain();
     engine.stopping.cancel();
     engine.tracker.close();
     // Handlers have known since the drain began: whatever was done meanwhile is part of their time.
     let spent = engine.draining_since.get().map(Instant::elapsed).unwrap_or_default();
     let drain = Duration::from_millis(engine.limits.drain_ms).saturating_sub(spent);
-    if tokio::time::timeout(drain, engine.tracker.wait()).await.is_ok() {
-        return;
+    let all_ended = tokio::select! {
+        biased;
+        () = engine.tracker.wait() => true,
+        // Nothing that a handler still does can be stored.
+        _ = engine.store.stopped() => false,
+        () = tokio::time::sleep(drain) => false,
+    };
+    if all_ended {
+        return 0;
     }
-    let held = engine.held();
-    tracing::info!(tasks = held.len(), "handlers are still running; giving their tasks up");
-    give_up(engine, held).await;
+    let (ended, lost) = engine.write_last().await;
+    let mut held = engine.held();
+    held.retain(|(key, _)| !ended.contains(key));
+    if !held.is_empty() {
+        tracing::info!(tasks = held.len(), "handlers are still running; giving their tasks up");
+        give_up(engine, held).await;
+    }
+    lost
 }
 
 /// Gives up attempts that do nothing but wait for an answer, because no client can answer any more.
@@ -44,10 +57,13 @@ pub(crate) async fn give_up_waiting_tasks(engine: &Arc<EngineInner>) {
 async fn give_up(engine: &Arc<EngineInner>, held: Vec<(TaskKey, u64)>) {
     let lose = |(key, fence)| async move {
         let attempt = HeldAttempt { key, node: engine.node, fence };
-        if let Err(error) = engine.lose(&attempt).await {
-            tracing::warn!(task = %attempt.key.id, %error, "could not give a task up; the next process does");
-        }
+        let given_up = engine.lose(&attempt).await;
         engine.drop_attempt(&attempt.key, fence);
+        given_up.err()
     };
-    futures_util::future::join_all(held.into_iter().map(lose)).await;
+    let errors = futures_util::future::join_all(held.into_iter().map(lose)).await;
+    if let Some(error) = errors.iter().flatten().next() {
+        let tasks = errors.iter().flatten().count();
+        tracing::warn!(tasks, %error, "could not give tasks up; the next process does");
+    }
 }

@@ -7,13 +7,14 @@ use crate::common::{
     phase, text_of, tool, waits_at,
 };
 use longhaul_engine::{Ctx, EngineError, EngineTool};
-use longhaul_task::{Json, OnCrash, PhaseName, Policy};
+use longhaul_store::{Store, StoreError};
+use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy};
 
 fn retries(tool: EngineTool) -> EngineTool {
     EngineTool { policy: Policy { on_crash: OnCrash::Retry, ..tool.policy.clone() }, ..tool }
 }
 
-fn shutting_down(lab: &Lab) -> tokio::task::JoinHandle<()> {
+fn shutting_down(lab: &Lab) -> tokio::task::JoinHandle<usize> {
     let engine = lab.engine.clone();
     tokio::spawn(async move { engine.shut_down().await })
 }
@@ -192,4 +193,37 @@ async fn an_answer_that_comes_while_it_goes_down_still_lets_its_task_end() {
     lab.answer(&key, &question, "\"yes\"").await;
     must_come("the end of the shutdown", down).await.unwrap();
     assert_eq!(lab.read(&key).await.phase.outcome(), Some(&text_of("yes")));
+}
+
+/// One end that the store refuses this often, at a shutdown. Returns how many ends were lost, and how the task ended.
+async fn shut_down_while_the_store_is_full(refusals: usize) -> (usize, Option<Outcome>) {
+    let lab = Lab::start(vec![tool("echo", echo())]).await;
+    lab.store.fail("settle", refusals, StoreError::Full("no room".into()));
+    lab.store.fail("lose", refusals, StoreError::Full("no room".into()));
+    let key = lab.create_on("echo", "1").await;
+    let lost = must_come("the end of the shutdown", lab.engine.shut_down()).await;
+    (lost, lab.read(&key).await.phase.outcome().cloned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_could_not_be_stored_before_the_end_is_reported() {
+    assert_eq!(shut_down_while_the_store_is_full(usize::MAX).await, (1, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_is_tried_once_more_before_it_is_lost() {
+    // The tries of the ten seconds, which come at growing distances.
+    let (lost, outcome) = shut_down_while_the_store_is_full(8).await;
+    assert_eq!((lost, outcome), (0, Some(Outcome::Result { body: Json::from_text("1"), is_error: false })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_for_handlers_whose_store_has_stopped() {
+    let (lab, _door, log) = Lab::with_one_worker().await;
+    lab.create_on("work", "1").await;
+    log.hears("start 1").await;
+    lab.store.inner().close().await;
+    let before = lab.engine.now().await.unwrap();
+    must_come("the end of the shutdown", lab.engine.shut_down()).await;
+    assert_eq!(lab.engine.now().await.unwrap(), before);
 }

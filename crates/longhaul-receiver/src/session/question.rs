@@ -312,7 +312,7 @@ async fn store(session: &Session, key: &TaskKey, question: &OutgoingQuestion, bo
             // Another answer was first, or the task has ended.
             Err(EngineError::Store(StoreError::Refused(_) | StoreError::NotFound)) => return,
             Err(error) => {
-                tracing::warn!(task = %key.id, %error, "an answer could not be stored; trying again");
+                tracing::debug!(task = %key.id, %error, "an answer could not be stored; trying again");
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
                     () = session.receiver.closing.cancelled() => return,

@@ -59,7 +59,12 @@ async fn connections_of_one_owner_leave_some_for_another() {
     let error = &refused.json()["error"];
     assert_eq!(error["data"]["code"], "TOO_MANY_CONNECTIONS");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    server.client().await.with_token("bob").request("tools/list", json!({})).await.unwrap();
+    let mut bob = server.client().await.with_token("bob");
+    bob.request("tools/list", json!({})).await.unwrap();
+    assert_eq!(bob.metric_of("longhaul_budget_capacity", "connections").await, Some(8.0));
+    let used = u32::try_from(held.len()).unwrap() + 1;
+    assert_eq!(bob.metric_of("longhaul_budget_used", "connections").await, Some(f64::from(used)));
+    assert!(bob.metric_of("longhaul_budget_refused_total", "connections").await >= Some(2.0));
     // Each connection counts until it is closed, however many requests it carries.
     for _ in 0..20 {
         held[0].request("tools/list", json!({})).await.unwrap();

@@ -139,7 +139,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "untrusted-disk-is-used-on",
         file: WRITER,
-        find: "                    self.stopped = Some(reason.clone());\n",
+        find: "            self.stopped = Some(reason.clone());\n",
         replace: "                    let _ = reason;\n",
     },
     Mutation {

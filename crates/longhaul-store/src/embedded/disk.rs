@@ -50,6 +50,12 @@ pub trait Disk: Send + 'static {
     /// Writes a secret unless one of this name exists. Returns the stored one.
     fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError>;
 
+    /// Checks that what was committed is where the next process looks for it: that no file was removed, moved or replaced
+    /// since the disk was opened. The writer calls it after each commit, before anything is acknowledged, and at least once
+    /// a second. Every error must be [`DiskError::Untrusted`].
+    fn verify(&mut self) -> Result<(), DiskError> {
+        Ok(())
+    }
     /// Writes and deletes a row in the same transaction, to find out whether there is room.
     fn check(&mut self) -> Result<(), DiskError> {
         Ok(())

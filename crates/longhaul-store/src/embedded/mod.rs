@@ -346,12 +346,13 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        match self.inner.failure_log.write_error() {
-            None => Ok(()),
+        let request = match self.inner.failure_log.write_error() {
+            None => WriteRequest::Verify,
             // While `/healthz` fails, there may be no other requests, so only this write can find out that the disk
             // works again.
-            Some(_) => self.ask(WriteRequest::Check).await.map(|_| ()),
-        }
+            Some(_) => WriteRequest::Check,
+        };
+        self.ask(request).await.map(|_| ())
     }
 
     async fn close(&self) {

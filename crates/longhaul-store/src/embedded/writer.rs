@@ -30,8 +30,10 @@ pub enum WriteRequest {
     Record(TaskKey, u64, JournalEntry),
     /// [`Store::secret`](crate::Store::secret)
     Secret(String, [u8; 32]),
-    /// [`Store::check`](crate::Store::check)
+    /// [`Store::check`](crate::Store::check) after a write that failed
     Check,
+    /// [`Store::check`](crate::Store::check) otherwise: writes nothing, but the commit verifies the disk.
+    Verify,
 }
 
 impl WriteRequest {
@@ -44,6 +46,7 @@ impl WriteRequest {
             Self::Record(..) => "record",
             Self::Secret(..) => "secret",
             Self::Check => "check",
+            Self::Verify => "verify",
         }
     }
 }
@@ -137,14 +140,27 @@ impl<D: Disk> Writer<D> {
                 self.working.clear();
                 self.publications.clear();
                 self.turns.clear();
-                if let DiskError::Untrusted(reason) = &error {
-                    self.stopped = Some(reason.clone());
-                }
-                let error = StoreError::from(error);
-                self.last_failure = Some(error.clone());
-                vec![Err(error); count]
+                vec![Err(self.fail(error)); count]
             }
         }
+    }
+
+    /// Stops for good if the files of the disk are no longer those that were opened.
+    pub(super) fn verify(&mut self) {
+        if self.stopped.is_none()
+            && let Err(error) = self.disk.verify()
+        {
+            self.fail(error);
+        }
+    }
+
+    fn fail(&mut self, error: DiskError) -> StoreError {
+        if let DiskError::Untrusted(reason) = &error {
+            self.stopped = Some(reason.clone());
+        }
+        let error = StoreError::from(error);
+        self.last_failure = Some(error.clone());
+        error
     }
 
     fn try_batch(
@@ -169,6 +185,7 @@ impl<D: Disk> Writer<D> {
             }
         }
         self.disk.commit()?;
+        self.disk.verify()?;
         Ok(responses)
     }
 
@@ -202,6 +219,7 @@ impl<D: Disk> Writer<D> {
             WriteRequest::Claim(claim) => self.claim(&claim, now).map(WriteResponse::Claimed),
             WriteRequest::Record(key, fence, record) => self.record(&key, fence, record).map(WriteResponse::Recorded),
             WriteRequest::Secret(name, fresh) => Ok(WriteResponse::Secret(self.disk.secret(&name, fresh)?)),
+            WriteRequest::Verify => Ok(WriteResponse::Checked),
             WriteRequest::Check => {
                 self.disk.check()?;
                 Ok(WriteResponse::Checked)

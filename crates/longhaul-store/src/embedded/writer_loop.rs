@@ -3,6 +3,9 @@
 //! In production it runs on a thread ([`WriterLoop::run`]). The simulator takes and writes each batch itself.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use longhaul_task::Timestamp;
 use parking_lot::Mutex;
@@ -15,6 +18,9 @@ use super::failure_log::FailureLog;
 use super::writer::{UnsavedProgress, WriteRequest, WriteResponse, Writer};
 use crate::clock::ClockWatch;
 use crate::{Clock, StoreError};
+
+/// The longest time between two checks whether the files of the store are still there.
+const VERIFY_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What a handle sends to the writer.
 pub(super) enum WriterMessage {
@@ -62,11 +68,44 @@ pub struct WriterLoop<D> {
 impl<D: Disk> WriterLoop<D> {
     /// Writes until the store is closed or its last handle is dropped.
     pub(super) fn run(mut self) {
-        while let Some(first) = self.waiting.blocking_recv() {
-            let batch = self.batch_from(first);
-            self.carry_out(batch);
+        let waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
+        let mut context = Context::from_waker(&waker);
+        let mut verify_at = Instant::now() + VERIFY_TIME_MAX;
+        loop {
+            match self.waiting.poll_recv(&mut context) {
+                Poll::Ready(Some(first)) => {
+                    let batch = self.batch_from(first);
+                    self.carry_out(batch);
+                    verify_at = Instant::now() + VERIFY_TIME_MAX;
+                }
+                Poll::Ready(None) => break,
+                Poll::Pending => match verify_at.checked_duration_since(Instant::now()) {
+                    Some(rest) if !rest.is_zero() => thread::park_timeout(rest),
+                    _ => {
+                        self.verify();
+                        verify_at = Instant::now() + VERIFY_TIME_MAX;
+                    }
+                },
+            }
         }
         self.close();
+    }
+
+    /// Checks the files of the store while nothing is written.
+    fn verify(&mut self) {
+        if self.writer.stopped().is_none() {
+            self.writer.verify();
+            if self.writer.stopped().is_some() {
+                self.failure_log.log_write("verify", 1, self.writer.last_failure(), self.clock.now());
+            }
+            self.report_stop();
+        }
+    }
+
+    fn report_stop(&self) {
+        if let Some(reason) = self.writer.stopped() {
+            self.stop.send_replace(Some(reason.to_owned()));
+        }
     }
 
     /// The requests that wait now, if there are any.
@@ -109,9 +148,7 @@ impl<D: Disk> WriterLoop<D> {
             Some(runtime) if answers.len() > 1 => drop(runtime.spawn(async move { send(answers, responses) })),
             _ => send(answers, responses),
         }
-        if let Some(reason) = self.writer.stopped() {
-            self.stop.send_replace(Some(reason.to_owned()));
-        }
+        self.report_stop();
     }
 
     /// Whether the store was closed and every request before that has been taken.
@@ -135,6 +172,15 @@ impl<D: Disk> WriterLoop<D> {
         }
         self.progress_saved_at = now;
         std::mem::take(&mut *self.unsaved_progress.lock())
+    }
+}
+
+/// Wakes the thread of the writer.
+struct ThreadWaker(Thread);
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 

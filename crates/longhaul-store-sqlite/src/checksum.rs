@@ -1,0 +1,152 @@
+//! Checksums of rows. Each is in a column of its row, and is checked whenever the row is read.
+//!
+//! SQLite checks the structure of its pages, and not what is in them: a bit that flips on the disk would be served as part
+//! of a result. SQLite's own remedy, the checksum VFS, is C code that this program would have to compile and load, gives up
+//! the mapping of the file into memory, and covers only files that were made with it.
+
+use longhaul_task::{JournalEntry, Json, Outcome, QuestionKey, Retention, Task};
+use rusqlite::types::ValueRef;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::disk::PhaseColumns;
+use crate::row::{on_crash_word, time_to_sql, to_sql};
+
+/// Longer texts are hashed on their own instead of being copied.
+const COPIED_BYTES_MAX: usize = 128;
+
+/// Computes the checksum of values, in their order.
+pub(crate) struct Checksum(Vec<u8>);
+
+impl Checksum {
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(768))
+    }
+
+    pub(crate) fn add(&mut self, value: ValueRef<'_>) {
+        let Self(bytes) = self;
+        match value {
+            ValueRef::Null => bytes.push(0),
+            ValueRef::Integer(number) => {
+                bytes.push(1);
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+            ValueRef::Real(number) => {
+                bytes.push(2);
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+            ValueRef::Text(text) | ValueRef::Blob(text) => {
+                bytes.push(3);
+                bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+                if text.len() <= COPIED_BYTES_MAX {
+                    bytes.extend_from_slice(text);
+                } else {
+                    bytes.extend_from_slice(&xxh3_64(text).to_le_bytes());
+                }
+            }
+        }
+    }
+
+    /// 32 bits take four bytes in a row, and miss one damage in four thousand million.
+    pub(crate) fn value(&self) -> i64 {
+        let half = u32::try_from(xxh3_64(&self.0) >> 32).unwrap_or_default();
+        half.cast_signed().into()
+    }
+}
+
+fn of<const N: usize>(values: [ValueRef<'_>; N]) -> i64 {
+    let mut checksum = Checksum::new();
+    for value in values {
+        checksum.add(value);
+    }
+    checksum.value()
+}
+
+/// Of the columns of `select_task!` before its checksum.
+pub(crate) fn of_task(task: &Task, phase: &PhaseColumns) -> i64 {
+    let family = &task.family;
+    let is_root = task.is_root();
+    let (from_creation, from_end) = match task.retention {
+        Retention::FromCreation(ms) => (Some(to_sql(ms)), None),
+        Retention::FromEnd(ms) => (None, Some(to_sql(ms))),
+        Retention::Unlimited => (None, None),
+    };
+    let (body, code, message) = match task.phase.outcome() {
+        Some(Outcome::Result { body, .. }) => (Some(body), None, None),
+        Some(Outcome::Error(error)) => (error.data.as_ref(), error.code, Some(&*error.message)),
+        Some(Outcome::Cancelled) | None => (None, None, None),
+    };
+    of([
+        text(task.key.owner.as_str()),
+        text(task.key.id.as_str()),
+        maybe_text((!is_root).then(|| family.root.as_str())),
+        maybe_text(family.parent.as_ref().map(longhaul_task::TaskId::as_str)),
+        maybe_number((!is_root).then(|| time_to_sql(family.since))),
+        number(family.depth),
+        number(family.children),
+        number(family.ordinal),
+        text(&task.tool.name),
+        text(&task.tool.version),
+        text(&task.origin),
+        text(on_crash_word(task.policy.on_crash)),
+        number(task.policy.attempts_max),
+        number(to_sql(task.policy.backoff_ms)),
+        number(to_sql(task.policy.backoff_ms_max)),
+        number(to_sql(task.policy.running_ms_max)),
+        number(to_sql(task.policy.life_ms_max)),
+        maybe_number(from_creation),
+        maybe_number(from_end),
+        number(time_to_sql(task.created_at)),
+        number(time_to_sql(task.updated_at)),
+        number(to_sql(task.revision)),
+        number(to_sql(task.fence)),
+        number(task.attempt),
+        number(task.failed_attempts),
+        number(task.questions_asked),
+        maybe_text(task.message.as_deref()),
+        text(task.phase.name().as_str()),
+        maybe_number(phase.not_before),
+        maybe_text(phase.node.as_deref()),
+        maybe_number(phase.run_since),
+        maybe_text(phase.questions.as_deref()),
+        maybe_number(phase.wake_at),
+        maybe_number(phase.for_children.map(i64::from)),
+        maybe_text(phase.outcome),
+        maybe_number(phase.settled_at),
+        maybe_text(body.map(Json::as_str)),
+        maybe_number(code),
+        maybe_text(message),
+        maybe_number(task.due_at().map(time_to_sql)),
+    ])
+}
+
+pub(crate) fn of_input(input: &Json) -> i64 {
+    of([text(input.as_str())])
+}
+
+/// Of `fork, seq, key, digest, output, question`.
+pub(crate) fn of_entry(entry: &JournalEntry, question: Option<&QuestionKey>) -> i64 {
+    of([
+        text(&entry.position.fork),
+        number(entry.position.seq),
+        text(&entry.key),
+        number(entry.digest.cast_signed()),
+        maybe_text(entry.output.as_ref().map(Json::as_str)),
+        maybe_text(question.map(QuestionKey::as_str)),
+    ])
+}
+
+fn text(text: &str) -> ValueRef<'_> {
+    ValueRef::Text(text.as_bytes())
+}
+
+fn maybe_text(maybe: Option<&str>) -> ValueRef<'_> {
+    maybe.map_or(ValueRef::Null, text)
+}
+
+fn number(number: impl Into<i64>) -> ValueRef<'static> {
+    ValueRef::Integer(number.into())
+}
+
+fn maybe_number(maybe: Option<i64>) -> ValueRef<'static> {
+    maybe.map_or(ValueRef::Null, ValueRef::Integer)
+}
