@@ -220,7 +220,7 @@ async fn an_owner_that_takes_everything_takes_nothing_from_another() {
         memory_kb = memory_kb.max(resident_kb(server.pid()));
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let mut attacked = working.await.expect("no request of the other owner is refused");
+    let mut during = working.await.expect("no request of the other owner is refused");
     stop.cancel();
     for (kind, counts) in attacking.await.unwrap() {
         let (done, refused) = (counts.done.load(Ordering::Relaxed), counts.refused.load(Ordering::Relaxed));
@@ -230,11 +230,11 @@ async fn an_owner_that_takes_everything_takes_nothing_from_another() {
     eprintln!(
         "rounds: {} alone, {} during the attack; p50 {:?} and {:?}, p99 {:?} and {:?}; memory at most {} MB",
         alone.0.len(),
-        attacked.0.len(),
+        during.0.len(),
         alone.percentile(50),
-        attacked.percentile(50),
+        during.percentile(50),
         alone.percentile(99),
-        attacked.percentile(99),
+        during.percentile(99),
         memory_kb >> 10,
     );
     assert!(memory_kb <= MEMORY_KB_MAX, "the server took {memory_kb} KB");
