@@ -7,7 +7,7 @@
 //! let id = client.create("echo", json!({ "text": "hello" })).await?;
 //! ```
 //!
-//! - [`Endpoint`]: the server that a client sends its requests to: a receiver in the same process, or an address.
+//! - [`TestEndpoint`]: the server that a client sends its requests to: a receiver in the same process, or an address.
 //! - [`StatelessClient`], [`SessionClient`]: one client per era. Every message from the server is checked against the official
 //!   schema of its revision.
 //! - [`raw`]: requests as data, for those that no correct client sends.
