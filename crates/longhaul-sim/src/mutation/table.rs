@@ -247,7 +247,7 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "() = async { self.engine.store.watch(&self.key).changed().await } => {}",
     },
     Mutation {
-        name: "queue-not-set_by_sleeper-at-again",
+        name: "queue-not-looked-at-again",
         file: LOOK_SERVICE,
         find: "(RETRY_MS, 0)",
         replace: "(RETRY_MS, u64::MAX)",
