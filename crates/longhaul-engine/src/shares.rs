@@ -2,8 +2,8 @@
 //!
 //! No owner can use the resource up: an owner may take more only while its own use stays within [`FREE_SHARE`] times what
 //! is free. So one owner alone gets at most three quarters, owners that all want more get equal parts in the long run, and
-//! something is left for an owner that comes later. This needs no list of who may want some, and nothing is taken from
-//! anyone.
+//! something is left for an owner that comes later. This needs no list of possible owners, and nothing is taken back
+//! from an owner.
 
 use std::collections::BTreeMap;
 

@@ -4,12 +4,12 @@
 //! of a result. SQLite's own remedy, the checksum VFS, is C code that this program would have to compile and load, gives up
 //! the mapping of the file into memory, and covers only files that were made with it.
 
-use longhaul_task::{JournalEntry, Json, Outcome, QuestionKey, Retention, Task};
+use longhaul_task::{JournalEntry, Json, QuestionKey, Task};
 use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::disk::PhaseColumns;
-use crate::row::{on_crash_word, time_to_sql, to_sql};
+use crate::row::{on_crash_word, outcome_columns, retention_columns, time_to_sql, to_sql};
 
 /// Longer texts are hashed on their own instead of being copied.
 const COPIED_BYTES_MAX: usize = 128;
@@ -65,16 +65,8 @@ fn of<const N: usize>(values: [ValueRef<'_>; N]) -> i64 {
 pub(crate) fn of_task(task: &Task, phase: &PhaseColumns) -> i64 {
     let family = &task.family;
     let is_root = task.is_root();
-    let (from_creation, from_end) = match task.retention {
-        Retention::FromCreation(ms) => (Some(to_sql(ms)), None),
-        Retention::FromEnd(ms) => (None, Some(to_sql(ms))),
-        Retention::Unlimited => (None, None),
-    };
-    let (body, code, message) = match task.phase.outcome() {
-        Some(Outcome::Result { body, .. }) => (Some(body), None, None),
-        Some(Outcome::Error(error)) => (error.data.as_ref(), error.code, Some(&*error.message)),
-        Some(Outcome::Cancelled) | None => (None, None, None),
-    };
+    let (from_creation, from_end) = retention_columns(task.retention);
+    let (body, code, message) = task.phase.outcome().map_or((None, None, None), outcome_columns);
     of([
         text(task.key.owner.as_str()),
         text(task.key.id.as_str()),

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use longhaul_store::embedded::{Disk, DiskError, StoredEntry};
 use longhaul_task::{
-    ActiveAttempt, JournalEntry, Json, Outcome, Owner, Phase, Progress, QuestionKey, Questions, Retention, Task,
-    TaskId, TaskKey, Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
+    ActiveAttempt, JournalEntry, Json, Outcome, Owner, Phase, Progress, QuestionKey, Questions, Task, TaskId, TaskKey,
+    Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
 };
 use rusqlite::{Connection, params};
 
@@ -13,7 +13,7 @@ use crate::checksum;
 use crate::connection;
 use crate::identity::OpenFiles;
 use crate::lock::Lock;
-use crate::row::{on_crash_word, outcome_word, select_task, time_to_sql, to_sql};
+use crate::row::{on_crash_word, outcome_columns, outcome_word, retention_columns, select_task, time_to_sql, to_sql};
 use crate::sqlite_connection::SqliteConnection;
 
 pub(crate) const SELECT: &str = select_task!("WHERE task.owner = ?1 AND task.id = ?2");
@@ -119,12 +119,10 @@ impl SqliteDisk {
 
     /// Writes what does not fit into the row of the task.
     fn write_outcome(&self, key: &TaskKey, outcome: &Outcome) -> Result<(), DiskError> {
-        let (body, code, message) = match outcome {
-            _ if small_outcome(outcome).is_some() => return Ok(()),
-            Outcome::Result { body, .. } => (Some(body), None, None),
-            Outcome::Error(fault) => (fault.data.as_ref(), fault.code, Some(&*fault.message)),
-            Outcome::Cancelled => return Ok(()),
-        };
+        if small_outcome(outcome).is_some() || *outcome == Outcome::Cancelled {
+            return Ok(());
+        }
+        let (body, code, message) = outcome_columns(outcome);
         let params = params![key.owner.as_str(), key.id.as_str(), body.map(Json::as_str), code, message];
         self.connection.execute(INSERT_OUTCOME, params).map(|_| ())
     }
@@ -256,11 +254,7 @@ impl Disk for SqliteDisk {
         let (owner, id) = (task.key.owner.as_str(), task.key.id.as_str());
         let family = &task.family;
         let is_root = task.is_root();
-        let (from_creation, from_end) = match task.retention {
-            Retention::FromCreation(ms) => (Some(to_sql(ms)), None),
-            Retention::FromEnd(ms) => (None, Some(to_sql(ms))),
-            Retention::Unlimited => (None, None),
-        };
+        let (from_creation, from_end) = retention_columns(task.retention);
         let phase = PhaseColumns::of(&task.phase)?;
         let (checksum, input_checksum) = (checksum::of_task(task, &phase), checksum::of_input(input));
         let rows = self.connection.execute(

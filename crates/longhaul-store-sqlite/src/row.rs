@@ -64,6 +64,24 @@ pub(crate) fn outcome_word(outcome: &Outcome) -> &'static str {
     }
 }
 
+/// `retention_from_creation_ms` and `retention_from_end_ms`.
+pub(crate) fn retention_columns(retention: Retention) -> (Option<i64>, Option<i64>) {
+    match retention {
+        Retention::FromCreation(ms) => (Some(to_sql(ms)), None),
+        Retention::FromEnd(ms) => (None, Some(to_sql(ms))),
+        Retention::Unlimited => (None, None),
+    }
+}
+
+/// `body`, `code` and `message` of an outcome.
+pub(crate) fn outcome_columns(outcome: &Outcome) -> (Option<&Json>, Option<i64>, Option<&str>) {
+    match outcome {
+        Outcome::Result { body, .. } => (Some(body), None, None),
+        Outcome::Error(error) => (error.data.as_ref(), error.code, Some(&*error.message)),
+        Outcome::Cancelled => (None, None, None),
+    }
+}
+
 /// Reads the columns of one row from left to right.
 pub(crate) struct Columns<'r, 't> {
     row: &'r Row<'r>,

@@ -1,6 +1,6 @@
 //! Tools for the tests: a store whose calls can be made to fail, handlers that wait for the test, and an engine with both.
 //!
-//! Most tests run on paused time: it jumps to the next timer as soon as nobody has anything to do. The store's writer
+//! Most tests run on paused time: it jumps to the next timer when all tasks of the runtime are idle. The store's writer
 //! is a thread of its own, of which the runtime knows nothing, so every request to it goes through `spawn_blocking`,
 //! and time stands still until it is answered.
 
@@ -144,8 +144,8 @@ impl Lab {
         load.iter().find(|(of, ..)| &*of.name == tool).map(|(_, running, queued)| (*running, *queued)).unwrap()
     }
 
-    /// Waits until the engine counts so many running and queued. The count follows the commit that readers see, and
-    /// nobody is told of it.
+    /// Polls until the engine counts this many running and queued tasks. The counts change after the commit, without a
+    /// notification.
     pub(crate) async fn counts(&self, tool: &str, load: (usize, usize)) {
         let counts = async {
             while self.load(tool) != load {
