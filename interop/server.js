@@ -4,13 +4,14 @@
  * Over HTTP each test file has its own server, with a store on disk, so that it can be killed and started again, and two
  * tokens for two owners. Over stdio each client has its own server process.
  */
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { promisify } from "node:util";
 
 /** A test fails after this time, so that a hanging server does not hang the run. */
 export const STUCK = { timeout: 60_000 };
@@ -21,9 +22,9 @@ export function stdioServer() {
 }
 
 /** Starts a server over HTTP. @returns {Promise<HttpServer>} */
-export async function startServer() {
+export async function startServer({ command = [], owners = ["owner", "somebody-else"], more = [] } = {}) {
   const folder = await mkdtemp(join(tmpdir(), "longhaul-interop-"));
-  const server = new HttpServer(folder, ["owner", "somebody-else"]);
+  const server = new HttpServer(folder, owners, command, more);
   await server.start();
   return server;
 }
@@ -31,11 +32,14 @@ export async function startServer() {
 class HttpServer {
   #process;
 
-  constructor(folder, owners) {
+  constructor(folder, owners, command, more) {
     /** A directory that is removed with the server. */
     this.folder = folder;
-    /** One token per owner. */
+    /** One token per owner. Without owners, callers need no token. */
     this.tokens = owners.map((owner) => ({ owner, token: randomBytes(16).toString("hex") }));
+    this.store = `sqlite:${join(folder, "tasks.db")}`;
+    this.command = command;
+    this.more = more;
   }
 
   /** The MCP endpoint. Its port changes with each start. */
@@ -43,15 +47,15 @@ class HttpServer {
 
   /** The headers of a client of the given owner. */
   headers(owner = 0) {
-    return { Authorization: `Bearer ${this.tokens[owner].token}` };
+    return this.tokens.length ? { Authorization: `Bearer ${this.tokens[owner].token}` } : {};
   }
 
   async start() {
     const hash = (token) => createHash("sha256").update(token).digest("hex");
     const tokenFile = join(this.folder, "tokens");
     await writeFile(tokenFile, this.tokens.map(({ owner, token }) => `${owner} ${hash(token)}\n`).join(""));
-    const store = `sqlite:${join(this.folder, "tasks.db")}`;
-    const args = ["--listen", "127.0.0.1:0", "--store", store, "--token-file", tokenFile];
+    const identity = this.tokens.length ? ["--token-file", tokenFile] : [];
+    const args = [...this.command, "--listen", "127.0.0.1:0", "--store", this.store, ...identity, ...this.more];
     this.#process = spawn(program(), args, { stdio: ["ignore", "inherit", "pipe"] });
     // The server is killed if the run is aborted.
     const child = this.#process;
@@ -66,6 +70,12 @@ class HttpServer {
         else if (process.env.LONGHAUL_LOG) console.error(`server: ${line}`);
       });
     });
+  }
+
+  /** The IDs of all tasks, for the operator of the `longhaul` program. */
+  async taskIds() {
+    const { stdout } = await promisify(execFile)(program(), ["task", "list", "--json", "--store", this.store]);
+    return stdout.split("\n").filter(Boolean).map((line) => JSON.parse(line).taskId);
   }
 
   /** Kills the server with SIGKILL and waits for its end. */

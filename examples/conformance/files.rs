@@ -1,4 +1,4 @@
-//! Jobs that are started again after a crash, for tests that kill the server.
+//! Jobs that go on or are started again after a crash, for tests that kill the server.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -6,17 +6,29 @@ use std::time::Duration;
 use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, OnCrash, TaskSupport, Tool};
 use serde::Deserialize;
 
-pub(crate) fn tools() -> Vec<Tool> {
+/// How often a job is started, unless a test says otherwise.
+pub(crate) const ATTEMPTS_MAX: u32 = 1_000;
+
+/// How long it waits before its second attempt.
+pub(crate) const BACKOFF_MS: u64 = 20;
+
+pub(crate) fn tools(attempts_max: u32, backoff_ms: u64) -> Vec<Tool> {
+    let backoff = Duration::from_millis(backoff_ms);
     vec![
+        Tool::new("count_steps", count_steps)
+            .description("Appends the numbers of its steps to a file, each as a recorded step that sleeps before.")
+            .on_crash(OnCrash::Resume)
+            .attempts(attempts_max, backoff)
+            .task_support(TaskSupport::Required),
         Tool::new("retry_job", retry_job)
             .description("Appends its attempt to a file, sleeps, and says which attempt it was.")
             .on_crash(OnCrash::Retry)
-            .attempts(1_000, Duration::from_millis(20))
+            .attempts(attempts_max, backoff)
             .task_support(TaskSupport::Required),
         Tool::new("retry_confirm", retry_confirm)
             .description("Asks, and asks anew if it is started again. Says in which attempt it got its answer.")
             .on_crash(OnCrash::Retry)
-            .attempts(1_000, Duration::from_millis(20))
+            .attempts(attempts_max, backoff)
             .task_support(TaskSupport::Required),
     ]
 }
@@ -29,11 +41,34 @@ struct RetryJob {
 
 async fn retry_job(ctx: Ctx, RetryJob { millis, file }: RetryJob) -> Result<String, Failure> {
     let attempt = ctx.attempt();
-    let mut trace = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
-    // In one write: a kill leaves the whole line or none of it.
-    trace.write_all(format!("attempt {attempt}\n").as_bytes())?;
+    append(&file, &format!("attempt {attempt}"))?;
     tokio::time::sleep(Duration::from_millis(millis)).await;
     Ok(format!("attempt {attempt}"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CountSteps {
+    steps: u32,
+    millis: u64,
+    file: String,
+}
+
+async fn count_steps(mut ctx: Ctx, CountSteps { steps, millis, file }: CountSteps) -> Result<String, Failure> {
+    for number in 1..=steps {
+        ctx.step("count", || count(number, millis, &file)).await?;
+    }
+    Ok(format!("counted to {steps}"))
+}
+
+async fn count(number: u32, millis: u64, file: &str) -> std::io::Result<()> {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+    append(file, &number.to_string())
+}
+
+/// In one write: a kill leaves the whole line or none of it.
+fn append(file: &str, line: &str) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
+    file.write_all(format!("{line}\n").as_bytes())
 }
 
 #[derive(Deserialize, JsonSchema)]

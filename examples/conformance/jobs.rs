@@ -2,8 +2,16 @@
 
 use std::time::Duration;
 
-use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Sampling, TaskSupport, Tool, ToolLimits};
+use longhaul::{
+    Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, OnCrash, Sampling, Subtask, TaskSupport, Tool, ToolLimits,
+};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Tests kill the server many times while tasks wait.
+const ATTEMPTS_MAX: u32 = 1_000;
+
+const BACKOFF: Duration = Duration::from_millis(20);
 
 pub(crate) fn tools() -> Vec<Tool> {
     vec![
@@ -16,11 +24,24 @@ pub(crate) fn tools() -> Vec<Tool> {
             .task_support(TaskSupport::Required),
         Tool::new("confirm_delete", confirm_delete)
             .description("Asks before it (pretends to) delete a file.")
+            .on_crash(OnCrash::Resume)
+            .attempts(ATTEMPTS_MAX, BACKOFF)
             .task_support(TaskSupport::Required),
         Tool::new("multi_input", multi_input)
             .description("Asks two things at once.")
+            .on_crash(OnCrash::Resume)
+            .attempts(ATTEMPTS_MAX, BACKOFF)
             .task_support(TaskSupport::Required),
-        Tool::new("ask_model", ask_model).description("Asks the client's model.").task_support(TaskSupport::Required),
+        Tool::new("ask_model", ask_model)
+            .description("Asks the client's model.")
+            .on_crash(OnCrash::Resume)
+            .attempts(ATTEMPTS_MAX, BACKOFF)
+            .task_support(TaskSupport::Required),
+        Tool::new("fan_out", fan_out)
+            .description("Makes that many subtasks; if told to, one that fails and one that asks.")
+            .on_crash(OnCrash::Resume)
+            .attempts(ATTEMPTS_MAX, BACKOFF)
+            .task_support(TaskSupport::Required),
         Tool::new("test_tool_with_task", greet_as_task)
             .description("Asks for a name, then greets in a task.")
             .ask_first(ask_name)
@@ -28,6 +49,10 @@ pub(crate) fn tools() -> Vec<Tool> {
         Tool::new("echo", echo)
             .description("Says what it is told, at once.")
             // The benchmark's tool: a worker for every connection that it may use.
+            .limits(ToolLimits::default().running_max(1_024)),
+        Tool::new("empty_steps", empty_steps)
+            .description("Records that many empty steps, then says what it is told: what recording costs.")
+            .on_crash(OnCrash::Resume)
             .limits(ToolLimits::default().running_max(1_024)),
         Tool::new("big_result", big_result)
             .description("A result of that many bytes.")
@@ -110,6 +135,35 @@ async fn ask_model(mut ctx: Ctx, AskModel { prompt }: AskModel) -> Result<String
     Ok(ctx.ask("model", Sampling::new(prompt)).await?.text())
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct FanOut {
+    #[schemars(range(max = 10_000))]
+    children: u32,
+    millis: u32,
+    /// The first child fails.
+    #[serde(default)]
+    fail: bool,
+    /// The last child asks.
+    #[serde(default)]
+    ask: bool,
+}
+
+/// Answers with the texts of its children in order, one on each line: of a child that failed, with its error.
+async fn fan_out(mut ctx: Ctx, FanOut { children, millis, fail, ask }: FanOut) -> Result<String, Failure> {
+    let seconds = f64::from(millis) / 1_000.0;
+    let requests = (1..=children).map(|number| {
+        let label = format!("child {number}");
+        match number {
+            1 if fail => Subtask::new("failing_job", json!({})),
+            _ if ask && number == children => Subtask::new("confirm_delete", json!({ "filename": label })),
+            _ => Subtask::new("slow_compute", json!({ "seconds": seconds, "label": label })),
+        }
+    });
+    let ended = ctx.subtasks("children", requests).await?;
+    let texts = ended.iter().map(|child| child.text().or_else(|failed| child.error().ok_or(failed)));
+    Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
+}
+
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Greeting {
     name: String,
@@ -132,6 +186,20 @@ struct Echo {
 }
 
 async fn echo(_: Ctx, Echo { text }: Echo) -> Result<String, Failure> {
+    Ok(text)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct EmptySteps {
+    #[schemars(range(max = 10_000))]
+    steps: u32,
+    text: String,
+}
+
+async fn empty_steps(mut ctx: Ctx, EmptySteps { steps, text }: EmptySteps) -> Result<String, Failure> {
+    for _ in 0..steps {
+        ctx.step("empty", || async { Ok::<_, Failure>(()) }).await?;
+    }
     Ok(text)
 }
 

@@ -34,20 +34,26 @@ struct Arguments {
     /// Let one owner ask so often in a second, so that a benchmark measures something else than the limit
     #[arg(long, hide = true, value_name = "REQUESTS")]
     rate_limit: Option<u32>,
+    /// Start the jobs that are started again so often at most
+    #[arg(long, hide = true, default_value_t = files::ATTEMPTS_MAX)]
+    attempts_max: u32,
+    /// Let them wait so long before their second attempt
+    #[arg(long, hide = true, default_value_t = files::BACKOFF_MS)]
+    backoff_ms: u64,
 }
 
 fn main() -> ExitCode {
+    let Arguments { serve, unsafe_no_fsync, rate_limit, attempts_max, backoff_ms } = Arguments::parse();
     // The suite calls the first tool of the list without arguments, so that one must be an ordinary one.
     let tools = protocol::greeting()
         .into_iter()
         .chain(jobs::tools())
-        .chain(files::tools())
+        .chain(files::tools(attempts_max, backoff_ms))
         .chain(content::tools())
         .chain(asks::tools())
         .chain(input_required::tools())
         .chain(protocol::tools());
     let mut server = Server::new("longhaul-conformance").tools(tools).poll_interval_ms(100);
-    let Arguments { serve, unsafe_no_fsync, rate_limit } = Arguments::parse();
     if let Some(requests) = rate_limit {
         eprintln!("One owner may make {requests} requests of each kind in a second: far more than by default.");
         server = server.rate_limits(RateLimits::all(requests));

@@ -10,6 +10,8 @@ const NEEDED: &[(&str, &str)] = &[
     ("command -v node", "nodejs"),
     ("command -v npm", "npm"),
     ("command -v pkill", "procps"),
+    ("command -v chromium", "chromium"),
+    ("ls /usr/lib/*/faketime/libfaketimeMT.so.1", "libfaketime"),
     // Debian's Python alone has neither `pip` nor `venv`.
     ("python3 -c 'import ensurepip, venv'", "python3-venv"),
 ];

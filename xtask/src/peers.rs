@@ -2,25 +2,33 @@
 //!
 //! The tests start their servers themselves, over HTTP and over stdio, from the program in `LONGHAUL_PROGRAM`.
 
+use std::path::PathBuf;
+
 use xshell::{Shell, cmd};
 
 use crate::server;
 
 pub(crate) fn sdk(shell: &Shell) -> anyhow::Result<()> {
-    node(shell, "sdk")
+    node(shell, "sdk", server::program(shell)?)
 }
 
 pub(crate) fn ext_tasks_stateful(shell: &Shell) -> anyhow::Result<()> {
-    node(shell, "ext-tasks-legacy")
+    node(shell, "ext-tasks-legacy", server::program(shell)?)
 }
 
 pub(crate) fn mcpdo(shell: &Shell) -> anyhow::Result<()> {
-    node(shell, "mcpdo")
+    node(shell, "mcpdo", server::program(shell)?)
 }
 
-/// Runs a script of `interop/package.json`.
-fn node(shell: &Shell, script: &str) -> anyhow::Result<()> {
-    let _program = shell.push_env("LONGHAUL_PROGRAM", server::program(shell)?);
+/// Pages in Chromium, against `longhaul serve --demo`.
+pub(crate) fn browser(shell: &Shell) -> anyhow::Result<()> {
+    cmd!(shell, "cargo build --release --quiet -p longhaul-cli --bin longhaul").run()?;
+    node(shell, "browser", crate::target().join("release/longhaul"))
+}
+
+/// Runs a script of `interop/package.json` against this program.
+fn node(shell: &Shell, script: &str, program: PathBuf) -> anyhow::Result<()> {
+    let _program = shell.push_env("LONGHAUL_PROGRAM", program);
     let _interop = shell.push_dir("interop");
     Ok(cmd!(shell, "npm run --silent {script}").run()?)
 }

@@ -4,17 +4,36 @@ use xshell::{Shell, cmd};
 
 use crate::step::{self, Step};
 
-const STEPS: &[Step] = &[("kills", kills), ("simulator", simulator), ("laws", laws)];
+const STEPS: &[Step] =
+    &[("kills", kills), ("steps", steps), ("owners", owners), ("simulator", simulator), ("laws", laws)];
 
 pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
     step::run(shell, STEPS, None)
 }
 
+/// 200 kills, and 200 kills with accidents in between.
 fn kills(shell: &Shell) -> anyhow::Result<()> {
-    // The test starts this example, and `cargo test --test` does not build examples.
-    cmd!(shell, "cargo build --release -p longhaul-cli --example conformance").run()?;
     let _count = shell.push_env("LONGHAUL_KILLS", "200");
-    Ok(cmd!(shell, "cargo test --release -p longhaul-cli --test kill -- --nocapture").run()?)
+    process_test(shell, "kill")
+}
+
+/// One owner attacks for ten minutes while another works.
+fn owners(shell: &Shell) -> anyhow::Result<()> {
+    let _time = shell.push_env("LONGHAUL_ATTACK_SECONDS", "600");
+    process_test(shell, "owners")
+}
+
+fn process_test(shell: &Shell, test: &str) -> anyhow::Result<()> {
+    // The tests start this example, and `cargo test --test` does not build examples.
+    cmd!(shell, "cargo build --release -p longhaul-cli --example conformance").run()?;
+    Ok(cmd!(shell, "cargo test --release -p longhaul-cli --test {test} -- --nocapture --test-threads=1").run()?)
+}
+
+/// A task of 200 steps, killed 30 times.
+fn steps(shell: &Shell) -> anyhow::Result<()> {
+    let _steps = shell.push_env("LONGHAUL_STEPS", "200");
+    let _kills = shell.push_env("LONGHAUL_STEP_KILLS", "30");
+    process_test(shell, "durable")
 }
 
 fn simulator(shell: &Shell) -> anyhow::Result<()> {

@@ -58,6 +58,9 @@ pub struct Extensions<'a> {
 pub struct Echo<'a> {
     #[serde(borrow)]
     pub text: Cow<'a, str>,
+    /// The steps to record before the end.
+    #[serde(default)]
+    pub steps: u32,
 }
 
 impl<'a> Envelope<'a> {

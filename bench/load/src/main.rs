@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use load::scenario::{complete, create, fill, fsync, get, list, rss, walk};
+use load::scenario::{complete, create, fill, fsync, get, list, rss, steps, walk};
 use serde_json::{Value, json};
 
 #[derive(Parser)]
@@ -21,6 +21,8 @@ enum Scenario {
     Get(get::Args),
     /// Create a task, then `tasks/get` back to back until it is completed.
     Complete(complete::Args),
+    /// Create a task of recorded steps, then `tasks/get` now and then until it is completed.
+    Steps(steps::Args),
     /// Create a given number of tasks, for runs with many retained ones.
     Fill(fill::Args),
     /// Read pages of the list of tasks.
@@ -39,6 +41,7 @@ impl Scenario {
             Self::Create(args) => ("create", create::run(args)),
             Self::Get(args) => ("get", get::run(args)),
             Self::Complete(args) => ("complete", complete::run(args)),
+            Self::Steps(args) => ("steps", steps::run(args)),
             Self::Fill(args) => ("fill", fill::run(args)),
             Self::List(args) => ("list", list::run(args)),
             Self::Walk(args) => ("walk", walk::run(args)),

@@ -47,6 +47,15 @@ impl Session {
         self.call(task_id, "echo", ECHO_ARGUMENTS).await
     }
 
+    /// Calls a tool that records so many empty steps and then echoes.
+    ///
+    /// # Errors
+    /// If the response is not a task.
+    pub async fn create_steps(&mut self, task_id: &mut String, steps: u32) -> anyhow::Result<()> {
+        let arguments = format!("{},\"steps\":{steps}}}", ECHO_ARGUMENTS.trim_end_matches('}'));
+        self.call(task_id, "empty_steps", &arguments).await
+    }
+
     /// Calls a tool that does not end during the run.
     ///
     /// # Errors

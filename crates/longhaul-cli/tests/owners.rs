@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{RawClient, raise_descriptors, request, resident_kb};
+use crate::connection::{RawClient, raise_descriptors, request, resident_file_kb, resident_kb};
 use crate::kit::{Launch, place};
 
 /// The default duration of the attack.
@@ -211,13 +211,14 @@ async fn an_owner_that_takes_everything_takes_nothing_from_another() {
     let mut alone = work_for(Duration::from_secs(seconds.div_ceil(4)), address, &victim).await;
     let stop = CancellationToken::new();
     let attacking = tokio::spawn(attack(address, attacker, stop.clone()));
-    let (mut memory_kb, begin) = (0, Instant::now());
+    let (mut memory_kb, mut files_kb, begin) = (0, 0, Instant::now());
     let working = tokio::spawn({
         let victim = victim.clone();
         async move { work_for(Duration::from_secs(seconds), address, &victim).await }
     });
     while !working.is_finished() && begin.elapsed() < Duration::from_secs(600 + seconds) {
         memory_kb = memory_kb.max(resident_kb(server.pid()));
+        files_kb = files_kb.max(resident_file_kb(server.pid()));
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let mut during = working.await.expect("no request of the other owner is refused");
@@ -228,7 +229,8 @@ async fn an_owner_that_takes_everything_takes_nothing_from_another() {
         assert!(done + refused > 0, "{kind}: there was no attack");
     }
     eprintln!(
-        "rounds: {} alone, {} during the attack; p50 {:?} and {:?}, p99 {:?} and {:?}; memory at most {} MB",
+        "rounds: {} alone, {} during the attack; p50 {:?} and {:?}, p99 {:?} and {:?}; memory at most {} MB, mapped \
+         files at most {} MB",
         alone.0.len(),
         during.0.len(),
         alone.percentile(50),
@@ -236,6 +238,7 @@ async fn an_owner_that_takes_everything_takes_nothing_from_another() {
         alone.percentile(99),
         during.percentile(99),
         memory_kb >> 10,
+        files_kb >> 10,
     );
     assert!(memory_kb <= MEMORY_KB_MAX, "the server took {memory_kb} KB");
     let mut client = StatelessClient::connect(address).await.unwrap().with_token(&victim);

@@ -1,43 +1,128 @@
-//! Drives one attempt: the handler from its start to the write of its end.
+//! Drives one attempt: the handler from its start to its end, or until it is dropped because it only waits.
 
 use std::any::Any;
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use futures_util::FutureExt;
-use longhaul_task::{Json, Outcome, TaskError};
+use longhaul_task::{JournalEntry, Json, Outcome, TaskError};
 
 use crate::core::Input;
 use crate::gate::Gate;
 use crate::shell::EngineInner;
-use crate::task_link::TaskLink;
-use crate::tool::Handler;
+use crate::task_link::{PARK_AFTER, TaskLink};
+use crate::tool::{EngineTool, Handler};
 use crate::{Ctx, CtxError};
 
-/// Runs the handler, gives its worker back while all of it waits, and says how it ended.
+/// How an attempt ended.
+pub(crate) enum AttemptResult {
+    /// The handler returned. The entries are not written yet.
+    Ended { outcome: Outcome, entries: Vec<JournalEntry> },
+    /// The handler returned a tool error, and its tool allows another attempt.
+    Failed { outcome: Outcome, entries: Vec<JournalEntry> },
+    /// The handler was dropped: it only waited, or the task is no longer this attempt's.
+    Dropped,
+}
+
+/// Runs the handler and gives its worker back while all of it waits. A handler that resumes is dropped if it waits for long.
 pub(crate) async fn drive(
     engine: &Arc<EngineInner>,
-    link: TaskLink,
-    handler: Arc<dyn Handler>,
+    link: Arc<TaskLink>,
+    gate: Arc<Gate>,
+    tool: &EngineTool,
     input: Json,
-) -> Outcome {
-    let (key, fence) = (link.key.clone(), link.fence);
-    let gate = Arc::new(Gate::default());
-    let mut running = catch_panic(handler, Ctx::for_task(Arc::new(link), Arc::clone(&gate)), input);
-    let end = poll_fn(|cx| {
-        gate.driven_by(cx.waker());
-        let poll = running.as_mut().poll(cx);
-        if poll.is_pending() {
+) -> AttemptResult {
+    if let Err(error) = link.load_journal().await {
+        return AttemptResult::Ended { outcome: Outcome::Error(error.task_error()), entries: Vec::new() };
+    }
+    let (key, fence) = (link.key().clone(), link.fence());
+    let mut running =
+        catch_panic(Arc::clone(&tool.handler), Ctx::for_task(Arc::clone(&link), Arc::clone(&gate)), input);
+    let mut park_time = None;
+    loop {
+        let end = poll_fn(|cx| {
+            gate.driven_by(cx.waker());
+            if let Poll::Ready(end) = running.as_mut().poll(cx) {
+                return Poll::Ready(Some(end));
+            }
+            write_in_background(engine, &link);
             // Said again whenever it is so: a branch may have taken the worker and ended, all within this poll.
-            gate.if_all_wait(|| engine.step(Input::Idle { key: key.clone(), fence }));
+            let all_wait = gate.if_all_wait(|| engine.step(Input::Idle { key: key.clone(), fence }));
+            if !all_wait || !link.journal.resumes() {
+                park_time = None;
+                return Poll::Pending;
+            }
+            // A resumed handler that waits for the same as before has nothing to expect soon. If it stayed in memory, each of
+            // several crashes in a row would lose another attempt of it.
+            let waits_as_before = link.attempt() > 1 && !link.journal.has_grown();
+            let new_time =
+                || if waits_as_before { ready(()).boxed() } else { time_to_park(Arc::clone(engine)).boxed() };
+            park_time.get_or_insert_with(new_time).poll_unpin(cx).map(|()| None)
+        });
+        match end.await {
+            Some(end) => {
+                drop(running);
+                return ended(&link, end, tool.retries_failures).await;
+            }
+            None => {
+                match link.park(&gate).await {
+                    Ok(true) => return AttemptResult::Dropped,
+                    // The task is no longer this attempt's. A handler that was told so may still tidy up.
+                    Err(CtxError::Cancelled) if !link.stop.is_cancelled() => return AttemptResult::Dropped,
+                    Ok(false) | Err(_) => park_time = Some(tokio::time::sleep(PARK_AFTER).boxed()),
+                }
+            }
         }
-        poll
-    });
-    match end.await {
+    }
+}
+
+/// A handler that waits for something other than its context may do so for long: its entries are not kept back.
+fn write_in_background(engine: &Arc<EngineInner>, link: &Arc<TaskLink>) {
+    // An operation of the handler that is writing them needs no help. If it is dropped, this is called again.
+    let is_being_written = link.writing.try_lock().is_err();
+    if link.journal.has_unwritten() && !is_being_written && !link.writes_in_background.swap(true, Ordering::SeqCst) {
+        let link = Arc::clone(link);
+        engine.tracker.spawn(async move {
+            loop {
+                // If this fails, the attempt has lost its task, and its next operation says so.
+                let written = link.write_entries().await;
+                link.writes_in_background.store(false, Ordering::SeqCst);
+                let more = written.is_ok() && link.journal.has_unwritten();
+                if !more || link.writes_in_background.swap(true, Ordering::SeqCst) {
+                    break;
+                }
+            }
+        });
+    }
+}
+
+async fn time_to_park(engine: Arc<EngineInner>) {
+    tokio::select! {
+        biased;
+        () = engine.draining.cancelled() => {}
+        () = tokio::time::sleep(PARK_AFTER) => {}
+    }
+}
+
+async fn ended(link: &TaskLink, end: Result<Outcome, CtxError>, retries_failures: bool) -> AttemptResult {
+    let end = end.and_then(|outcome| link.journal.check_all_reached().map(|()| outcome));
+    let is_failure = matches!(end, Ok(Outcome::Result { is_error: true, .. }));
+    let outcome = match end {
         Ok(outcome) => outcome,
+        Err(CtxError::Final(outcome)) => *outcome,
         Err(stop) => Outcome::Error(stop.task_error()),
+    };
+    // Entries that are being written are not taken twice.
+    let _writing = link.writing.lock().await;
+    let entries = link.journal.unwritten();
+    if is_failure && retries_failures {
+        AttemptResult::Failed { outcome, entries }
+    } else {
+        AttemptResult::Ended { outcome, entries }
     }
 }
 

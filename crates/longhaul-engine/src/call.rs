@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::ctx::HandlerQuestion;
-use crate::gate::{ForkGuard, Gate};
+use crate::gate::{ForkGuard, Gate, WaitFor};
+use crate::shell::EngineInner;
 use crate::tool::Handler;
 use crate::{Ctx, CtxError, LogLine, RandomSource};
 
@@ -85,7 +86,7 @@ pub struct OpenQuestion {
 #[derive(Debug)]
 pub(crate) struct CallLink {
     call: CallOptions,
-    random: Arc<dyn RandomSource>,
+    pub(crate) engine: Arc<EngineInner>,
     rounds: Mutex<Rounds>,
 }
 
@@ -98,8 +99,8 @@ struct Rounds {
 }
 
 impl CallLink {
-    pub(crate) fn new(call: CallOptions, random: Arc<dyn RandomSource>) -> Self {
-        Self { call, random, rounds: Mutex::default() }
+    pub(crate) fn new(call: CallOptions, engine: Arc<EngineInner>) -> Self {
+        Self { call, engine, rounds: Mutex::default() }
     }
 
     pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
@@ -119,7 +120,7 @@ impl CallLink {
         }
         self.rounds.lock().open.push(question);
         // The question goes out with the end of this call; the driver drops the handler here.
-        let _waits = branch.wait();
+        let _waits = branch.wait(WaitFor::NextCall);
         std::future::pending().await
     }
 
@@ -148,7 +149,7 @@ impl CallLink {
     }
 
     pub(crate) fn random(&self) -> &dyn RandomSource {
-        &*self.random
+        &*self.engine.random
     }
 }
 
@@ -167,6 +168,7 @@ pub(crate) async fn drive(handler: Arc<dyn Handler>, link: &Arc<CallLink>, path:
     });
     match end.await {
         Some(Ok(outcome)) => CallEnd::Done(outcome),
+        Some(Err(CtxError::Final(outcome))) => CallEnd::Done(*outcome),
         Some(Err(stop)) => CallEnd::Stopped(stop),
         None => {
             drop(running);

@@ -1,33 +1,41 @@
 //! The context of a handler: its access to its task, to the requestor and to the engine.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use longhaul_task::{JournalPosition, Json, Progress};
+use longhaul_task::{Answer, JournalEntry, JournalPosition, Json, Progress};
 use serde_json::Value;
 
-use crate::CtxError;
 use crate::amount::{Amount, Total};
 use crate::ask::{Ask, digest};
 use crate::call::CallLink;
 use crate::gate::{ForkGuard, Gate};
 use crate::log::{LogLine, Severity};
 use crate::task_link::TaskLink;
-use crate::unanswered;
+use crate::{CtxError, RandomSource};
 
 /// A handler's context. Operations that the journal records take `&mut self`, so that they have one order.
 /// [`fork`](Ctx::fork) makes a context for concurrent work.
 #[derive(Debug)]
 pub struct Ctx {
-    branch: ForkGuard,
+    pub(crate) branch: ForkGuard,
     /// The keys of the forks from the root to this branch, joined by `/`.
-    path: Arc<str>,
+    pub(crate) path: Arc<str>,
     /// Position of the next recorded operation within this branch, counted from 0.
-    seq: u32,
-    link: Link,
+    pub(crate) seq: u32,
+    /// The keys of the forks of this branch.
+    forks: HashSet<String>,
+    /// Why no operation of this branch is possible.
+    refusal: Option<CtxError>,
+    pub(crate) link: Link,
 }
 
+/// The longest path of forks, in bytes.
+const PATH_BYTES_MAX: usize = 1_024;
+
 #[derive(Debug, Clone)]
-enum Link {
+pub(crate) enum Link {
     Task(Arc<TaskLink>),
     Call(Arc<CallLink>),
 }
@@ -40,15 +48,54 @@ pub(crate) struct HandlerQuestion {
     pub(crate) params: Json,
     pub(crate) position: JournalPosition,
     pub(crate) digest: u64,
+    /// How long it stays open, and what the handler gets then.
+    pub(crate) time_limit: Option<(Duration, Answer)>,
 }
 
 impl Ctx {
     pub(crate) fn for_task(link: Arc<TaskLink>, gate: Arc<Gate>) -> Self {
-        Self { branch: ForkGuard::root(gate), path: "".into(), seq: 0, link: Link::Task(link) }
+        Self::new(ForkGuard::root(gate), "".into(), Link::Task(link))
     }
 
     pub(crate) fn for_call(link: Arc<CallLink>, gate: Arc<Gate>, path: &str) -> Self {
-        Self { branch: ForkGuard::root(gate), path: path.into(), seq: 0, link: Link::Call(link) }
+        Self::new(ForkGuard::root(gate), path.into(), Link::Call(link))
+    }
+
+    fn new(branch: ForkGuard, path: Arc<str>, link: Link) -> Self {
+        Self { branch, path, seq: 0, forks: HashSet::new(), refusal: None, link }
+    }
+
+    /// The position of the next operation.
+    pub(crate) fn next_position(&mut self) -> Result<JournalPosition, CtxError> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
+        let position = JournalPosition { fork: Arc::clone(&self.path), seq: self.seq };
+        self.seq += 1;
+        Ok(position)
+    }
+
+    /// Appends an entry to the journal. An ordinary call has none.
+    pub(crate) fn append(&self, entry: JournalEntry) -> Result<(), CtxError> {
+        match &self.link {
+            Link::Task(link) => link.journal.append(entry),
+            Link::Call(_) => Ok(()),
+        }
+    }
+
+    /// Writes the entries that are not written yet. An ordinary call has none.
+    pub(crate) async fn write_entries(&self) -> Result<(), CtxError> {
+        match &self.link {
+            Link::Task(link) => link.write_entries().await,
+            Link::Call(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn random_source(&self) -> &dyn RandomSource {
+        match &self.link {
+            Link::Task(link) => link.random(),
+            Link::Call(link) => link.random(),
+        }
     }
 
     /// Asks the requestor something and waits for the answer, however long that takes. While every branch of the
@@ -58,18 +105,54 @@ impl Ctx {
     /// client that cannot gets the question as the result of its call, and calls again with the answer. The handler
     /// then runs from the start, and this function returns the answer at once.
     pub async fn ask<Q: Ask>(&mut self, label: &str, question: Q) -> Result<Q::Answer, CtxError> {
+        self.ask_with(label, question, None).await
+    }
+
+    /// Like [`ask`](Ctx::ask), with a deadline: `None` if there is no answer after `limit`, or if there will be none because the
+    /// client cannot answer. The question is closed then. The deadline survives a restart of the server.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use longhaul_engine::{Ask, Ctx, CtxError};
+    /// # async fn handler<Q: Ask<Answer = bool>>(mut ctx: Ctx, approve: Q) -> Result<(), CtxError> {
+    /// let is_approved = ctx.ask_within("approve", approve, Duration::from_secs(3600)).await?.unwrap_or(false);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// An ordinary call has no deadlines: there the client decides how long it waits.
+    pub async fn ask_within<Q: Ask>(
+        &mut self,
+        label: &str,
+        question: Q,
+        limit: Duration,
+    ) -> Result<Option<Q::Answer>, CtxError> {
+        let default = Answer::NotGiven("the time for an answer is over".into());
+        match self.ask_with(label, question, Some((limit, default))).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(CtxError::NotAnswered(_)) => Ok(None),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    async fn ask_with<Q: Ask>(
+        &mut self,
+        label: &str,
+        question: Q,
+        time_limit: Option<(Duration, Answer)>,
+    ) -> Result<Q::Answer, CtxError> {
         let kind = question.kind();
         let params = question.params();
-        let position = JournalPosition { fork: Arc::clone(&self.path), seq: self.seq };
-        self.seq += 1;
-        let outgoing = HandlerQuestion { label: label.into(), kind, digest: digest(kind, &params), params, position };
+        let position = self.next_position()?;
+        let digest = digest(kind, &params);
+        let outgoing = HandlerQuestion { label: label.into(), kind, digest, params, position, time_limit };
         let answer = match &self.link {
             Link::Task(link) => link.ask(outgoing, &self.branch).await?,
-            Link::Call(link) => link.ask(outgoing, &self.branch).await?,
+            Link::Call(link) => Answer::Given(link.ask(outgoing, &self.branch).await?),
         };
-        match unanswered::refusal_reason(&answer) {
-            Some(why) => Err(CtxError::NotAnswered(why)),
-            None => question.read(&answer),
+        match answer {
+            Answer::Given(body) => question.read(&body),
+            Answer::NotGiven(reason) => Err(CtxError::NotAnswered(reason.to_string())),
         }
     }
 
@@ -138,7 +221,8 @@ impl Ctx {
         }
     }
 
-    /// Makes a branch for concurrent work. `key` must be unique among the forks of this context. Run several branches
+    /// Makes a branch for concurrent work. `key` must be unique among the forks of this context, not empty, and without `/`
+    /// and `:`; otherwise every operation of the branch fails with [`CtxError::BadFork`]. Run several branches
     /// with `tokio::join!` or a similar macro. A branch owns its context, so the engine sees the end of the branch when
     /// its future ends.
     ///
@@ -157,8 +241,28 @@ impl Ctx {
         F: FnOnce(Self) -> Fut,
         Fut: Future,
     {
+        let refusal = match key {
+            "" => Some("its key is empty"),
+            key if key.contains(['/', ':']) => Some("its key has one of the characters `/` and `:`"),
+            _ => None,
+        };
+        branch(self.fork_with(key, refusal))
+    }
+
+    /// The context of a fork, which refuses every operation if the fork cannot be made.
+    pub(crate) fn fork_with(&mut self, key: &str, refusal: Option<&'static str>) -> Self {
         let path = if self.path.is_empty() { key.into() } else { format!("{}/{key}", self.path).into() };
-        branch(Self { branch: self.branch.fork(), path, seq: 0, link: self.link.clone() })
+        let mut fork = Self::new(self.branch.fork(), path, self.link.clone());
+        let refusal = if !self.forks.insert(key.to_owned()) {
+            Some("this context has another fork with the same key")
+        } else if fork.path.len() > PATH_BYTES_MAX {
+            Some("the keys of the forks that lead to it are too long")
+        } else {
+            refusal
+        };
+        let refusal = refusal.map(|reason| CtxError::BadFork { key: key.into(), reason });
+        fork.refusal = self.refusal.clone().or(refusal);
+        fork
     }
 
     /// Resolves when the task is cancelled, for a handler that waits for something outside of its context. The
@@ -186,14 +290,6 @@ impl Ctx {
         match &self.link {
             Link::Task(link) => Some(link.id()),
             Link::Call(_) => None,
-        }
-    }
-
-    /// Random bits from the engine's source of randomness.
-    pub fn random(&mut self) -> [u8; 16] {
-        match &self.link {
-            Link::Task(link) => link.random().bits(),
-            Link::Call(link) => link.random().bits(),
         }
     }
 }

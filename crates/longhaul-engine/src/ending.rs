@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use longhaul_store::StoreError;
-use longhaul_task::{Event, TaskKey, TransitionError};
+use longhaul_task::transition::Release;
+use longhaul_task::{Event, JournalEntry, Outcome, TaskKey, TransitionError};
 
 use crate::core::Input;
 use crate::shell::EngineInner;
+use crate::{EngineTool, Retry};
 
 /// The wait before the first retry of writing the end of an attempt. It doubles with each retry.
 const WRITE_RETRY_MS_MIN: u64 = 50;
@@ -33,9 +35,15 @@ impl EngineInner {
                     wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
                 }
                 // A parent settles after its children. Its handler has returned, so its worker is free for them meanwhile.
-                Err(StoreError::Refused(TransitionError::ChildrenOpen(open))) => {
-                    tracing::debug!(task = %key.id, open, "a handler returned before its children; waiting for them");
+                Err(StoreError::Refused(TransitionError::ChildrenOpen)) => {
+                    tracing::debug!(task = %key.id, "a handler returned before its children; waiting for them");
                     self.step(Input::Idle { key: key.clone(), fence });
+                    // The children may take long, and a crash meanwhile must not repeat the last steps.
+                    if let Event::Settle(settle) = &event
+                        && !settle.entries.is_empty()
+                    {
+                        let _ = self.store.record(&key, fence, settle.entries.clone()).await;
+                    }
                     if self.wait_for_children(&key).await.is_err() {
                         tokio::time::sleep(Duration::from_millis(WRITE_RETRY_MS_MIN)).await;
                     }
@@ -49,6 +57,56 @@ impl EngineInner {
         self.unwritten.lock().remove(&key);
         self.step(Input::Written { key: key.clone(), fence });
         self.forget(&key, fence);
+    }
+
+    /// Puts a task whose handler has failed back into the queue. Returns false if its attempts are used up: then it ends.
+    pub(crate) async fn release(
+        self: &Arc<Self>,
+        key: &TaskKey,
+        fence: u64,
+        tool: &EngineTool,
+        outcome: &Outcome,
+        entries: &[JournalEntry],
+    ) -> bool {
+        let mut wait_ms = WRITE_RETRY_MS_MIN;
+        loop {
+            match self.try_release(key, fence, tool, outcome, entries).await {
+                Err(StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) => {
+                    tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+                    wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
+                }
+                Err(StoreError::Refused(TransitionError::AttemptsSpent)) => return false,
+                // It is released. An error means that a try in doubt was written, or that the task is no longer this attempt's.
+                Ok(()) | Err(_) => return true,
+            }
+        }
+    }
+
+    async fn try_release(
+        self: &Arc<Self>,
+        key: &TaskKey,
+        fence: u64,
+        tool: &EngineTool,
+        outcome: &Outcome,
+        entries: &[JournalEntry],
+    ) -> Result<(), StoreError> {
+        let task = self.store.read(key).await?.task;
+        let failed = task.failed_attempts.saturating_add(1);
+        if failed >= tool.policy.attempts_max {
+            return Err(TransitionError::AttemptsSpent.into());
+        }
+        if !entries.is_empty() {
+            self.store.record(key, fence, entries.to_vec()).await?;
+        }
+        let retry = Retry::times(u32::MAX).backoff(Duration::from_millis(tool.policy.backoff_after_ms(failed)));
+        let wait = retry.wait_after(1, &*self.random).unwrap_or_default();
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let reason = match outcome {
+            Outcome::Result { body, .. } => body.as_str().into(),
+            Outcome::Error(error) => Arc::clone(&error.message),
+            Outcome::Cancelled => "cancelled".into(),
+        };
+        self.apply(key, Event::Release(Release { fence, wait_ms, reason })).await.map(|_| ())
     }
 
     /// Tries once more to write the ends that the store could not write so far. Returns the tasks of all of them, and how

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use longhaul_store::{NewTask, Snapshot, Store, Watch};
+use longhaul_store::{CreateResult, IdempotencyKey, NewTask, Snapshot, Store, TaskHistory, Watch};
 use longhaul_task::transition::{AnswerQuestion, Cancel, Create};
-use longhaul_task::{Event, Json, Owner, QuestionKey, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Answer, Event, Json, Owner, QuestionKey, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::call::{self, CallEnd, CallLink, CallOptions};
 use crate::core::{Admission, Input, limit_result};
-use crate::service;
+use crate::service::{self, Activity};
 use crate::shell::{EngineInner, RegisteredTool, run_to_end};
 use crate::{BudgetUse, EngineError, EngineLimits, EngineTool, LogTail, RandomSource};
 
@@ -30,6 +30,8 @@ pub struct NewCall {
     pub id: Option<TaskId>,
     /// Kept for as long as the requestor wants it, where that may be; as long as the tool says, otherwise.
     pub retention: Option<Retention>,
+    /// Under which the requestor can repeat the request without creating another task.
+    pub idempotency: Option<Box<IdempotencyKey>>,
 }
 
 impl Engine {
@@ -47,22 +49,30 @@ impl Engine {
         Ok(Self { inner })
     }
 
-    /// Makes a task. When this returns it is on stable storage.
-    pub async fn create(&self, call: NewCall) -> Result<Arc<Task>, EngineError> {
-        self.create_and(call, |_| ()).await.map(|(task, ())| task)
+    /// Makes a task, or finds the one that the same request has made before under its idempotency key. When this returns
+    /// it is on stable storage.
+    pub async fn create(&self, call: NewCall) -> Result<CreateResult, EngineError> {
+        self.create_and(call, |_| ()).await.map(|(created, ())| created)
     }
 
-    /// Makes a task whose log is heard from its first line on.
-    pub async fn create_and_listen(&self, call: NewCall) -> Result<(Arc<Task>, LogTail), EngineError> {
+    /// The same; the log of a new task is heard from its first line on.
+    pub async fn create_and_listen(&self, call: NewCall) -> Result<(CreateResult, LogTail), EngineError> {
         self.create_and(call, |key| self.listen(key)).await
     }
 
     async fn create_and<T>(
         &self,
         call: NewCall,
-        before_it_starts: impl FnOnce(&TaskKey) -> T,
-    ) -> Result<(Arc<Task>, T), EngineError> {
+        before_it_starts: impl Fn(&TaskKey) -> T,
+    ) -> Result<(CreateResult, T), EngineError> {
         let inner = &self.inner;
+        // Before the admission: a task that exists needs neither a worker nor a place in the queue.
+        if let Some(request) = &call.idempotency
+            && let Some(Snapshot { task, .. }) = inner.store.find_created(&call.owner, request).await?
+        {
+            let done = before_it_starts(&task.key);
+            return Ok((CreateResult { task, existed: true }, done));
+        }
         let admission = inner.core.lock().admit(&call.owner, &call.tool, call.input.bytes())?;
         // From here to the commit the caller may go away; the admission must not be lost with it.
         let mut undo = AdmissionGuard { inner, owner: &call.owner, admission: &admission, armed: true };
@@ -86,15 +96,21 @@ impl Engine {
         undo.armed = false;
         let tracker = &inner.tracker;
         let inner = Arc::clone(inner);
-        let new = NewTask { create, input: call.input };
-        let task = run_to_end(tracker, async move { inner.commit_creation(new, commit).await }).await?;
-        Ok((task, done_before))
+        let new = NewTask { create, input: call.input, idempotency: call.idempotency };
+        let created = run_to_end(tracker, async move { inner.commit_creation(new, commit).await }).await?;
+        let done = if created.existed { before_it_starts(&created.task.key) } else { done_before };
+        Ok((created, done))
+    }
+
+    /// The task that the same request has made before under its idempotency key.
+    pub async fn find_created(&self, owner: &Owner, request: &IdempotencyKey) -> Result<Option<Snapshot>, EngineError> {
+        Ok(self.inner.store.find_created(owner, request).await?)
     }
 
     /// Runs a tool while its client waits.
     pub async fn call(&self, tool: &Arc<str>, input: Json, call: CallOptions) -> Result<CallEnd, EngineError> {
         let (registered, _share) = self.inner.admit_call(tool, &call.owner, &input)?;
-        let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner.random)));
+        let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner)));
         let input = match self.prelude(registered, &link, input).await {
             Ok(input) => input,
             Err(end) => return Ok(end),
@@ -119,7 +135,7 @@ impl Engine {
         call: CallOptions,
     ) -> Result<Result<Json, CallEnd>, EngineError> {
         let (registered, _share) = self.inner.admit_call(tool, &call.owner, &input)?;
-        let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner.random)));
+        let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner)));
         Ok(self.prelude(registered, &link, input).await)
     }
 
@@ -134,6 +150,11 @@ impl Engine {
     /// The task as it stands.
     pub async fn read(&self, key: &TaskKey) -> Result<Snapshot, EngineError> {
         Ok(self.inner.store.read(key).await?)
+    }
+
+    /// What happened to a task: its attempts and what they recorded.
+    pub async fn history(&self, key: &TaskKey) -> Result<TaskHistory, EngineError> {
+        Ok(self.inner.store.history(key).await?)
     }
 
     /// The time by which everything is counted.
@@ -152,15 +173,27 @@ impl Engine {
         .await
     }
 
-    /// Answers one question of a task. Whether the answer fits was checked before.
-    pub async fn answer(&self, key: &TaskKey, question: QuestionKey, body: Json) -> Result<Arc<Task>, EngineError> {
+    /// Answers one question of a task. An answer that does not fit is refused, and the question stays open.
+    pub async fn answer(&self, key: &TaskKey, question: QuestionKey, answer: Answer) -> Result<Arc<Task>, EngineError> {
+        let task = self.read(key).await?.task;
+        self.check_answer(&task, &question, &answer)?;
         let inner = Arc::clone(&self.inner);
         let key = key.clone();
         run_to_end(&self.inner.tracker, async move {
-            let applied = inner.apply(&key, Event::Answer(AnswerQuestion { key: question, body })).await?;
+            let applied = inner.apply(&key, Event::Answer(AnswerQuestion { key: question, answer })).await?;
             Ok(applied.task)
         })
         .await
+    }
+
+    /// Refuses answers that do not fit their open questions. Callers with several answers check all before they store the
+    /// first. Answers to questions that are not open are not looked at.
+    pub fn check_answer(&self, task: &Task, question: &QuestionKey, answer: &Answer) -> Result<(), EngineError> {
+        let open = task.phase.questions().and_then(|open| open.find(question));
+        let tool = self.inner.registered(&task.tool.name).ok();
+        let (Some(open), Some(tool), Answer::Given(body)) = (open, tool, answer) else { return Ok(()) };
+        let bad = |reason| EngineError::BadAnswer { key: question.as_str().into(), reason };
+        (tool.tool.fits)(open.kind, &open.params, body).map_err(bad)
     }
 
     /// Follows a task: subscribe, then read.
@@ -198,6 +231,20 @@ impl Engine {
     #[doc(hidden)]
     pub fn open(&self, owner: &Owner) -> usize {
         self.inner.core.lock().open(owner)
+    }
+
+    /// Whether anything can happen without an answer, a cancellation or the passing of time. For tests that move the clock.
+    #[doc(hidden)]
+    pub async fn activity(&self) -> Result<Activity, EngineError> {
+        Ok(service::activity::look(&self.inner).await?)
+    }
+
+    /// Says that the store's clock was set to a later time, so that nothing sleeps any longer than that. For tests.
+    #[doc(hidden)]
+    pub fn clock_moved(&self) {
+        self.inner.clock_moved.notify_waiters();
+        self.inner.due.check_now();
+        self.inner.queue.notify_one();
     }
 
     /// Running and queued tasks by tool, as far as this node knows.

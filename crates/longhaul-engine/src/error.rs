@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_store::StoreError;
-use longhaul_task::{Json, QuestionKind, TaskError, TransitionError};
+use longhaul_task::{ENTRY_NAME_BYTES_MAX, Json, Outcome, QuestionKind, TaskError, TransitionError};
 
 /// Why the engine did not take a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,9 @@ pub enum EngineError {
         /// How many an owner may have.
         open_max: usize,
     },
+    /// An answer does not fit its question. Nothing was stored.
+    #[error("The answer to `{key}` does not fit: {reason}")]
+    BadAnswer { key: Arc<str>, reason: String },
     /// The server is going down.
     #[error("the server is shutting down; try again in a moment")]
     Draining,
@@ -46,6 +49,7 @@ impl EngineError {
             Self::QueueFull { .. } => "QUEUE_FULL",
             Self::TooManyCalls { .. } => "TOO_MANY_CALLS",
             Self::TooManyOpen { .. } => "TOO_MANY_OPEN",
+            Self::BadAnswer { .. } => "BAD_ANSWER",
             Self::Draining => "DRAINING",
             Self::Store(error) => error.code(),
         }
@@ -66,9 +70,32 @@ pub enum CtxError {
          tool from a client that can, or as a task, whose questions can be answered from another client"
     )]
     CannotAsk { kind: QuestionKind, label: Arc<str>, params: Json },
+    /// A step has failed for good. With `?` it becomes a tool error with this message.
+    #[error("the step {name:?} failed: {message}")]
+    StepFailed { name: Arc<str>, message: Arc<str> },
     /// The handler did something that the machine does not allow.
     #[error(transparent)]
     Refused(TransitionError),
+    #[error("the name of an operation must have 1 to {ENTRY_NAME_BYTES_MAX} bytes")]
+    BadName,
+    /// Two forks of one context have the same key, or a key cannot be used.
+    #[error("the fork {key:?} cannot be made: {reason}")]
+    BadFork { key: Arc<str>, reason: &'static str },
+    /// The output of an operation is larger than its tool allows.
+    #[error("{operation} has {bytes} bytes to record; this tool records at most {bytes_max} for one operation")]
+    StepTooLarge { operation: Arc<str>, bytes: usize, bytes_max: usize },
+    /// The journal of the task is full.
+    #[error("the journal of this task is full: it takes {entries_max} entries and {bytes_max} bytes")]
+    JournalFull { entries_max: usize, bytes_max: usize },
+    /// The journal has something at this place that this handler cannot read.
+    #[error("what was recorded does not fit the type that the handler expects: {cause}")]
+    BadRecord { cause: String },
+    /// The handler ends its task with this outcome, and another attempt would end in the same way.
+    #[error("the tool failed for good")]
+    Final(Box<Outcome>),
+    /// A subtask could not be created.
+    #[error("the subtask {tool:?} cannot be created: {reason}")]
+    BadSubtask { tool: Arc<str>, reason: String },
     /// The answer was not what was asked for.
     #[error("the answer does not fit the question: {0}")]
     BadAnswer(String),
@@ -78,6 +105,12 @@ pub enum CtxError {
     /// The store did not do it.
     #[error(transparent)]
     Store(StoreError),
+}
+
+impl From<TransitionError> for CtxError {
+    fn from(refused: TransitionError) -> Self {
+        StoreError::Refused(refused).into()
+    }
 }
 
 impl From<StoreError> for CtxError {
@@ -99,7 +132,16 @@ impl CtxError {
         match self {
             Self::Cancelled => "CANCELLED",
             Self::CannotAsk { .. } => "CANNOT_ASK",
+            Self::StepFailed { .. } => "STEP_FAILED",
+            Self::Refused(TransitionError::HandlerChanged { .. }) => "HANDLER_CHANGED",
             Self::Refused(_) => "REFUSED",
+            Self::BadName => "BAD_NAME",
+            Self::BadFork { .. } => "BAD_FORK",
+            Self::StepTooLarge { .. } => "STEP_TOO_LARGE",
+            Self::JournalFull { .. } => "JOURNAL_FULL",
+            Self::BadRecord { .. } => "BAD_RECORD",
+            Self::BadSubtask { .. } => "BAD_SUBTASK",
+            Self::Final(_) => "FINAL",
             Self::BadAnswer(_) => "BAD_ANSWER",
             Self::NotAnswered(_) => "NOT_ANSWERED",
             Self::Store(error) => error.code(),

@@ -1,12 +1,14 @@
 //! Knows whether every branch of a handler waits.
 //!
 //! A handler that forks its context runs several branches. It is *waiting* when every leaf among them (a branch
-//! without live forks of its own) is inside a context operation that waits for an answer. Only then can its worker
+//! without live forks of its own) is inside a context operation that waits: for an answer, a child or a time. Only then can its worker
 //! be given to another task, and only then can an ordinary call hand its questions to the client.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
+use longhaul_task::{ChildRange, QuestionKey, Wait};
 use parking_lot::Mutex;
 
 /// Shared by all branches of one run of a handler.
@@ -18,13 +20,28 @@ pub(crate) struct Gate {
 #[derive(Debug, Default)]
 struct GateState {
     leaves: usize,
-    waiting: usize,
+    /// What each waiting branch waits for, by the number of its wait.
+    waits: BTreeMap<u64, WaitFor>,
+    next_wait: u64,
     driver: Option<Waker>,
+}
+
+/// What a branch waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WaitFor {
+    /// The answer to a question of the task.
+    Answer(QuestionKey),
+    /// The end of all children in a range.
+    Children(ChildRange),
+    /// A time of the store's clock.
+    Time(Wait),
+    /// The answer to a question of an ordinary call.
+    NextCall,
 }
 
 impl GateState {
     fn all_wait(&self) -> bool {
-        self.leaves > 0 && self.waiting >= self.leaves
+        self.leaves > 0 && self.waits.len() >= self.leaves
     }
 }
 
@@ -34,12 +51,20 @@ impl Gate {
         self.state.lock().all_wait()
     }
 
-    /// Does something if every leaf waits, and lets none of them go on before it is done.
-    pub(crate) fn if_all_wait(&self, act: impl FnOnce()) {
+    /// Does something if every leaf waits, and lets none of them go on before it is done. Returns whether they do.
+    pub(crate) fn if_all_wait(&self, act: impl FnOnce()) -> bool {
         let state = self.state.lock();
-        if state.all_wait() {
+        let all_wait = state.all_wait();
+        if all_wait {
             act();
         }
+        all_wait
+    }
+
+    /// What the branches wait for, if every leaf waits.
+    pub(crate) fn waits(&self) -> Option<Vec<WaitFor>> {
+        let state = self.state.lock();
+        state.all_wait().then(|| state.waits.values().cloned().collect())
     }
 
     /// The task that polls the handler is woken when a branch on another thread begins to wait.
@@ -94,9 +119,14 @@ impl ForkGuard {
     }
 
     /// Counts this branch as waiting for as long as the guard lives.
-    pub(crate) fn wait(&self) -> WaitGuard {
-        self.gate.change(|state| state.waiting += 1);
-        WaitGuard { gate: Arc::clone(&self.gate) }
+    pub(crate) fn wait(&self, wait: WaitFor) -> WaitGuard {
+        let mut number = 0;
+        self.gate.change(|state| {
+            number = state.next_wait;
+            state.next_wait += 1;
+            state.waits.insert(number, wait);
+        });
+        WaitGuard { gate: Arc::clone(&self.gate), number }
     }
 }
 
@@ -119,11 +149,12 @@ impl Drop for ForkGuard {
 #[derive(Debug)]
 pub(crate) struct WaitGuard {
     gate: Arc<Gate>,
+    number: u64,
 }
 
 impl Drop for WaitGuard {
     fn drop(&mut self) {
-        self.gate.change(|state| state.waiting = state.waiting.saturating_sub(1));
+        self.gate.change(|state| drop(state.waits.remove(&self.number)));
     }
 }
 
@@ -138,9 +169,9 @@ mod tests {
         assert!(!gate.all_wait());
 
         let (left, right) = (root.fork(), root.fork());
-        let left_waits = left.wait();
+        let left_waits = left.wait(WaitFor::NextCall);
         assert!(!gate.all_wait(), "the right branch still works");
-        let right_waits = right.wait();
+        let right_waits = right.wait(WaitFor::NextCall);
         assert!(gate.all_wait());
 
         drop(left_waits);
@@ -151,7 +182,7 @@ mod tests {
         drop(right_waits);
         drop(right);
         assert!(!gate.all_wait(), "the root works again");
-        let _waits = root.wait();
+        let _waits = root.wait(WaitFor::NextCall);
         assert!(gate.all_wait());
     }
 }

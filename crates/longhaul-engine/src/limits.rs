@@ -20,6 +20,12 @@ pub struct ToolLimits {
     pub grace_ms: u64,
     /// Ordinary calls that run at once. Owners share them; past its part, a call of an owner is refused.
     pub calls_max: usize,
+    /// Entries in the journal of a task.
+    pub journal_entries_max: usize,
+    /// Bytes in the journal of a task.
+    pub journal_bytes_max: usize,
+    /// Bytes that one operation records: the output of a step, for example.
+    pub step_bytes_max: usize,
 }
 
 longhaul_store::setters!(ToolLimits {
@@ -30,6 +36,9 @@ longhaul_store::setters!(ToolLimits {
     result_bytes_max: usize,
     grace_ms: u64,
     calls_max: usize,
+    journal_entries_max: usize,
+    journal_bytes_max: usize,
+    step_bytes_max: usize,
 });
 
 impl Default for ToolLimits {
@@ -42,6 +51,9 @@ impl Default for ToolLimits {
             result_bytes_max: 16 << 20,
             grace_ms: 5_000,
             calls_max: 256,
+            journal_entries_max: 20_000,
+            journal_bytes_max: 64 << 20,
+            step_bytes_max: 1 << 20,
         }
     }
 }

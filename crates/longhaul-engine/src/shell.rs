@@ -1,17 +1,21 @@
 //! The async shell: tells the core what happened and does what it says.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use foldhash::HashMap;
 use futures_util::future::BoxFuture;
-use longhaul_store::{ClaimRequest, ClaimedTask, CommitResult, HeldAttempt, NewTask, Store, StoreError, ToolClaim};
+use longhaul_store::{
+    ClaimRequest, ClaimedTask, CommitResult, CreateResult, HeldAttempt, IdempotencyKey, NewTask, Store, StoreError,
+    ToolClaim,
+};
 use longhaul_task::transition::{Create, Lose};
-use longhaul_task::{Event, Json, NodeId, Owner, Task, TaskKey, ToolRef, TransitionError};
+use longhaul_task::{ChildRange, Event, Json, NodeId, Owner, Task, TaskKey, ToolRef, TransitionError};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
@@ -20,7 +24,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::attempt::AttemptResult;
 use crate::core::{Action, CommitId, Core, Input};
+use crate::gate::{Gate, WaitFor};
+use crate::journal::Journal;
 use crate::log::Listeners;
 use crate::service;
 use crate::task_link::TaskLink;
@@ -46,7 +53,11 @@ pub(crate) struct EngineInner {
     pub(crate) doubt: Notify,
     /// Wakes the service that takes the store's counts over.
     pub(crate) recount: Notify,
+    /// Wakes what sleeps until a time of the store's clock, after that clock was moved.
+    pub(crate) clock_moved: Notify,
     pub(crate) stopping: CancellationToken,
+    /// Cancelled when nothing new is taken any more.
+    pub(crate) draining: CancellationToken,
     /// Since when nothing new is taken.
     pub(crate) draining_since: OnceLock<Instant>,
     pub(crate) tracker: TaskTracker,
@@ -65,10 +76,15 @@ pub(crate) struct RunningAttempt {
     start: Option<(Arc<Task>, Json)>,
     stop: CancellationToken,
     abort: Option<AbortHandle>,
+    /// Closed when the handler's future is gone.
+    gone: Option<oneshot::Receiver<()>>,
     /// Its handler has returned: what is left is to write its end.
     returned: Arc<AtomicBool>,
     /// Branches that wait for a worker.
     resuming: Vec<oneshot::Sender<()>>,
+    gate: Arc<Gate>,
+    /// Its context's link, from its start to its end.
+    link: Weak<TaskLink>,
 }
 
 impl fmt::Debug for EngineInner {
@@ -107,7 +123,9 @@ impl EngineInner {
             queue: Notify::new(),
             doubt: Notify::new(),
             recount: Notify::new(),
+            clock_moved: Notify::new(),
             stopping: CancellationToken::new(),
+            draining: CancellationToken::new(),
             draining_since: OnceLock::new(),
             tracker: TaskTracker::new(),
         }
@@ -115,6 +133,17 @@ impl EngineInner {
 
     pub(crate) fn registered(&self, tool: &Arc<str>) -> Result<&RegisteredTool, EngineError> {
         self.tools.get(tool).ok_or_else(|| EngineError::NoSuchTool(Arc::clone(tool)))
+    }
+
+    /// A tool for a subtask with this input.
+    pub(crate) fn subtask_tool(&self, tool: &str, input: &Json) -> Result<&EngineTool, CtxError> {
+        let bad = |reason: String| CtxError::BadSubtask { tool: tool.into(), reason };
+        let registered = self.tools.get(tool).ok_or_else(|| bad("this server has no such tool".into()))?;
+        let (bytes, bytes_max) = (input.bytes(), registered.tool.limits.input_bytes_max);
+        if bytes > bytes_max {
+            return Err(bad(EngineError::InputTooLarge { bytes, bytes_max }.to_string()));
+        }
+        Ok(&registered.tool)
     }
 
     /// Admits an ordinary call of a tool. It counts until the share is dropped.
@@ -227,16 +256,19 @@ impl EngineInner {
         self: &Arc<Self>,
         new: NewTask,
         commit: CommitId,
-    ) -> Result<Arc<Task>, EngineError> {
+    ) -> Result<CreateResult, EngineError> {
         let Create { key, tool, claimed_by, first_fence, .. } = new.create.clone();
-        let input = new.input.clone();
+        let (input, request) = (new.input.clone(), new.idempotency.clone());
         let created = match self.store.create(new).await {
-            Ok(CommitResult { task, .. }) => Ok(task),
-            Err(StoreError::InDoubt(cause)) => self.was_created(&key, first_fence, cause).await,
-            Err(error) => Err(error),
+            Err(StoreError::InDoubt(cause)) => self.was_created(&key, first_fence, request.as_deref(), cause).await,
+            created => created,
         };
         match created {
-            Ok(task) => {
+            Ok(created) if created.existed => {
+                self.step(Input::NotCreated { owner: key.owner, tool, claimed: claimed_by.is_some(), commit });
+                Ok(created)
+            }
+            Ok(CreateResult { task, existed }) => {
                 audit::created(&task);
                 self.due.at_latest(task.due_at());
                 let claimed = claimed_by.map(|_| first_fence.saturating_add(1));
@@ -249,7 +281,7 @@ impl EngineInner {
                 if let Some(fence) = claimed.filter(|_| !is_ours) {
                     self.step(Input::Dropped { key, fence });
                 }
-                Ok(task)
+                Ok(CreateResult { task, existed })
             }
             Err(error) => {
                 self.resolve_doubt(&error);
@@ -260,12 +292,27 @@ impl EngineInner {
     }
 
     /// The store cannot say whether it made a task: it is there or it is not. Under an ID of the requestor's choice
-    /// another one may be there, which has other fences.
-    async fn was_created(&self, key: &TaskKey, first_fence: u64, cause: String) -> Result<Arc<Task>, StoreError> {
+    /// another one may be there, which has other fences. Under an idempotency key it may have found another one.
+    async fn was_created(
+        &self,
+        key: &TaskKey,
+        first_fence: u64,
+        request: Option<&IdempotencyKey>,
+        cause: String,
+    ) -> Result<CreateResult, StoreError> {
         match self.store.read(key).await {
-            Ok(found) if u32::try_from(found.task.fence.wrapping_sub(first_fence)).is_ok() => Ok(found.task),
-            Ok(_) => Err(TransitionError::DuplicateId.into()),
-            Err(StoreError::NotFound) => Err(StoreError::Unavailable(cause)),
+            Ok(found) if u32::try_from(found.task.fence.wrapping_sub(first_fence)).is_ok() => {
+                return Ok(CreateResult { task: found.task, existed: false });
+            }
+            Ok(_) => return Err(TransitionError::DuplicateId.into()),
+            Err(StoreError::NotFound) => {}
+            Err(_) => return Err(StoreError::InDoubt(cause)),
+        }
+        let Some(request) = request else { return Err(StoreError::Unavailable(cause)) };
+        match self.store.find_created(&key.owner, request).await {
+            Ok(Some(found)) => Ok(CreateResult { task: found.task, existed: true }),
+            Ok(None) => Err(StoreError::Unavailable(cause)),
+            Err(used @ StoreError::IdempotencyKeyUsed) => Err(used),
             Err(_) => Err(StoreError::InDoubt(cause)),
         }
     }
@@ -285,8 +332,11 @@ impl EngineInner {
             start: Some((Arc::clone(task), input)),
             stop: CancellationToken::new(),
             abort: None,
+            gone: None,
             returned: Arc::default(),
             resuming: Vec::new(),
+            gate: Arc::default(),
+            link: Weak::new(),
         };
         let before = self.running.lock().insert(task.key.clone(), running);
         // The attempt before it has lost the task, perhaps to an event that this node has not heard of. One whose handler
@@ -301,22 +351,41 @@ impl EngineInner {
         let Some(running) = all.get_mut(key).filter(|running| running.fence == fence) else { return };
         let Some((task, input)) = running.start.take() else { return };
         let Some(registered) = self.tools.get(&task.tool.name) else { return };
-        let handler = Arc::clone(&registered.tool.handler);
-        let link = TaskLink {
+        let tool = registered.tool.clone();
+        let link = Arc::new(TaskLink {
             engine: Arc::clone(self),
-            key: key.clone(),
-            fence,
-            attempt: task.attempt,
-            epoch: task.epoch(),
+            journal: Journal::new(task.resumes(), &registered.tool.limits),
+            task,
+            writing: tokio::sync::Mutex::default(),
+            writes_in_background: AtomicBool::new(false),
+            applying: Arc::default(),
             stop: running.stop.clone(),
-        };
+        });
+        running.link = Arc::downgrade(&link);
         let engine = Arc::clone(self);
         let key = key.clone();
         let returned = Arc::clone(&running.returned);
+        let gate = Arc::clone(&running.gate);
+        let (lives, gone) = oneshot::channel();
+        running.gone = Some(gone);
         let attempt = self.tracker.spawn(async move {
-            let outcome = attempt::drive(&engine, link, handler, input).await;
-            returned.store(true, Ordering::SeqCst);
-            let actions = engine.core.lock().step(Input::Ended { key: key.clone(), fence, outcome });
+            let _lives: oneshot::Sender<()> = lives;
+            let input = match attempt::drive(&engine, link, gate, &tool, input).await {
+                AttemptResult::Ended { outcome, entries } => {
+                    returned.store(true, Ordering::SeqCst);
+                    Input::Ended { key: key.clone(), fence, outcome, entries }
+                }
+                AttemptResult::Failed { outcome, entries } => {
+                    returned.store(true, Ordering::SeqCst);
+                    if engine.release(&key, fence, &tool, &outcome, &entries).await {
+                        Input::Dropped { key: key.clone(), fence }
+                    } else {
+                        Input::Ended { key: key.clone(), fence, outcome, entries }
+                    }
+                }
+                AttemptResult::Dropped => Input::Dropped { key: key.clone(), fence },
+            };
+            let actions = engine.core.lock().step(input);
             for action in actions {
                 match action {
                     // Its own end is written here, without another hop.
@@ -350,13 +419,23 @@ impl EngineInner {
         let handler = self.forget(key, fence).and_then(|running| {
             running.stop.cancel();
             // An end that is being written is left alone: its answer moves the counts.
-            running.abort.filter(|abort| !abort.is_finished() && !running.returned.load(Ordering::SeqCst))
+            let lives = |abort: &AbortHandle| !abort.is_finished() && !running.returned.load(Ordering::SeqCst);
+            running.abort.filter(lives).zip(running.gone)
         });
-        if let Some(handler) = &handler {
-            handler.abort();
-        }
-        self.step(Input::Dropped { key: key.clone(), fence });
-        handler.is_some()
+        let dropped = Input::Dropped { key: key.clone(), fence };
+        let Some((handler, gone)) = handler else {
+            self.step(dropped);
+            return false;
+        };
+        handler.abort();
+        // The handler holds its worker until its future is gone, which may be later.
+        let engine = Arc::clone(self);
+        tokio::spawn(async move {
+            // The sender is dropped, never used.
+            let _ = gone.await;
+            engine.step(dropped);
+        });
+        true
     }
 
     pub(crate) fn forget(&self, key: &TaskKey, fence: u64) -> Option<RunningAttempt> {
@@ -368,6 +447,7 @@ impl EngineInner {
     /// Takes nothing new. Calls that run go on.
     pub(crate) fn drain(self: &Arc<Self>) {
         self.draining_since.get_or_init(Instant::now);
+        self.draining.cancel();
         self.step(Input::Drain);
     }
 
@@ -403,6 +483,23 @@ impl EngineInner {
     /// Whether that attempt is one of this process.
     pub(crate) fn is_running(&self, key: &TaskKey, fence: u64) -> bool {
         self.running.lock().get(key).is_some_and(|running| running.fence == fence)
+    }
+
+    /// What each attempt waits for, by its task and fence. `None` if a handler does something else than to wait, or has
+    /// entries that are not written yet.
+    pub(crate) fn waits(&self) -> Option<BTreeMap<(TaskKey, u64), Vec<WaitFor>>> {
+        let running = self.running.lock();
+        let waits = running.iter().map(|(key, running)| {
+            let is_written = || running.link.upgrade().is_some_and(|link| !link.has_unwritten());
+            let waits = if running.returned.load(Ordering::SeqCst) {
+                // Its end is written when its children have ended.
+                vec![WaitFor::Children(ChildRange::ALL)]
+            } else {
+                running.gate.waits().filter(|_| is_written())?
+            };
+            Some(((key.clone(), running.fence), waits))
+        });
+        waits.collect()
     }
 
     /// The attempts that this node holds, in the order of their keys: the order must not depend on hashes.

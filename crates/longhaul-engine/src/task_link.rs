@@ -1,66 +1,175 @@
 //! A context's way to its task.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use longhaul_store::{CommitResult, StoreError};
-use longhaul_task::transition::{AskQuestion, Report};
-use longhaul_task::{Event, Json, Phase, Progress, QuestionKey, TaskId, TaskKey, TransitionError};
+use longhaul_task::transition::{AskQuestion, Park, Report};
+use longhaul_task::{
+    Answer, ChildRange, EntryKind, EntryState, Event, JournalEntry, JournalPosition, Progress, QuestionKey, Task,
+    TaskId, TaskKey, Timestamp, TransitionError, Wait,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::ctx::HandlerQuestion;
-use crate::gate::ForkGuard;
+use crate::gate::{ForkGuard, Gate, WaitFor};
+use crate::journal::Journal;
 use crate::shell::EngineInner;
 use crate::{CtxError, LogLine, RandomSource};
 
-/// The pause before something is done again that may have been done.
-const DOUBT_RETRY: Duration = Duration::from_millis(100);
+/// The pause before a call of the store is made again. It doubles with each try.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+
+/// The longest such pause.
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// The longest sleep in memory: a clock that was set forward is noticed by then.
+const SLEEP_MS_MAX: u64 = 60_000;
+
+/// How long a handler that resumes waits in memory before it is dropped. Dropping it costs two commits and a replay.
+pub(crate) const PARK_AFTER: Duration = Duration::from_secs(1);
 
 /// One attempt's connection to the engine.
 #[derive(Debug)]
 pub(crate) struct TaskLink {
     pub(crate) engine: Arc<EngineInner>,
-    pub(crate) key: TaskKey,
-    pub(crate) fence: u64,
-    pub(crate) attempt: u32,
-    pub(crate) epoch: u32,
+    /// The task when the attempt began.
+    pub(crate) task: Arc<Task>,
+    pub(crate) journal: Journal,
+    /// Held while entries are written, so that their order is kept.
+    pub(crate) writing: tokio::sync::Mutex<()>,
+    /// Whether a background task writes the entries.
+    pub(crate) writes_in_background: AtomicBool,
+    /// Held for reading while an event of the handler is applied.
+    pub(crate) applying: Arc<tokio::sync::RwLock<()>>,
     pub(crate) stop: CancellationToken,
 }
 
 impl TaskLink {
+    pub(crate) fn key(&self) -> &TaskKey {
+        &self.task.key
+    }
+
+    pub(crate) fn fence(&self) -> u64 {
+        self.task.fence
+    }
+
     /// A context operation is where a handler hears that it was cancelled.
-    fn go_on(&self) -> Result<(), CtxError> {
+    pub(crate) fn go_on(&self) -> Result<(), CtxError> {
         if self.stop.is_cancelled() { Err(CtxError::Cancelled) } else { Ok(()) }
     }
 
-    /// Applies an event of the handler. Applying it twice changes nothing, so in doubt it is applied again.
-    async fn apply(&self, event: Event) -> Result<CommitResult, CtxError> {
+    /// Calls the store until it works. A store that is full or unavailable for a while does not end a task.
+    pub(crate) async fn until_it_works<T, Fut>(&self, mut call: impl FnMut() -> Fut) -> Result<T, CtxError>
+    where
+        Fut: Future<Output = Result<T, StoreError>>,
+    {
+        let mut pause = RETRY_MIN;
         loop {
             self.go_on()?;
-            match self.engine.apply(&self.key, event.clone()).await {
-                Err(StoreError::InDoubt(_)) => tokio::time::sleep(DOUBT_RETRY).await,
+            match call().await {
+                Err(StoreError::InDoubt(_) | StoreError::Unavailable(_) | StoreError::Full(_)) => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(RETRY_MAX);
+                }
                 done => return Ok(done?),
             }
         }
     }
 
-    pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
+    /// Applies an event of the handler. Applying it twice changes nothing, so in doubt it is applied again.
+    pub(crate) async fn apply(&self, event: Event) -> Result<CommitResult, CtxError> {
+        self.until_it_works(|| self.apply_to_end(self.key(), event.clone())).await
+    }
+
+    /// Applies an event once. It is completed even if the branch that waits for it is dropped, because the engine must hear
+    /// of its effects.
+    pub(crate) async fn apply_to_end(&self, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
+        let under_way = Arc::clone(&self.applying).read_owned().await;
+        let (engine, key) = (Arc::clone(&self.engine), key.clone());
+        let applied = self.engine.tracker.spawn(async move {
+            let _under_way = under_way;
+            engine.apply(&key, event).await
+        });
+        applied.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the runtime is shutting down".into())))
+    }
+
+    /// Waits until no event of the handler is being applied. What a dropped branch has begun is done then.
+    pub(crate) async fn all_applied(&self) {
+        drop(self.applying.write().await);
+    }
+
+    pub(crate) async fn now(&self) -> Result<Timestamp, CtxError> {
+        self.until_it_works(|| self.engine.store.now()).await
+    }
+
+    /// Loads what earlier attempts recorded. The first attempt has nothing to load.
+    pub(crate) async fn load_journal(&self) -> Result<(), CtxError> {
+        if self.journal.resumes() && self.task.attempt > 1 {
+            let epoch = self.task.epoch();
+            let recorded = self.until_it_works(|| self.engine.store.journal(self.key(), epoch)).await?;
+            // The journal of a task that was deleted meanwhile is empty, and its steps must not be done again.
+            self.read().await?;
+            self.journal.load(recorded);
+        }
+        Ok(())
+    }
+
+    /// The entry at this position. Everything before it is written when this returns.
+    pub(crate) async fn replay(
+        &self,
+        position: &JournalPosition,
+        kind: EntryKind,
+        name: &str,
+        digest: u64,
+    ) -> Result<Option<JournalEntry>, CtxError> {
+        self.go_on()?;
+        self.write_entries().await?;
+        self.journal.replay(position, kind, name, digest)
+    }
+
+    /// Whether there are entries that are not written yet.
+    pub(crate) fn has_unwritten(&self) -> bool {
+        self.journal.has_unwritten()
+    }
+
+    /// Writes the entries that are not written yet. An entry counts as unwritten until its commit is confirmed: another
+    /// branch may be writing it, and that branch may be dropped before it is done.
+    pub(crate) async fn write_entries(&self) -> Result<(), CtxError> {
+        if !self.journal.has_unwritten() {
+            return Ok(());
+        }
+        let _writing = self.writing.lock().await;
+        let entries = self.journal.unwritten();
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.until_it_works(|| self.engine.store.record(self.key(), self.fence(), entries.clone())).await?;
+        self.journal.written(entries.len());
+        Ok(())
+    }
+
+    pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &ForkGuard) -> Result<Answer, CtxError> {
+        let recorded = self.replay(&asked.position, EntryKind::Question, &asked.label, 0).await?;
         // Subscribe before asking: an answer that comes at once is not missed.
-        let mut watch = self.engine.store.watch(&self.key);
-        let HandlerQuestion { label, kind, params, position, digest } = asked;
-        let event =
-            Event::Ask(AskQuestion { fence: self.fence, label, kind, params, position: position.clone(), digest });
-        let key = match self.apply(event).await {
-            Ok(applied) => {
-                applied.task.phase.questions().and_then(|open| open.at(&position)).map(|open| open.key.clone())
+        let mut watch = self.engine.store.watch(self.key());
+        let key = match recorded {
+            Some(entry) => {
+                if entry.digest != asked.digest {
+                    let note = format!("attempt {} asked this with another text", self.task.attempt);
+                    self.journal.note(entry.clone(), note.into());
+                }
+                match (answer_in(&entry), entry.question) {
+                    (Some(answer), _) => return Ok(answer),
+                    (None, Some(key)) => key,
+                    (None, None) => return Err(CtxError::BadRecord { cause: "a question has no key".into() }),
+                }
             }
-            // By the attempt that this one resumes: it may be open, or the answer is on record.
-            Err(CtxError::Refused(TransitionError::AskedAlready(key))) => Some(key),
-            Err(stop) => return Err(stop),
+            None => self.put(asked).await?,
         };
-        let key = key.ok_or(CtxError::Cancelled)?;
         {
-            let _waits = branch.wait();
+            let _waits = branch.wait(WaitFor::Answer(key.clone()));
             while self.is_open(&key).await? {
                 tokio::select! {
                     biased;
@@ -69,22 +178,128 @@ impl TaskLink {
                 }
             }
         }
-        // It waits for the engine alone now, so it counts as working before it asks for a worker.
-        self.engine.work_again(&self.key, self.fence, &self.stop).await?;
-        let records = self.engine.store.records(&self.key, self.epoch).await?;
-        let answer = records.into_iter().find(|record| record.position == position).and_then(|record| record.output);
-        answer.ok_or(CtxError::Cancelled)
+        self.work_again().await?;
+        let entry = self.until_it_works(|| self.engine.store.question(self.key(), &key)).await?;
+        entry.as_ref().and_then(answer_in).ok_or(CtxError::Cancelled)
+    }
+
+    /// Asks a question that no earlier attempt has asked. Returns its key.
+    async fn put(&self, asked: HandlerQuestion) -> Result<QuestionKey, CtxError> {
+        let HandlerQuestion { label, kind, params, position, digest, time_limit } = asked;
+        let entry =
+            JournalEntry::new(position.clone(), EntryKind::Question, Arc::clone(&label), digest, EntryState::Open);
+        self.journal.count(&entry)?;
+        let event = AskQuestion {
+            fence: self.fence(),
+            label,
+            kind,
+            params,
+            position: position.clone(),
+            digest,
+            time_limit: time_limit.map(|(limit, default)| (ms(limit), default)),
+        };
+        let key = match self.apply(Event::Ask(event)).await {
+            Ok(applied) => {
+                applied.task.phase.questions().and_then(|open| open.at(&position)).map(|open| open.key.clone())
+            }
+            // By this attempt, in a commit whose answer was lost.
+            Err(CtxError::Refused(TransitionError::AskedAlready(key))) => Some(key),
+            Err(stop) => return Err(stop),
+        };
+        key.ok_or(CtxError::Cancelled)
     }
 
     async fn is_open(&self, key: &QuestionKey) -> Result<bool, CtxError> {
-        let task = self.engine.store.read(&self.key).await?.task;
-        if task.fence != self.fence || task.is_settled() {
-            return Err(CtxError::Cancelled);
+        let task = self.read().await?;
+        Ok(task.phase.questions().is_some_and(|open| open.find(key).is_some()))
+    }
+
+    /// The task as it is now, if this attempt still holds it.
+    pub(crate) async fn read(&self) -> Result<Arc<Task>, CtxError> {
+        let task = self.until_it_works(|| self.engine.store.read(self.key())).await?.task;
+        if task.fence != self.fence() || task.is_settled() { Err(CtxError::Cancelled) } else { Ok(task) }
+    }
+
+    /// After a wait: the branch waits for the engine alone now, so it counts as working before it asks for a worker.
+    async fn work_again(&self) -> Result<(), CtxError> {
+        self.engine.work_again(self.key(), self.fence(), &self.stop).await
+    }
+
+    pub(crate) async fn wait_for_time(&self, wait: Wait, branch: &ForkGuard) -> Result<(), CtxError> {
+        let mut wait = wait.by_clock(self.now().await?);
+        if wait.until <= self.now().await? {
+            return self.go_on();
         }
-        Ok(match &task.phase {
-            Phase::Waiting { questions, .. } => questions.find(key).is_some(),
-            _ => false,
-        })
+        {
+            let _waits = branch.wait(WaitFor::Time(wait));
+            loop {
+                // Before the clock is read, so that a move after that is not missed.
+                let clock_moved = self.engine.clock_moved.notified();
+                let now = self.now().await?;
+                wait = wait.by_clock(now);
+                let rest_ms = wait.until.ms_since(now);
+                if rest_ms == 0 {
+                    break;
+                }
+                tokio::select! {
+                    biased;
+                    () = self.stop.cancelled() => return Err(CtxError::Cancelled),
+                    () = clock_moved => {}
+                    () = tokio::time::sleep(Duration::from_millis(rest_ms.min(SLEEP_MS_MAX))) => {}
+                }
+            }
+        }
+        self.work_again().await
+    }
+
+    /// Waits until these children have ended: all that are open in the range.
+    pub(crate) async fn wait_for_children(
+        &self,
+        children: &[TaskKey],
+        range: ChildRange,
+        branch: &ForkGuard,
+    ) -> Result<(), CtxError> {
+        {
+            let _waits = branch.wait(WaitFor::Children(range));
+            for child in children {
+                let mut watch = self.engine.store.watch(child);
+                while !self.until_it_works(|| self.engine.store.read(child)).await?.task.is_settled() {
+                    tokio::select! {
+                        biased;
+                        () = self.stop.cancelled() => return Err(CtxError::Cancelled),
+                        () = watch.changed() => {}
+                    }
+                }
+            }
+        }
+        self.work_again().await
+    }
+
+    /// Lets go of the task while every branch waits. Returns whether the attempt is over.
+    pub(crate) async fn park(&self, gate: &Gate) -> Result<bool, CtxError> {
+        self.write_entries().await?;
+        let Some(waits) = gate.waits() else { return Ok(false) };
+        let now = self.now().await?;
+        let mut park = Park { fence: self.fence(), wait_ms: None, children: Vec::new(), questions: Vec::new() };
+        for wait in waits {
+            match wait {
+                WaitFor::Answer(key) => park.questions.push(key),
+                WaitFor::Children(range) => park.children.push(range),
+                WaitFor::Time(wait) => {
+                    let rest_ms = wait.by_clock(now).until.ms_since(now);
+                    park.wait_ms = Some(park.wait_ms.map_or(rest_ms, |wait_ms: u64| wait_ms.min(rest_ms)));
+                }
+                WaitFor::NextCall => return Ok(false),
+            }
+        }
+        if park.wait_ms.is_some_and(|wait_ms| wait_ms < ms(PARK_AFTER)) {
+            return Ok(false);
+        }
+        match self.apply(Event::Park(park)).await {
+            Ok(_) => Ok(true),
+            Err(CtxError::Refused(TransitionError::AlreadyHappened | TransitionError::TooManyWaits)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) async fn progress(
@@ -96,18 +311,25 @@ impl TaskLink {
         self.go_on()?;
         let at = self.engine.store.now().await?;
         let progress = Progress { done, total, message, at };
-        Ok(self.engine.store.progress(&self.key, self.fence, progress).await?)
+        Ok(self.engine.store.progress(self.key(), self.fence(), progress).await?)
     }
 
     pub(crate) fn log(&self, line: &LogLine) {
         if self.go_on().is_ok() {
-            self.engine.listeners.tell(&self.key, line);
+            self.engine.listeners.tell(self.key(), line);
         }
     }
 
+    /// The handler hears of a store that does not work: it may go on without the report.
     pub(crate) async fn report(&self, message: &str) -> Result<(), CtxError> {
-        let event = Event::Report(Report { fence: self.fence, message: message.into() });
-        self.apply(event).await.map(|_| ())
+        let event = Event::Report(Report { fence: self.fence(), message: message.into() });
+        loop {
+            self.go_on()?;
+            match self.engine.apply(self.key(), event.clone()).await {
+                Err(StoreError::InDoubt(_)) => tokio::time::sleep(RETRY_MIN).await,
+                done => return Ok(done.map(|_| ())?),
+            }
+        }
     }
 
     pub(crate) async fn cancelled(&self) {
@@ -115,14 +337,27 @@ impl TaskLink {
     }
 
     pub(crate) fn attempt(&self) -> u32 {
-        self.attempt
+        self.task.attempt
     }
 
     pub(crate) fn id(&self) -> &TaskId {
-        &self.key.id
+        &self.task.key.id
     }
 
     pub(crate) fn random(&self) -> &dyn RandomSource {
         &*self.engine.random
     }
+}
+
+/// The answer in the entry of a question. `None` while it is open.
+fn answer_in(entry: &JournalEntry) -> Option<Answer> {
+    match &entry.state {
+        EntryState::Done(body) => Some(Answer::Given(body.clone())),
+        EntryState::Failed(reason) => Some(Answer::NotGiven(Arc::clone(reason))),
+        EntryState::Open | EntryState::Retrying(_) => None,
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use longhaul_task::{Json, Outcome, Policy, Retention, ToolRef};
+use longhaul_task::{Json, Outcome, Policy, QuestionKind, Retention, ToolRef};
 
 use crate::{Ctx, CtxError, ToolLimits};
 
@@ -23,6 +23,9 @@ where
     }
 }
 
+/// Whether an answer fits a question of this kind with these parameters.
+pub type AnswerCheck = fn(QuestionKind, &Json, &Json) -> Result<(), String>;
+
 /// A tool that the engine can run.
 #[derive(Clone)]
 pub struct EngineTool {
@@ -32,6 +35,10 @@ pub struct EngineTool {
     pub retention: Retention,
     pub limits: ToolLimits,
     pub handler: Arc<dyn Handler>,
+    /// Decides whether an answer fits its question. The text says why not.
+    pub fits: AnswerCheck,
+    /// Whether a handler that returns a tool error runs again, as often and with the waits that `policy` allows.
+    pub retries_failures: bool,
     /// What it asks before there is a task; its answer becomes the handler's arguments.
     pub prelude: Option<Arc<dyn Handler>>,
 }

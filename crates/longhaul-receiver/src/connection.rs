@@ -53,7 +53,7 @@ impl Connection {
                 if let Ok(Message::Notification(notification)) = &parsed {
                     self.cancel_by(notification);
                 }
-                return session.receive(&message, PATIENCE).await;
+                return session.receive(None, &message, PATIENCE).await;
             }
             if let Ok(Message::Request(request)) = &parsed
                 && request.method == initialize::METHOD

@@ -1,5 +1,5 @@
-//! The entrance of HTTP transports: bytes, headers and the caller go in, a [`MessageResponse`] comes out. Which era a message
-//! belongs to, and which session, is decided here and nowhere else. Pipes enter by a [`Connection`](crate::Connection).
+//! The entrance of HTTP transports: bytes, headers and the caller go in, a [`MessageResponse`] comes out. Which session
+//! a message belongs to is decided here, its era by `route::is_stateless`. Pipes enter by a [`Connection`](crate::Connection).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Receiver {
             return Box::pin(without_session(receiver, caller, body)).await;
         }
         match Box::pin(find_session(receiver, caller, headers)).await {
-            Ok(session) => Box::pin(session.receive(body, PATIENCE)).await,
+            Ok(session) => Box::pin(session.receive(Some(headers), body, PATIENCE)).await,
             Err(response) => response,
         }
     }

@@ -20,6 +20,7 @@ mod catalogue;
 mod connection;
 mod entrance;
 mod exchange;
+mod idempotency;
 mod loaded_task;
 mod log;
 mod memory;

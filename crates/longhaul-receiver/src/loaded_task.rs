@@ -11,6 +11,7 @@ use crate::receiver::ReceiverInner;
 pub(crate) struct LoadedTask {
     pub(crate) snapshot: Snapshot,
     children: Vec<TaskId>,
+    asking_child: Option<TaskId>,
     poll_interval_ms: u64,
 }
 
@@ -21,11 +22,21 @@ impl LoadedTask {
     }
 
     pub(crate) async fn of(receiver: &ReceiverInner, snapshot: Snapshot) -> Result<Self, EngineError> {
-        let children = match snapshot.task.family.children {
+        let (task, store) = (&snapshot.task, receiver.engine.store());
+        let children = match task.family.children {
             0 => Vec::new(),
-            _ => receiver.engine.store().children(&snapshot.task.key).await?,
+            _ => store.children(&task.key).await?,
         };
-        Ok(Self { snapshot, children, poll_interval_ms: receiver.options.poll_interval_ms })
+        let asking_child = match task.family.children {
+            0 => None,
+            _ if task.is_settled() => None,
+            _ => store.asking_child(&task.key).await?,
+        };
+        Ok(Self { snapshot, children, asking_child, poll_interval_ms: receiver.options.poll_interval_ms })
+    }
+
+    pub(crate) fn children(&self) -> &[TaskId] {
+        &self.children
     }
 
     pub(crate) fn view(&self) -> TaskView<'_> {
@@ -33,6 +44,7 @@ impl LoadedTask {
             task: &self.snapshot.task,
             progress: self.snapshot.progress.as_deref(),
             children: &self.children,
+            asking_child: self.asking_child.as_ref(),
             poll_interval_ms: self.poll_interval_ms,
         }
     }

@@ -17,10 +17,13 @@ pub(crate) fn of_engine(error: &EngineError) -> RpcError {
     if *error == EngineError::Store(StoreError::NotFound) {
         return words::no_such_task();
     }
+    if *error == EngineError::Store(StoreError::IdempotencyKeyUsed) {
+        return words::idempotency_key_used();
+    }
     let code = error.code();
     let data = || Json::from_text(format!("{{\"code\":\"{code}\"}}"));
     match error {
-        EngineError::InputTooLarge { .. } | EngineError::NoSuchTool(_) => {
+        EngineError::InputTooLarge { .. } | EngineError::NoSuchTool(_) | EngineError::BadAnswer { .. } => {
             RpcError::invalid_params(error.to_string()).with_data(data())
         }
         EngineError::QueueFull { .. }
@@ -97,6 +100,7 @@ mod tests {
             (StoreError::Full(why()).into(), Some(LATER_MS)),
             (StoreError::InDoubt(why()).into(), None),
             (StoreError::Lapsed.into(), None),
+            (StoreError::IdempotencyKeyUsed.into(), None),
             (StoreError::Stopped(why()).into(), None),
         ] {
             let refusal = of_engine(&error);

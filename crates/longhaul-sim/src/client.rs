@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use longhaul_engine::{Engine, EngineError, NewCall};
-use longhaul_store::{ListQuery, StoreError};
+use longhaul_store::{CreateResult, IdempotencyKey, ListQuery, StoreError};
 use longhaul_task::transition::{Delete, Release, Report, Settle};
-use longhaul_task::{Event, Json, Outcome, Owner, QuestionKey, Task, TaskId, TaskKey};
+use longhaul_task::{Answer, Event, Json, Outcome, Owner, QuestionKey, Task, TaskId, TaskKey};
 
 use crate::fault::Fault;
-use crate::ledger::{Ack, Fact};
-use crate::setup::Script;
+use crate::ledger::{Ack, Fact, KeyedResponse};
+use crate::setup::ScriptWriter;
 use crate::world::World;
 
 /// One client of one engine.
@@ -21,9 +21,30 @@ pub(crate) struct SimClient {
     pub(crate) engine: Engine,
 }
 
+/// A request under an idempotency key, which clients repeat.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyedRequest {
+    owner: Owner,
+    tool: Arc<str>,
+    /// The number of its script, which is the whole of its arguments.
+    script: usize,
+    key: Arc<str>,
+}
+
+impl KeyedRequest {
+    fn idempotency(&self) -> IdempotencyKey {
+        let digest = u8::try_from(self.script % 256).unwrap_or_default();
+        IdempotencyKey { key: Arc::clone(&self.key), digest: [digest; 32] }
+    }
+}
+
+/// So few keys that different requests get the same one.
+const KEYS: usize = 6;
+
 #[derive(Clone, Copy)]
 enum ClientAction {
     Create,
+    CreateKeyed,
     Read,
     List,
     Cancel,
@@ -35,8 +56,9 @@ enum ClientAction {
 }
 
 /// Each action with its weight.
-const ACTIONS: [(u32, ClientAction); 9] = [
+const ACTIONS: [(u32, ClientAction); 10] = [
     (12, ClientAction::Create),
+    (4, ClientAction::CreateKeyed),
     (7, ClientAction::Read),
     (1, ClientAction::List),
     (3, ClientAction::Cancel),
@@ -68,13 +90,14 @@ impl SimClient {
     async fn perform(&self, action: ClientAction) {
         match action {
             ClientAction::Create => return self.create().await,
+            ClientAction::CreateKeyed => return self.create_keyed().await,
             ClientAction::Late => return self.write_late().await,
             ClientAction::Burst => return self.burst().await,
             _ => {}
         }
         let Some(key) = self.world.state().pick_known() else { return };
         match action {
-            ClientAction::Create | ClientAction::Late | ClientAction::Burst => {}
+            ClientAction::Create | ClientAction::CreateKeyed | ClientAction::Late | ClientAction::Burst => {}
             ClientAction::Read => drop(self.read(&key).await),
             ClientAction::List => self.list(&key.owner).await,
             ClientAction::Cancel => self.cancel(&key).await,
@@ -89,40 +112,103 @@ impl SimClient {
     }
 
     async fn create(&self) {
-        let (tool, owner, chooses_id) = self.world.random(|random| {
-            let setup = self.world.setup();
-            let index = random.below(setup.tools.len());
-            let owner = setup.owners[random.below(setup.owners.len())].clone();
-            (Arc::clone(&setup.tools[index].tool.name), owner, random.below(4) == 0)
-        });
+        let (tool_index, owner) = self.choose_tool();
+        let chooses_id = self.world.random(|random| random.below(4) == 0);
         let id = if chooses_id { self.choose_id(&owner).await } else { None };
-        let number = {
-            let mut state = self.world.state();
-            let mut random = state.random.split();
-            state.scripts.push(Arc::new(Script::choose(&mut random, owner.clone())));
-            state.scripts.len() - 1
-        };
+        let script = self.write_script(tool_index, &owner);
+        let tool = self.tool_name(tool_index);
         let began = self.world.line();
         let key = id.clone().map(|id| TaskKey { owner: owner.clone(), id });
-        let input = Json::from_text(number.to_string());
-        let call = NewCall { owner, tool, input, origin: "sim".into(), id, retention: None };
-        match (self.engine.create(call).await, key) {
-            (Ok(task), _) => {
-                let mut state = self.world.state();
-                state.known.push(task.key.clone());
-                state.chosen.insert(task.key.clone());
-                drop(state);
-                self.acknowledge(Ack::Created, &task);
-            }
+        match (self.engine.create(NewCall { id, ..new_call(owner, tool, script) }).await, key) {
+            (Ok(created), _) => self.created(&created),
             (Err(EngineError::Store(error)), Some(key)) => self.deny("create", began, &key, error),
-            (Err(error), _) => self.world.count_other(match error {
-                EngineError::QueueFull { .. } => "queue full",
-                EngineError::TooManyOpen { .. } => "too many open",
-                EngineError::Draining => "draining",
-                EngineError::NoSuchTool(_) => "no such tool",
-                _ => "not created",
-            }),
+            (Err(error), _) => self.not_created(&error),
         }
+    }
+
+    /// Every other task is of the tool that resumes, which is the first.
+    fn choose_tool(&self) -> (usize, Owner) {
+        self.world.random(|random| {
+            let setup = self.world.setup();
+            let index = if random.below(2) == 0 { 0 } else { random.below(setup.tools.len()) };
+            (index, setup.owners[random.below(setup.owners.len())].clone())
+        })
+    }
+
+    fn tool_name(&self, tool_index: usize) -> Arc<str> {
+        Arc::clone(&self.world.setup().tools[tool_index].tool.name)
+    }
+
+    /// Writes a script for a task of this tool. Returns its number.
+    fn write_script(&self, tool_index: usize, owner: &Owner) -> usize {
+        let setup = self.world.setup();
+        let mut state = self.world.state();
+        let mut random = state.random.split();
+        let scripts = &mut state.scripts;
+        ScriptWriter { random: &mut random, setup, owner, scripts }.write(tool_index)
+    }
+
+    fn created(&self, created: &CreateResult) {
+        let task = &created.task;
+        if !created.existed {
+            let mut state = self.world.state();
+            state.known.push(task.key.clone());
+            state.chosen.insert(task.key.clone());
+        }
+        self.acknowledge(Ack::Created, task);
+    }
+
+    fn not_created(&self, error: &EngineError) {
+        self.world.count_other(match error {
+            EngineError::QueueFull { .. } => "queue full",
+            EngineError::TooManyOpen { .. } => "too many open",
+            EngineError::Draining => "draining",
+            EngineError::NoSuchTool(_) => "no such tool",
+            _ => "not created",
+        });
+    }
+
+    /// Creates a task under an idempotency key, or repeats such a request; sometimes twice at once.
+    async fn create_keyed(&self) {
+        let (repeats, twice) = self.world.random(|random| (random.below(3) > 0, random.below(3) == 0));
+        let earlier = {
+            let state = &mut *self.world.state();
+            state.random.pick(&state.requests).filter(|_| repeats).cloned()
+        };
+        let request = earlier.unwrap_or_else(|| {
+            let (tool_index, owner) = self.choose_tool();
+            let script = self.write_script(tool_index, &owner);
+            let tool = self.tool_name(tool_index);
+            let mut state = self.world.state();
+            let key = format!("key {}", state.random.below(KEYS)).into();
+            let request = KeyedRequest { owner, tool, script, key };
+            state.requests.push(request.clone());
+            request
+        });
+        let times = if twice { 2 } else { 1 };
+        join_all((0..times).map(|_| self.send_keyed(&request))).await;
+    }
+
+    async fn send_keyed(&self, request: &KeyedRequest) {
+        let began = self.world.line();
+        let KeyedRequest { owner, tool, script, .. } = request.clone();
+        let idempotency = request.idempotency();
+        let call =
+            NewCall { idempotency: Some(Box::new(idempotency.clone())), ..new_call(owner.clone(), tool, script) };
+        let response = match self.engine.create(call).await {
+            Ok(created) => {
+                self.created(&created);
+                let key = created.task.key.clone();
+                self.world.count_other(if created.existed { "creation repeated" } else { "creation under a key" });
+                if created.existed { KeyedResponse::Existed(key) } else { KeyedResponse::Created(key) }
+            }
+            Err(EngineError::Store(StoreError::IdempotencyKeyUsed)) => {
+                self.world.count_other("key of another request");
+                KeyedResponse::Refused
+            }
+            Err(error) => return self.not_created(&error),
+        };
+        self.world.note(Fact::Keyed { began, owner, request: idempotency, response });
     }
 
     /// An ID for a task of this owner: a new one, one that a task has (of this or another owner), or one whose task was
@@ -188,9 +274,11 @@ impl SimClient {
 
     pub(crate) async fn answer(&self, key: &TaskKey, question: QuestionKey) {
         let began = self.world.line();
-        let body = Json::from_text(format!("\"{question} at {began}\""));
-        let answered = self.engine.answer(key, question.clone(), body.clone()).await;
-        self.note_answer("answer", began, key, Ack::Answered { question, body }, with_store_error(answered));
+        let text = format!("\"{question} at {began}\"");
+        let given = self.world.random(|random| random.below(8) > 0);
+        let answer = if given { Answer::Given(Json::from_text(text)) } else { Answer::NotGiven(text.into()) };
+        let answered = self.engine.answer(key, question.clone(), answer.clone()).await;
+        self.note_answer("answer", began, key, Ack::Answered { question, answer }, with_store_error(answered));
     }
 
     /// Acts on up to three tasks at once: answers a task that asks, and cancels one that is queued.
@@ -211,7 +299,7 @@ impl SimClient {
     /// Uses the ID of a known task as an owner that it may not belong to.
     async fn use_foreign_id(&self, id: TaskId) {
         let (owner, operation) = self.world.random(|random| {
-            let owners = self.world.setup().counted_owners();
+            let owners = self.world.setup().owners.as_slice();
             (owners[random.below(owners.len())].clone(), random.below(3))
         });
         let key = TaskKey { owner, id };
@@ -231,8 +319,8 @@ impl SimClient {
         };
         let event = match kind {
             0 => Event::Report(Report { fence, message: "too late".into() }),
-            1 => Event::Release(Release { fence, wait_ms: 0 }),
-            _ => Event::Settle(Settle { fence, outcome: Outcome::Cancelled }),
+            1 => Event::Release(Release { fence, wait_ms: 0, reason: "too late".into() }),
+            _ => Event::Settle(Settle { fence, outcome: Outcome::Cancelled, entries: Vec::new() }),
         };
         let name = event.name();
         self.world.count_other("late write");
@@ -276,6 +364,11 @@ impl SimClient {
     fn deny(&self, what: &'static str, began: usize, key: &TaskKey, error: StoreError) {
         self.world.note(Fact::Denied { began, key: key.clone(), what, error });
     }
+}
+
+fn new_call(owner: Owner, tool: Arc<str>, script: usize) -> NewCall {
+    let input = Json::from_text(script.to_string());
+    NewCall { owner, tool, input, origin: "sim".into(), id: None, retention: None, idempotency: None }
 }
 
 fn with_store_error(answer: Result<Arc<Task>, EngineError>) -> Result<Arc<Task>, StoreError> {

@@ -6,9 +6,35 @@ use std::fmt;
 use crate::fault::{CrashPoint, Fault};
 
 /// The creation, and all events by name.
-pub const TRANSITIONS: [&str; 16] = [
-    "create", "claim", "report", "ask", "answer", "spawn", "park", "wake", "release", "settle", "cancel", "lose",
-    "overdue", "shorten", "expire", "delete",
+pub const TRANSITIONS: [&str; 18] = [
+    "create", "claim", "report", "ask", "answer", "time out", "abandon", "spawn", "park", "wake", "release", "settle",
+    "cancel", "lose", "overdue", "shorten", "expire", "delete",
+];
+
+/// The kinds of journal entries. They are counted like transitions.
+pub const ENTRIES: [&str; 7] = ["step", "question", "timer", "subtask", "now", "random", "race"];
+
+/// What handlers must meet in some history.
+pub const MET: [&str; 19] = [
+    "step replayed",
+    "step done again",
+    "step tried again",
+    "step tried again after a restart",
+    "step failed for good",
+    "sleep without a handler",
+    "sleep across a restart",
+    "no answer in time",
+    "answer not given",
+    "child failed",
+    "child cancelled",
+    "child asked",
+    "children taken one by one",
+    "children not waited for",
+    "race lost with a question",
+    "race lost with a child",
+    "race replayed",
+    "time limit over",
+    "stubborn handler",
 ];
 
 /// Counts over many histories.
@@ -75,7 +101,7 @@ impl Coverage {
     /// A sentence for everything that never happened.
     pub fn gaps(&self) -> Vec<String> {
         let mut gaps = Vec::new();
-        for event in TRANSITIONS {
+        for event in TRANSITIONS.into_iter().chain(ENTRIES) {
             let counts = self.transitions.get(event).copied().unwrap_or_default();
             for (count, what) in [
                 (counts.committed, "was never committed"),
@@ -97,6 +123,9 @@ impl Coverage {
                 gaps.push(format!("{fault:?} never happened"));
             }
         }
+        for what in MET.into_iter().filter(|what| !self.others.contains_key(what)) {
+            gaps.push(format!("{what} never happened"));
+        }
         gaps
     }
 }
@@ -104,7 +133,7 @@ impl Coverage {
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<16}{:>12}{:>14}{:>14}", "transition", "committed", "crash before", "crash after")?;
-        for event in TRANSITIONS {
+        for event in TRANSITIONS.into_iter().chain(ENTRIES) {
             let TransitionCounts { committed, crash_before, crash_after } =
                 self.transitions.get(event).copied().unwrap_or_default();
             writeln!(f, "{event:<16}{committed:>12}{crash_before:>14}{crash_after:>14}")?;

@@ -1,22 +1,27 @@
 //! Handlers that run scripts with the real `Ctx`.
 
+use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use longhaul_engine::{Ask, Ctx, CtxError, EngineTool, Handler, Severity};
+use longhaul_engine::{Ask, Ctx, CtxError, EngineTool, Failure, Handler, Race, Retry, Severity, SubtaskRequest};
 use longhaul_store::{Embedded, Store};
 use longhaul_task::{JournalPosition, Json, OnCrash, Outcome, QuestionKind, TaskKey};
 use parking_lot::Mutex;
 
-use crate::ledger::Fact;
-use crate::setup::{Op, Script, ScriptEnd, ToolSetup};
+use crate::activity::{BranchWait, HandlerActivity, Leaf};
+use crate::ledger::{Fact, failed};
+use crate::setup::{Op, Script, ScriptEnd, StepPlan, SubtaskPlan, Taking, ToolSetup};
 use crate::world::World;
 
 /// The tool with this index, for the engine with this index.
 pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: usize) -> EngineTool {
-    let ToolSetup { tool, policy, retention, limits, .. } = &world.setup().tools[tool_index];
+    let ToolSetup { tool, policy, retention, limits, retries_failures, .. } = &world.setup().tools[tool_index];
     let handler = ScriptedHandler { world: world.clone(), store: store.clone(), engine, tool_index };
     EngineTool {
         tool: tool.clone(),
@@ -25,6 +30,8 @@ pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: u
         limits: limits.clone(),
         handler: Arc::new(handler),
         prelude: None,
+        fits: |_, _, _| Ok(()),
+        retries_failures: *retries_failures,
     }
 }
 
@@ -49,8 +56,34 @@ impl Handler for ScriptedHandler {
             world: self.world.clone(),
             store: self.store.clone(),
             script,
+            asking: Mutex::default(),
+            spawning: Mutex::default(),
         };
-        Box::pin(run.run(ctx))
+        let stop = StopOnDrop(Arc::clone(&run.work));
+        Box::pin(DroppedHandler { _stop: stop, run: Box::pin(run.run(ctx)) })
+    }
+}
+
+/// A handler that does not count as working while it is dropped, branch by branch.
+struct DroppedHandler {
+    /// Dropped first.
+    _stop: StopOnDrop,
+    run: BoxFuture<'static, Result<Outcome, CtxError>>,
+}
+
+impl Future for DroppedHandler {
+    type Output = Result<Outcome, CtxError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.run.as_mut().poll(cx)
+    }
+}
+
+struct StopOnDrop(Arc<HandlerActivity>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 
@@ -62,13 +95,16 @@ struct ScriptRun {
     attempt: u32,
     resumes: bool,
     script: Arc<Script>,
-    work: HandlerActivity,
+    work: Arc<HandlerActivity>,
+    /// The branches that are inside a question, and those that are inside a subtask. A branch that is dropped stays here.
+    asking: Mutex<BTreeSet<String>>,
+    spawning: Mutex<BTreeSet<String>>,
 }
 
 impl ScriptRun {
     async fn run(self, ctx: Ctx) -> Result<Outcome, CtxError> {
         self.world.note(Fact::Started { key: self.key.clone(), attempt: self.attempt });
-        let ended = self.branch(ctx, "", &self.script.ops).await;
+        let ended = self.branch(ctx, String::new(), &self.script.ops, None).await;
         if ended == Err(CtxError::Cancelled) && self.script.stubborn {
             self.world.count_other("stubborn handler");
             std::future::pending::<()>().await;
@@ -85,68 +121,369 @@ impl ScriptRun {
         }
     }
 
-    fn branch<'a>(&'a self, mut ctx: Ctx, path: &'a str, ops: &'a [Op]) -> BoxFuture<'a, Result<(), CtxError>> {
+    /// Runs operations one after the other. `leaf` counts the branch as long as it lives.
+    fn branch<'a>(
+        &'a self,
+        ctx: Ctx,
+        path: String,
+        ops: &'a [Op],
+        leaf: Option<Leaf>,
+    ) -> BoxFuture<'a, Result<(), CtxError>> {
         Box::pin(async move {
-            let mut asked = 0;
+            let wait = leaf.as_ref().map(|leaf| Arc::clone(&leaf.wait)).unwrap_or_default();
+            let mut branch = Branch { run: self, ctx, path, seq: 0, wait };
             for (number, op) in ops.iter().enumerate() {
-                match op {
-                    Op::Work(ms) => tokio::time::sleep(Duration::from_millis(*ms)).await,
-                    Op::Report => ctx.report(&format!("at {number}")).await?,
-                    Op::Progress => ctx.progress(1, None, &format!("attempt {}", self.attempt)).await?,
-                    Op::Log => ctx.log(Severity::Info, "at work"),
-                    Op::Ask => {
-                        let position = JournalPosition { fork: path.into(), seq: asked };
-                        asked += 1;
-                        self.ask(&mut ctx, position).await?;
-                    }
-                    Op::Fork(left, right) => self.fork(&mut ctx, path, number, [left, right]).await?,
-                    Op::Hang => self.hang(&ctx).await?,
+                if let Err(error) = branch.perform(number, op).await {
+                    // The attempt may have lost its task and so its worker.
+                    self.work.stop();
+                    return Err(error);
                 }
             }
+            drop(leaf);
             Ok(())
         })
     }
 
-    async fn ask(&self, ctx: &mut Ctx, position: JournalPosition) -> Result<(), CtxError> {
-        self.work.asks(true);
-        let answer = ctx.ask("q", ScriptQuestion).await;
-        if answer.is_err() {
-            // The attempt may have lost its task and so its worker.
+    /// Counts the branch as waiting during an operation. After an error the attempt may have lost its task and so its worker.
+    async fn waiting<T>(
+        &self,
+        branch: &BranchWait,
+        operation: impl Future<Output = Result<T, CtxError>>,
+    ) -> Result<T, CtxError> {
+        self.work.set_waiting(branch, true);
+        let ended = operation.await;
+        if ended.is_err() {
             self.work.stop();
         }
-        self.work.asks(false);
-        let epoch = if self.resumes { 0 } else { self.attempt };
-        self.world.note(Fact::Got { key: self.key.clone(), epoch, position, output: answer? });
+        self.work.set_waiting(branch, false);
+        ended
+    }
+
+    fn epoch(&self) -> u32 {
+        if self.resumes { 0 } else { self.attempt }
+    }
+}
+
+/// One branch of a handler.
+struct Branch<'a> {
+    run: &'a ScriptRun,
+    ctx: Ctx,
+    path: String,
+    /// Position of the next recorded operation.
+    seq: u32,
+    wait: Arc<BranchWait>,
+}
+
+impl Branch<'_> {
+    async fn perform(&mut self, number: usize, op: &Op) -> Result<(), CtxError> {
+        let run = self.run;
+        match op {
+            Op::Work(ms) => tokio::time::sleep(Duration::from_millis(*ms)).await,
+            Op::Report => self.ctx.report(&format!("at {}", self.seq)).await?,
+            Op::Progress => self.ctx.progress(1, None, &format!("attempt {}", run.attempt)).await?,
+            Op::Log => self.ctx.log(Severity::Info, "at work"),
+            Op::Ask => self.ask(None).await?,
+            Op::AskWithin(ms) => self.ask(Some(Duration::from_millis(*ms))).await?,
+            Op::Step(plan) => self.step(*plan).await?,
+            Op::Sleep(ms) => self.sleep(*ms).await?,
+            Op::Now => {
+                let position = self.next();
+                let now = self.ctx.now().await?;
+                self.got_recorded(position, Json::from_text(now.as_ms().to_string()));
+            }
+            Op::Random => {
+                let position = self.next();
+                let bits = self.ctx.random().await?;
+                self.got_recorded(position, Json::from_text(format!("{bits:?}").replace(' ', "")));
+            }
+            Op::Subtasks(taking, plans) => self.subtasks(*taking, plans).await?,
+            Op::Fork(left, right) => self.fork(number, [left, right]).await?,
+            Op::Race(first, second) => self.race(first, second).await?,
+            Op::TimeLimit(ms, ops) => self.time_limit(*ms, ops).await?,
+            Op::Hang => self.hang().await?,
+        }
         Ok(())
     }
 
-    async fn fork(&self, ctx: &mut Ctx, path: &str, number: usize, ops: [&[Op]; 2]) -> Result<(), CtxError> {
-        let keys = ["l", "r"].map(|side| format!("{number}{side}"));
-        let paths = keys.each_ref().map(|key| if path.is_empty() { key.clone() } else { format!("{path}/{key}") });
-        self.work.forks();
-        let branches = [0, 1].map(|side| {
-            let branch = ctx.fork(&keys[side], |ctx| self.branch(ctx, &paths[side], ops[side]));
-            branch.inspect(|_| self.work.joins())
-        });
-        let [left, right] = branches;
-        let (left, right) = tokio::join!(left, right);
-        left.and(right)
+    /// The position of the next operation.
+    fn next(&mut self) -> JournalPosition {
+        let position = JournalPosition { fork: self.path.as_str().into(), seq: self.seq };
+        self.seq += 1;
+        position
+    }
+
+    fn got(&self, position: JournalPosition, output: Json) {
+        let (key, attempt, epoch) = (self.run.key.clone(), self.run.attempt, self.run.epoch());
+        self.run.world.note(Fact::Got { key, attempt, epoch, position, output });
+    }
+
+    /// Notes the output of an operation that only a tool that resumes records.
+    fn got_recorded(&self, position: JournalPosition, output: Json) {
+        if self.run.resumes {
+            self.got(position, output);
+        }
+    }
+
+    fn count(&self, what: &'static str) {
+        self.run.world.count_other(what);
+    }
+
+    async fn ask(&mut self, limit: Option<Duration>) -> Result<(), CtxError> {
+        let position = self.next();
+        let run = self.run;
+        if run.script.depth > 0 {
+            self.count("child asked");
+        }
+        run.asking.lock().insert(self.path.clone());
+        let ctx = &mut self.ctx;
+        let output = run
+            .waiting(&self.wait, async {
+                if let Some(limit) = limit {
+                    return ctx.ask_within("q", ScriptQuestion, limit).await;
+                }
+                match ctx.ask("q", ScriptQuestion).await {
+                    Err(CtxError::NotAnswered(reason)) => Ok(Some(failed(&reason))),
+                    answer => answer.map(Some),
+                }
+            })
+            .await?;
+        run.asking.lock().remove(&self.path);
+        // Without an answer the handler does not learn why, so there is nothing to compare.
+        let Some(output) = output else {
+            self.count("no answer in time");
+            return Ok(());
+        };
+        if output.as_str().starts_with("failed") {
+            self.count("answer not given");
+        }
+        self.got(position, output);
+        Ok(())
+    }
+
+    async fn step(&mut self, plan: StepPlan) -> Result<(), CtxError> {
+        let position = self.next();
+        let run = self.run;
+        let done = AtomicU32::new(0);
+        let wait = &*self.wait;
+        let work = || async {
+            run.work.set_waiting(wait, false);
+            let worked = run.work_of_step(&position, plan, done.fetch_add(1, Ordering::Relaxed)).await;
+            run.work.set_waiting(wait, true);
+            worked
+        };
+        let ctx = &mut self.ctx;
+        let ended = async {
+            let ended = match plan.retry {
+                None => ctx.step("step", work).await,
+                Some((tries, pause_ms)) => {
+                    let retry = Retry::times(tries).backoff(Duration::from_millis(pause_ms));
+                    ctx.step("step", work).retry(retry).await
+                }
+            };
+            match ended {
+                Ok(output) => Ok(Json::from_text(format!("\"{output}\""))),
+                Err(CtxError::StepFailed { message, .. }) => {
+                    run.world.count_other("step failed for good");
+                    Ok(failed(&message))
+                }
+                Err(error) => Err(error),
+            }
+        };
+        let output = run.waiting(&self.wait, ended).await?;
+        if done.load(Ordering::Relaxed) == 0 {
+            self.count("step replayed");
+        }
+        self.got_recorded(position, output);
+        Ok(())
+    }
+
+    async fn sleep(&mut self, ms: u64) -> Result<(), CtxError> {
+        let position = self.next();
+        let run = self.run;
+        let of = (run.key.clone(), run.epoch(), position.clone());
+        let now = { (run.attempt, run.world.state().processes) };
+        let (attempt, process) = *run.world.state().asleep.entry(of).or_insert(now);
+        run.waiting(&self.wait, self.ctx.sleep("sleep", Duration::from_millis(ms))).await?;
+        match (attempt != run.attempt, process != now.1) {
+            (true, true) => self.count("sleep across a restart"),
+            (true, false) => self.count("sleep without a handler"),
+            (false, _) => {}
+        }
+        if run.resumes {
+            run.world.note(Fact::Slept { key: run.key.clone(), attempt: run.attempt, position });
+        }
+        Ok(())
+    }
+
+    async fn subtasks(&mut self, taking: Taking, plans: &[SubtaskPlan]) -> Result<(), CtxError> {
+        let positions: Vec<_> = plans.iter().map(|_| self.next()).collect();
+        let run = self.run;
+        run.spawning.lock().insert(self.path.clone());
+        let requests = plans.iter().cloned().map(ScriptSubtask);
+        let ctx = &mut self.ctx;
+        let outcomes = run
+            .waiting(&self.wait, async {
+                if taking == Taking::All {
+                    return ctx.subtasks("part", requests).await;
+                }
+                let mut started = ctx.start_subtasks("part", requests).await?;
+                let mut outcomes = Vec::new();
+                while let Some(outcome) = started.next(ctx).await? {
+                    outcomes.push(outcome);
+                    if taking == Taking::First {
+                        break;
+                    }
+                }
+                Ok(outcomes)
+            })
+            .await?;
+        run.spawning.lock().remove(&self.path);
+        match taking {
+            Taking::OneByOne => self.count("children taken one by one"),
+            Taking::First if plans.len() > 1 => self.count("children not waited for"),
+            Taking::All | Taking::First => {}
+        }
+        for (position, outcome) in positions.into_iter().zip(outcomes) {
+            match outcome {
+                Outcome::Cancelled => self.count("child cancelled"),
+                Outcome::Error(_) => self.count("child failed"),
+                Outcome::Result { .. } => {}
+            }
+            run.world.note(Fact::ChildEnded { key: run.key.clone(), epoch: run.epoch(), position, outcome });
+        }
+        Ok(())
+    }
+
+    /// The path of a fork of this branch.
+    fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}/{key}", self.path) }
+    }
+
+    /// The keys have the position of the next operation, so that the laws know what comes before the fork, and the number of
+    /// the fork, because two forks can follow each other.
+    async fn fork(&mut self, number: usize, ops: [&[Op]; 2]) -> Result<(), CtxError> {
+        let run = self.run;
+        let group = run.work.group(&self.wait);
+        let keys = ["l", "r"].map(|side| format!("{}-{number}{side}", self.seq));
+        let paths = keys.each_ref().map(|key| self.path_of(key));
+        let ctx = &mut self.ctx;
+        let both = async {
+            let [left, right] = [0, 1].map(|side| {
+                let (path, leaf) = (paths[side].clone(), group.leaf());
+                ctx.fork(&keys[side], |ctx| run.branch(ctx, path, ops[side], Some(leaf)))
+            });
+            let (left, right) = tokio::join!(left, right);
+            left.and(right)
+        };
+        run.waiting(&self.wait, both).await
+    }
+
+    async fn race(&mut self, first: &[Op], second: &[Op]) -> Result<(), CtxError> {
+        let position = self.next();
+        let run = self.run;
+        let group = run.work.group(&self.wait);
+        let paths = ["first", "second"].map(|side| self.path_of(&format!("{}:{side}", position.seq)));
+        let begun = AtomicU32::new(0);
+        let branch = |side: usize, ops| {
+            let (path, group, begun) = (paths[side].clone(), &group, &begun);
+            move |ctx| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                run.branch(ctx, path, ops, Some(group.leaf()))
+            }
+        };
+        let race = self.ctx.race("race", branch(0, first), branch(1, second));
+        let winner = run.waiting(&self.wait, race).await?;
+        let is_replayed = begun.load(Ordering::Relaxed) == 1;
+        let (name, loser, ended) = match winner {
+            Race::First(ended) => ("\"first\"", &paths[1], ended),
+            Race::Second(ended) => ("\"second\"", &paths[0], ended),
+        };
+        self.raced(position, name, loser, is_replayed);
+        ended
+    }
+
+    async fn time_limit(&mut self, ms: u64, ops: &[Op]) -> Result<(), CtxError> {
+        let position = self.next();
+        let run = self.run;
+        let group = run.work.group(&self.wait);
+        let paths = ["first", "second"].map(|side| self.path_of(&format!("{}:{side}", position.seq)));
+        let begun = AtomicU32::new(0);
+        let path = paths[0].clone();
+        let work = |ctx| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            run.branch(ctx, path, ops, Some(group.leaf()))
+        };
+        let limited = self.ctx.time_limit("limit", Duration::from_millis(ms), work);
+        let ended = run.waiting(&self.wait, limited).await?;
+        if let Some(ended) = ended {
+            self.raced(position, "\"first\"", &paths[1], false);
+            return ended;
+        }
+        self.count("time limit over");
+        self.raced(position, "\"second\"", &paths[0], begun.load(Ordering::Relaxed) == 0);
+        Ok(())
+    }
+
+    fn raced(&self, position: JournalPosition, winner: &str, loser: &str, is_replayed: bool) {
+        let run = self.run;
+        let was_in = |paths: &BTreeSet<String>| paths.iter().any(|path| path.starts_with(loser));
+        if is_replayed {
+            self.count("race replayed");
+        }
+        if was_in(&run.asking.lock()) {
+            self.count("race lost with a question");
+        }
+        if was_in(&run.spawning.lock()) {
+            self.count("race lost with a child");
+        }
+        run.world.note(Fact::Raced { key: run.key.clone(), attempt: run.attempt, lost: loser.to_owned() });
+        self.got_recorded(position, Json::from_text(winner));
     }
 
     /// Runs until it is cancelled, or until the calm phase. If the attempt has lost its task by then, it waits for the
     /// cancellation.
-    async fn hang(&self, ctx: &Ctx) -> Result<(), CtxError> {
+    async fn hang(&self) -> Result<(), CtxError> {
+        let run = self.run;
         tokio::select! {
             biased;
-            () = ctx.cancelled() => return Err(CtxError::Cancelled),
-            () = self.world.calm() => {}
+            () = self.ctx.cancelled() => return Err(CtxError::Cancelled),
+            () = run.world.calm() => {}
         }
-        let found = self.store.read(&self.key).await;
-        if found.is_ok_and(|found| found.task.attempt == self.attempt && found.task.phase.active_attempt().is_some()) {
+        let found = run.store.read(&run.key).await;
+        if found.is_ok_and(|found| found.task.attempt == run.attempt && found.task.phase.active_attempt().is_some()) {
             return Ok(());
         }
-        ctx.cancelled().await;
+        self.ctx.cancelled().await;
         Err(CtxError::Cancelled)
+    }
+}
+
+impl ScriptRun {
+    /// The work of a step: fails as often as planned. `done` is the number of tries of this call before.
+    async fn work_of_step(&self, position: &JournalPosition, plan: StepPlan, done: u32) -> Result<String, Failure> {
+        let (before, output) = {
+            let mut state = self.world.state();
+            let bits = state.random.bits();
+            let tries = state.tries.entry((self.key.clone(), self.epoch(), position.clone())).or_default();
+            let before = *tries;
+            *tries += 1;
+            (before, format!("{:x}", u128::from_be_bytes(bits)))
+        };
+        let succeeds = before >= plan.failures;
+        match (done, before) {
+            (0, 0) => {}
+            (0, before) if before > plan.failures || plan.retry.is_none() => self.world.count_other("step done again"),
+            (0, _) => self.world.count_other("step tried again after a restart"),
+            _ => self.world.count_other("step tried again"),
+        }
+        let (key, attempt, epoch) = (self.key.clone(), self.attempt, self.epoch());
+        self.world.note(Fact::Effect { key, attempt, epoch, position: position.clone(), succeeds });
+        tokio::time::sleep(Duration::from_millis(plan.ms)).await;
+        match (succeeds, plan.permanent) {
+            (true, _) => Ok(output),
+            (false, true) => Err(Failure::permanent(output)),
+            (false, false) => Err(Failure::tool(output)),
+        }
     }
 }
 
@@ -168,89 +505,20 @@ impl Ask for ScriptQuestion {
     }
 }
 
-/// Counts a handler as working while at least one of its branches does not wait for an answer.
-struct HandlerActivity {
-    world: World,
-    engine: usize,
-    tool_index: usize,
-    state: Mutex<ActivityState>,
-}
+struct ScriptSubtask(SubtaskPlan);
 
-struct ActivityState {
-    /// Branches that have not forked.
-    leaves: usize,
-    /// Branches that wait for an answer.
-    asking: usize,
-    stopped: bool,
-    counted: bool,
-    /// 1 while one branch of a fork has ended and the other has not.
-    half_joined: usize,
-}
+impl SubtaskRequest for ScriptSubtask {
+    type Result = Outcome;
 
-impl HandlerActivity {
-    fn begin(world: &World, engine: usize, tool_index: usize) -> Self {
-        world.state().handlers += 1;
-        let state = ActivityState { leaves: 1, asking: 0, stopped: false, counted: false, half_joined: 0 };
-        let work = Self { world: world.clone(), engine, tool_index, state: Mutex::new(state) };
-        work.change(|_| ());
-        work
+    fn tool(&self) -> &str {
+        &self.0.tool
     }
 
-    fn asks(&self, begins: bool) {
-        self.change(|state| if begins { state.asking += 1 } else { state.asking -= 1 });
+    fn input(&self) -> Result<Json, CtxError> {
+        Ok(Json::from_text(self.0.script.to_string()))
     }
 
-    fn forks(&self) {
-        self.change(|state| state.leaves += 1);
-    }
-
-    /// A branch has ended. After the first branch of a fork there is one leaf less; after the second the fork itself
-    /// is a leaf.
-    fn joins(&self) {
-        self.change(|state| {
-            if state.half_joined == 0 {
-                state.half_joined = 1;
-                state.leaves -= 1;
-            } else {
-                state.half_joined = 0;
-            }
-        });
-    }
-
-    fn stop(&self) {
-        self.change(|state| state.stopped = true);
-    }
-
-    fn change(&self, change: impl FnOnce(&mut ActivityState)) {
-        let mut state = self.state.lock();
-        change(&mut state);
-        let works = !state.stopped && state.asking < state.leaves;
-        if works == state.counted {
-            return;
-        }
-        state.counted = works;
-        let handlers = {
-            let mut world = self.world.state();
-            if world.crashed.is_some() {
-                return;
-            }
-            let count = world.working.entry((self.engine, self.tool_index)).or_default();
-            *count = if works { *count + 1 } else { count.saturating_sub(1) };
-            *count
-        };
-        if works && handlers > 1 {
-            let tool = self.world.setup().tools[self.tool_index].tool.clone();
-            self.world.note(Fact::Working { tool, handlers });
-        }
-    }
-}
-
-impl Drop for HandlerActivity {
-    fn drop(&mut self) {
-        self.stop();
-        let mut world = self.world.state();
-        if world.crashed.is_none() {
-            world.handlers = world.handlers.saturating_sub(1);
-        }
+    fn read(&self, outcome: Outcome) -> Result<Outcome, CtxError> {
+        Ok(outcome)
     }
 }

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use longhaul_store::{HeldAttempt, Snapshot, StoreError};
-use longhaul_task::{JournalPosition, Json, NodeId, Owner, QuestionKey, Task, TaskKey, Timestamp, ToolRef};
+use longhaul_store::{HeldAttempt, IdempotencyKey, Snapshot, StoreError};
+use longhaul_task::{
+    Answer, AttemptRecord, EntryState, JournalEntry, JournalPosition, Json, NodeId, Outcome, Owner, QuestionKey, Task,
+    TaskKey, Timestamp, ToolRef,
+};
 
 use crate::fault::CrashPoint;
 
@@ -45,6 +48,14 @@ pub enum Fact {
         what: &'static str,
         error: StoreError,
     },
+    /// A client received the response to a creation under an idempotency key.
+    Keyed {
+        /// The length of the ledger at the time of the request.
+        began: usize,
+        owner: Owner,
+        request: IdempotencyKey,
+        response: KeyedResponse,
+    },
     /// A client read a task, or that it does not exist.
     Read {
         /// The length of the ledger at the time of the request.
@@ -58,8 +69,25 @@ pub enum Fact {
     WroteLate { key: TaskKey, fence: u64, event: &'static str },
     /// A handler was started.
     Started { key: TaskKey, attempt: u32 },
-    /// A handler read a journal entry.
-    Got { key: TaskKey, epoch: u32, position: JournalPosition, output: Json },
+    /// The work of a step begins.
+    Effect {
+        key: TaskKey,
+        attempt: u32,
+        epoch: u32,
+        position: JournalPosition,
+        /// Whether it succeeds.
+        succeeds: bool,
+    },
+    /// An operation returned this to a handler.
+    Got { key: TaskKey, attempt: u32, epoch: u32, position: JournalPosition, output: Json },
+    /// A sleep has ended.
+    Slept { key: TaskKey, attempt: u32, position: JournalPosition },
+    /// A handler got the outcome of the subtask at this position.
+    ChildEnded { key: TaskKey, epoch: u32, position: JournalPosition, outcome: Outcome },
+    /// A handler goes on after a race that this fork has lost.
+    Raced { key: TaskKey, attempt: u32, lost: String },
+    /// The store's clock was set back.
+    ClockSetBack { from: Timestamp },
     /// The number of working handlers of a tool.
     Working { tool: ToolRef, handlers: usize },
     /// All work has come to rest.
@@ -100,8 +128,10 @@ pub struct Commit {
     pub now: Timestamp,
     /// Tasks, in the order they were written.
     pub written: Vec<WrittenTask>,
-    /// Records, in the order they were written.
+    /// Journal entries, in the order they were written.
     pub recorded: Vec<WrittenEntry>,
+    /// Records of attempts that have ended.
+    pub ended: Vec<(TaskKey, AttemptRecord)>,
 }
 
 /// One task that a transaction wrote.
@@ -111,6 +141,8 @@ pub struct WrittenTask {
     pub key: TaskKey,
     /// `None` if it was deleted.
     pub after: Option<Arc<Task>>,
+    /// Set if it was created under an idempotency key.
+    pub idempotency: Option<IdempotencyKey>,
 }
 
 impl WrittenTask {
@@ -120,17 +152,46 @@ impl WrittenTask {
     }
 }
 
-/// One record that a transaction wrote.
+/// One journal entry that a transaction wrote.
 #[derive(Debug, Clone)]
 pub struct WrittenEntry {
     pub key: TaskKey,
     /// The life of the task, counted from 1: the ID of a deleted task can be used again.
     pub life: usize,
     pub epoch: u32,
-    pub position: JournalPosition,
-    /// Set if the entry is a question.
-    pub question: Option<QuestionKey>,
-    pub output: Option<Json>,
+    pub entry: JournalEntry,
+    /// Whether an entry was there before.
+    pub replaces: bool,
+}
+
+impl WrittenEntry {
+    pub(crate) fn output(&self) -> Option<Json> {
+        output_of(&self.entry.state)
+    }
+}
+
+/// What a handler gets from an operation that has ended.
+pub(crate) fn output_of(state: &EntryState) -> Option<Json> {
+    match state {
+        EntryState::Open | EntryState::Retrying(_) => None,
+        EntryState::Done(output) => Some(output.clone()),
+        EntryState::Failed(message) => Some(failed(message)),
+    }
+}
+
+/// How a failure is written in the ledger.
+pub(crate) fn failed(message: &str) -> Json {
+    Json::from_text(format!("failed: {message}"))
+}
+
+/// The response to a creation under an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyedResponse {
+    Created(TaskKey),
+    /// An earlier request has created the task.
+    Existed(TaskKey),
+    /// Another request has created a task under the key.
+    Refused,
 }
 
 /// A change that is confirmed to a client.
@@ -139,15 +200,13 @@ pub enum Ack {
     Created,
     Cancelled,
     Deleted,
-    Answered { question: QuestionKey, body: Json },
+    Answered { question: QuestionKey, answer: Answer },
 }
 
 /// The counts of the engine when all work has come to rest.
 #[derive(Debug, Clone)]
 pub struct IdleCounts {
     pub stage: EndStage,
-    /// The nodes that are not engines. Their attempts are not in the counts below.
-    pub others: Vec<NodeId>,
     /// By tool: workers taken and tasks queued, as the core counts them.
     pub load: Vec<(ToolRef, usize, usize)>,
     /// Open tasks by owner, as the core counts them.
@@ -178,6 +237,9 @@ impl fmt::Display for Entry {
                 write!(f, "committed")?;
                 for written in &commit.written {
                     write!(f, "\n             {} {}", written.event, short(&written.key))?;
+                    if let Some(request) = &written.idempotency {
+                        write!(f, " under {} of {}", request.key, request.digest[0])?;
+                    }
                     if let Some(task) = &written.after {
                         write!(
                             f,
@@ -187,11 +249,22 @@ impl fmt::Display for Entry {
                     }
                 }
                 for recorded in &commit.recorded {
-                    let WrittenEntry { key, epoch, position, question, output, .. } = recorded;
-                    let key = short(key);
-                    write!(f, "\n             record {key} {epoch} {position:?} {question:?} {output:?}")?;
+                    let WrittenEntry { key, epoch, entry, .. } = recorded;
+                    let (position, state, attempt) = (&entry.position, &entry.state, entry.attempt);
+                    let (key, what, seq) = (short(key), entry.describe(), position.seq);
+                    write!(f, "\n             {key} {epoch} {:?} {seq} {what} by {attempt}: {state:?}", position.fork)?;
+                }
+                for (key, record) in &commit.ended {
+                    write!(f, "\n             {} attempt {} {:?}", short(key), record.attempt, record.end)?;
                 }
                 Ok(())
+            }
+            Fact::Effect { key, attempt, position, succeeds, .. } => {
+                let JournalPosition { fork, seq } = position;
+                write!(f, "{} attempt {attempt} works at {fork:?} {seq}, succeeds: {succeeds}", short(key))
+            }
+            Fact::Got { key, attempt, position: JournalPosition { fork, seq }, output, .. } => {
+                write!(f, "{} attempt {attempt} got {output:?} at {fork:?} {seq}", short(key))
             }
             Fact::Read { began, key, found } => {
                 write!(f, "read {} (began at {began})", short(key))?;
@@ -202,6 +275,9 @@ impl fmt::Display for Entry {
             }
             Fact::Acknowledged { what, key, revision } => {
                 write!(f, "acknowledged {what:?} {} rev {revision}", short(key))
+            }
+            Fact::Keyed { owner, request, response, .. } => {
+                write!(f, "{owner} creates under {} of {}: {response:?}", request.key, request.digest[0])
             }
             Fact::Denied { key, what, error, .. } => write!(f, "denied {what} {}: {error}", short(key)),
             Fact::Wrote { key, fence, event, revision } => {

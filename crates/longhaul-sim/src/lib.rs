@@ -15,6 +15,7 @@
 
 #![allow(missing_docs, reason = "fields and variants whose names say what they are")]
 
+mod activity;
 pub mod check;
 mod client;
 pub mod coverage;
@@ -27,7 +28,6 @@ pub mod mutation;
 mod process;
 mod random;
 pub mod run;
-mod second_node;
 mod setup;
 mod store;
 mod time;

@@ -40,25 +40,23 @@ enum SimCommand {
         /// Where the copy and its build go.
         #[arg(long, default_value = "target/mutations")]
         scratch: PathBuf,
-        /// Tries only this one.
+        /// Tries only these.
         #[arg(long, value_name = "NAME")]
-        only: Option<String>,
+        only: Vec<String>,
     },
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     match (&args.command, args.replay) {
-        (Some(SimCommand::Mutations { workspace, scratch, only }), _) => {
-            mutations(&args, workspace, scratch, only.as_deref())
-        }
+        (Some(SimCommand::Mutations { workspace, scratch, only }), _) => mutations(&args, workspace, scratch, only),
         (Some(SimCommand::Twice), _) => twice(&args),
         (None, Some(seed)) => replay(seed, args.verbose),
         (None, None) => histories(&args),
     }
 }
 
-fn mutations(args: &Args, workspace: &Path, scratch: &Path, only: Option<&str>) -> ExitCode {
+fn mutations(args: &Args, workspace: &Path, scratch: &Path, only: &[String]) -> ExitCode {
     println!("seed {}, up to {} histories for each mutation", args.seed, args.histories);
     let tell = |result: &mutation::MutationResult| match &result.found {
         Some(found) => println!("{:<36}{:>8}  {}", result.mutation.name, found.histories, found.broken),

@@ -7,26 +7,26 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use longhaul_engine::Engine;
 use longhaul_store::embedded::{EmbeddedLimits, Hashing, Reader};
-use longhaul_store::{Embedded, Store};
+use longhaul_store::{Clock, Embedded, Store};
 use longhaul_task::TaskKey;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use crate::client::SimClient;
 use crate::fault::{CrashPoint, Fault};
+use crate::handler;
 use crate::ledger::{EndStage, Fact, IdleCounts};
 use crate::setup::{LIFE_MS_MAX, RUNNING_MS_MAX};
 use crate::store::SimStore;
 use crate::world::{ProcessStage, World};
 use crate::writer::SimWriter;
-use crate::{handler, second_node};
 
-/// The first wait without requests: longer than every backoff, grace period and pause of a service and than the wait
-/// for a missing tool, and much shorter than the time after which a task is overdue.
-const ALONE: Duration = Duration::from_secs(15);
+/// The first wait without requests: longer than every backoff, grace period and pause of a service, than the wait for a
+/// missing tool and than the sleeps of a whole family, and much shorter than the time after which a task is overdue.
+const ALONE: Duration = Duration::from_secs(120);
 
-/// The wait after a round of answers: longer than every backoff, grace period and pause.
-const AFTER_ANSWERS: Duration = Duration::from_secs(8);
+/// The wait after a round of answers: longer than every backoff, grace period, pause and sleep.
+const AFTER_ANSWERS: Duration = Duration::from_secs(60);
 
 /// The wait until a new process has handled the due tasks.
 const AFTER_START: Duration = Duration::from_secs(3);
@@ -100,9 +100,6 @@ impl SimProcess {
         let held = std::mem::take(&mut state.held);
         state.outdated_attempts.extend(held);
         drop(state);
-        if setup.second_node {
-            tokio::spawn(second_node::run(world.clone(), Arc::clone(&store)));
-        }
         Some(Self { world: world.clone(), store, engines, followed: Mutex::default() })
     }
 
@@ -194,7 +191,9 @@ impl SimProcess {
             _ => (false, random.between(1, 2 * RUNNING_MS_MAX)),
         });
         if back {
+            let from = self.world.now();
             self.world.time().jump_back(ms);
+            self.world.note(Fact::ClockSetBack { from });
             self.world.count_fault(Fault::ClockBack);
         } else {
             self.world.time().jump_forward(ms);
@@ -268,15 +267,12 @@ impl SimProcess {
         }
         let Some(engine) = self.engines.first() else { return };
         let (attempts, running) = engine.attempts();
-        let owners = self.world.setup().counted_owners();
+        let owners = &self.world.setup().owners;
         let open: BTreeMap<_, _> = owners.iter().map(|owner| (owner.clone(), engine.open(owner))).collect();
-        let (others, handlers) = {
-            let world = self.world.state();
-            (world.nodes[1..].to_vec(), world.handlers)
-        };
+        let handlers = self.world.state().handlers;
         let open = open.into_iter().collect();
         let places = engine.budgets().iter().find(|budget| budget.resource == "attempts").map_or(0, |it| it.used);
-        let quiet = IdleCounts { stage, others, load: engine.load(), open, attempts, places, running, handlers };
+        let quiet = IdleCounts { stage, load: engine.load(), open, attempts, places, running, handlers };
         self.world.note(Fact::Quiet(quiet));
     }
 }

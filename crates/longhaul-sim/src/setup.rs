@@ -13,14 +13,9 @@ use crate::random::SeededRandom;
 pub(crate) struct Setup {
     /// Engines per process until the calm phase, which has one.
     pub(crate) engines: usize,
-    /// Whether there is a node that calls the store directly.
-    pub(crate) second_node: bool,
-    /// The last owner has the tasks of the second node. The counts of the engines are not checked for it.
     pub(crate) owners: Vec<Owner>,
     /// The tools of the engines.
     pub(crate) tools: Vec<ToolSetup>,
-    /// The tools of the second node: one that resumes and one that starts over.
-    pub(crate) other_tools: [ToolSetup; 2],
     pub(crate) limits: EngineLimits,
     /// Either so small that settled tasks are evicted, or large enough for all.
     pub(crate) cache_bytes: u64,
@@ -35,12 +30,14 @@ pub(crate) struct ToolSetup {
     pub(crate) limits: ToolLimits,
     /// Whether a process may start without this tool.
     pub(crate) may_be_gone: bool,
+    /// Whether a handler that returns a tool error runs again.
+    pub(crate) retries_failures: bool,
 }
 
 /// Longer than the backoffs, the grace periods and the pauses of the services, so that a stuck task is noticed before
 /// it is overdue.
-pub(crate) const RUNNING_MS_MAX: u64 = 200_000;
-pub(crate) const LIFE_MS_MAX: u64 = 900_000;
+pub(crate) const RUNNING_MS_MAX: u64 = 300_000;
+pub(crate) const LIFE_MS_MAX: u64 = 1_200_000;
 
 impl Setup {
     pub(crate) fn choose(random: &mut SeededRandom) -> Self {
@@ -50,7 +47,7 @@ impl Setup {
             ("fail", OnCrash::Fail, false),
             ("gone", OnCrash::Retry, true),
         ];
-        let mut tool = |(name, on_crash, may_be_gone)| {
+        let tool = |(name, on_crash, may_be_gone)| {
             let policy = Policy {
                 on_crash,
                 attempts_max: u32::try_from(random.between(1, 3)).unwrap_or(1),
@@ -73,10 +70,10 @@ impl Setup {
                 .result_bytes_max(64)
                 .grace_ms(random.between(0, 500))
                 .calls_max(1);
-            ToolSetup { tool: ToolRef::new(name, "1"), policy, retention, limits, may_be_gone }
+            let retries_failures = random.below(2) == 0;
+            ToolSetup { tool: ToolRef::new(name, "1"), policy, retention, limits, may_be_gone, retries_failures }
         };
-        let tools = kinds.map(&mut tool);
-        let other_tools = [("steps", OnCrash::Resume, false), ("parts", OnCrash::Retry, false)].map(&mut tool);
+        let tools = kinds.map(tool);
         let owners = ["ada", "bob", "kin"].iter().filter_map(|name| Owner::parse(name).ok()).collect();
         let limits = EngineLimits::default()
             .open_per_owner_max(2 + random.below(5))
@@ -85,23 +82,12 @@ impl Setup {
         let cache_bytes = if random.below(2) == 0 { random.between(0, 3_000) } else { 60_000 };
         Self {
             engines: random.weighted(&[(5, 1), (1, 2), (1, 3)]).unwrap_or(1),
-            second_node: random.below(2) == 0,
             owners,
             tools: tools.into(),
-            other_tools,
             limits,
             cache_bytes,
             batch_max: 1 + random.below(12),
         }
-    }
-
-    /// The owners whose tasks the engines count.
-    pub(crate) fn counted_owners(&self) -> &[Owner] {
-        &self.owners[..2]
-    }
-
-    pub(crate) fn second_node_owner(&self) -> &Owner {
-        &self.owners[2]
     }
 
     pub(crate) fn rules(&self) -> Rules {
@@ -113,7 +99,7 @@ impl Setup {
         };
         Rules {
             engines: self.engines,
-            owners: self.counted_owners().to_vec(),
+            owners: self.owners.clone(),
             open_per_owner_max: self.limits.open_per_owner_max,
             tools: self.tools.iter().map(rules).collect(),
         }
@@ -126,6 +112,8 @@ pub(crate) struct Script {
     pub(crate) owner: Owner,
     pub(crate) ops: Arc<[Op]>,
     pub(crate) end: ScriptEnd,
+    /// The levels of subtasks above it.
+    pub(crate) depth: usize,
     /// Does not stop when it is cancelled.
     pub(crate) stubborn: bool,
 }
@@ -138,10 +126,50 @@ pub(crate) enum Op {
     Progress,
     Log,
     Ask,
+    /// A question with a deadline in milliseconds.
+    AskWithin(u64),
+    Step(StepPlan),
+    Sleep(u64),
+    Now,
+    Random,
+    Subtasks(Taking, Arc<[SubtaskPlan]>),
     /// Two concurrent branches.
     Fork(Arc<[Op]>, Arc<[Op]>),
+    /// The first of two branches that ends.
+    Race(Arc<[Op]>, Arc<[Op]>),
+    /// A branch that is given up after this many milliseconds.
+    TimeLimit(u64, Arc<[Op]>),
     /// Runs until it is cancelled.
     Hang,
+}
+
+/// A step and what its work does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepPlan {
+    /// How long the work takes.
+    pub(crate) ms: u64,
+    /// The number of tries that fail before one succeeds.
+    pub(crate) failures: u32,
+    /// Whether a failure is for good.
+    pub(crate) permanent: bool,
+    /// Tries and the pause before the second, if it is tried again.
+    pub(crate) retry: Option<(u32, u64)>,
+}
+
+/// How a handler takes the results of its subtasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taking {
+    All,
+    OneByOne,
+    /// Only the first; the handler may end before the others.
+    First,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct SubtaskPlan {
+    pub(crate) tool: Arc<str>,
+    /// The number of its script, which is its input.
+    pub(crate) script: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -153,33 +181,102 @@ pub(crate) enum ScriptEnd {
     Panic,
 }
 
-impl Script {
-    pub(crate) fn choose(random: &mut SeededRandom, owner: Owner) -> Self {
-        let ops = (0..random.below(5)).map(|_| op(random, true)).collect();
+/// The levels of subtasks below a root.
+const DEPTH_MAX: usize = 2;
+
+/// The tool that resumes is the first in [`Setup::tools`].
+const RESUMES: usize = 0;
+
+/// Chooses scripts. A script comes with the scripts of its subtasks.
+pub(crate) struct ScriptWriter<'a> {
+    pub(crate) random: &'a mut SeededRandom,
+    pub(crate) setup: &'a Setup,
+    pub(crate) owner: &'a Owner,
+    pub(crate) scripts: &'a mut Vec<Arc<Script>>,
+}
+
+/// Where an operation is in its script.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    tool: usize,
+    /// The levels of subtasks above.
+    depth: usize,
+    /// The levels of forks and races above.
+    forks: usize,
+}
+
+impl ScriptWriter<'_> {
+    /// The number of a new script for a tool.
+    pub(crate) fn write(&mut self, tool: usize) -> usize {
+        self.script(tool, 0)
+    }
+
+    fn script(&mut self, tool: usize, depth: usize) -> usize {
+        let count = self.random.below(5 - depth);
+        let ops = (0..count).map(|_| self.op(Place { tool, depth, forks: 0 })).collect();
         let ends = [
             (8, ScriptEnd::Answer),
-            (1, ScriptEnd::ToolError),
+            (2, ScriptEnd::ToolError),
             (1, ScriptEnd::TooLarge),
             (1, ScriptEnd::Error),
             (1, ScriptEnd::Panic),
         ];
-        let end = random.weighted(&ends).unwrap_or(ScriptEnd::Answer);
-        Self { owner, ops, end, stubborn: random.below(4) == 0 }
+        let end = self.random.weighted(&ends).unwrap_or(ScriptEnd::Answer);
+        let stubborn = self.random.below(4) == 0;
+        self.scripts.push(Arc::new(Script { owner: self.owner.clone(), ops, end, depth, stubborn }));
+        self.scripts.len() - 1
     }
-}
 
-fn op(random: &mut SeededRandom, root: bool) -> Op {
-    match random.below(if root { 14 } else { 10 }) {
-        0 | 1 => Op::Work(random.between(0, 30)),
-        2 => Op::Work(random.between(0, 500)),
-        4 => Op::Log,
-        5..=8 => Op::Ask,
-        9 => Op::Report,
-        10 | 11 => {
-            let mut branch = |_| op(random, false);
-            Op::Fork((0..2).map(&mut branch).collect(), (0..2).map(&mut branch).collect())
+    fn op(&mut self, place: Place) -> Op {
+        let nested = place.forks >= 2;
+        match self.random.below(if nested { 24 } else { 30 }) {
+            0 | 1 => Op::Work(self.random.between(0, 30)),
+            2 => Op::Work(self.random.between(0, 500)),
+            3 => Op::Log,
+            4 => Op::Progress,
+            5..=8 => Op::Ask,
+            9 => Op::Report,
+            10 | 11 => Op::AskWithin(self.random.between(0, 3_000)),
+            16 | 17 => Op::Sleep(self.random.between(0, 400)),
+            18 => Op::Sleep(self.random.between(1_000, 2_500)),
+            19 => Op::Now,
+            20 => Op::Random,
+            21..=23 if place.depth < DEPTH_MAX && place.tool < self.setup.tools.len() - 1 => self.subtasks(place),
+            12..=15 | 21..=23 => Op::Step(self.step()),
+            24 | 25 => Op::Fork(self.branch(place), self.branch(place)),
+            26 | 27 => Op::Race(self.branch(place), self.branch(place)),
+            28 => Op::TimeLimit(self.random.between(0, 2_000), self.branch(place)),
+            _ => Op::Hang,
         }
-        12 => Op::Hang,
-        _ => Op::Progress,
+    }
+
+    fn branch(&mut self, place: Place) -> Arc<[Op]> {
+        let count = 1 + self.random.below(2);
+        (0..count).map(|_| self.op(Place { forks: place.forks + 1, ..place })).collect()
+    }
+
+    fn step(&mut self) -> StepPlan {
+        let random = &mut *self.random;
+        let failures = u32::try_from([0, 0, 1, 2][random.below(4)]).unwrap_or(0);
+        StepPlan {
+            ms: random.between(0, 60),
+            failures,
+            permanent: random.below(5) == 0,
+            retry: (random.below(3) > 0).then(|| ([1, 2, 3][random.below(3)], [0, 200, 1_200][random.below(3)])),
+        }
+    }
+
+    /// A handler that does not resume keeps its place in memory while it waits. Its subtasks use other tools than those
+    /// above them, so that no task waits for a place that its own ancestors hold.
+    fn subtasks(&mut self, place: Place) -> Op {
+        let taking = [Taking::All, Taking::All, Taking::OneByOne, Taking::First][self.random.below(4)];
+        let count = if self.random.below(2) == 0 { 1 } else { 1 + self.random.below(3) };
+        let plans = (0..count).map(|_| {
+            let first = if place.tool == RESUMES { RESUMES } else { place.tool + 1 };
+            let tool = first + self.random.below(self.setup.tools.len() - first);
+            let script = self.script(tool, place.depth + 1);
+            SubtaskPlan { tool: Arc::clone(&self.setup.tools[tool].tool.name), script }
+        });
+        Op::Subtasks(taking, plans.collect())
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_store::{
-    ClaimRequest, ClaimedTask, CommitResult, DueTasks, Embedded, HeldAttempt, ListQuery, NewTask, Snapshot, Store,
-    StoreError, TaskCount, TaskPage, Watch,
+    ClaimRequest, ClaimedTask, CommitResult, CreateResult, DueTasks, Embedded, HeldAttempt, IdempotencyKey, ListQuery,
+    NewTask, Snapshot, Store, StoreError, TaskCount, TaskHistory, TaskPage, Watch,
 };
-use longhaul_task::{Event, JournalEntry, NodeId, Progress, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Event, JournalEntry, NodeId, Owner, Progress, QuestionKey, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::fault::Fault;
 use crate::ledger::Fact;
@@ -117,6 +117,7 @@ fn fence_of(event: &Event) -> Option<u64> {
     Some(match event {
         Event::Report(event) => event.fence,
         Event::Ask(event) => event.fence,
+        Event::Abandon(event) => event.fence,
         Event::Spawn(event) => event.fence,
         Event::Park(event) => event.fence,
         Event::Release(event) => event.fence,
@@ -131,8 +132,12 @@ impl Store for SimStore {
         self.read_call(self.inner.now()).await
     }
 
-    async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError> {
+    async fn create(&self, new: NewTask) -> Result<CreateResult, StoreError> {
         self.write_call("create", self.inner.create(new)).await
+    }
+
+    async fn find_created(&self, owner: &Owner, key: &IdempotencyKey) -> Result<Option<Snapshot>, StoreError> {
+        self.read_call(self.inner.find_created(owner, key)).await
     }
 
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
@@ -161,6 +166,10 @@ impl Store for SimStore {
         self.read_call(self.inner.children(key)).await
     }
 
+    async fn asking_child(&self, key: &TaskKey) -> Result<Option<TaskId>, StoreError> {
+        self.read_call(self.inner.asking_child(key)).await
+    }
+
     async fn due(&self, limit: usize) -> Result<DueTasks, StoreError> {
         self.read_call(self.inner.due(limit)).await
     }
@@ -175,8 +184,7 @@ impl Store for SimStore {
 
     /// True if other nodes use the store, so that an engine watches the queue for their tasks.
     fn is_shared(&self) -> bool {
-        let setup = self.world.setup();
-        setup.second_node || setup.engines > 1
+        self.world.setup().engines > 1
     }
 
     async fn join(&self, node: NodeId, lease_ms: Option<u64>, serves: &[ToolRef]) -> Result<(), StoreError> {
@@ -200,12 +208,20 @@ impl Store for SimStore {
         self.read_call(self.inner.held(node, after, limit)).await
     }
 
-    async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError> {
-        self.write_call("record", self.inner.record(key, fence, record)).await
+    async fn record(&self, key: &TaskKey, fence: u64, entries: Vec<JournalEntry>) -> Result<(), StoreError> {
+        self.write_call("record", self.inner.record(key, fence, entries)).await
     }
 
-    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
-        self.read_call(self.inner.records(key, epoch)).await
+    async fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
+        self.read_call(self.inner.journal(key, epoch)).await
+    }
+
+    async fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, StoreError> {
+        self.read_call(self.inner.question(key, question)).await
+    }
+
+    async fn history(&self, key: &TaskKey) -> Result<TaskHistory, StoreError> {
+        self.read_call(self.inner.history(key)).await
     }
 
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use longhaul_store::Clock;
-use longhaul_task::{NodeId, QuestionKey, TaskKey, Timestamp};
+use longhaul_task::{JournalPosition, NodeId, QuestionKey, TaskKey, Timestamp};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::client::KeyedRequest;
 use crate::coverage::Coverage;
 use crate::disk::SimDisk;
 use crate::fault::{CrashPoint, Fault, FaultRates};
@@ -53,8 +54,6 @@ pub(crate) struct WorldState {
     pub(crate) all_expires: bool,
     /// Actions of clients before the calm phase.
     pub(crate) actions_left: u64,
-    /// Tasks that the second node still creates.
-    pub(crate) second_node_tasks_left: usize,
     pub(crate) stage: ProcessStage,
     pub(crate) crashed: Option<CrashPoint>,
     /// Describes the endless loop, if one was found.
@@ -82,7 +81,16 @@ pub(crate) struct WorldState {
     /// All IDs that clients have chosen.
     pub(crate) chosen: BTreeSet<TaskKey>,
     pub(crate) own_ids: usize,
+    /// The requests that clients have sent under idempotency keys.
+    pub(crate) requests: Vec<KeyedRequest>,
     pub(crate) scripts: Vec<Arc<Script>>,
+    /// The number of times that the work of each step was done: what the outside world knows. By task, attempt of a tool that
+    /// starts over, and position.
+    pub(crate) tries: BTreeMap<(TaskKey, u32, JournalPosition), u32>,
+    /// The attempt and the process in which each sleep began.
+    pub(crate) asleep: BTreeMap<(TaskKey, u32, JournalPosition), (u32, u64)>,
+    /// Processes so far.
+    pub(crate) processes: u64,
 }
 
 /// The stage of a process.
@@ -99,7 +107,6 @@ impl World {
         let setup = Setup::choose(&mut random);
         let fault_rates = FaultRates::choose(&mut random);
         let actions_left = random.between(10, 70);
-        let second_node_tasks_left = 1 + random.below(8);
         let rules = Fact::Rules(setup.rules());
         let state = WorldState {
             random,
@@ -109,7 +116,6 @@ impl World {
             is_calm: false,
             all_expires: false,
             actions_left,
-            second_node_tasks_left,
             stage: ProcessStage::Starting,
             crashed: None,
             endless: None,
@@ -127,7 +133,11 @@ impl World {
             outdated_attempts: Vec::new(),
             chosen: BTreeSet::new(),
             own_ids: 0,
+            requests: Vec::new(),
             scripts: Vec::new(),
+            tries: BTreeMap::new(),
+            asleep: BTreeMap::new(),
+            processes: 0,
         };
         let world = Self(Arc::new(Inner {
             disk: SimDisk::default(),
@@ -192,7 +202,6 @@ impl World {
         let mut state = self.state();
         state.is_calm = true;
         state.fault_rates = FaultRates::CALM;
-        state.second_node_tasks_left = 0;
         state.calls_left_alone = 0;
         drop(state);
         self.0.calm.notify_waiters();
@@ -212,6 +221,7 @@ impl World {
     /// Called when a process starts.
     pub(crate) fn boot(&self, writer: Arc<SimWriter>) {
         *self.0.writer.lock() = Some(writer);
+        self.state().processes += 1;
     }
 
     /// Called when a process has ended.
@@ -258,7 +268,9 @@ impl World {
 
     /// Sets the clock to the right time if it is ahead.
     pub(crate) fn correct_clock(&self) {
+        let from = self.time().now();
         if self.time().correct() {
+            self.note(Fact::ClockSetBack { from });
             self.count_fault(Fault::ClockCorrected);
         }
     }

@@ -14,7 +14,7 @@ use crate::ledger::Fact;
 use crate::world::World;
 
 /// Events that occur in few histories.
-const RARE: [&str; 4] = ["wake", "overdue", "expire", "park"];
+const RARE: [&str; 6] = ["wake", "overdue", "expire", "abandon", "time out", "release"];
 
 pub(crate) struct SimWriter {
     world: World,
@@ -87,6 +87,7 @@ impl SimWriter {
         for fact in done.facts {
             if let Fact::Committed(commit) = &fact {
                 committed.extend(commit.written.iter().map(|written| written.event));
+                committed.extend(commit.recorded.iter().map(|recorded| recorded.entry.kind.as_str()));
             }
             self.world.note(fact);
         }

@@ -4,11 +4,13 @@
 //! of a result. SQLite's own remedy, the checksum VFS, is C code that this program would have to compile and load, gives up
 //! the mapping of the file into memory, and covers only files that were made with it.
 
-use longhaul_task::{JournalEntry, Json, QuestionKey, Task};
+use longhaul_store::IdempotencyKey;
+use longhaul_task::{JournalEntry, Json, QuestionKey, Task, TaskKey};
 use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::disk::PhaseColumns;
+use crate::journal::StateColumns;
 use crate::row::{on_crash_word, outcome_columns, retention_columns, time_to_sql, to_sql};
 
 /// Longer texts are hashed on their own instead of being copied.
@@ -101,7 +103,7 @@ pub(crate) fn of_task(task: &Task, phase: &PhaseColumns) -> i64 {
         maybe_number(phase.run_since),
         maybe_text(phase.questions.as_deref()),
         maybe_number(phase.wake_at),
-        maybe_number(phase.for_children.map(i64::from)),
+        maybe_text(phase.wake_children.as_deref()),
         maybe_text(phase.outcome),
         maybe_number(phase.settled_at),
         maybe_text(body.map(Json::as_str)),
@@ -115,16 +117,27 @@ pub(crate) fn of_input(input: &Json) -> i64 {
     of([text(input.as_str())])
 }
 
-/// Of `fork, seq, key, digest, output, question`.
-pub(crate) fn of_entry(entry: &JournalEntry, question: Option<&QuestionKey>) -> i64 {
+/// Of the columns of `select_entry!` before its checksum.
+pub(crate) fn of_entry(entry: &JournalEntry, state: &StateColumns<'_>) -> i64 {
     of([
         text(&entry.position.fork),
         number(entry.position.seq),
-        text(&entry.key),
+        text(entry.kind.as_str()),
+        text(&entry.name),
         number(entry.digest.cast_signed()),
-        maybe_text(entry.output.as_ref().map(Json::as_str)),
-        maybe_text(question.map(QuestionKey::as_str)),
+        text(state.word),
+        maybe_text(state.output.as_deref()),
+        maybe_text(entry.question.as_ref().map(QuestionKey::as_str)),
+        maybe_number(entry.took_ms.map(to_sql)),
+        maybe_text(entry.note.as_deref()),
+        number(entry.attempt),
+        number(time_to_sql(entry.at)),
     ])
+}
+
+/// Of `owner, id, key, digest`.
+pub(crate) fn of_key(task: &TaskKey, key: &IdempotencyKey) -> i64 {
+    of([text(task.owner.as_str()), text(task.id.as_str()), text(&key.key), ValueRef::Blob(&key.digest)])
 }
 
 fn text(text: &str) -> ValueRef<'_> {

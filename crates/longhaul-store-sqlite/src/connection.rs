@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
+use crate::pool::CONNECTIONS_MAX;
 use crate::row::to_sql;
 use crate::{Synchronous, file};
 
@@ -28,8 +29,9 @@ const WRITER_CACHE_KIB: i64 = 1 << 10;
 /// Each reader's page cache: only for pages still in the log, all others are mapped.
 const READER_CACHE_KIB: i64 = 1 << 10;
 
-/// How much of the database is read through the system's page cache without a copy.
-const MAPPED_BYTES_MAX: i64 = 1 << 30;
+/// How much of the database all connections together read through the system's page cache without a copy. The system counts
+/// mapped pages as memory of the process, once for each connection that has read them.
+pub(crate) const MAPPED_BYTES_MAX: i64 = 128 << 20;
 
 /// More than the number of statements, so that none is compiled twice.
 const STATEMENTS_MAX: usize = 64;
@@ -37,7 +39,7 @@ const STATEMENTS_MAX: usize = 64;
 /// The connection of the writer, before it may write.
 pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | shared_flags())?;
-    set_up(&connection, WRITER_CACHE_KIB)?;
+    set_up(&connection, WRITER_CACHE_KIB, mapped_bytes())?;
     // Opening may still fail, and then the log must stay as it is.
     keep_log(&connection, file::has_log(path))?;
     Ok(connection)
@@ -86,11 +88,22 @@ pub(crate) fn limit_size(connection: &Connection, bytes_max: u64) -> rusqlite::R
     connection.pragma_update(None, "max_page_count", to_sql(pages_max))
 }
 
-/// One of the readers' connections.
-pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+/// One of the readers' connections. It maps this much of the file.
+pub(crate) fn reader(path: &Path, mapped_bytes: i64) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | shared_flags())?;
-    set_up(&connection, READER_CACHE_KIB)?;
+    set_up(&connection, READER_CACHE_KIB, mapped_bytes)?;
     Ok(connection)
+}
+
+/// The readers that map the file: those of a runtime's threads, and one for the thread that starts it.
+pub(crate) fn mapping_readers() -> usize {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    threads.saturating_add(1).min(CONNECTIONS_MAX)
+}
+
+/// How much of the file each of them and the writer maps.
+pub(crate) fn mapped_bytes() -> i64 {
+    MAPPED_BYTES_MAX / i64::try_from(mapping_readers() + 1).unwrap_or(i64::MAX)
 }
 
 /// No mutex: each connection is used by one thread at a time.
@@ -98,10 +111,10 @@ fn shared_flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-fn set_up(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
+fn set_up(connection: &Connection, cache_kib: i64, mapped_bytes: i64) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_millis(BUSY_MS_MAX))?;
     connection.pragma_update(None, "cache_size", -cache_kib)?;
-    connection.pragma_update(None, "mmap_size", MAPPED_BYTES_MAX)?;
+    connection.pragma_update(None, "mmap_size", mapped_bytes)?;
     connection.pragma_update(None, "temp_store", "memory")?;
     // Without this, every statement that could use a partial index is compiled again when its parameters change.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

@@ -2,16 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use longhaul_store::embedded::{Disk, DiskError, StoredEntry};
+use longhaul_store::embedded::{Disk, DiskError};
+use longhaul_store::{IdempotencyKey, KeyedTask};
 use longhaul_task::{
-    ActiveAttempt, JournalEntry, Json, Outcome, Owner, Phase, Progress, QuestionKey, Questions, Task, TaskId, TaskKey,
-    Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
+    ActiveAttempt, AttemptRecord, ChildRange, JournalEntry, Json, Outcome, Owner, Phase, Progress, QuestionKey, Task,
+    TaskId, TaskKey, Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
 };
 use rusqlite::{Connection, params};
 
 use crate::checksum;
 use crate::connection;
 use crate::identity::OpenFiles;
+use crate::journal;
 use crate::lock::Lock;
 use crate::row::{on_crash_word, outcome_columns, outcome_word, retention_columns, select_task, time_to_sql, to_sql};
 use crate::sqlite_connection::SqliteConnection;
@@ -20,7 +22,8 @@ pub(crate) const SELECT: &str = select_task!("WHERE task.owner = ?1 AND task.id 
 pub(crate) const INPUT: &str = "SELECT coalesce(small_input, body), input_checksum FROM task
   LEFT JOIN input ON input.owner = task.owner AND input.id = iif(small_input IS NULL, task.id, NULL)
   WHERE task.owner = ?1 AND task.id = ?2";
-const OPEN_CHILDREN: &str = "SELECT count(*) FROM task WHERE owner = ?1 AND parent = ?2 AND settled_at IS NULL";
+const HAS_OPEN_CHILD: &str = "SELECT 1 FROM task WHERE owner = ?1 AND parent = ?2 AND settled_at IS NULL
+  AND ordinal BETWEEN ?3 AND ?4 AND ordinal IS NOT ?5 LIMIT 1";
 // All descendants of a settled task are settled, so the search follows open tasks only.
 const OPEN_DESCENDANTS: &str = select_task!(
     "WHERE task.owner = ?1 AND task.id IN (WITH RECURSIVE below (id) AS (
@@ -36,6 +39,8 @@ const QUEUED: &str = "SELECT not_before, id FROM task
 // The first queued task of the next owner, however many tasks each owner has.
 const NEXT_QUEUED_OWNER: &str = "SELECT owner, not_before FROM task
   WHERE tool = ?1 AND version = ?2 AND owner > ?3 AND not_before IS NOT NULL ORDER BY owner, not_before LIMIT 1";
+pub(crate) const KEYED_TASK: &str =
+    "SELECT owner, id, key, digest, checksum FROM idempotency WHERE owner = ?1 AND key = ?2";
 const FAMILY: &str = "WITH RECURSIVE family (id) AS (
     VALUES (?2)
     UNION ALL
@@ -45,12 +50,14 @@ const FAMILY: &str = "WITH RECURSIVE family (id) AS (
 const INSERT: &str = "INSERT INTO task (owner, id, root, parent, family_since, depth, children, ordinal, tool, version,
     origin, on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max,
     retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt, spent,
-    questions_asked, message, phase, not_before, node, run_since, questions, wake_at, for_children, outcome, settled_at,
-    due_at, small_input, small_outcome, checksum, input_checksum)
+    questions_asked, message, phase, not_before, node, run_since, questions, wake_at, wake_children, outcome,
+    settled_at, due_at, small_input, small_outcome, checksum, input_checksum)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
     ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41)
   ON CONFLICT DO NOTHING";
 const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
+
+const INSERT_KEY: &str = "INSERT INTO idempotency (owner, key, id, digest, checksum) VALUES (?1, ?2, ?3, ?4, ?5)";
 
 /// SQLite writes an index again whenever an update names one of its columns, changed or not. So there is one statement
 /// for each set of indexes that a change can affect, which names only their columns.
@@ -59,7 +66,7 @@ macro_rules! update_task {
         concat!(
             "UPDATE task SET children = ?4, updated_at = ?5, revision = ?6, fence = ?7, attempt = ?8, spent = ?9, ",
             "questions_asked = ?10, message = ?11, phase = ?12, node = ?13, run_since = ?14, questions = ?15, ",
-            "wake_at = ?16, for_children = ?17, checksum = ?18",
+            "wake_at = ?16, wake_children = ?17, checksum = ?18",
             $more,
             " WHERE owner = ?1 AND id = ?2 AND revision = ?3"
         )
@@ -68,30 +75,26 @@ macro_rules! update_task {
 const UPDATE_IN_PLACE: &str = update_task!("");
 const UPDATE_DUE: &str = update_task!(", due_at = ?19");
 const UPDATE_QUEUE: &str = update_task!(", due_at = ?19, not_before = ?20");
-const UPDATE_SETTLED: &str =
-    update_task!(", due_at = ?19, not_before = ?20, outcome = ?21, settled_at = ?22, small_outcome = ?23");
+const UPDATE_SETTLED: &str = update_task!(", due_at = ?19, outcome = ?20, settled_at = ?21, small_outcome = ?22");
+const UPDATE_SETTLED_IN_QUEUE: &str =
+    update_task!(", due_at = ?19, outcome = ?20, settled_at = ?21, small_outcome = ?22, not_before = NULL");
 
 const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, body, code, message) VALUES (?1, ?2, ?3, ?4, ?5)";
-const INSERT_RECORD: &str = "INSERT INTO record (owner, id, epoch, fork, seq, key, digest, output, question, checksum)
-  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
-const RECORD_AT: &str = "SELECT fork, seq, key, digest, output, question, checksum FROM record
-  WHERE owner = ?1 AND id = ?2 AND epoch = ?3 AND fork = ?4 AND seq = ?5";
-const RECORD_OF_QUESTION: &str = "SELECT fork, seq, key, digest, output, question, checksum FROM record
-  WHERE owner = ?1 AND id = ?2 AND question = ?3";
-const ANSWER_RECORD: &str =
-    "UPDATE record SET output = ?4, checksum = ?5 WHERE owner = ?1 AND id = ?2 AND question = ?3";
 const WRITE_PROGRESS: &str = "INSERT INTO progress (owner, id, done, total, message, at)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6)
   ON CONFLICT DO UPDATE SET done = excluded.done, total = excluded.total, message = excluded.message, at = excluded.at";
 const DELETE_PROGRESS: &str = "DELETE FROM progress WHERE owner = ?1 AND id = ?2";
 /// Deletes everything that is stored for a task.
-const DELETE: [&str; 5] = [
+const DELETE: [&str; 6] = [
     "DELETE FROM task WHERE owner = ?1 AND id = ?2",
     "DELETE FROM input WHERE owner = ?1 AND id = ?2",
     "DELETE FROM outcome WHERE owner = ?1 AND id = ?2",
     DELETE_PROGRESS,
-    "DELETE FROM record WHERE owner = ?1 AND id = ?2",
+    "DELETE FROM journal WHERE owner = ?1 AND id = ?2",
+    "DELETE FROM attempt WHERE owner = ?1 AND id = ?2",
 ];
+/// Only the root of a family can have a key.
+const DELETE_KEY: &str = "DELETE FROM idempotency WHERE owner = ?1 AND id = ?2";
 const INSERT_SECRET: &str = "INSERT INTO secret (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
 const INSERT_CHECK: &str = "INSERT OR REPLACE INTO secret (name, value) VALUES ('check', zeroblob(?1))";
 const DELETE_CHECK: &str = "DELETE FROM secret WHERE name = 'check'";
@@ -136,7 +139,7 @@ pub(crate) struct PhaseColumns {
     pub(crate) run_since: Option<i64>,
     pub(crate) questions: Option<String>,
     pub(crate) wake_at: Option<i64>,
-    pub(crate) for_children: Option<bool>,
+    pub(crate) wake_children: Option<String>,
     pub(crate) outcome: Option<&'static str>,
     pub(crate) settled_at: Option<i64>,
 }
@@ -150,32 +153,35 @@ impl PhaseColumns {
         Self { node: Some(run.node.to_string()), run_since: Some(time_to_sql(run.since)), ..Self::default() }
     }
 
-    fn parked(wake_condition: WakeCondition) -> Self {
-        Self {
+    fn parked(wake_condition: &WakeCondition) -> Result<Self, DiskError> {
+        let children = &wake_condition.children;
+        Ok(Self {
             wake_at: wake_condition.wake_at().map(time_to_sql),
-            run_since: wake_condition.timer.map(|timer| time_to_sql(timer.since)),
-            for_children: Some(wake_condition.for_children),
+            wake_children: (!children.is_empty()).then(|| json(children)).transpose()?,
             ..Self::default()
-        }
+        })
     }
 
     fn of(phase: &Phase) -> Result<Self, DiskError> {
-        Ok(match phase {
+        let columns = match phase {
             Phase::Queued { wait } => Self::queued(*wait),
             Phase::Running { run } => Self::held(*run),
             Phase::Waiting { state, questions } => Self {
                 questions: Some(json(questions)?),
-                ..match *state {
-                    WaitingState::Held(run) => Self::held(run),
-                    WaitingState::Parked(wake_condition) => Self::parked(wake_condition),
-                    WaitingState::Queued { wait } => Self::queued(wait),
+                ..match state {
+                    WaitingState::Held(run) => Self::held(*run),
+                    WaitingState::Parked(wake_condition) => Self::parked(wake_condition)?,
+                    WaitingState::Queued { wait } => Self::queued(*wait),
                 }
             },
-            Phase::Parked { wake_condition } => Self::parked(*wake_condition),
+            Phase::Parked { wake_condition } => Self::parked(wake_condition)?,
             Phase::Settled { outcome, at } => {
                 Self { outcome: Some(outcome_word(outcome)), settled_at: Some(time_to_sql(*at)), ..Self::default() }
             }
-        })
+        };
+        // For the search for what began later than the clock shows.
+        let run_since = columns.run_since.or_else(|| phase.since().map(time_to_sql));
+        Ok(Self { run_since, ..columns })
     }
 }
 
@@ -192,8 +198,8 @@ fn small_outcome(outcome: &Outcome) -> Option<&str> {
     }
 }
 
-fn json(questions: &Questions) -> Result<String, DiskError> {
-    serde_json::to_string(questions).map_err(|error| DiskError::Failed(error.to_string()))
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, DiskError> {
+    serde_json::to_string(value).map_err(|error| DiskError::Failed(error.to_string()))
 }
 
 impl Disk for SqliteDisk {
@@ -222,10 +228,9 @@ impl Disk for SqliteDisk {
         self.connection.row(INPUT, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.input())
     }
 
-    fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError> {
-        let count =
-            self.connection.row(OPEN_CHILDREN, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.count())?;
-        Ok(count.map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX)))
+    fn has_open_child(&mut self, key: &TaskKey, range: ChildRange, except: Option<u32>) -> Result<bool, DiskError> {
+        let params = params![key.owner.as_str(), key.id.as_str(), range.first, range.last, except];
+        Ok(self.connection.row(HAS_OPEN_CHILD, params, |mut columns| columns.count())?.is_some())
     }
 
     fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError> {
@@ -248,6 +253,10 @@ impl Disk for SqliteDisk {
             let Some(next) = next else { return Ok(owners) };
             owners.push(next);
         }
+    }
+
+    fn keyed_task(&mut self, owner: &Owner, key: &str) -> Result<Option<KeyedTask>, DiskError> {
+        self.connection.row(KEYED_TASK, [owner.as_str(), key], |mut columns| columns.keyed_task())
     }
 
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
@@ -293,7 +302,7 @@ impl Disk for SqliteDisk {
                 phase.run_since,
                 phase.questions,
                 phase.wake_at,
-                phase.for_children,
+                phase.wake_children,
                 phase.outcome,
                 phase.settled_at,
                 task.due_at().map(time_to_sql),
@@ -315,6 +324,12 @@ impl Disk for SqliteDisk {
         Ok(true)
     }
 
+    fn insert_key(&mut self, task: &TaskKey, key: &IdempotencyKey) -> Result<(), DiskError> {
+        let checksum = checksum::of_key(task, key);
+        let params = params![task.owner.as_str(), &*key.key, task.id.as_str(), key.digest, checksum];
+        self.connection.execute(INSERT_KEY, params).map(|_| ())
+    }
+
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {
         let phase = PhaseColumns::of(&after.phase)?;
         let (owner, id) = (after.key.owner.as_str(), after.key.id.as_str());
@@ -328,13 +343,15 @@ impl Disk for SqliteDisk {
                 self.connection.execute($sql, params![
                     owner, id, was, children, updated_at, revision, fence, after.attempt, after.failed_attempts,
                     after.questions_asked, after.message.as_deref(), after.phase.name().as_str(), phase.node,
-                    phase.run_since, phase.questions, phase.wake_at, phase.for_children, checksum $(, $more)*
+                    phase.run_since, phase.questions, phase.wake_at, phase.wake_children, checksum $(, $more)*
                 ])?
             };
         }
         let rows = if let Some(outcome) = after.phase.outcome() {
             self.write_outcome(&after.key, outcome)?;
-            update!(UPDATE_SETTLED, due_at, phase.not_before, phase.outcome, phase.settled_at, small_outcome(outcome))
+            let is_queued = before.phase.not_before().is_some();
+            let sql = if is_queued { UPDATE_SETTLED_IN_QUEUE } else { UPDATE_SETTLED };
+            update!(sql, due_at, phase.outcome, phase.settled_at, small_outcome(outcome))
         } else if before.phase.not_before() != after.phase.not_before() {
             update!(UPDATE_QUEUE, due_at, phase.not_before)
         } else if before.due_at() != after.due_at() {
@@ -356,6 +373,7 @@ impl Disk for SqliteDisk {
         let members = self.connection.rows(FAMILY, [root.owner.as_str(), root.id.as_str()], |mut columns| {
             Ok(TaskKey { owner: root.owner.clone(), id: columns.id()? })
         })?;
+        self.connection.execute(DELETE_KEY, [root.owner.as_str(), root.id.as_str()])?;
         for key in &members {
             for sql in DELETE {
                 self.connection.execute(sql, [key.owner.as_str(), key.id.as_str()])?;
@@ -364,40 +382,29 @@ impl Disk for SqliteDisk {
         Ok(members)
     }
 
-    fn insert_record(
+    fn insert_entry(
         &mut self,
         key: &TaskKey,
         epoch: u32,
-        record: &JournalEntry,
-        question: Option<&QuestionKey>,
-    ) -> Result<Option<StoredEntry>, DiskError> {
-        let params = params![
-            key.owner.as_str(),
-            key.id.as_str(),
-            epoch,
-            &*record.position.fork,
-            record.position.seq,
-            &*record.key,
-            record.digest.cast_signed(),
-            record.output.as_ref().map(Json::as_str),
-            question.map(QuestionKey::as_str),
-            checksum::of_entry(record, question),
-        ];
-        if self.connection.execute(INSERT_RECORD, params)? == 1 {
-            return Ok(None);
-        }
-        let position = params![key.owner.as_str(), key.id.as_str(), epoch, &*record.position.fork, record.position.seq];
-        self.connection.row(RECORD_AT, position, |mut columns| columns.stored_entry())
+        entry: &JournalEntry,
+    ) -> Result<Option<JournalEntry>, DiskError> {
+        journal::insert(&mut self.connection, key, epoch, entry)
     }
 
-    fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
-        let of_question = [key.owner.as_str(), key.id.as_str(), question.as_str()];
-        let asked = self.connection.row(RECORD_OF_QUESTION, of_question, |mut columns| columns.stored_entry())?;
-        let Some(asked) = asked else { return Ok(()) };
-        let answered = JournalEntry { output: Some(output.clone()), ..asked.record };
-        let checksum = checksum::of_entry(&answered, Some(question));
-        let params = params![key.owner.as_str(), key.id.as_str(), question.as_str(), output.as_str(), checksum];
-        self.connection.execute(ANSWER_RECORD, params).map(|_| ())
+    fn replace_entry(&mut self, key: &TaskKey, epoch: u32, entry: &JournalEntry) -> Result<(), DiskError> {
+        journal::replace(&mut self.connection, key, epoch, entry)
+    }
+
+    fn question(&mut self, key: &TaskKey, question: &QuestionKey) -> Result<Option<(u32, JournalEntry)>, DiskError> {
+        journal::question(&mut self.connection, key, question)
+    }
+
+    fn wrote_entries(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<bool, DiskError> {
+        journal::has_entries_of(&mut self.connection, key, epoch, attempt)
+    }
+
+    fn insert_attempt(&mut self, key: &TaskKey, attempt: &AttemptRecord) -> Result<(), DiskError> {
+        journal::insert_attempt(&mut self.connection, key, attempt)
     }
 
     fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError> {
@@ -439,14 +446,18 @@ impl Disk for SqliteDisk {
 pub(crate) const LOOKUPS: &[&str] = &[
     SELECT,
     INPUT,
-    OPEN_CHILDREN,
+    HAS_OPEN_CHILD,
     OPEN_DESCENDANTS,
     QUEUED,
     NEXT_QUEUED_OWNER,
     FAMILY,
     UPDATE_SETTLED,
-    RECORD_OF_QUESTION,
-    ANSWER_RECORD,
-    RECORD_AT,
+    UPDATE_SETTLED_IN_QUEUE,
+    journal::OF_QUESTION,
+    journal::AT,
+    journal::OF_ATTEMPT,
+    journal::REPLACE,
     DELETE[0],
+    KEYED_TASK,
+    DELETE_KEY,
 ];

@@ -48,6 +48,7 @@ mod disk;
 mod error;
 mod file;
 mod identity;
+mod journal;
 mod lock;
 mod migration;
 mod open;

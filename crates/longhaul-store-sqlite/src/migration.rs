@@ -16,6 +16,8 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0002_small_texts.sql"),
     include_str!("schema/0003_turns.sql"),
     include_str!("schema/0004_checksums.sql"),
+    include_str!("schema/0005_journal.sql"),
+    include_str!("schema/0006_idempotency.sql"),
 ];
 
 /// `LHst` in the header of the file, so that the database of another program is not taken for a store.

@@ -83,7 +83,8 @@ pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteReader, OpenError>
 /// A connection that only reads, and the version of the file.
 pub(crate) fn connect_read_only(path: &Path) -> Result<(Connection, usize), OpenError> {
     check::header(path)?;
-    let connection = connection::reader(path).map_err(|error| sqlite_error(path, &error))?;
+    let connection =
+        connection::reader(path, connection::mapped_bytes()).map_err(|error| sqlite_error(path, &error))?;
     match migration::version(&connection, path, MIGRATIONS.len())? {
         0 => Err(OpenError::Empty { store: display_path(path) }),
         version => Ok((connection, version)),

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use longhaul_store::embedded::{DiskError, Reader};
 use longhaul_store::{
-    Backup, BackupError, HeldAttempt, ListQuery, OpenError, ReadOnlyStore, Snapshot, StoreError, StoreReport,
-    TaskCount, TaskPage,
+    Backup, BackupError, HeldAttempt, KeyedTask, ListQuery, OpenError, ReadOnlyStore, Snapshot, StoreError,
+    StoreReport, TaskCount, TaskHistory, TaskPage,
 };
-use longhaul_task::{JournalEntry, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{JournalEntry, Owner, QuestionKey, TaskId, TaskKey, Timestamp, ToolRef};
 use rusqlite::{Params, params};
 
-use crate::disk::SELECT;
+use crate::disk::{KEYED_TASK, SELECT};
 use crate::error::display_path;
+use crate::journal;
 use crate::pool::Pool;
 use crate::row::{Columns, select_task, time_to_sql, to_sql};
 
@@ -25,8 +26,8 @@ const LIST_ALL: &str = select_task!("ORDER BY task.owner DESC, task.id DESC LIMI
 const LIST_ALL_PAST: &str =
     select_task!("WHERE (task.owner, task.id) < (?1, ?2) ORDER BY task.owner DESC, task.id DESC LIMIT ?3");
 const CHILDREN: &str = "SELECT id FROM task WHERE owner = ?1 AND parent = ?2 ORDER BY ordinal";
-const RECORDS: &str = "SELECT fork, seq, key, digest, output, question, checksum FROM record
-  WHERE owner = ?1 AND id = ?2 AND epoch = ?3 ORDER BY fork, seq";
+const ASKING_CHILD: &str = "SELECT id FROM task INDEXED BY task_asking_child
+  WHERE owner = ?1 AND parent = ?2 AND questions IS NOT NULL ORDER BY ordinal LIMIT 1";
 // The due tasks, one more than the limit, and the first that is not due yet: the first after the limit is the next. One
 // statement, so that no commit falls between the two halves.
 const DUE: &str = "SELECT * FROM (SELECT due_at, owner, id FROM task WHERE due_at <= ?1
@@ -95,6 +96,11 @@ impl ReadOnlyStore for SqliteReader {
         Ok(Reader::list(self, of)?)
     }
 
+    async fn history(&self, key: &TaskKey) -> Result<TaskHistory, StoreError> {
+        self.must_be_current()?;
+        Ok(Reader::history(self, key)?)
+    }
+
     async fn check(&self) -> Result<StoreReport, StoreError> {
         self.must_be_current()?;
         let path = self.path().to_owned();
@@ -119,6 +125,10 @@ impl Reader for SqliteReader {
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
         let params = [key.owner.as_str(), key.id.as_str()];
         self.pool.take()?.row(SELECT, params, |columns| columns.snapshot(Some(key)))
+    }
+
+    fn keyed_task(&self, owner: &Owner, key: &str) -> Result<Option<KeyedTask>, DiskError> {
+        self.pool.take()?.row(KEYED_TASK, [owner.as_str(), key], |mut columns| columns.keyed_task())
     }
 
     fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError> {
@@ -146,9 +156,21 @@ impl Reader for SqliteReader {
         self.rows(CHILDREN, [key.owner.as_str(), key.id.as_str()], |mut columns| columns.id())
     }
 
-    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
-        let params = params![key.owner.as_str(), key.id.as_str(), epoch];
-        self.rows(RECORDS, params, |mut columns| columns.stored_entry().map(|entry| entry.record))
+    fn asking_child(&self, key: &TaskKey) -> Result<Option<TaskId>, DiskError> {
+        let params = [key.owner.as_str(), key.id.as_str()];
+        self.pool.take()?.row(ASKING_CHILD, params, |mut columns| columns.id())
+    }
+
+    fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
+        journal::of_epoch(&mut *self.pool.take()?, key, epoch)
+    }
+
+    fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, DiskError> {
+        Ok(journal::question(&mut *self.pool.take()?, key, question)?.map(|(_, entry)| entry))
+    }
+
+    fn history(&self, key: &TaskKey) -> Result<TaskHistory, DiskError> {
+        journal::history(&mut *self.pool.take()?, key)
     }
 
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {
@@ -178,22 +200,31 @@ impl Reader for SqliteReader {
         // Names are not empty, so the empty one comes before all.
         let (owner, id) = after.map_or(("", ""), |after| (after.owner.as_str(), after.id.as_str()));
         let params = params![owner, id, to_sql(limit as u64)];
-        self.rows(HELD, params, |mut columns| {
-            Ok(HeldAttempt { key: columns.key()?, node: columns.node()?, fence: columns.fence()? })
-        })
+        let rows = self.rows(HELD, params, |mut columns| {
+            let key = columns.key()?;
+            let held = columns.node().and_then(|node| Ok((node, columns.fence()?)));
+            Ok(readable(held, |error| tracing::error!(task = %key.id, owner = %key.owner, %error, "a task is damaged"))
+                .map(|(node, fence)| HeldAttempt { key, node, fence }))
+        })?;
+        Ok(rows.into_iter().flatten().collect())
     }
 
     fn count_open_tasks(&self) -> Result<Vec<TaskCount>, DiskError> {
-        self.rows(CENSUS, [], |mut columns| {
-            Ok(TaskCount {
-                owner: columns.owner()?,
-                tool: columns.tool()?,
-                phase: columns.phase_name()?,
-                tasks: columns.count()?,
-                queued: columns.count()?,
-            })
-        })
+        let rows = self.rows(CENSUS, [], |mut columns| {
+            let (owner, tool) = (columns.owner()?, columns.tool()?);
+            let phase = readable(columns.phase_name(), |error| {
+                tracing::error!(%owner, %tool, %error, "damaged tasks are not counted");
+            });
+            let (tasks, queued) = (columns.count()?, columns.count()?);
+            Ok(phase.map(|phase| TaskCount { owner, tool, phase, tasks, queued }))
+        })?;
+        Ok(rows.into_iter().flatten().collect())
     }
+}
+
+/// `None` for columns of a damaged row, which concern no other task.
+fn readable<T>(columns: rusqlite::Result<T>, log: impl FnOnce(&rusqlite::Error)) -> Option<T> {
+    columns.inspect_err(log).ok()
 }
 
 #[cfg(test)]
@@ -210,7 +241,19 @@ mod tests {
     fn no_statement_scans_or_sorts_a_table() {
         let mut connection = rusqlite::Connection::open_in_memory().unwrap();
         migrate(&mut connection, Path::new("memory"), MIGRATIONS).unwrap();
-        let readers = [LIST, LIST_PAST, LIST_ALL_PAST, CHILDREN, RECORDS, DUE, FIRST_QUEUED, HELD, SELECT];
+        let readers = [
+            LIST,
+            LIST_PAST,
+            LIST_ALL_PAST,
+            CHILDREN,
+            ASKING_CHILD,
+            journal::OF_EPOCH,
+            journal::ALL,
+            DUE,
+            FIRST_QUEUED,
+            HELD,
+            SELECT,
+        ];
         for sql in readers.iter().chain(disk::LOOKUPS) {
             let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let rows = explain.raw_query().mapped(|row| row.get::<_, String>(3)).collect::<Result<Vec<_>, _>>();

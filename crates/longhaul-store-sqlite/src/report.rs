@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 
 use crate::disk::INPUT;
 use crate::error::sqlite_error;
+use crate::journal;
 use crate::open::connect_read_only;
 use crate::row::{Columns, select_task};
 use crate::texts::Texts;
@@ -19,15 +20,15 @@ const STRUCTURE_PROBLEMS_MAX: u32 = 100;
 
 const TASKS: &str = select_task!("ORDER BY task.owner, task.id");
 const TASKS_BACKWARDS: &str = select_task!("ORDER BY task.owner DESC, task.id DESC");
-const ENTRIES: &str = "SELECT fork, seq, key, digest, output, question, checksum FROM record
-  WHERE owner = ?1 AND id = ?2";
+const KEYS: &str = "SELECT owner, id, key, digest, checksum FROM idempotency";
 const SECRETS: &str = "SELECT name, value FROM secret";
 /// Where else the key of a task is, in words and in SQL.
-const TRACES: [(&str, &str); 6] = [
+const TRACES: [(&str, &str); 7] = [
     ("its arguments", "SELECT owner, id FROM input"),
     ("its outcome", "SELECT owner, id FROM outcome"),
     ("its progress", "SELECT owner, id FROM progress"),
-    ("its journal", "SELECT DISTINCT owner, id FROM record"),
+    ("its journal", "SELECT DISTINCT owner, id FROM journal"),
+    ("its idempotency key", "SELECT owner, id FROM idempotency"),
     ("an index", "SELECT owner, id FROM task INDEXED BY task_due WHERE due_at IS NOT NULL"),
     ("an index", "SELECT owner, id FROM task INDEXED BY task_open WHERE settled_at IS NULL"),
 ];
@@ -42,6 +43,7 @@ pub(crate) fn report(path: &Path) -> Result<StoreReport, OpenError> {
     inspection.structure();
     inspection.all_tasks();
     inspection.details();
+    inspection.keys();
     inspection.families();
     inspection.traces();
     inspection.secrets();
@@ -143,13 +145,32 @@ impl Inspection<'_> {
                 Ok(None) => self.add(Some(&key), "its arguments cannot be found"),
                 Err(error) => self.add(Some(&key), format!("its arguments cannot be read: {error}")),
             }
-            let entries = self.connection.prepare_cached(ENTRIES).and_then(|mut statement| {
-                let mut entries = statement.query_map(params, |row| Columns::of(row, &mut texts).stored_entry())?;
+            let entries = self.connection.prepare_cached(journal::ALL).and_then(|mut statement| {
+                let mut entries = statement.query_map(params, |row| Columns::of(row, &mut texts).entry())?;
                 entries.try_for_each(|entry| entry.map(|_| ()))
             });
             if let Err(error) = entries {
                 self.add(Some(&key), format!("its journal cannot be read: {error}"));
             }
+        }
+    }
+
+    fn keys(&mut self) {
+        let mut texts = Texts::default();
+        let mut damage = Vec::new();
+        let read = self.connection.prepare(KEYS).and_then(|mut statement| {
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                if let Err(error) = Columns::of(row, &mut texts).keyed_task() {
+                    let task = Columns::of(row, &mut texts).key().ok();
+                    damage.push(Damage::new(task, format!("its idempotency key cannot be read: {error}")));
+                }
+            }
+            Ok(())
+        });
+        self.damage.append(&mut damage);
+        if let Err(error) = read {
+            self.add(None, format!("not all idempotency keys can be read: {error}"));
         }
     }
 

@@ -3,15 +3,13 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use longhaul_store::Snapshot;
-use longhaul_store::embedded::StoredEntry;
+use longhaul_store::{KeyedTask, Snapshot};
 use longhaul_task::{
-    ActiveAttempt, Family, JournalEntry, JournalPosition, Json, NodeId, OnCrash, Outcome, Owner, Phase, PhaseName,
-    Policy, Progress, QuestionKey, Questions, Retention, Task, TaskError, TaskId, TaskKey, Timestamp, ToolRef, Wait,
-    WaitingState, WakeCondition,
+    ActiveAttempt, Family, Json, NodeId, OnCrash, Outcome, Owner, Phase, PhaseName, Policy, Progress, Questions,
+    Retention, Task, TaskError, TaskId, TaskKey, Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
 };
 use rusqlite::Row;
-use rusqlite::types::{FromSql, Type};
+use rusqlite::types::{FromSql, Type, ValueRef};
 
 use crate::checksum::Checksum;
 use crate::texts::Texts;
@@ -24,7 +22,7 @@ macro_rules! select_task {
             "on_crash, attempts_max, backoff_ms, backoff_ms_max, running_ms_max, life_ms_max, ",
             "retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt, ",
             "spent, questions_asked, task.message, phase, not_before, node, run_since, questions, wake_at, ",
-            "for_children, task.outcome, settled_at, ",
+            "wake_children, task.outcome, settled_at, ",
             "coalesce(small_outcome, outcome.body), outcome.code, outcome.message, due_at, checksum, ",
             "progress.done, progress.total, progress.message, progress.at ",
             "FROM task LEFT JOIN outcome ON outcome.owner = task.owner ",
@@ -82,56 +80,61 @@ pub(crate) fn outcome_columns(outcome: &Outcome) -> (Option<&Json>, Option<i64>,
     }
 }
 
-/// Reads the columns of one row from left to right.
+/// Reads the columns of one row from left to right, each once, and computes their checksum on the way.
 pub(crate) struct Columns<'r, 't> {
     row: &'r Row<'r>,
     next: usize,
+    checksum: Checksum,
     texts: &'t mut Texts,
 }
 
 impl<'r, 't> Columns<'r, 't> {
     pub(crate) fn of(row: &'r Row<'r>, texts: &'t mut Texts) -> Self {
-        Self { row, next: 0, texts }
+        Self { row, next: 0, checksum: Checksum::new(), texts }
     }
 
     /// Checks all columns so far by the checksum that follows them.
-    fn check(&mut self) -> rusqlite::Result<()> {
-        let covered = self.next;
-        let Some(expected) = self.value::<Option<i64>>()? else { return Ok(()) };
-        let mut checksum = Checksum::new();
-        for index in 0..covered {
-            checksum.add(self.row.get_ref(index)?);
-        }
-        if checksum.value() == expected {
-            return Ok(());
-        }
-        Err(invalid_column(covered, "the row is damaged: it does not have its checksum"))
-    }
-
-    fn value<T: FromSql>(&mut self) -> rusqlite::Result<T> {
-        let value = self.row.get(self.next)?;
-        self.next += 1;
-        Ok(value)
-    }
-
-    fn text(&mut self) -> rusqlite::Result<Option<&'r str>> {
+    pub(crate) fn check(&mut self) -> rusqlite::Result<()> {
         let index = self.next;
-        self.next += 1;
-        self.row.get_ref(index)?.as_str_or_null().map_err(|error| invalid_column(index, error))
+        let found = self.checksum.value();
+        match self.value::<Option<i64>>()? {
+            Some(expected) if expected != found => {
+                Err(invalid_column(index, "the row is damaged: it does not have its checksum"))
+            }
+            // A file of an older program has rows without a checksum.
+            _ => Ok(()),
+        }
     }
 
-    fn required_text(&mut self) -> rusqlite::Result<&'r str> {
+    fn column(&mut self) -> rusqlite::Result<ValueRef<'r>> {
+        let column = self.row.get_ref(self.next)?;
+        self.next += 1;
+        self.checksum.add(column);
+        Ok(column)
+    }
+
+    pub(crate) fn value<T: FromSql>(&mut self) -> rusqlite::Result<T> {
+        let index = self.next;
+        T::column_result(self.column()?).map_err(|error| invalid_column(index, error))
+    }
+
+    pub(crate) fn text(&mut self) -> rusqlite::Result<Option<&'r str>> {
+        let index = self.next;
+        self.column()?.as_str_or_null().map_err(|error| invalid_column(index, error))
+    }
+
+    pub(crate) fn required_text(&mut self) -> rusqlite::Result<&'r str> {
         let index = self.next;
         self.text()?.ok_or_else(|| invalid_column(index, "the column is NULL and must be a text"))
     }
 
     /// A text that many rows share. It is in memory once for all of them.
-    fn common_text(&mut self) -> rusqlite::Result<Arc<str>> {
+    pub(crate) fn common_text(&mut self) -> rusqlite::Result<Arc<str>> {
         let text = self.required_text()?;
         Ok(self.texts.text(text))
     }
 
-    fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> rusqlite::Result<T> {
+    pub(crate) fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> rusqlite::Result<T> {
         let index = self.next;
         let text = self.required_text()?;
         parse(text).ok_or_else(|| invalid_column(index, format!("{text:?} is not a value of this column")))
@@ -141,7 +144,7 @@ impl<'r, 't> Columns<'r, 't> {
         self.maybe_number()?.ok_or_else(|| invalid_column(self.next - 1, "the column is NULL and must be a number"))
     }
 
-    fn maybe_number(&mut self) -> rusqlite::Result<Option<u64>> {
+    pub(crate) fn maybe_number(&mut self) -> rusqlite::Result<Option<u64>> {
         let index = self.next;
         match self.value::<Option<i64>>()? {
             None => Ok(None),
@@ -204,7 +207,7 @@ impl<'r, 't> Columns<'r, 't> {
     }
 
     /// The task and its progress. If the caller selected the row by its key, it passes the key, and the key's columns are
-    /// skipped.
+    /// not parsed.
     pub(crate) fn snapshot(mut self, known: Option<&TaskKey>) -> rusqlite::Result<Snapshot> {
         let task = self.task(known)?;
         let progress = self.progress()?.map(Arc::new);
@@ -214,7 +217,8 @@ impl<'r, 't> Columns<'r, 't> {
     pub(crate) fn task(&mut self, known: Option<&TaskKey>) -> rusqlite::Result<Task> {
         let key = match known {
             Some(key) => {
-                self.next += 2;
+                self.column()?;
+                self.column()?;
                 key.clone()
             }
             None => self.key()?,
@@ -264,7 +268,7 @@ impl<'r, 't> Columns<'r, 't> {
             phase: self.phase()?,
         };
         // `due_at`, which follows from the task.
-        self.next += 1;
+        self.column()?;
         self.check()?;
         Ok(task)
     }
@@ -282,7 +286,11 @@ impl<'r, 't> Columns<'r, 't> {
         let wait = |until: Timestamp| Wait { since: run_since.unwrap_or(until), until };
         let not_before = not_before.map(wait);
         let timer = self.maybe_time()?.map(wait);
-        let wake_condition = WakeCondition { timer, for_children: self.value::<Option<bool>>()?.unwrap_or(false) };
+        let children = match self.text()? {
+            Some(ranges) => serde_json::from_str(ranges).map_err(|error| invalid_column(index + 6, error))?,
+            None => Vec::new(),
+        };
+        let wake_condition = WakeCondition { timer, children };
         let outcome_word = self.text()?;
         let settled_at = self.maybe_time()?;
         let (body, code, message) = (self.text()?, self.value::<Option<i64>>()?, self.text()?);
@@ -317,17 +325,14 @@ impl<'r, 't> Columns<'r, 't> {
         Ok(at.map(|at| Progress { done: done.unwrap_or(f64::NAN), total, message, at }))
     }
 
-    /// Reads `fork, seq, key, digest, output, question, checksum`.
-    pub(crate) fn stored_entry(&mut self) -> rusqlite::Result<StoredEntry> {
-        let record = JournalEntry {
-            position: JournalPosition { fork: self.common_text()?, seq: self.value()? },
-            key: self.common_text()?,
-            digest: self.value::<i64>()?.cast_unsigned(),
-            output: self.text()?.map(Json::from_text),
-        };
-        let question = self.text()?.map(QuestionKey::from_text);
+    /// Reads `owner, id, key, digest, checksum`.
+    pub(crate) fn keyed_task(&mut self) -> rusqlite::Result<KeyedTask> {
+        let id = self.key()?.id;
+        // The key, by which the row was found. The checksum covers it.
+        self.column()?;
+        let digest = self.value()?;
         self.check()?;
-        Ok(StoredEntry { record, question })
+        Ok(KeyedTask { id, digest })
     }
 }
 
@@ -347,6 +352,6 @@ fn outcome(word: Option<&str>, body: Option<&str>, code: Option<i64>, message: O
 }
 
 /// The error for a column with a value that this program does not write.
-fn invalid_column(column: usize, why: impl Into<Box<dyn Error + Send + Sync>>) -> rusqlite::Error {
+pub(crate) fn invalid_column(column: usize, why: impl Into<Box<dyn Error + Send + Sync>>) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into())
 }

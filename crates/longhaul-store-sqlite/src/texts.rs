@@ -1,8 +1,8 @@
 //! Texts that occur in many rows share one allocation in memory.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashSet};
 use longhaul_task::{NameError, Owner};
 
 /// The most texts of each kind. Tools and busy owners are few; when there are more, the table is emptied.

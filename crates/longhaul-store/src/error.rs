@@ -11,6 +11,9 @@ pub enum StoreError {
     /// The state machine refused the event. Nothing was changed.
     #[error(transparent)]
     Refused(#[from] TransitionError),
+    /// The owner has a task under this idempotency key, which another request has created. Nothing was changed.
+    #[error("the idempotency key was used for another request")]
+    IdempotencyKeyUsed,
     /// There is no space left. Nothing was written. Free some space, then try again.
     #[error("the store is full: {0}")]
     Full(String),
@@ -38,6 +41,7 @@ impl StoreError {
         match self {
             Self::NotFound => "NOT_FOUND",
             Self::Refused(_) => "REFUSED",
+            Self::IdempotencyKeyUsed => "IDEMPOTENCY_KEY_USED",
             Self::Full(_) => "STORE_FULL",
             Self::Unavailable(_) => "STORE_UNAVAILABLE",
             Self::InDoubt(_) => "STORE_IN_DOUBT",

@@ -16,9 +16,12 @@
 mod clock;
 #[cfg(feature = "contract")]
 pub mod contract;
+#[allow(missing_docs)]
+mod crash_point;
 #[allow(missing_docs)] // For the backends in this workspace.
 pub mod embedded;
 mod error;
+mod idempotency;
 #[allow(missing_docs)]
 pub mod memory;
 mod open;
@@ -28,12 +31,14 @@ mod store;
 mod watch;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use crash_point::CrashPoint;
 pub use embedded::Embedded;
 pub use error::StoreError;
+pub use idempotency::{IdempotencyKey, KeyedTask};
 pub use open::OpenError;
 pub use read_only::{Backup, BackupError, Damage, ReadOnlyStore, StoreReport};
 pub use store::{
-    ClaimRequest, ClaimedTask, CommitResult, DueTasks, HeldAttempt, ListQuery, NewTask, Snapshot, Store, TaskCount,
-    TaskPage, ToolClaim,
+    ClaimRequest, ClaimedTask, CommitResult, CreateResult, DueTasks, HeldAttempt, ListQuery, NewTask, Snapshot, Store,
+    TaskCount, TaskHistory, TaskPage, ToolClaim,
 };
 pub use watch::{Watch, Watchers};

@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use longhaul_task::{
-    JournalEntry, Json, NodeId, Owner, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    AttemptRecord, ChildRange, JournalEntry, JournalPosition, Json, NodeId, Owner, Progress, QuestionKey, Task, TaskId,
+    TaskKey, Timestamp, ToolRef,
 };
 use parking_lot::lock_api::ArcRwLockWriteGuard;
 use parking_lot::{RawRwLock, RwLock};
 
-use crate::embedded::{Disk, DiskError, Embedded, EmbeddedLimits, Reader, StoredEntry};
-use crate::{Clock, HeldAttempt, ListQuery, Snapshot, TaskCount, TaskPage};
+use crate::embedded::{Disk, DiskError, Embedded, EmbeddedLimits, Reader};
+use crate::{
+    Clock, CrashPoint, HeldAttempt, IdempotencyKey, KeyedTask, ListQuery, Snapshot, TaskCount, TaskHistory, TaskPage,
+};
 
 /// Opens an empty store in memory.
 ///
@@ -34,6 +37,9 @@ pub struct MemoryDisk {
     transaction: Option<ArcRwLockWriteGuard<RawRwLock, Tables>>,
     /// How to revert the writes of the open transaction, the newest last.
     undo: Vec<Undo>,
+    /// The journal entries of the open transaction, if there is a crash point.
+    entries: Vec<(TaskKey, JournalEntry)>,
+    crash_point: Option<Arc<CrashPoint>>,
 }
 
 /// Reads the committed tables.
@@ -49,6 +55,9 @@ struct Tables {
     held: BTreeMap<TaskKey, (NodeId, u64)>,
     /// By parent and position among its children.
     children: BTreeMap<(TaskKey, u32), TaskId>,
+    /// The indexes of the open children of each parent.
+    open_children: BTreeMap<TaskKey, BTreeSet<u32>>,
+    keyed: BTreeMap<(Owner, Arc<str>), TaskId>,
     secrets: HashMap<String, [u8; 32]>,
 }
 
@@ -59,8 +68,10 @@ type QueueByOwner = BTreeMap<Owner, BTreeSet<(Timestamp, Timestamp, TaskId)>>;
 struct MemoryRow {
     task: Task,
     input: Json,
+    idempotency: Option<IdempotencyKey>,
     progress: Option<Arc<Progress>>,
-    records: BTreeMap<(u32, longhaul_task::JournalPosition), StoredEntry>,
+    journal: BTreeMap<(u32, JournalPosition), JournalEntry>,
+    attempts: Vec<AttemptRecord>,
 }
 
 enum Undo {
@@ -74,9 +85,15 @@ impl Tables {
         let before = self.rows.remove(key);
         if let Some(row) = &before {
             self.unindex(&row.task);
+            if let Some(keyed) = &row.idempotency {
+                self.keyed.remove(&(key.owner.clone(), Arc::clone(&keyed.key)));
+            }
         }
         if let Some(row) = row {
             self.index(&row.task);
+            if let Some(keyed) = &row.idempotency {
+                self.keyed.insert((key.owner.clone(), Arc::clone(&keyed.key)), key.id.clone());
+            }
             self.rows.insert(key.clone(), row);
         }
         before
@@ -95,6 +112,9 @@ impl Tables {
             self.held.insert(task.key.clone(), (attempt.node, task.fence));
         }
         if let Some(parent) = parent_key(task) {
+            if !task.is_settled() {
+                self.open_children.entry(parent.clone()).or_default().insert(task.family.ordinal);
+            }
             self.children.insert((parent, task.family.ordinal), task.key.id.clone());
         }
     }
@@ -114,6 +134,12 @@ impl Tables {
         }
         self.held.remove(&task.key);
         if let Some(parent) = parent_key(task) {
+            if let Some(open) = self.open_children.get_mut(&parent) {
+                open.remove(&task.family.ordinal);
+                if open.is_empty() {
+                    self.open_children.remove(&parent);
+                }
+            }
             self.children.remove(&(parent, task.family.ordinal));
         }
     }
@@ -128,6 +154,18 @@ impl Tables {
             .map(|row| &row.task)
             .filter(|task| !task.is_settled())
             .collect()
+    }
+
+    fn keyed_task(&self, owner: &Owner, key: &str) -> Option<KeyedTask> {
+        let id = self.keyed.get(&(owner.clone(), key.into()))?;
+        let row = self.rows.get(&TaskKey { owner: owner.clone(), id: id.clone() })?;
+        Some(KeyedTask { id: id.clone(), digest: row.idempotency.as_ref()?.digest })
+    }
+
+    fn question(&self, key: &TaskKey, question: &QuestionKey) -> Option<(u32, JournalEntry)> {
+        let mut journal = self.rows.get(key)?.journal.iter();
+        let found = journal.find(|(_, entry)| entry.question.as_ref() == Some(question));
+        found.map(|((epoch, _), entry)| (*epoch, entry.clone()))
     }
 
     fn snapshot(row: &MemoryRow) -> Snapshot {
@@ -147,7 +185,21 @@ fn parent_key(task: &Task) -> Option<TaskKey> {
 impl MemoryDisk {
     /// A disk on the same tables, for a store that is started after this one has crashed or been closed.
     pub fn same_tables(&self) -> Self {
-        Self { tables: Arc::clone(&self.tables), transaction: None, undo: Vec::new() }
+        let tables = Arc::clone(&self.tables);
+        Self { tables, transaction: None, undo: Vec::new(), entries: Vec::new(), crash_point: None }
+    }
+
+    /// A disk that crashes there.
+    #[must_use]
+    pub fn with_crash_point(mut self, crash_point: Arc<CrashPoint>) -> Self {
+        self.crash_point = Some(crash_point);
+        self
+    }
+
+    fn note_entry(&mut self, key: &TaskKey, entry: &JournalEntry) {
+        if self.crash_point.is_some() {
+            self.entries.push((key.clone(), entry.clone()));
+        }
     }
 
     pub fn reader(&self) -> MemoryReader {
@@ -172,6 +224,11 @@ impl MemoryDisk {
     }
 }
 
+/// Callers take it for a store that is unavailable for a while, so they try again until their process is gone.
+fn crashed() -> DiskError {
+    DiskError::Failed("the process has crashed".into())
+}
+
 /// Rolls an open transaction back.
 impl Drop for MemoryDisk {
     fn drop(&mut self) {
@@ -181,17 +238,24 @@ impl Drop for MemoryDisk {
 
 impl Disk for MemoryDisk {
     fn begin(&mut self) -> Result<(), DiskError> {
-        self.transaction = Some(self.tables.write_arc());
+        let transaction = self.tables.write_arc();
+        // With the lock: after a crash another disk on the same tables sees every commit of this one.
+        if self.crash_point.as_ref().is_some_and(|crash_point| crash_point.has_crashed()) {
+            return Err(crashed());
+        }
+        self.transaction = Some(transaction);
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), DiskError> {
         self.undo.clear();
+        let crashes = self.crash_point.as_ref().is_some_and(|crash_point| crash_point.committed(&mut self.entries));
         self.transaction = None;
-        Ok(())
+        if crashes { Err(crashed()) } else { Ok(()) }
     }
 
     fn rollback(&mut self) {
+        self.entries.clear();
         if let Some(mut tables) = self.transaction.take() {
             for undo in self.undo.drain(..).rev() {
                 match undo {
@@ -214,8 +278,11 @@ impl Disk for MemoryDisk {
         Ok(self.tables()?.rows.get(key).map(|row| row.input.clone()))
     }
 
-    fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError> {
-        Ok(u32::try_from(self.tables()?.open_children(key).len()).unwrap_or(u32::MAX))
+    fn has_open_child(&mut self, key: &TaskKey, range: ChildRange, except: Option<u32>) -> Result<bool, DiskError> {
+        let tables = self.tables()?;
+        let mut ordinals =
+            tables.open_children.get(key).into_iter().flat_map(|open| open.range(range.first..=range.last));
+        Ok(ordinals.any(|ordinal| Some(*ordinal) != except))
     }
 
     fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError> {
@@ -240,13 +307,28 @@ impl Disk for MemoryDisk {
         Ok(self.tables()?.queue.get(tool).into_iter().flat_map(earliest_times).collect())
     }
 
+    fn keyed_task(&mut self, owner: &Owner, key: &str) -> Result<Option<KeyedTask>, DiskError> {
+        Ok(self.tables()?.keyed_task(owner, key))
+    }
+
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
         if self.tables()?.rows.contains_key(&task.key) {
             return Ok(false);
         }
-        let row = MemoryRow { task: task.clone(), input: input.clone(), progress: None, records: BTreeMap::new() };
+        let row = MemoryRow {
+            task: task.clone(),
+            input: input.clone(),
+            idempotency: None,
+            progress: None,
+            journal: BTreeMap::new(),
+            attempts: Vec::new(),
+        };
         self.put(&task.key, Some(row))?;
         Ok(true)
+    }
+
+    fn insert_key(&mut self, task: &TaskKey, key: &IdempotencyKey) -> Result<(), DiskError> {
+        self.change(task, |row| row.idempotency = Some(key.clone()))
     }
 
     fn update(&mut self, _before: &Task, after: &Task) -> Result<(), DiskError> {
@@ -272,31 +354,45 @@ impl Disk for MemoryDisk {
         Ok(members)
     }
 
-    fn insert_record(
+    fn insert_entry(
         &mut self,
         key: &TaskKey,
         epoch: u32,
-        record: &JournalEntry,
-        question: Option<&QuestionKey>,
-    ) -> Result<Option<StoredEntry>, DiskError> {
-        let new = StoredEntry { record: record.clone(), question: question.cloned() };
+        entry: &JournalEntry,
+    ) -> Result<Option<JournalEntry>, DiskError> {
         let mut existing = None;
-        self.change(key, |row| match row.records.entry((epoch, record.position.clone())) {
-            Entry::Vacant(entry) => {
-                entry.insert(new);
+        self.change(key, |row| match row.journal.entry((epoch, entry.position.clone())) {
+            Entry::Vacant(place) => {
+                place.insert(entry.clone());
             }
-            Entry::Occupied(entry) => existing = Some(entry.get().clone()),
+            Entry::Occupied(place) => existing = Some(place.get().clone()),
         })?;
+        if existing.is_none() {
+            self.note_entry(key, entry);
+        }
         Ok(existing)
     }
 
-    fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
+    fn replace_entry(&mut self, key: &TaskKey, epoch: u32, entry: &JournalEntry) -> Result<(), DiskError> {
         self.change(key, |row| {
-            let entry = row.records.values_mut().find(|entry| entry.question.as_ref() == Some(question));
-            if let Some(entry) = entry {
-                entry.record.output = Some(output.clone());
-            }
-        })
+            row.journal.insert((epoch, entry.position.clone()), entry.clone());
+        })?;
+        self.note_entry(key, entry);
+        Ok(())
+    }
+
+    fn question(&mut self, key: &TaskKey, question: &QuestionKey) -> Result<Option<(u32, JournalEntry)>, DiskError> {
+        Ok(self.tables()?.question(key, question))
+    }
+
+    fn wrote_entries(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<bool, DiskError> {
+        let row = self.tables()?.rows.get(key);
+        let mut journal = row.into_iter().flat_map(|row| &row.journal);
+        Ok(journal.any(|((entry_epoch, _), entry)| *entry_epoch == epoch && entry.attempt == attempt))
+    }
+
+    fn insert_attempt(&mut self, key: &TaskKey, attempt: &AttemptRecord) -> Result<(), DiskError> {
+        self.change(key, |row| row.attempts.push(attempt.clone()))
     }
 
     fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError> {
@@ -316,6 +412,10 @@ impl Disk for MemoryDisk {
 impl Reader for MemoryReader {
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
         Ok(self.0.read().rows.get(key).map(Tables::snapshot))
+    }
+
+    fn keyed_task(&self, owner: &Owner, key: &str) -> Result<Option<KeyedTask>, DiskError> {
+        Ok(self.0.read().keyed_task(owner, key))
     }
 
     fn list(&self, query: &ListQuery) -> Result<TaskPage, DiskError> {
@@ -338,13 +438,26 @@ impl Reader for MemoryReader {
         Ok(self.0.read().children_of(key).cloned().collect())
     }
 
-    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
+    fn asking_child(&self, key: &TaskKey) -> Result<Option<TaskId>, DiskError> {
         let tables = self.0.read();
-        let all = tables.rows.get(key).into_iter().flat_map(|row| &row.records);
-        Ok(all
-            .filter(|((entry_epoch, _), _)| *entry_epoch == epoch)
-            .map(|(_, recorded)| recorded.record.clone())
-            .collect())
+        let asking = tables.open_children(key).into_iter().find(|child| child.phase.questions().is_some());
+        Ok(asking.map(|child| child.key.id.clone()))
+    }
+
+    fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
+        let tables = self.0.read();
+        let all = tables.rows.get(key).into_iter().flat_map(|row| &row.journal);
+        Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, entry)| entry.clone()).collect())
+    }
+
+    fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, DiskError> {
+        Ok(self.0.read().question(key, question).map(|(_, entry)| entry))
+    }
+
+    fn history(&self, key: &TaskKey) -> Result<TaskHistory, DiskError> {
+        let tables = self.0.read();
+        let Some(row) = tables.rows.get(key) else { return Ok(TaskHistory::default()) };
+        Ok(TaskHistory { attempts: row.attempts.clone(), entries: row.journal.values().cloned().collect() })
     }
 
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use longhaul_task::TaskKey;
 
-use crate::{ListQuery, OpenError, Snapshot, StoreError, TaskPage};
+use crate::{ListQuery, OpenError, Snapshot, StoreError, TaskHistory, TaskPage};
 
 /// Tasks per read of a check.
 const CHECK_PAGE: usize = 1_000;
@@ -21,6 +21,9 @@ pub trait ReadOnlyStore: Send + Sync + fmt::Debug + 'static {
 
     /// Like [`Store::list`](crate::Store::list).
     async fn list(&self, of: &ListQuery) -> Result<TaskPage, StoreError>;
+
+    /// Like [`Store::history`](crate::Store::history).
+    async fn history(&self, key: &TaskKey) -> Result<TaskHistory, StoreError>;
 
     /// Reads everything that is committed, and reports what is damaged: rows that this program would not have written, and
     /// parts of tasks that are missing. A backend reports every damage that it can find; this implementation reads the

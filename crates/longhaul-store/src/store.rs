@@ -7,10 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_task::transition::Create;
 use longhaul_task::{
-    Effect, Event, JournalEntry, Json, NodeId, Owner, PhaseName, Progress, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    AttemptRecord, Effect, Event, JournalEntry, Json, NodeId, Owner, PhaseName, Progress, QuestionKey, Task, TaskId,
+    TaskKey, Timestamp, ToolRef,
 };
 
-use crate::{StoreError, Watch};
+use crate::{IdempotencyKey, StoreError, Watch};
 
 /// Durable storage for tasks.
 ///
@@ -26,7 +27,15 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Creates a task. Refused with [`TransitionError::DuplicateId`](longhaul_task::TransitionError::DuplicateId) if the owner has a task
     /// with this ID.
-    async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError>;
+    ///
+    /// If the owner has a task under the same [`IdempotencyKey`], that task is returned and nothing is written, or
+    /// [`StoreError::IdempotencyKeyUsed`] if another request created it. The look-up and the creation are one commit. The
+    /// key is deleted in the commit that deletes the family of the task.
+    async fn create(&self, new: NewTask) -> Result<CreateResult, StoreError>;
+
+    /// The task that this request has created under its idempotency key; `None` if there is none.
+    /// [`StoreError::IdempotencyKeyUsed`] as for [`create`](Self::create).
+    async fn find_created(&self, owner: &Owner, key: &IdempotencyKey) -> Result<Option<Snapshot>, StoreError>;
 
     /// Reads the committed state of a task.
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError>;
@@ -49,6 +58,9 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// The children of a task, in the order of their creation.
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError>;
+
+    /// The first child of a task that has an open question. Found without looking at the others.
+    async fn asking_child(&self, key: &TaskKey) -> Result<Option<TaskId>, StoreError>;
 
     /// The tasks whose timer, deadline or expiry has been reached, and the time of the next one.
     async fn due(&self, limit: usize) -> Result<DueTasks, StoreError>;
@@ -82,12 +94,19 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// finds here what it was given.
     async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, StoreError>;
 
-    /// Writes a journal entry of an attempt and returns the entry at its position. An entry that exists there already
-    /// is not replaced. The fence is checked in the same commit.
-    async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError>;
+    /// Writes journal entries of an attempt, without a change of the task. The fence is checked in the same commit. An entry
+    /// whose position has one already is handled as [`JournalEntry::replaces`] says: writing the same entries again, after a
+    /// commit in doubt, changes nothing.
+    async fn record(&self, key: &TaskKey, fence: u64, entries: Vec<JournalEntry>) -> Result<(), StoreError>;
 
-    /// The journal entries of a task for one [`epoch`](Task::epoch), ordered by position.
-    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError>;
+    /// The journal of a task for one [`epoch`](Task::epoch), ordered by position. An attempt reads it once, when it starts.
+    async fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError>;
+
+    /// The journal entry of a question. `None` if the task has no such question.
+    async fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, StoreError>;
+
+    /// What happened to a task: its attempts that have ended, and the journals of all its attempts, in order.
+    async fn history(&self, key: &TaskKey) -> Result<TaskHistory, StoreError>;
 
     /// Sets the progress of a task. Progress of an attempt with an outdated fence is ignored.
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError>;
@@ -122,6 +141,17 @@ pub struct NewTask {
     pub create: Create,
     /// The arguments of the request.
     pub input: Json,
+    /// Lets the requestor repeat the creation. In a box, because few creations have one and all of them are queued.
+    pub idempotency: Option<Box<IdempotencyKey>>,
+}
+
+/// The result of a creation.
+#[derive(Debug, Clone)]
+pub struct CreateResult {
+    /// The task as it is now.
+    pub task: Arc<Task>,
+    /// Whether an earlier request had created it under the same idempotency key.
+    pub existed: bool,
 }
 
 /// A committed task and its progress.
@@ -140,6 +170,15 @@ pub struct CommitResult {
     pub task: Arc<Task>,
     /// What the engine must react to.
     pub effects: Vec<Effect>,
+}
+
+/// What a store keeps about the past of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskHistory {
+    /// The attempts that ended while the task went on, in order.
+    pub attempts: Vec<AttemptRecord>,
+    /// The journal entries of all [epochs](Task::epoch), in the order of (epoch, position).
+    pub entries: Vec<JournalEntry>,
 }
 
 /// A request of a node for queued tasks.

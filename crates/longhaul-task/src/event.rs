@@ -1,10 +1,10 @@
 //! The events of a task, and the change that an event makes.
 
 use crate::transition::{
-    AnswerQuestion, AskQuestion, Cancel, Claim, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Shorten,
-    Spawn, Wake,
+    Abandon, AnswerQuestion, AskQuestion, Cancel, Claim, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle,
+    Shorten, Spawn, TimeOut, Wake,
 };
-use crate::{Json, NodeId, QuestionKey, Task, Timestamp};
+use crate::{AttemptRecord, ChildRange, JournalWrite, Json, NodeId, Task, Timestamp};
 
 /// An event of one task. Events are data, so that a backend can send them to the process that holds the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub enum Event {
     Report(Report),
     Ask(AskQuestion),
     Answer(AnswerQuestion),
+    TimeOut(TimeOut),
+    Abandon(Abandon),
     Spawn(Box<Spawn>),
     Park(Park),
     Wake(Wake),
@@ -28,19 +30,22 @@ pub enum Event {
 
 /// What a store must load in addition to the task before it can apply an event. A store that locks rows locks the
 /// parent first, then the task, then its descendants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     pub descendants: DescendantScope,
-    /// Whether the parent is needed. It is when the event may end the task, because the parent may wait for that.
+    /// Whether the parent is needed. It is when the event may end the task, because the parent may wait for that. The
+    /// store then also looks which of the ranges that the parent [waits for](Task::awaited_children) have other open children.
     pub parent: bool,
+    /// Whether the store must look if the current attempt has written journal entries.
+    pub attempt_entries: bool,
 }
 
 /// What a store must load about the descendants of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DescendantScope {
     Nothing,
-    /// The number of children that have not ended.
-    OpenChildren,
+    /// Which of these ranges have children that have not ended. A store finds out without counting them.
+    OpenChildren(Vec<ChildRange>),
     /// All descendants that have not ended.
     OpenDescendants,
 }
@@ -48,11 +53,15 @@ pub enum DescendantScope {
 /// What a store has loaded for an event's [`Scope`]. The change may be committed only if none of it has changed since.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// The number of children that have not ended.
-    pub open_children: u32,
+    /// The ranges of the scope in which a child has not ended.
+    pub open_children: Vec<ChildRange>,
     /// All descendants that have not ended, in any order.
     pub open_descendants: Vec<Task>,
     pub parent: Option<Task>,
+    /// The ranges that the parent waits for in which a child other than this task has not ended.
+    pub open_siblings: Vec<ChildRange>,
+    /// Whether the current attempt has written journal entries.
+    pub attempt_wrote_entries: bool,
 }
 
 /// The result of an event. All of it is written in one commit.
@@ -62,47 +71,21 @@ pub struct Change {
     pub task: Task,
     /// Other tasks of the family that changed: cancelled descendants, a parent that was woken.
     pub relatives: Vec<Task>,
-    /// The new child and its arguments.
-    pub child: Option<(Task, Json)>,
-    /// The journal entry that the event writes.
-    pub journal_write: Option<JournalWrite>,
+    /// The new children and their arguments.
+    pub children: Vec<(Task, Json)>,
+    /// What the event writes to the journal.
+    pub journal: Vec<JournalWrite>,
+    /// The attempt that the event has ended, if the task goes on.
+    pub ended_attempt: Option<AttemptRecord>,
     /// What the store announces after the commit.
     pub effects: Vec<Effect>,
-}
-
-/// A write to the task's journal, in the same commit as the change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JournalWrite {
-    /// A question was asked: a new entry without an output.
-    Asked { key: QuestionKey, record: JournalEntry },
-    /// A question was answered: the output of its entry.
-    Answered { key: QuestionKey, body: Json },
-}
-
-/// One entry of a task's journal: an operation that a handler made through its context, and its output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JournalEntry {
-    pub position: JournalPosition,
-    /// The name that the handler gave to the operation.
-    pub key: std::sync::Arc<str>,
-    /// Digest of the operation's input. A different digest at the same position means that the handler has changed.
-    pub digest: u64,
-    /// `None` until the operation has finished.
-    pub output: Option<Json>,
-}
-
-/// The position of an entry in a task's journal. Each fork has its own sequence.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub struct JournalPosition {
-    /// The keys of the forks that lead here, joined by `/`; empty for the handler itself.
-    pub fork: std::sync::Arc<str>,
-    /// Position of the operation within its fork, counted from 0.
-    pub seq: u32,
 }
 
 /// What a store announces after it has committed a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
+    /// A child was created.
+    Spawned { key: crate::TaskKey },
     /// A task has entered the queue: the event's own, its new child, or its parent that waited for it.
     Queued {
         key: crate::TaskKey,
@@ -136,7 +119,14 @@ impl Effect {
 
 impl Change {
     pub(crate) fn new(task: Task) -> Self {
-        Self { task, relatives: Vec::new(), child: None, journal_write: None, effects: Vec::new() }
+        Self {
+            task,
+            relatives: Vec::new(),
+            children: Vec::new(),
+            journal: Vec::new(),
+            ended_attempt: None,
+            effects: Vec::new(),
+        }
     }
 
     pub(crate) fn with_effect(mut self, effect: Effect) -> Self {
@@ -155,12 +145,14 @@ impl Event {
     pub fn scope(&self, task: &Task) -> Scope {
         let descendants = match self {
             _ if task.family.children == 0 => DescendantScope::Nothing,
-            Self::Settle(_) | Self::Park(_) => DescendantScope::OpenChildren,
+            Self::Settle(_) => DescendantScope::OpenChildren(vec![ChildRange::ALL]),
+            Self::Park(park) => DescendantScope::OpenChildren(park.children.clone()),
             Self::Cancel(_) | Self::Lose(_) | Self::Overdue(_) | Self::Release(_) => DescendantScope::OpenDescendants,
             _ => DescendantScope::Nothing,
         };
         let may_end = matches!(self, Self::Settle(_) | Self::Cancel(_) | Self::Lose(_) | Self::Overdue(_));
-        Scope { descendants, parent: may_end && !task.is_root() }
+        let attempt_entries = matches!(self, Self::Lose(_)) && task.resumes();
+        Scope { descendants, parent: may_end && !task.is_root(), attempt_entries }
     }
 
     /// The event's name in the diagram, in logs and in metrics.
@@ -170,6 +162,8 @@ impl Event {
             Self::Report(_) => "report",
             Self::Ask(_) => "ask",
             Self::Answer(_) => "answer",
+            Self::TimeOut(_) => "time out",
+            Self::Abandon(_) => "abandon",
             Self::Spawn(_) => "spawn",
             Self::Park(_) => "park",
             Self::Wake(_) => "wake",

@@ -43,6 +43,7 @@
 
 mod event;
 mod id;
+mod journal;
 mod json;
 mod outcome;
 mod phase;
@@ -55,15 +56,19 @@ mod tool;
 pub mod transition;
 mod transition_error;
 
-pub use event::{
-    Change, DescendantScope, Effect, Event, JournalEntry, JournalPosition, JournalWrite, Scope, Surroundings,
-};
+pub use event::{Change, DescendantScope, Effect, Event, Scope, Surroundings};
 pub use id::{NAME_BYTES_MAX, NameError, NodeId, Owner, TaskId, TaskKey};
+pub use journal::{
+    Answer, AttemptEnd, AttemptRecord, ENTRY_NAME_BYTES_MAX, EntryConflict, EntryKind, EntryState, JournalEntry,
+    JournalPosition, JournalWrite, StepRetry, describe, record,
+};
 pub use json::Json;
 pub use outcome::{Outcome, TaskError};
-pub use phase::{ActiveAttempt, Phase, PhaseName, WaitingState, WakeCondition};
+pub use phase::{ActiveAttempt, CHILD_RANGES_MAX, ChildRange, Phase, PhaseName, WaitingState, WakeCondition};
 pub use progress::Progress;
-pub use question::{LABEL_BYTES_MAX, QUESTIONS_OPEN_MAX, Question, QuestionKey, QuestionKind, Questions};
+pub use question::{
+    LABEL_BYTES_MAX, QUESTIONS_OPEN_MAX, Question, QuestionDeadline, QuestionKey, QuestionKind, Questions,
+};
 pub use retention::{COLLECT_MS_MIN, Retention};
 pub use task::{CHILDREN_MAX, DEPTH_MAX, Family, MESSAGE_BYTES_MAX, Task};
 pub use time::{Timestamp, Wait};

@@ -27,7 +27,7 @@ pub enum Phase {
 }
 
 /// What a task with open questions does meanwhile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitingState {
     /// Its handler is in the memory of a node.
     Held(ActiveAttempt),
@@ -41,12 +41,31 @@ pub enum WaitingState {
 }
 
 /// What wakes a task whose handler was dropped. An answer to any of its open questions wakes it as well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakeCondition {
     /// It is woken when this is over.
     pub timer: Option<Wait>,
-    /// Whether the end of one of its children wakes it.
-    pub for_children: bool,
+    /// It is woken when all children of one of these ranges have ended.
+    pub children: Vec<ChildRange>,
+}
+
+/// The maximum number of ranges of children that a parked task can wait for.
+pub const CHILD_RANGES_MAX: usize = 64;
+
+/// Children of one task, by their index. Children that were created together are next to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildRange {
+    pub first: u32,
+    /// The last one, which belongs to the range.
+    pub last: u32,
+}
+
+impl ChildRange {
+    pub const ALL: Self = Self { first: 0, last: u32::MAX };
+
+    pub const fn contains(self, ordinal: u32) -> bool {
+        self.first <= ordinal && ordinal <= self.last
+    }
 }
 
 impl WakeCondition {
@@ -121,29 +140,34 @@ impl Phase {
     }
 
     /// What wakes the task, if its handler was dropped and it is not in the queue.
-    pub fn wake_condition(&self) -> Option<WakeCondition> {
+    pub fn wake_condition(&self) -> Option<&WakeCondition> {
         match self {
             Self::Parked { wake_condition } | Self::Waiting { state: WaitingState::Parked(wake_condition), .. } => {
-                Some(*wake_condition)
+                Some(wake_condition)
             }
             _ => None,
         }
     }
 
-    /// The time at which the wait or the attempt of this phase began. `None` if time alone changes nothing in it.
+    /// The latest time at which a wait or the attempt of this phase began. `None` if time alone changes nothing in it.
     pub fn since(&self) -> Option<Timestamp> {
-        match self {
+        let wait = match self {
             Self::Queued { wait } | Self::Waiting { state: WaitingState::Queued { wait }, .. } => Some(wait.since),
             _ => match self.wake_condition() {
                 Some(condition) => condition.timer.map(|timer| timer.since),
                 None => self.active_attempt().map(|run| run.since),
             },
-        }
+        };
+        let deadlines = self.questions().into_iter().flatten().filter_map(|question| question.deadline.as_ref());
+        deadlines.map(|deadline| deadline.wait.since).chain(wait).max()
     }
 
     /// This phase by a clock that shows `now`: nothing in it began later than that.
     pub(crate) fn by_clock(&self, now: Timestamp) -> Self {
         let mut phase = self.clone();
+        if let Self::Waiting { questions, .. } = &mut phase {
+            questions.set_clock(now);
+        }
         match &mut phase {
             Self::Queued { wait } | Self::Waiting { state: WaitingState::Queued { wait }, .. } => {
                 *wait = wait.by_clock(now);

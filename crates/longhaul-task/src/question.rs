@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{JournalPosition, Json, Timestamp};
+use crate::{Answer, JournalPosition, Json, Timestamp, Wait};
 
 /// The maximum length of a question's label, in bytes.
 pub const LABEL_BYTES_MAX: usize = 64;
@@ -72,8 +72,19 @@ pub struct Question {
     pub asked_at: Timestamp,
     /// The position in the journal at which the handler asked it. A resumed handler finds it there.
     pub position: JournalPosition,
-    /// Digest of what was asked. A different digest at the same position means that the handler has changed.
+    /// Digest of what was asked.
     pub digest: u64,
+    /// If it has one, the question is closed at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<QuestionDeadline>,
+}
+
+/// The time until which a question can be answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionDeadline {
+    pub wait: Wait,
+    /// The handler gets this if there is no answer by then.
+    pub default: Answer,
 }
 
 /// The open questions of a waiting task, in the order in which they were asked. Never empty.
@@ -107,14 +118,26 @@ impl Questions {
         self.0.iter().find(|question| question.position == *position)
     }
 
+    /// The earliest deadline of a question.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.0.iter().filter_map(|question| question.deadline.as_ref()).map(|deadline| deadline.wait.until).min()
+    }
+
+    /// Adapts the deadlines to a clock that shows `now`.
+    pub(crate) fn set_clock(&mut self, now: Timestamp) {
+        for deadline in self.0.iter_mut().filter_map(|question| question.deadline.as_mut()) {
+            deadline.wait = deadline.wait.by_clock(now);
+        }
+    }
+
     pub(crate) fn with(mut self, question: Question) -> Self {
         self.0.push(question);
         self
     }
 
-    /// All questions except this one. `None` if there is no other.
-    pub(crate) fn without(&self, key: &QuestionKey) -> Option<Self> {
-        Self::new(self.0.iter().filter(|question| question.key != *key).cloned().collect())
+    /// The questions for which `keep` is true. `None` if there is none.
+    pub(crate) fn only(&self, keep: impl Fn(&Question) -> bool) -> Option<Self> {
+        Self::new(self.0.iter().filter(|question| keep(question)).cloned().collect())
     }
 }
 

@@ -2,7 +2,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Phase, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef, TransitionError};
+use crate::{
+    ChildRange, Phase, Policy, Questions, Retention, TaskId, TaskKey, Timestamp, ToolRef, TransitionError,
+    WakeCondition,
+};
 
 /// The maximum number of children of a task.
 pub const CHILDREN_MAX: u32 = 10_000;
@@ -34,8 +37,9 @@ pub struct Task {
     pub fence: u64,
     /// The number of claims.
     pub attempt: u32,
-    /// The number of attempts that failed: lost with their node, or released. Only these count towards the tool's
-    /// limit; an attempt that ended because its handler sleeps or waits does not.
+    /// The number of attempts in a row that came to nothing: released, or lost with their node. Only these count towards
+    /// the tool's limit. An attempt that ended because its handler sleeps or waits does not count, and one that has
+    /// written journal entries before it was lost begins the count again.
     pub failed_attempts: u32,
     /// The number of questions asked so far. The key of the next question contains it.
     pub questions_asked: u32,
@@ -68,6 +72,11 @@ impl Task {
         self.family.parent.is_none()
     }
 
+    /// The children that its handler, which was dropped, waits for.
+    pub fn awaited_children(&self) -> &[ChildRange] {
+        self.phase.wake_condition().map_or(&[], |condition| &condition.children)
+    }
+
     /// The part of the journal that the current attempt uses. Attempts that resume share one; an attempt that starts
     /// over has its own.
     pub fn epoch(&self) -> u32 {
@@ -96,10 +105,14 @@ impl Task {
     pub fn due_at(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Settled { .. } => self.expires_at(),
-            _ => [self.deadline(), self.phase.wake_condition().and_then(|rest| rest.wake_at())]
-                .into_iter()
-                .flatten()
-                .min(),
+            _ => [
+                self.deadline(),
+                self.phase.wake_condition().and_then(WakeCondition::wake_at),
+                self.phase.questions().and_then(Questions::deadline),
+            ]
+            .into_iter()
+            .flatten()
+            .min(),
         }
     }
 

@@ -34,8 +34,8 @@ pub enum OnCrash {
     Fail,
     /// The handler runs again from the start.
     Retry,
-    /// The handler runs again, and every operation in its journal returns what it returned before. So far only answers
-    /// to questions are recorded.
+    /// The handler runs again, and every operation in its journal returns what it returned before. While such a handler
+    /// waits for an answer, a timer or a subtask, it is not in memory.
     Resume,
 }
 

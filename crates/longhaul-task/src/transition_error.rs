@@ -1,6 +1,6 @@
 //! The reasons for which an event is refused.
 
-use crate::{CHILDREN_MAX, DEPTH_MAX, LABEL_BYTES_MAX, PhaseName, QUESTIONS_OPEN_MAX, QuestionKey};
+use crate::{CHILD_RANGES_MAX, CHILDREN_MAX, DEPTH_MAX, LABEL_BYTES_MAX, PhaseName, QUESTIONS_OPEN_MAX, QuestionKey};
 
 /// Why an event was refused. A refused event changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,11 +27,12 @@ pub enum TransitionError {
     AskedAlready(QuestionKey),
     /// A resumed handler performs another operation than the one that its journal has at this position.
     #[error(
-        "the handler has changed: its journal has {0:?} at this position; register the changed tool under a new version"
+        "the handler has changed: its journal has {recorded} where it now performs {performed}; register the changed tool \
+         under a new version"
     )]
-    HandlerChanged(std::sync::Arc<str>),
-    #[error("{0} children of the task have not ended; wait for them or cancel them first")]
-    ChildrenOpen(u32),
+    HandlerChanged { recorded: std::sync::Arc<str>, performed: std::sync::Arc<str> },
+    #[error("children of the task have not ended; wait for them or cancel them first")]
+    ChildrenOpen,
     #[error("the task has {CHILDREN_MAX} children, which is the limit")]
     TooManyChildren,
     #[error("the task is {DEPTH_MAX} levels below its root, which is the limit; it cannot have children")]
@@ -45,6 +46,8 @@ pub enum TransitionError {
     /// A child has ended or an answer has arrived after the attempt decided to wait for it.
     #[error("the task cannot be parked: a child has ended or an answer has arrived meanwhile")]
     AlreadyHappened,
+    #[error("the task cannot be parked: more than {CHILD_RANGES_MAX} of its forks wait for children")]
+    TooManyWaits,
     /// Nothing would ever wake the task.
     #[error("the task cannot be parked: it waits for no time, no child and no answer")]
     NothingToWaitFor,

@@ -19,7 +19,7 @@ pub fn conformance() -> Server {
     Server::new("longhaul-conformance")
         .tools(protocol::greeting())
         .tools(jobs::tools())
-        .tools(files::tools())
+        .tools(files::tools(files::ATTEMPTS_MAX, files::BACKOFF_MS))
         .tools(content::tools())
         .tools(asks::tools())
         .tools(input_required::tools())

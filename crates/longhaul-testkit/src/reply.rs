@@ -92,7 +92,7 @@ impl Reply {
         }
     }
 
-    pub(crate) async fn read_whole(mut self) -> Result<WholeReply, FailureReport> {
+    pub async fn read_whole(mut self) -> Result<WholeReply, FailureReport> {
         let body = self.bytes().await?;
         Ok(WholeReply { status: self.status, headers: self.headers, body })
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use longhaul::{
-    Content, Ctx, Failure, Form, FormAnswer, IntoToolResult, JsonSchema, NoArgs, Owner, Sampling, Server, ServerLimits,
-    SessionLimits, Severity, TaskSupport, Tokens, Tool, ToolResult,
+    Content, Ctx, Failure, Form, FormAnswer, IntoToolResult, JsonSchema, NoArgs, OnCrash, Owner, Sampling, Server,
+    ServerLimits, SessionLimits, Severity, Subtask, TaskSupport, Tokens, Tool, ToolResult,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -45,6 +45,11 @@ impl Door {
 #[derive(Deserialize, JsonSchema)]
 struct TextArguments {
     text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct FamilyArguments {
+    tools: Vec<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -119,6 +124,14 @@ pub fn tools(door: &Door) -> Vec<Tool> {
         Tool::new("ask_model", ask_model),
         Tool::new("ask_first", |_: Ctx, Named { name }| async move { Ok(format!("Hello, {name}, from a task!")) })
             .ask_first(|mut ctx: Ctx, _: NoArgs| async move { Ok(Named { name: ask_name(&mut ctx).await? }) }),
+        // Its children are the tools that it is given, in order. It answers with their texts or errors.
+        Tool::new("family", |mut ctx: Ctx, FamilyArguments { tools }| async move {
+            let children = tools.iter().map(|tool| Subtask::new(tool, json!({ "text": tool })));
+            let results = ctx.subtasks("children", children).await?;
+            let texts = results.iter().map(|result| result.text().unwrap_or_else(|failure| failure.message()));
+            Ok(texts.collect::<Vec<_>>().join(", "))
+        })
+        .on_crash(OnCrash::Resume),
         Tool::new("only_task", |_: Ctx, _: NoArgs| async move { Ok("a task") }).task_support(TaskSupport::Required),
         Tool::new("never_task", |_: Ctx, _: NoArgs| async move { Ok("no task") }).task_support(TaskSupport::Forbidden),
         Tool::new("link", |_: Ctx, _: NoArgs| async move {

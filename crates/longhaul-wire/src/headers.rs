@@ -98,10 +98,8 @@ fn check_mirror(headers: &dyn Headers, mirror: &Mirror, arguments: &RawValue) ->
 }
 
 /// A whole number that every JSON reader keeps exact.
-fn safe_integer(text: &str) -> Option<f64> {
-    const MAX: f64 = 9_007_199_254_740_991.0;
-    let number: f64 = text.parse().ok()?;
-    (number.fract() == 0.0 && number.abs() <= MAX).then_some(number)
+fn safe_integer(text: &str) -> Option<i64> {
+    text::safe_integer(text.parse().ok()?)
 }
 
 fn mismatch(header: &str, why: &str) -> RpcError {
@@ -124,8 +122,9 @@ fn plain<'h>(headers: &'h dyn Headers, name: &str) -> Result<Option<Cow<'h, str>
         HeaderValue::Once(bytes) => bytes.trim_ascii(),
     };
     let is_visible = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
+    // Without an early end the compiler looks at many bytes at once.
     match std::str::from_utf8(bytes) {
-        Ok(text) if bytes.iter().all(is_visible) => Ok(Some(Cow::Borrowed(text))),
+        Ok(text) if bytes.iter().fold(true, |all, byte| all & is_visible(byte)) => Ok(Some(Cow::Borrowed(text))),
         _ => Err(mismatch(name, "has characters that a header cannot have")),
     }
 }

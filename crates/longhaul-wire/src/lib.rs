@@ -53,6 +53,7 @@
 
 mod cancelled;
 mod capability;
+mod idempotency;
 mod meta;
 mod notice;
 mod params;
@@ -66,10 +67,12 @@ mod server_info;
 mod session_result;
 mod splice;
 mod text;
+mod tree;
 mod view;
 
 pub mod ask;
 pub mod call_result;
+pub mod canonical;
 pub mod content;
 pub mod discover;
 pub mod generation;

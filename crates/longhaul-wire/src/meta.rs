@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{RequestId, RpcError, quote};
-use crate::{Capabilities, LogLevel, text};
+use crate::{Capabilities, LogLevel, idempotency, text};
 
 /// The key by which a stateless request names its protocol version.
 pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -19,6 +19,7 @@ pub(crate) struct StatelessMeta<'a> {
     pub(crate) capabilities: Capabilities,
     pub(crate) progress_token: Option<RequestId>,
     pub(crate) log_level: Option<LogLevel>,
+    pub(crate) idempotency_key: Option<&'a RawValue>,
 }
 
 impl<'a> StatelessMeta<'a> {
@@ -34,6 +35,8 @@ impl<'a> StatelessMeta<'a> {
             log_level: Option<&'a RawValue>,
             #[serde(rename = "progressToken", borrow, default)]
             progress_token: Option<&'a RawValue>,
+            #[serde(rename = "longhaul/idempotency-key", borrow, default)]
+            idempotency_key: Option<&'a RawValue>,
         }
         let wrong = |what: &str| RpcError::malformed_params(format!("`_meta` is not valid: {what}"));
         let meta = meta.ok_or_else(|| wrong("it is missing; every request of this revision needs it"))?;
@@ -62,8 +65,14 @@ impl<'a> StatelessMeta<'a> {
                         .map_err(|_| wrong("`io.modelcontextprotocol/logLevel` must be one of the eight levels"))
                 })
                 .transpose()?,
+            idempotency_key: members.idempotency_key,
         })
     }
+}
+
+/// The idempotency key of a request in a session.
+pub(crate) fn session_idempotency_key(meta: Option<&RawValue>) -> Option<&RawValue> {
+    text::member(meta?, idempotency::META_KEY).filter(|key| key.get() != "null")
 }
 
 /// The progress token of a request in a session, where `_meta` and everything in it is optional.

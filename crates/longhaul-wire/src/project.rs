@@ -18,8 +18,14 @@ pub(crate) fn write(out: &mut String, view: &TaskView<'_>, words: &StatusWords<'
     out.push_str("\"taskId\":");
     text::push_str(out, task.key.id.as_str());
     text::push_str_member(out, "status", words.status);
-    if let Some(message) = words.message {
-        text::push_str_member(out, "statusMessage", message);
+    match (words.message, view.asking_child) {
+        (Some(message), None) => text::push_str_member(out, "statusMessage", message),
+        (message, Some(child)) => {
+            let message = message.map_or(String::new(), |message| format!("{message} "));
+            let asking = format!("{message}(The subtask {} waits for an answer.)", child.as_str());
+            text::push_str_member(out, "statusMessage", &asking);
+        }
+        (None, None) => {}
     }
     text::push_time_member(out, "createdAt", task.created_at);
     text::push_time_member(out, "lastUpdatedAt", view.updated_at());

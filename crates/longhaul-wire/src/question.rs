@@ -27,6 +27,13 @@ pub struct WrongAnswer {
     why: String,
 }
 
+impl WrongAnswer {
+    /// What is wrong, without the name of the question.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+}
+
 /// Why a question is not valid for any client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the question is not valid: {0}")]

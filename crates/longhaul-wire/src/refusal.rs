@@ -60,6 +60,30 @@ pub fn cannot_ask(label: &str, params: &Json, capability: Capability) -> String 
     )
 }
 
+/// For an idempotency key that cannot be one.
+pub fn bad_idempotency_key(why: &str) -> RpcError {
+    RpcError::invalid_params(format!("The idempotency key is not valid: {why}."))
+        .with_data(Json::from_text("{\"code\":\"BAD_IDEMPOTENCY_KEY\"}"))
+}
+
+/// For an idempotency key under which another request has created a task.
+pub fn idempotency_key_used() -> RpcError {
+    RpcError::invalid_params(
+        "The idempotency key was used for a request with another tool, other arguments or another retention. Repeat that \
+         request, or use a new key for this one.",
+    )
+    .with_data(Json::from_text("{\"code\":\"IDEMPOTENCY_KEY_USED\"}"))
+}
+
+/// For an idempotency key of a caller that cannot be told from others.
+pub fn idempotency_key_needs_identity() -> RpcError {
+    RpcError::invalid_params(
+        "An idempotency key needs a caller with an identity or a session, because others could guess it. Send a token, open \
+         a session, or leave the key out.",
+    )
+    .with_data(Json::from_text("{\"code\":\"IDEMPOTENCY_KEY_NEEDS_IDENTITY\"}"))
+}
+
 /// For the cancellation of a task that has ended, in the generations that do not simply acknowledge it.
 pub fn already_ended(status: &str) -> RpcError {
     RpcError::invalid_params(format!("Cannot cancel task: already in terminal status '{status}'"))

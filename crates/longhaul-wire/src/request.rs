@@ -6,6 +6,7 @@ use longhaul_task::TaskId;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{RequestId, RpcError};
+use crate::meta::{StatelessMeta, session_idempotency_key};
 use crate::params::{RequestParams, optional_string, required_string};
 use crate::subscription::SubscriptionFilter;
 use crate::{Generation, InputResponses, LogLevel, Peer, Revision, text};
@@ -86,17 +87,20 @@ pub struct CallTool<'a> {
     pub request_state: Option<Cow<'a, str>>,
     /// How it asks for a task, in the generations whose requests do.
     pub task: Option<TaskRequest>,
+    /// The member of `_meta`, not checked yet: a call that becomes no task has no use for it.
+    pub(crate) idempotency_key: Option<&'a RawValue>,
 }
 
 impl<'a> CallTool<'a> {
     /// Reads a stateless call. The `task` of an older generation is ignored.
-    pub(crate) fn of_stateless(params: &RequestParams<'a>) -> Result<Self, RpcError> {
+    pub(crate) fn of_stateless(params: &RequestParams<'a>, meta: &StatelessMeta<'a>) -> Result<Self, RpcError> {
         Ok(Self {
             name: required_string("name", params.name)?,
             arguments: params.arguments()?,
             input_responses: params.input_responses.map(InputResponses::parse).transpose()?,
             request_state: optional_string("requestState", params.request_state)?,
             task: None,
+            idempotency_key: meta.idempotency_key,
         })
     }
 
@@ -108,6 +112,7 @@ impl<'a> CallTool<'a> {
             input_responses: None,
             request_state: None,
             task: params.task.filter(|_| revision.has_tasks()).map(TaskRequest::parse).transpose()?,
+            idempotency_key: session_idempotency_key(params.meta),
         })
     }
 }

@@ -111,7 +111,7 @@ fn route_stateless<'a>(
     }
     let operation = match &*request.method {
         "tasks/get" => Operation::GetTask(params.required_task_id()?),
-        "tools/call" => Operation::CallTool(CallTool::of_stateless(&params)?),
+        "tools/call" => Operation::CallTool(CallTool::of_stateless(&params, &meta)?),
         "tasks/update" => Operation::UpdateTask(UpdateTask::parse(&params)?),
         "tasks/cancel" => Operation::CancelTask(params.required_task_id()?),
         "subscriptions/listen" => {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::quote;
+use crate::tree;
 
 /// Faults reported for one value. More would not help to correct it.
 const FAULTS_MAX: usize = 5;
@@ -42,7 +43,7 @@ impl Schema {
 
     /// What is wrong with a value, one line each; empty when nothing is.
     pub(crate) fn faults(&self, value: &RawValue) -> Vec<String> {
-        let value: Value = match serde_json::from_str(value.get()) {
+        let value = match tree::parse(value.get()) {
             Ok(value) => value,
             Err(error) => return vec![error.to_string()],
         };

@@ -12,8 +12,9 @@ pub(crate) const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 
 /// Appends a string as JSON.
 pub(crate) fn push_str(out: &mut String, text: &str) {
-    let plain = text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
-    if plain {
+    let is_plain = |byte| byte >= 0x20 && byte != b'"' && byte != b'\\';
+    // Without an early end the compiler looks at many bytes at once.
+    if text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
         out.push('"');
         out.push_str(text);
         out.push('"');
@@ -74,8 +75,11 @@ pub(crate) fn one_line(json: &str) -> Cow<'_, str> {
 /// How deep brackets go in a text that is known to be JSON, as far as `limit` and one more.
 pub(crate) fn depth(json: &str, limit: usize) -> usize {
     let bytes = json.as_bytes();
-    // Most messages have fewer brackets in all than they may have levels: one fast count settles it.
-    if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= limit {
+    // Most messages have fewer brackets in all than they may have levels. The sums are of bytes, so that the compiler
+    // counts many bytes at once; a chunk is short enough for them.
+    let is_bracket = |byte: &u8| u8::from(matches!(byte, b'{' | b'['));
+    let brackets: usize = bytes.chunks(255).map(|chunk| usize::from(chunk.iter().map(is_bracket).sum::<u8>())).sum();
+    if brackets <= limit {
         return 0;
     }
     let (mut deepest, mut level, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
@@ -128,6 +132,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonString<'a> {
 
 /// The string in a raw value, if it is one.
 pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    // A raw value is valid JSON: without a backslash, a string is what stands between its quotes.
+    let quoted = raw.get().strip_prefix('"')?;
+    if let Some(text) = quoted.strip_suffix('"').filter(|text| !text.as_bytes().contains(&b'\\')) {
+        return Some(Cow::Borrowed(text));
+    }
     serde_json::from_str::<JsonString<'_>>(raw.get()).ok().map(|text| text.0)
 }
 
@@ -223,6 +232,14 @@ pub(crate) fn milliseconds(raw: &RawValue) -> Option<u64> {
     (number >= 0.0).then(|| number.ceil() as u64)
 }
 
+/// The whole number, if it is one that every JSON reader keeps exact.
+pub(crate) fn safe_integer(number: f64) -> Option<i64> {
+    #[allow(clippy::cast_precision_loss, reason = "it is exact")]
+    let is_exact = number.fract() == 0.0 && number.abs() <= SAFE_INTEGER_MAX as f64;
+    #[allow(clippy::cast_possible_truncation, reason = "it is whole and within the range")]
+    is_exact.then_some(number as i64)
+}
+
 /// The JSON text of a payload as a raw value, if it is JSON.
 pub(crate) fn raw(json: &str) -> Option<&RawValue> {
     serde_json::from_str(json).ok()
@@ -277,6 +294,32 @@ mod tests {
         assert_eq!(depth(r#"[[["\"]]]]]["]]]"#, 3), 3);
         assert_eq!(depth(&"[".repeat(50), 10), 11);
         assert_eq!(depth(r"[[]]", 10), 0);
+        assert_eq!(depth(&"[".repeat(600), 599), 600);
+    }
+
+    #[test]
+    fn a_string_is_read_with_and_without_escapes() {
+        let read = |json| string(serde_json::from_str::<&RawValue>(json).unwrap()).map(Cow::into_owned);
+        assert_eq!(read(r#""""#).as_deref(), Some(""));
+        assert_eq!(read(r#""a é""#).as_deref(), Some("a é"));
+        assert_eq!(read(r#""a\"""#).as_deref(), Some("a\""));
+        assert_eq!(read(r#""\u0062""#).as_deref(), Some("b"));
+        for other in ["1", "null", "[\"a\"]", "{\"a\":\"b\"}"] {
+            assert_eq!(read(other), None);
+        }
+    }
+
+    #[test]
+    fn a_string_is_written_with_the_escapes_that_it_needs() {
+        let written = |text| {
+            let mut out = String::new();
+            push_str(&mut out, text);
+            out
+        };
+        assert_eq!(written("a é"), r#""a é""#);
+        for text in ["\"", "\\", "\n", "long enough for many bytes at once\u{1}", "\u{7f}"] {
+            assert_eq!(serde_json::from_str::<String>(&written(text)).unwrap(), text);
+        }
     }
 
     #[test]

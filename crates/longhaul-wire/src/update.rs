@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use longhaul_task::Question;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{RpcError, quote};
-use crate::{question, text};
+use crate::text;
 
 /// The client's answers by question, in the order they were sent. No value is checked before its question is known:
 /// answers to unknown questions are ignored unread.
@@ -31,9 +30,4 @@ impl<'a> InputResponses<'a> {
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
-}
-
-/// Refuses an update whose answer does not fit its question. Only for open questions: other answers are ignored unread.
-pub fn check(question: &Question, answer: &RawValue) -> Result<(), RpcError> {
-    question::check(question, answer).map_err(|wrong| RpcError::invalid_params(wrong.to_string()))
 }

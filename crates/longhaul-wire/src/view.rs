@@ -12,6 +12,8 @@ pub struct TaskView<'a> {
     pub progress: Option<&'a Progress>,
     /// In the order of their creation.
     pub children: &'a [TaskId],
+    /// The first child that has an open question. A client that knows no subtasks would never look at it.
+    pub asking_child: Option<&'a TaskId>,
     /// How long a client should wait before it polls again; 0 leaves the hint out.
     pub poll_interval_ms: u64,
 }
@@ -19,7 +21,7 @@ pub struct TaskView<'a> {
 impl<'a> TaskView<'a> {
     /// A task without progress, children and poll hint.
     pub fn of(task: &'a Task) -> Self {
-        Self { task, progress: None, children: &[], poll_interval_ms: 0 }
+        Self { task, progress: None, children: &[], asking_child: None, poll_interval_ms: 0 }
     }
 
     pub fn message(&self) -> Option<&'a Arc<str>> {

@@ -11,17 +11,18 @@
 //!     pages: u32,
 //! }
 //!
+//! # async fn write(page: u32) -> Result<(), std::io::Error> { Ok(()) }
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let write_book = Tool::new("write_book", |mut ctx: Ctx, Book { pages }| async move {
 //!     for page in 1..=pages {
 //!         ctx.progress(page, pages, &format!("page {page}")).await?;
-//!         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+//!         ctx.step("write", || write(page)).await?; // done once, whatever crashes
 //!     }
 //!     Ok(format!("{pages} pages written"))
 //! })
 //! .description("Writes a book.")
-//! .on_crash(OnCrash::Retry);
+//! .on_crash(OnCrash::Resume);
 //!
 //! let store = "sqlite:books.db".parse::<StoreUrl>()?.open().await?;
 //! let server = Server::new("library").tool(write_book).start(store).await?;
@@ -35,22 +36,26 @@
 //! - [`Tool`]: a tool's name, function and limits. [`Ctx`]: what its function gets. [`IntoToolResult`], [`Structured`],
 //!   [`Failure`]: what it returns.
 //! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client; [`Ask`]: a question of your own.
+//! - [`Subtask`]: a call of another tool as a task of its own; [`TaskResult`]: how it ended.
+//! - [`testing`]: runs a tool in memory, crashes it, and compares.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
 //! - [`TokenFile`]: who may call; [`Identify`]: callers told apart in a way of your own.
 
 #![warn(missing_docs)]
 
+mod arguments;
 mod error;
-mod failure;
 mod question;
 mod schema;
 mod server;
 mod store_url;
+mod subtask;
+mod task_result;
+pub mod testing;
 mod tool;
 mod tool_result;
 
 pub use error::Error;
-pub use failure::Failure;
 /// A question of your own, where [`Form`], [`Sampling`] and [`Roots`] are not enough:
 ///
 /// ```
@@ -89,7 +94,10 @@ pub use failure::Failure;
 /// ```
 #[doc(inline)]
 pub use longhaul_engine::Ask;
-pub use longhaul_engine::{Amount, Ctx, CtxError, EngineLimits, Severity, ToolLimits, Total};
+pub use longhaul_engine::{
+    Amount, Ctx, CtxError, EngineLimits, Failure, Race, Retry, Severity, Step, SubtaskRequest, Subtasks, ToolLimits,
+    Total,
+};
 pub use longhaul_receiver::audit::TARGET as AUDIT_TARGET;
 /// Callers told apart in a way of your own:
 ///
@@ -125,17 +133,26 @@ pub use longhaul_server::{
     TokenFileError, Tokens,
 };
 pub use longhaul_store::{Backup, BackupError, OpenError, ReadOnlyStore, Store, StoreError};
-pub use longhaul_task::{Json, NameError, OnCrash, Owner, QuestionKind, Retention, TaskError, TaskId};
+pub use longhaul_task::{
+    Json, NameError, OnCrash, Outcome, Owner, QuestionKind, Retention, TaskError, TaskId, Timestamp,
+};
 pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};
-pub use question::{Form, FormAnswer, Root, Roots, Sampling, SamplingAnswer};
+pub use question::{Form, FormAnswer, Root, Roots, Sampling, SamplingAnswer, Visit};
 pub use schemars::JsonSchema;
 pub use server::{HttpServer, RunningServer, Server};
 pub use store_url::StoreUrl;
+pub use subtask::Subtask;
+pub use task_result::TaskResult;
 pub use tokio_util::sync::CancellationToken;
 pub use tool::Tool;
-pub use tool_result::{IntoToolResult, Structured};
+pub use tool_result::{IntoToolResult, Structured, StructuredWithText};
 
 /// The arguments of a tool that takes none.
 #[derive(Debug, Clone, Copy, Default, serde::Deserialize, serde::Serialize, JsonSchema)]
 pub struct NoArgs {}
+
+/// The code of the guide is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/durable-tools.md")]
+mod durable_tools_guide {}

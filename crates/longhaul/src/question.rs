@@ -7,9 +7,10 @@ use longhaul_task::{Json, QuestionKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::schema;
+use crate::{arguments, schema};
 
 fn read<T: DeserializeOwned>(answer: &Json) -> Result<T, CtxError> {
     serde_json::from_str(answer.as_str()).map_err(|error| CtxError::BadAnswer(error.to_string()))
@@ -58,7 +59,7 @@ impl<T> Form<T> {
 #[derive(Deserialize)]
 struct ElicitResult {
     action: String,
-    content: Option<Value>,
+    content: Option<Box<RawValue>>,
 }
 
 impl<T: JsonSchema + DeserializeOwned> Ask for Form<T> {
@@ -78,13 +79,63 @@ impl<T: JsonSchema + DeserializeOwned> Ask for Form<T> {
         let result: ElicitResult = read(answer)?;
         match result.action.as_str() {
             "accept" => {
-                let content = result.content.unwrap_or_else(|| json!({}));
-                let fields = serde_json::from_value(content).map_err(|error| CtxError::BadAnswer(error.to_string()))?;
+                let content = result.content.as_ref().map_or("{}", |content| content.get());
+                let fields = arguments::read(content).map_err(|error| CtxError::BadAnswer(error.to_string()))?;
                 Ok(FormAnswer::Accepted(fields))
             }
             "decline" => Ok(FormAnswer::Declined),
             _ => Ok(FormAnswer::Dismissed),
         }
+    }
+}
+
+/// A page for the user to visit, to sign in or to pay for example. What happens on the page is between the user and the
+/// page; the answer only says whether the user agreed to go there.
+///
+/// ```no_run
+/// # use longhaul::{Ctx, Failure, FormAnswer, Visit};
+/// # async fn handler(mut ctx: Ctx) -> Result<(), Failure> {
+/// let page = Visit::new("Please sign in.", "https://example.com/login?task=7");
+/// if ctx.ask("sign-in", page).await? != FormAnswer::Accepted(()) {
+///     return Err(Failure::tool("the user did not sign in"));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Visit {
+    message: String,
+    url: String,
+}
+
+impl Visit {
+    /// Asks the user to visit the page, with this message.
+    pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self { message: message.into(), url: url.into() }
+    }
+}
+
+impl Ask for Visit {
+    type Answer = FormAnswer<()>;
+
+    fn kind(&self) -> QuestionKind {
+        QuestionKind::Elicitation
+    }
+
+    fn params(&self) -> Json {
+        let Self { message, url } = self;
+        // The ID only has to tell the pages of one client apart.
+        let params = json!({ "mode": "url", "message": message, "url": url, "elicitationId": url });
+        Json::from_text(params.to_string())
+    }
+
+    fn read(&self, answer: &Json) -> Result<FormAnswer<()>, CtxError> {
+        let result: ElicitResult = read(answer)?;
+        Ok(match result.action.as_str() {
+            "accept" => FormAnswer::Accepted(()),
+            "decline" => FormAnswer::Declined,
+            _ => FormAnswer::Dismissed,
+        })
     }
 }
 

@@ -4,13 +4,16 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{Ctx, CtxError, Handler, ToolLimits};
+use longhaul_engine::{Ctx, CtxError, Failure, Handler, ToolLimits};
 use longhaul_task::{Json, OnCrash, Outcome, Policy, Retention, ToolRef};
-use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration, ToolError};
+use longhaul_wire::content::ToolResult;
+use longhaul_wire::question;
+use longhaul_wire::tool::{Annotations, ArgumentReader, TaskSupport, ToolDeclaration, ToolError};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
-use crate::{Failure, IntoToolResult, schema};
+use crate::{IntoToolResult, arguments, schema};
 
 /// A tool: what clients see, what it does, and what happens to its tasks.
 ///
@@ -39,6 +42,7 @@ pub struct Tool {
     title: Option<String>,
     description: Option<String>,
     input_schema: Json,
+    read_by: ArgumentReader,
     output_schema: Option<Json>,
     annotations: Annotations,
     task_support: TaskSupport,
@@ -46,6 +50,7 @@ pub struct Tool {
     policy: Policy,
     retention: Retention,
     limits: ToolLimits,
+    retries_failures: bool,
     handler: Arc<dyn Handler>,
     prelude: Option<Arc<dyn Handler>>,
 }
@@ -68,6 +73,7 @@ impl Tool {
             title: None,
             description: None,
             input_schema: schema::of::<A>(),
+            read_by: arguments::check::<A>,
             output_schema: R::output_schema(),
             annotations: Annotations::default(),
             task_support: TaskSupport::Optional,
@@ -75,6 +81,7 @@ impl Tool {
             policy: Policy::default(),
             retention: Retention::FromCreation(RETENTION_MS),
             limits: ToolLimits::default(),
+            retries_failures: false,
             handler: answering(handler),
             prelude: None,
             name,
@@ -94,7 +101,7 @@ impl Tool {
             let body = Json::from_text(serde_json::to_string(&arguments)?);
             Ok(Outcome::Result { body, is_error: false })
         });
-        Self { input_schema: schema::of::<A>(), prelude: Some(prelude), ..self }
+        Self { input_schema: schema::of::<A>(), read_by: arguments::check::<A>, prelude: Some(prelude), ..self }
     }
 
     /// The version of the function. A task runs only on the version that it was created for. Default: `1`.
@@ -145,6 +152,13 @@ impl Tool {
         self
     }
 
+    /// Runs the function again when it returns a tool error, as often and with the waits that [`attempts`](Self::attempts)
+    /// sets. A [permanent](Failure::permanent) failure ends the task at once. With [`OnCrash::Resume`] the recorded steps
+    /// keep their outputs and failures; to try a step again, use [`Step::retry`](longhaul_engine::Step::retry).
+    pub fn retry_failures(self) -> Self {
+        Self { retries_failures: true, ..self }
+    }
+
     /// The longest time that the function may run without waiting for an answer.
     pub fn running_time_max(mut self, limit: Duration) -> Self {
         self.policy.running_ms_max = ms(limit);
@@ -167,10 +181,15 @@ impl Tool {
         Self { limits, ..self }
     }
 
+    pub(crate) fn asks_first(&self) -> bool {
+        self.prelude.is_some()
+    }
+
     /// What clients see, and what the engine runs.
     pub(crate) fn split(self) -> Result<(ToolDeclaration, longhaul_engine::EngineTool), ToolError> {
         let mut draft = ToolDeclaration::draft(self.name.as_str())
             .input_schema(self.input_schema)
+            .read_by(self.read_by)
             .annotations(self.annotations)
             .task_support(self.task_support);
         if let Some(title) = self.title {
@@ -187,6 +206,11 @@ impl Tool {
             policy: self.policy,
             retention: self.retention,
             limits: self.limits,
+            fits: |kind, params, answer| {
+                let answer = serde_json::from_str::<&RawValue>(answer.as_str()).map_err(|error| error.to_string())?;
+                question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.why().to_owned())
+            },
+            retries_failures: self.retries_failures,
             handler: self.handler,
             prelude: self.prelude,
         };
@@ -230,13 +254,26 @@ where
     Arc::new(move |ctx: Ctx, input: Json| {
         let function = Arc::clone(&function);
         let running: std::pin::Pin<Box<dyn Future<Output = Result<Outcome, CtxError>> + Send>> = Box::pin(async move {
-            // The arguments fit the schema, but a type can be stricter than its schema.
-            let ended = match serde_json::from_str(input.as_str()) {
+            // A client's arguments were read once before the call began; those that `ask_first` returned were not.
+            let ended = match arguments::read(input.as_str()) {
                 Ok(arguments) => function(ctx, arguments).await.and_then(end),
                 Err(error) => Err(Failure::tool(format!("the arguments do not fit this tool: {error}"))),
             };
-            ended.or_else(Failure::into_end)
+            ended.or_else(end_of)
         });
         running
     })
+}
+
+/// How a handler that failed ends.
+fn end_of(failure: Failure) -> Result<Outcome, CtxError> {
+    match failure {
+        Failure::Protocol(error) => Ok(Outcome::Error(error)),
+        Failure::Stop(stop) => Err(stop),
+        Failure::Permanent(message) => {
+            let body = ToolResult::error(&message).into_json();
+            Err(CtxError::Final(Box::new(Outcome::Result { body, is_error: true })))
+        }
+        other => Ok(Outcome::Result { body: ToolResult::error(&other.message()).into_json(), is_error: true }),
+    }
 }

@@ -56,7 +56,8 @@ impl IntoToolResult for &str {
     }
 }
 
-/// A typed answer: programs get the value, with a schema that clients see before they call; models get a text.
+/// A typed answer: programs get the value, with a schema that clients see before they call; models get its JSON, or the text
+/// that [`with_text`](Self::with_text) sets.
 ///
 /// ```
 /// use longhaul::Structured;
@@ -66,23 +67,23 @@ impl IntoToolResult for &str {
 ///     pages: u32,
 /// }
 ///
-/// let answer = Structured::new(Report { pages: 3 }).with_text("Three pages are ready.");
+/// let answer = Structured(Report { pages: 3 });
+/// let answer = Structured(Report { pages: 3 }).with_text("Three pages are ready.");
 /// ```
 #[derive(Debug, Clone)]
-pub struct Structured<T> {
+pub struct Structured<T>(pub T);
+
+/// A typed answer with a text for models. See [`Structured::with_text`].
+#[derive(Debug, Clone)]
+pub struct StructuredWithText<T> {
     value: T,
-    text: Option<String>,
+    text: String,
 }
 
 impl<T> Structured<T> {
-    /// An answer whose text is its JSON.
-    pub fn new(value: T) -> Self {
-        Self { value, text: None }
-    }
-
     /// Sets the text for models.
-    pub fn with_text(self, text: impl Into<String>) -> Self {
-        Self { text: Some(text.into()), ..self }
+    pub fn with_text(self, text: impl Into<String>) -> StructuredWithText<T> {
+        StructuredWithText { value: self.0, text: text.into() }
     }
 }
 
@@ -92,8 +93,18 @@ impl<T: Serialize + JsonSchema> IntoToolResult for Structured<T> {
     }
 
     fn into_result(self) -> Result<ToolResult, Failure> {
+        let json = serde_json::to_string(&self.0)?;
+        Ok(ToolResult::text(&json).with_structured(Json::from_text(json)))
+    }
+}
+
+impl<T: Serialize + JsonSchema> IntoToolResult for StructuredWithText<T> {
+    fn output_schema() -> Option<Json> {
+        Some(schema::of::<T>())
+    }
+
+    fn into_result(self) -> Result<ToolResult, Failure> {
         let json = serde_json::to_string(&self.value)?;
-        let text = self.text.as_deref().unwrap_or(&json);
-        Ok(ToolResult::text(text).with_structured(Json::from_text(json.as_str())))
+        Ok(ToolResult::text(&self.text).with_structured(Json::from_text(json)))
     }
 }

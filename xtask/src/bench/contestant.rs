@@ -135,6 +135,12 @@ impl RunningServer<'_> {
         self.load("complete", &["--connections", &connections, "--seconds", &seconds])
     }
 
+    /// Runs tasks of recorded steps; an operation is one task.
+    pub(crate) fn steps(&self, tasks: u32, seconds: u32) -> anyhow::Result<Measurement> {
+        let (tasks, seconds) = (tasks.to_string(), seconds.to_string());
+        self.load("steps", &["--connections", &tasks, "--seconds", &seconds])
+    }
+
     /// Creates settled tasks.
     pub(crate) fn fill(&self, tasks: usize, connections: u32) -> anyhow::Result<()> {
         self.fill_with(tasks, connections, 0)

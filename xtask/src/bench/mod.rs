@@ -87,6 +87,7 @@ mod tests {
             include_str!("../../../crates/longhaul-store-sqlite/src/schema/0002_small_texts.sql"),
             include_str!("../../../crates/longhaul-store-sqlite/src/schema/0003_turns.sql"),
             include_str!("../../../crates/longhaul-store-sqlite/src/schema/0004_checksums.sql"),
+            include_str!("../../../crates/longhaul-store-sqlite/src/schema/0005_journal.sql"),
         );
         let ceiling = include_str!("../../../bench/ceiling/src/sqlite/schema.sql");
         let mut product = statements(product);

@@ -91,9 +91,19 @@ fn targets(rounds: &[Round]) -> Vec<Target> {
     let two_fsyncs_us = 2.0 * median(rounds, ("fsync", Ours), |measured| measured.p50_us);
     let memory = median(rounds, ("memory", Ours), |measured| measured.rss_bytes);
     vec![
-        Target::at_least("get: rate over the bare endpoint's", rate("get", Ours) / rate("get", Bare), 0.7),
+        Target::at_least("get: rate over the bare endpoint's", rate("get", Ours) / rate("get", Bare), 0.8),
         Target::at_most("get: processor time over the bare endpoint's", cpu("get", Ours) / cpu("get", Bare), 1.4),
         Target::at_least("create: rate over rusqlite alone", rate("create", Ours) / rate("create", Sqlite), 0.7),
+        Target::at_least(
+            "100 steps, one task: rate over rusqlite alone",
+            rate("steps 1", Ours) / rate("steps 1", Sqlite),
+            0.7,
+        ),
+        Target::at_least(
+            "100 steps, 100 tasks: rate over rusqlite alone",
+            rate("steps 100", Ours) / rate("steps 100", Sqlite),
+            0.7,
+        ),
         Target::at_least("create: rate over rmcp in memory", rate("create", Ours) / rate("create", Rmcp), 5.0),
         Target::at_most(
             "create to completed, one connection: p50 µs",

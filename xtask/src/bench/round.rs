@@ -43,6 +43,10 @@ pub(crate) fn run(machine: &Machine, seconds: u32) -> anyhow::Result<Round> {
         record("complete 1", who, who.start(machine)?.complete(1, seconds)?);
         record("complete 32", who, who.start(machine)?.complete(32, seconds)?);
     }
+    for who in [Ours, Sqlite] {
+        record("steps 1", who, who.start(machine)?.steps(1, seconds)?);
+        record("steps 100", who, who.start(machine)?.steps(100, seconds)?);
+    }
     let server = Ours.start(machine)?;
     let empty = server.resident_bytes()?;
     // Few connections, because the memory of tasks is measured, not that of connections.

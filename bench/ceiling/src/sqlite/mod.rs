@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use crate::answer::{self, Task};
 use crate::envelope::{Echo, Envelope};
 use reader::Readers;
-use writer::{NewTask, Settlement, Writer};
+use writer::{NewEntry, NewTask, Settlement, Writer};
 
 /// All tasks belong to one owner, because the load generator is one client.
 const OWNER: &str = "anonymous";
@@ -59,7 +59,9 @@ async fn respond(State(endpoint): State<Arc<Endpoint>>, body: Bytes) -> Response
         return answer::invalid();
     };
     let answered = match &*request.method {
-        "tools/call" if request.params.name == "echo" => endpoint.echo(request.id, request.params.arguments).await,
+        "tools/call" if matches!(&*request.params.name, "echo" | "empty_steps") => {
+            endpoint.echo(request.id, request.params.arguments).await
+        }
         "tasks/get" => endpoint.get(request.id, &request.params.task_id),
         _ => return answer::unknown(request.id),
     };
@@ -67,7 +69,17 @@ async fn respond(State(endpoint): State<Arc<Endpoint>>, body: Bytes) -> Response
 }
 
 impl Endpoint {
-    async fn echo(&self, id: &RawValue, arguments: Option<&RawValue>) -> anyhow::Result<Response> {
+    /// Records empty steps, each on stable storage before the next, the last with the end.
+    async fn steps(&self, task_id: Arc<str>, created_ms: i64, steps: u32, result: String) -> anyhow::Result<()> {
+        for seq in 0..steps.saturating_sub(1) {
+            self.writer
+                .record(NewEntry { id: Arc::clone(&task_id), seq, at_ms: Timestamp::now().as_millisecond() })
+                .await?;
+        }
+        self.settle(task_id, created_ms, result)
+    }
+
+    async fn echo(self: &Arc<Self>, id: &RawValue, arguments: Option<&RawValue>) -> anyhow::Result<Response> {
         let Some(echo) = arguments.and_then(|json| serde_json::from_str::<Echo>(json.get()).ok()) else {
             return Ok(answer::invalid());
         };
@@ -82,6 +94,11 @@ impl Endpoint {
             view: task.detailed().into(),
         };
         self.writer.create(new).await?;
+        if echo.steps > 0 {
+            let (endpoint, result, steps) = (Arc::clone(self), answer::echo_result(&echo.text), echo.steps);
+            tokio::spawn(async move { endpoint.steps(task_id, created_ms, steps, result).await });
+            return Ok(answer::result(id, created.as_bytes()));
+        }
         self.settle(task_id, created_ms, answer::echo_result(&echo.text))?;
         Ok(answer::result(id, created.as_bytes()))
     }

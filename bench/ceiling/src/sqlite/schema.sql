@@ -109,3 +109,46 @@ CREATE INDEX IF NOT EXISTS task_queued ON task (tool, version, not_before) WHERE
 ALTER TABLE task ADD COLUMN checksum INTEGER;
 ALTER TABLE task ADD COLUMN input_checksum INTEGER;
 ALTER TABLE record ADD COLUMN checksum INTEGER;
+
+CREATE TABLE IF NOT EXISTS journal (
+  owner     TEXT    NOT NULL,
+  id        TEXT    NOT NULL,
+  epoch     INTEGER NOT NULL,
+  fork      TEXT    NOT NULL,
+  seq       INTEGER NOT NULL,
+  kind      TEXT    NOT NULL,
+  name      TEXT    NOT NULL,
+  digest    INTEGER NOT NULL,
+  state     TEXT    NOT NULL,
+  output    TEXT,
+  question  TEXT,
+  took_ms   INTEGER,
+  note      TEXT,
+  attempt   INTEGER NOT NULL,
+  at        INTEGER NOT NULL,
+  checksum  INTEGER,
+  PRIMARY KEY (owner, id, epoch, fork, seq)
+) STRICT, WITHOUT ROWID;
+INSERT INTO journal (owner, id, epoch, fork, seq, kind, name, digest, state, output, question, attempt, at)
+  SELECT owner, id, epoch, fork, seq, 'question', key, digest,
+    iif(output IS NULL, 'open', iif(output ->> '$."longhaul/not-answered"' IS NULL, 'done', 'failed')),
+    coalesce(output ->> '$."longhaul/not-answered"', output),
+    question, iif(epoch > 0, epoch, 1), 0
+  FROM record;
+DROP TABLE record;
+CREATE INDEX IF NOT EXISTS journal_question ON journal (owner, id, question) WHERE question IS NOT NULL;
+CREATE TABLE IF NOT EXISTS attempt (
+  owner     TEXT    NOT NULL,
+  id        TEXT    NOT NULL,
+  attempt   INTEGER NOT NULL,
+  node      TEXT    NOT NULL,
+  since     INTEGER NOT NULL,
+  ended_at  INTEGER NOT NULL,
+  end       TEXT    NOT NULL,
+  reason    TEXT,
+  PRIMARY KEY (owner, id, attempt)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE task DROP COLUMN for_children;
+ALTER TABLE task ADD COLUMN wake_children TEXT;
+CREATE INDEX IF NOT EXISTS task_open_child ON task (owner, parent, ordinal) WHERE parent IS NOT NULL AND settled_at IS NULL;
+CREATE INDEX IF NOT EXISTS task_asking_child ON task (owner, parent, ordinal) WHERE parent IS NOT NULL AND questions IS NOT NULL;

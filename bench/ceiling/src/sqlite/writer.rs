@@ -29,12 +29,24 @@ const SETTLE_TASK: &str = "UPDATE task SET phase = 'settled', outcome = 'answer'
     run_since = NULL, updated_at = ?3, settled_at = ?3, due_at = ?4, small_outcome = ?5
   WHERE owner = ?1 AND id = ?2 AND revision = 1";
 
+const INSERT_ENTRY: &str =
+    "INSERT INTO journal (owner, id, epoch, fork, seq, kind, name, digest, state, output, took_ms,
+    attempt, at)
+  VALUES (?1, ?2, 0, '', ?3, 'step', 'empty', 0, 'done', 'null', 0, 1, ?4)";
+
 /// A task to create, claimed in the same write.
 pub struct NewTask {
     pub id: Arc<str>,
     pub created_ms: i64,
     pub arguments: String,
     pub view: Bytes,
+}
+
+/// A journal entry to write.
+pub struct NewEntry {
+    pub id: Arc<str>,
+    pub seq: u32,
+    pub at_ms: i64,
 }
 
 /// A task to settle with its result.
@@ -47,6 +59,7 @@ pub struct Settlement {
 
 enum Write {
     Create(NewTask, oneshot::Sender<()>),
+    Record(NewEntry, oneshot::Sender<()>),
     Settle(Settlement),
 }
 
@@ -61,6 +74,13 @@ impl Writer {
     pub async fn create(&self, task: NewTask) -> anyhow::Result<()> {
         let (acknowledge, acknowledged) = oneshot::channel();
         self.send(Write::Create(task, acknowledge))?;
+        acknowledged.await.context("the writer has ended")
+    }
+
+    /// Returns once the entry is on stable storage.
+    pub async fn record(&self, entry: NewEntry) -> anyhow::Result<()> {
+        let (acknowledge, acknowledged) = oneshot::channel();
+        self.send(Write::Record(entry, acknowledge))?;
         acknowledged.await.context("the writer has ended")
     }
 
@@ -121,6 +141,10 @@ fn apply(transaction: &Transaction<'_>, write: &Write) -> rusqlite::Result<()> {
                 task.arguments
             ])?;
         }
+        Write::Record(entry, _) => {
+            let params = params![OWNER, &*entry.id, entry.seq, entry.at_ms];
+            transaction.prepare_cached(INSERT_ENTRY)?.execute(params)?;
+        }
         Write::Settle(settlement) => {
             let (id, settled) = (&*settlement.id, settlement.settled_ms);
             let params = params![OWNER, id, settled, settled + TTL_MS, settlement.result];
@@ -137,6 +161,7 @@ fn publish(write: Write, committed: &Committed) {
             // The client may have disconnected. Its task is committed nevertheless.
             acknowledge.send(()).ok();
         }
+        Write::Record(_, acknowledge) => drop(acknowledge.send(())),
         Write::Settle(settlement) => committed.insert(settlement.id, settlement.view),
     }
 }

@@ -8,4 +8,5 @@ pub mod get;
 pub mod ids;
 pub mod list;
 pub mod rss;
+pub mod steps;
 pub mod walk;

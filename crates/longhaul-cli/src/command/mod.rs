@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod history;
 pub mod serve;
 pub mod store;
 pub mod task;

@@ -1,4 +1,4 @@
-//! `longhaul task list|get|cancel`: the operator's view of a store, while a server uses it or not.
+//! `longhaul task list|get|history|cancel`: the operator's view of a store, while a server uses it or not.
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp as Time;
@@ -36,6 +36,8 @@ pub enum TaskCommand {
     List(List),
     /// Show one task with its outcome
     Get(OneTask),
+    /// Show what happened to a task: attempts, steps, questions, subtasks
+    History(History),
     /// Cancel a task, at once and for good
     Cancel(OneTask),
 }
@@ -71,11 +73,31 @@ pub struct OneTask {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = help())]
+pub struct History {
+    #[command(flatten)]
+    task: OneTask,
+    /// Show the outputs of steps and the answers, too
+    #[arg(long)]
+    contents: bool,
+}
+
+impl History {
+    async fn run(self) -> Result<(), CommandError> {
+        let url = self.task.store.url()?;
+        let snapshot = self.task.find(&url).await?;
+        let history = url.open_read_only().await?.history(&snapshot.task.key).await?;
+        super::history::print(&snapshot, &history, self.task.json, self.contents)
+    }
+}
+
 impl TaskCommand {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         match self {
             Self::List(list) => list.run().await,
             Self::Get(one) => one.get().await,
+            Self::History(history) => history.run().await,
             Self::Cancel(one) => one.cancel().await,
         }
     }
@@ -219,6 +241,11 @@ fn message(snapshot: &Snapshot) -> Option<&str> {
 
 fn updated_at(snapshot: &Snapshot) -> Timestamp {
     snapshot.task.changed_at(snapshot.progress.as_deref())
+}
+
+/// A time with its milliseconds.
+pub(super) fn when_ms(at: Timestamp) -> String {
+    format!("{}.{:03}", when(at), at.as_ms() % 1_000)
 }
 
 fn when(at: Timestamp) -> String {

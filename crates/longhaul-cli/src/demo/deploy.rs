@@ -20,18 +20,24 @@ pub(super) fn tool() -> Tool {
     Tool::new("deploy", deploy)
         .title("Deploy")
         .description("Prepares a (pretended) deployment, asks for approval, and carries it out.")
-        // Approval may take days, and servers are restarted: then it builds and asks again.
-        .on_crash(OnCrash::Retry)
+        // Approval may take days, and servers are restarted: nothing is built or asked twice.
+        .on_crash(OnCrash::Resume)
 }
 
 async fn deploy(mut ctx: Ctx, Target { environment }: Target) -> Result<String, Failure> {
     ctx.progress(1, 3, "Building").await?;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    ctx.step("build", work).await?;
     let question = Form::<Approval>::new(format!("The build is ready. Deploy it to {environment}?"));
     let FormAnswer::Accepted(Approval { approve: true }) = ctx.ask("approval", question).await? else {
         return Ok(format!("Nothing was deployed to {environment}: it was not approved."));
     };
     ctx.progress(2, 3, "Deploying").await?;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    ctx.step("deploy", work).await?;
     Ok(format!("Deployed to {environment}."))
+}
+
+/// Pretends to work.
+async fn work() -> Result<(), Failure> {
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    Ok(())
 }

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use longhaul::{Ctx, Failure, JsonSchema, OnCrash, Structured, Tool};
+use longhaul::{Ctx, Failure, JsonSchema, OnCrash, Structured, StructuredWithText, Tool};
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize, JsonSchema)]
@@ -23,6 +23,14 @@ struct ReportResult {
     topic: String,
     words: usize,
     sections: Vec<Section>,
+    phases: Vec<FinishedPhase>,
+    attempt: u32,
+}
+
+/// In which attempt a phase was done: a crash does not repeat it.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct FinishedPhase {
+    phase: String,
     attempt: u32,
 }
 
@@ -34,24 +42,28 @@ struct Section {
 
 const PHASES: [&str; 5] = ["Gathering sources", "Reading", "Outlining", "Writing", "Proofreading"];
 
-/// Reports progress through five phases, then returns a text for people and structured content for programs.
+/// Works through five phases, each of them a recorded step, then returns a text for people and structured content for
+/// programs.
 pub(super) fn tool() -> Tool {
     Tool::new("generate_report", generate)
         .title("Generate a report")
-        .description("Writes a short report on a topic, slowly enough to watch. Started again if the server crashes.")
-        .on_crash(OnCrash::Retry)
+        .description(
+            "Writes a short report on a topic, slowly enough to watch. Goes on where it was if the server crashes.",
+        )
+        .on_crash(OnCrash::Resume)
         .attempts(10, Duration::from_millis(200))
 }
 
 async fn generate(
     mut ctx: Ctx,
     ReportRequest { topic, seconds }: ReportRequest,
-) -> Result<Structured<ReportResult>, Failure> {
-    let phases = u32::try_from(PHASES.len()).unwrap_or(1);
-    for (done, phase) in (0..phases).zip(PHASES) {
-        let message = format!("{phase} ({}/{phases})", done + 1);
-        ctx.progress(done, phases, &message).await?;
-        tokio::time::sleep(Duration::from_secs(seconds.into()) / phases).await;
+) -> Result<StructuredWithText<ReportResult>, Failure> {
+    let count = u32::try_from(PHASES.len()).unwrap_or(1);
+    let (time, attempt) = (Duration::from_secs(seconds.into()) / count, ctx.attempt());
+    let mut phases = Vec::new();
+    for (done, phase) in (0..count).zip(PHASES) {
+        ctx.progress(done, count, &format!("{phase} ({}/{count})", done + 1)).await?;
+        phases.push(ctx.step(phase, || work_on(phase, time, attempt)).await?);
     }
     let sections: Vec<Section> = [
         ("In short", format!("{topic} takes longer than a client waits, and is worth it.")),
@@ -67,6 +79,11 @@ async fn generate(
         let _ = write!(text, "\n## {heading}\n\n{body}\n");
     }
     let words = text.split_whitespace().count();
-    let attempt = ctx.attempt();
-    Ok(Structured::new(ReportResult { topic, words, sections, attempt }).with_text(text))
+    Ok(Structured(ReportResult { topic, words, sections, phases, attempt }).with_text(text))
+}
+
+/// Pretends to work.
+async fn work_on(phase: &str, time: Duration, attempt: u32) -> Result<FinishedPhase, Failure> {
+    tokio::time::sleep(time).await;
+    Ok(FinishedPhase { phase: phase.into(), attempt })
 }

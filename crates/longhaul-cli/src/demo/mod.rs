@@ -9,8 +9,8 @@ mod nightly_backup;
 use longhaul::Tool;
 
 /// The instructions for models.
-pub const INSTRUCTIONS: &str = "A demonstration of long-running tasks. `generate_report` takes some seconds and \
-reports its progress; `deploy` asks for approval; `import_orders` fails; `nightly_backup` is started again after a \
+pub const INSTRUCTIONS: &str = "A demonstration of long-running tasks. `generate_report` takes some seconds, \
+reports its progress, and goes on where it was after a crash; `deploy` asks for approval; `import_orders` fails; `nightly_backup` is started again after a \
 crash; `keep_watch` runs until it is cancelled.";
 
 pub fn tools() -> Vec<Tool> {

@@ -14,7 +14,7 @@ pub(crate) enum LoadCall {
     Slow { millis: u64, label: String },
     /// Ends when it is cancelled, or when its process dies.
     Endless,
-    /// Asks a question, and fails if its process dies.
+    /// Asks a question, which stays open if its process dies.
     Confirm { filename: String },
     /// Ends soon, and is started again if its process dies.
     Retry { millis: u64, trace: PathBuf },
@@ -64,9 +64,9 @@ impl LoadCall {
         }
     }
 
-    /// Whether the job is started again after a crash. Otherwise it fails.
+    /// Whether the job goes on or is started again after a crash. Otherwise it fails.
     pub(crate) fn is_retried(&self) -> bool {
-        matches!(self, Self::Retry { .. } | Self::EndlessRetry { .. } | Self::RetryConfirm)
+        matches!(self, Self::Confirm { .. } | Self::Retry { .. } | Self::EndlessRetry { .. } | Self::RetryConfirm)
     }
 
     pub(crate) fn is_endless(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use longhaul_testkit::GetTaskResult;
 use rand::RngExt;
@@ -38,6 +38,10 @@ pub(crate) struct KnownTask {
     pub(crate) left: Option<Listed>,
     /// Whether a process was killed while the task ran.
     pub(crate) crashed: bool,
+    /// Whether the disk was full while the task was open.
+    on_full_disk: bool,
+    /// The longest `ttlMs` that was read. It may not become shorter.
+    ttl_ms: u64,
     /// The number of attempts when the task was found cancelled after a kill.
     started_before_cancel: Option<usize>,
 }
@@ -51,6 +55,8 @@ impl KnownTask {
             answered: BTreeSet::new(),
             left: None,
             crashed: false,
+            on_full_disk: false,
+            ttl_ms: 0,
             started_before_cancel: None,
         }
     }
@@ -79,14 +85,24 @@ impl KnownTask {
         if let Some(again) = view.questions().iter().find(|key| self.answered.contains(*key)) {
             return Err(format!("the answer to {again} was acknowledged"));
         }
+        let ttl_ms = view.value["ttlMs"].as_u64().unwrap_or(u64::MAX);
+        if ttl_ms < self.ttl_ms {
+            return Err(format!("its ttlMs was {}", self.ttl_ms));
+        }
         match view.status() {
             "working" => Ok(()),
             "input_required" if self.job.asks() => Ok(()),
             "completed" if self.job.is_result(view.result_text()) => Ok(()),
             "cancelled" if self.cancel >= CancelProgress::Sent => Ok(()),
+            "failed" if self.failed_to_ask(view) => Ok(()),
             "failed" if self.crashed && !self.job.is_retried() => is_crash_recovery(view),
             status => Err(format!("it cannot be {status}: {self:?}")),
         }
+    }
+
+    /// Whether the task failed because its question could not be stored.
+    fn failed_to_ask(&self, view: &GetTaskResult) -> bool {
+        self.on_full_disk && self.job.asks() && is_store_error(&view.text)
     }
 
     /// Checks the first response after a restart against the state in the store after the kill.
@@ -101,6 +117,12 @@ impl KnownTask {
             status => Err(format!("a dead process left it {status}")),
         }
     }
+}
+
+/// Whether a task failed because the store could not be written. A limit on files is an error of the device for SQLite, and
+/// not a full disk.
+fn is_store_error(text: &str) -> bool {
+    [r#""code":"STORE_FULL""#, r#""code":"STORE_UNAVAILABLE""#].iter().any(|code| text.contains(code))
 }
 
 fn is_crash_recovery(view: &GetTaskResult) -> Result<(), String> {
@@ -120,6 +142,8 @@ pub(crate) struct Ledger {
     unacknowledged: AtomicU64,
     /// The number of responses to clients under load.
     answers: watch::Sender<u64>,
+    is_disk_full: AtomicBool,
+    removed: AtomicU64,
 }
 
 impl Ledger {
@@ -131,6 +155,8 @@ impl Ledger {
             reads: AtomicU64::new(0),
             unacknowledged: AtomicU64::new(0),
             answers: watch::Sender::new(0),
+            is_disk_full: AtomicBool::new(false),
+            removed: AtomicU64::new(0),
         }
     }
 
@@ -144,6 +170,33 @@ impl Ledger {
         let mut answers = self.answers.subscribe();
         let enough = *answers.borrow() + more;
         answers.wait_for(|answers| *answers >= enough).await.expect("the ledger lives");
+    }
+
+    /// Waits for this many more tasks.
+    pub(crate) async fn creations(&self, more: usize) {
+        let mut answers = self.answers.subscribe();
+        let enough = self.len() + more;
+        answers.wait_for(|_| self.len() >= enough).await.expect("the ledger lives");
+    }
+
+    fn len(&self) -> usize {
+        self.tasks.lock().unwrap().1.len()
+    }
+
+    /// The disk becomes full, or a new process finds room on it.
+    pub(crate) fn disk_full(&self, is_full: bool) {
+        let mut tasks = self.tasks.lock().unwrap();
+        self.is_disk_full.store(is_full, Ordering::SeqCst);
+        for known in tasks.0.values_mut().filter(|known| is_full && known.end.is_none()) {
+            known.on_full_disk = true;
+        }
+    }
+
+    /// The file with all tasks was removed, as the server has said.
+    pub(crate) fn file_removed(&self) {
+        let mut tasks = self.tasks.lock().unwrap();
+        self.removed.fetch_add(tasks.1.len() as u64, Ordering::Relaxed);
+        *tasks = Default::default();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -165,7 +218,9 @@ impl Ledger {
 
     pub(crate) fn created(&self, id: &str, job: LoadCall) {
         let mut tasks = self.tasks.lock().unwrap();
-        assert!(tasks.0.insert(id.to_owned(), KnownTask::new(job)).is_none(), "{id} was given out twice");
+        let mut known = KnownTask::new(job);
+        known.on_full_disk = self.is_disk_full.load(Ordering::SeqCst);
+        assert!(tasks.0.insert(id.to_owned(), known).is_none(), "{id} was given out twice");
         tasks.1.push(id.to_owned());
     }
 
@@ -180,11 +235,12 @@ impl Ledger {
     /// Records a response that was checked.
     pub(crate) fn saw(&self, id: &str, view: &GetTaskResult) {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        if view.is_settled() {
-            self.change(id, |known| {
+        self.change(id, |known| {
+            known.ttl_ms = known.ttl_ms.max(view.value["ttlMs"].as_u64().unwrap_or(u64::MAX));
+            if view.is_settled() {
                 known.end.get_or_insert_with(|| view.text.clone());
-            });
-        }
+            }
+        });
     }
 
     /// Records the state in the store after a kill.
@@ -225,7 +281,7 @@ impl Ledger {
     /// The counts in words.
     pub(crate) fn counts(&self) -> String {
         let tasks = self.tasks.lock().unwrap();
-        let (mut completed, mut cancelled, mut failed, mut retried) = (0, 0, 0, 0);
+        let (mut completed, mut cancelled, mut failed, mut retried, mut unasked) = (0, 0, 0, 0, 0);
         let (mut answered, mut anew) = (0, 0);
         for known in tasks.0.values() {
             let ended = |how: &str| {
@@ -235,18 +291,20 @@ impl Ledger {
             completed += ended("completed");
             cancelled += ended("cancelled");
             failed += ended("failed");
+            unasked += u64::from(known.end.as_deref().is_some_and(is_store_error));
             if known.crashed && known.job.is_retried() {
                 retried += ended("completed");
             }
             answered += u64::from(!known.answered.is_empty());
             anew += u64::from(known.answered.len() > 1);
         }
-        let created = tasks.1.len();
+        let (created, removed) = (tasks.1.len(), self.removed.load(Ordering::Relaxed));
         let unacknowledged = self.unacknowledged.load(Ordering::Relaxed);
         let reads = self.reads.load(Ordering::Relaxed);
         format!(
-            "{created} tasks acknowledged (and {unacknowledged} durable without): {completed} completed, {retried} of \
-             them retried after a crash, {cancelled} cancelled, {failed} failed by recovery; {answered} with \
+            "{created} tasks acknowledged (and {unacknowledged} durable without; {removed} more were removed with their \
+             file): {completed} completed, {retried} of them retried after a crash, {cancelled} cancelled, {failed} failed \
+             by recovery, {unasked} of them because a full disk had no room for their question; {answered} with \
              acknowledged answers, {anew} of them to a new question after a crash; {reads} reads compared"
         )
     }

@@ -3,37 +3,81 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use longhaul_testkit::{FailureReport, GetTaskResult, StatelessClient};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::ledger::{CancelProgress, KnownTask, Ledger};
+
+/// What the test does to a server, and what its clients must therefore expect.
+#[derive(Debug, Default)]
+pub(crate) struct Situation {
+    /// The process is killed or ends: connections break.
+    pub(crate) ends: AtomicBool,
+    /// The store cannot be written: requests are refused, from here on to the end of the process.
+    pub(crate) refuses: AtomicBool,
+    /// A file of the store is gone: no request that is sent from here on may create a task.
+    pub(crate) has_lost_file: AtomicBool,
+    refusals: watch::Sender<u64>,
+}
+
+impl Situation {
+    /// Waits for this many refusals.
+    pub(crate) async fn refusals(&self, count: u64) {
+        self.refusals.subscribe().wait_for(|refusals| *refusals >= count).await.expect("the situation lives");
+    }
+
+    /// Whether a client can go on after this failure. Panics if nothing that the test did explains it.
+    fn outlives(&self, failure: &FailureReport) -> bool {
+        match failure {
+            FailureReport::Lost(_) if self.ends.load(Ordering::SeqCst) => false,
+            FailureReport::Refused { body, .. }
+                if self.refuses.load(Ordering::SeqCst)
+                    && (body.contains("\"STORE_") || body.contains("\"DRAINING")) =>
+            {
+                self.refusals.send_modify(|refusals| *refusals += 1);
+                true
+            }
+            _ => panic!("in {self:?} a client got {failure:?}"),
+        }
+    }
+}
+
+/// The pause of a client that was refused.
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Worker {
     ledger: Arc<Ledger>,
     rng: StdRng,
-    killed: Arc<AtomicBool>,
+    situation: Arc<Situation>,
 }
 
 impl Worker {
-    pub(crate) fn new(ledger: Arc<Ledger>, seed: u64, killed: Arc<AtomicBool>) -> Self {
-        Self { ledger, rng: StdRng::seed_from_u64(seed), killed }
+    pub(crate) fn new(ledger: Arc<Ledger>, seed: u64, situation: Arc<Situation>) -> Self {
+        Self { ledger, rng: StdRng::seed_from_u64(seed), situation }
     }
 
-    /// Sends requests until the connection breaks. Only a kill may break it.
+    /// Sends requests until the connection breaks.
     pub(crate) async fn run(mut self, address: SocketAddr) {
-        let trouble = match StatelessClient::connect(address).await {
-            Ok(mut client) => loop {
-                if let Err(trouble) = self.step(&mut client).await {
-                    break trouble;
-                }
-            },
-            Err(trouble) => trouble,
+        let mut client = match StatelessClient::connect(address).await {
+            Ok(client) => client,
+            Err(failure) => {
+                self.situation.outlives(&failure);
+                return;
+            }
         };
-        let was_killed = self.killed.load(Ordering::SeqCst);
-        assert!(was_killed && matches!(trouble, FailureReport::Lost(_)), "the server was not killed, but: {trouble:?}");
+        loop {
+            if let Err(failure) = self.step(&mut client).await {
+                if !self.situation.outlives(&failure) {
+                    return;
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
     }
 
     async fn step(&mut self, client: &mut StatelessClient) -> Result<(), FailureReport> {
@@ -52,7 +96,9 @@ impl Worker {
 
     async fn create(&mut self, client: &mut StatelessClient) -> Result<(), FailureReport> {
         let job = self.ledger.new_job(&mut self.rng);
+        let had_lost_file = self.situation.has_lost_file.load(Ordering::SeqCst);
         let id = client.create(job.tool(), job.arguments()).await?;
+        assert!(!had_lost_file, "{id} was acknowledged after a file of its store was gone");
         self.ledger.created(&id, job.clone());
         self.ledger.answered();
         if job.is_endless() && self.rng.random_ratio(4, 5) {

@@ -1,9 +1,15 @@
 //! Acknowledged changes are durable: the server is killed at random moments under load and started again on the same
 //! file, and everything that it acknowledged must be there.
 //!
-//! `LONGHAUL_KILLS` sets the number of kills (20). `LONGHAUL_SEED` repeats the random choices of a run, but not its
+//! A second test also has accidents between the kills: the clock jumps, the disk is full, files of the store are moved or
+//! removed.
+//!
+//! `LONGHAUL_KILLS` sets the number of kills (20, and 10 with accidents). `LONGHAUL_SEED` repeats the random choices of a run, but not its
 //! scheduling.
 
+#[cfg(target_os = "linux")]
+mod accident;
+mod idempotency;
 mod job;
 mod ledger;
 mod load;
@@ -17,15 +23,17 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use longhaul_testkit::in_time;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tokio::task::JoinHandle;
 
 use crate::kit::{Launch, ServerProcess};
 use crate::ledger::Ledger;
+use crate::load::{Situation, Worker};
 
 /// The number of clients.
 const CONNECTIONS: u64 = 32;
@@ -41,18 +49,7 @@ const EARLY_ONE_IN: u32 = 4;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_every_kill() {
-    let (kills, seed) = (from_environment("LONGHAUL_KILLS", 20_u32), from_environment("LONGHAUL_SEED", rand::random()));
-    say(&format!("kill: {kills} kills, LONGHAUL_SEED={seed}"));
-    // Not deleted if the test fails.
-    let directory = tempfile::Builder::new().prefix("longhaul-kill-").disable_cleanup(true).tempdir().unwrap();
-    say(&format!("kill: the store is in {}", directory.path().display()));
-    let mut run = KillRun {
-        file: directory.path().join("tasks.db"),
-        ledger: Arc::new(Ledger::new(directory.path())),
-        rng: StdRng::seed_from_u64(seed),
-        start: Duration::from_millis(100),
-        early: 0,
-    };
+    let (kills, mut run) = KillRun::new("kill", 20);
     for _ in 0..kills {
         if run.rng.random_ratio(1, EARLY_ONE_IN) {
             run.kill_while_it_starts().await;
@@ -63,22 +60,45 @@ async fn what_was_acknowledged_survives_every_kill() {
     }
     run.let_everything_end().await;
     say(&format!("kill: {kills} kills, {} of them while it started; {}", run.early, run.ledger.counts()));
-    std::fs::remove_dir_all(directory.path()).unwrap();
+    std::fs::remove_dir_all(&run.directory).unwrap();
 }
 
 struct KillRun {
+    directory: PathBuf,
     file: PathBuf,
     ledger: Arc<Ledger>,
     rng: StdRng,
     /// The duration of the last start, for kills during a start.
     start: Duration,
     early: u32,
+    /// The program under which the server runs, if there is one.
+    wrapper: Vec<String>,
 }
 
 impl KillRun {
+    /// The number of kills, and a run without tasks.
+    fn new(name: &str, kills: u32) -> (u32, Self) {
+        let (kills, seed) =
+            (from_environment("LONGHAUL_KILLS", kills), from_environment("LONGHAUL_SEED", rand::random()));
+        // Not deleted if the test fails.
+        let directory =
+            tempfile::Builder::new().prefix("longhaul-kill-").disable_cleanup(true).tempdir().unwrap().keep();
+        say(&format!("{name}: {kills} kills, LONGHAUL_SEED={seed}, the store is in {}", directory.display()));
+        let run = Self {
+            file: directory.join("tasks.db"),
+            ledger: Arc::new(Ledger::new(&directory)),
+            rng: StdRng::seed_from_u64(seed),
+            start: Duration::from_millis(100),
+            early: 0,
+            wrapper: Vec::new(),
+            directory,
+        };
+        (kills, run)
+    }
+
     /// All clients are one owner, so the rates must not limit it.
     fn launch(&self) -> Launch {
-        Launch::conformance().store(&self.file).arg("--rate-limit").arg("1000000")
+        Launch::conformance().store(&self.file).arg("--rate-limit").arg("1000000").under(&self.wrapper)
     }
 
     async fn start(&mut self) -> ServerProcess {
@@ -97,23 +117,23 @@ impl KillRun {
     }
 
     async fn kill_under_load(&mut self) {
+        self.start_under_load().await.kill(&mut self.rng).await;
+    }
+
+    /// A server on the file, whose tasks are checked, with clients that have got some responses.
+    async fn start_under_load(&mut self) -> ServerUnderLoad {
         let server = self.start().await;
         verify::after_start(&self.ledger, &self.file, server.address()).await;
-        let killed = Arc::new(AtomicBool::new(false));
-        let clients: Vec<_> = (0..CONNECTIONS)
+        let situation = Arc::new(Situation::default());
+        let clients = (0..CONNECTIONS)
             .map(|_| {
-                let client = load::Worker::new(Arc::clone(&self.ledger), self.rng.random(), Arc::clone(&killed));
+                let client = Worker::new(Arc::clone(&self.ledger), self.rng.random(), Arc::clone(&situation));
                 tokio::spawn(client.run(server.address()))
             })
             .collect();
         let answers = self.rng.random_range(0..=ANSWERS_MAX);
         in_time("answers under load", self.ledger.answers(answers)).await;
-        tokio::time::sleep(self.rng.random_range(Duration::ZERO..JITTER)).await;
-        killed.store(true, Ordering::SeqCst);
-        server.kill().await;
-        for client in clients {
-            client.await.expect("what a client saw was right");
-        }
+        ServerUnderLoad { server, situation, clients }
     }
 
     /// The state in the store after a kill, read from a copy so that the file does not change.
@@ -131,6 +151,27 @@ impl KillRun {
         verify::let_everything_end(&self.ledger, server.address()).await;
         verify::settled(&self.ledger, &self.file);
         assert!(server.stop().await, "the server ends well when it is asked to");
+    }
+}
+
+struct ServerUnderLoad {
+    server: ServerProcess,
+    situation: Arc<Situation>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl ServerUnderLoad {
+    async fn kill(self, rng: &mut StdRng) {
+        tokio::time::sleep(rng.random_range(Duration::ZERO..JITTER)).await;
+        self.situation.ends.store(true, Ordering::SeqCst);
+        self.server.kill().await;
+        clients_end(self.clients).await;
+    }
+}
+
+async fn clients_end(clients: Vec<JoinHandle<()>>) {
+    for client in clients {
+        client.await.expect("what a client saw was right");
     }
 }
 

@@ -118,7 +118,16 @@ pub(crate) fn raise_descriptors() {
 
 /// The resident memory of a process.
 pub(crate) fn resident_kb(pid: i32) -> usize {
+    status_kb(pid, "VmRSS:")
+}
+
+/// The part of the resident memory that is mapped files.
+pub(crate) fn resident_file_kb(pid: i32) -> usize {
+    status_kb(pid, "RssFile:")
+}
+
+fn status_kb(pid: i32, name: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("its memory");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }

@@ -86,6 +86,9 @@ impl Launch {
     }
 }
 
+/// A wrapper for a process that [`ServerProcess::limit_files`] limits: a write past the limit fails only if the signal is ignored.
+pub(crate) const IGNORE_FILE_LIMIT: [&str; 3] = ["sh", "-c", r#"trap "" XFSZ; exec "$0" "$@""#];
+
 /// A new directory, and the path of a file of this name in it.
 pub(crate) fn place(name: &str) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -214,6 +217,15 @@ impl ServerProcess {
     /// Waits until this text is in its standard error.
     pub(crate) async fn says(&self, words: &str) {
         in_time(&format!("a server that says {words:?}"), self.log.until(words)).await;
+    }
+
+    /// Lets no file of the process grow past this size, as if its disk were full. The process must run under
+    /// [`IGNORE_FILE_LIMIT`].
+    #[cfg(target_os = "linux")]
+    pub(crate) fn limit_files(&self, bytes_max: Option<u64>) {
+        use rustix::process::{Resource, Rlimit, prlimit};
+        let limit = Rlimit { current: bytes_max, maximum: None };
+        prlimit(Some(self.process.group), Resource::Fsize, limit).expect("the limit of a child can be set");
     }
 
     /// Sends a signal, without waiting.

@@ -6,7 +6,7 @@ use longhaul_testkit::{StatelessClient, in_time};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::kit::{Launch, ServerProcess, place};
+use crate::kit::{IGNORE_FILE_LIMIT, Launch, ServerProcess, place};
 use crate::operator::run;
 
 async fn start(file: &Path) -> (ServerProcess, StatelessClient) {
@@ -69,26 +69,17 @@ async fn no_second_server_starts_beside_one_whose_lock_file_is_gone() {
     assert_eq!(server.exit_code().await, Some(4));
 }
 
-/// A running server whose disk is full, or has room again: no file may grow past this size.
-#[cfg(target_os = "linux")]
-fn limit_files(server: &ServerProcess, bytes_max: Option<u64>) {
-    use rustix::process::{Pid, Resource, Rlimit, prlimit};
-    let limit = Rlimit { current: bytes_max, maximum: None };
-    prlimit(Pid::from_raw(server.pid()), Resource::Fsize, limit).unwrap();
-}
-
 /// A server with 20 tasks that end while its disk is full.
 #[cfg(target_os = "linux")]
 async fn ends_on_a_full_disk(file: &Path) -> (ServerProcess, Vec<String>) {
-    // Past the limit a write fails only if the signal is ignored.
-    let server = Launch::conformance().under(["sh", "-c", r#"trap "" XFSZ; exec "$0" "$@""#]).store(file).start().await;
+    let server = Launch::conformance().under(IGNORE_FILE_LIMIT).store(file).start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     let mut tasks = Vec::new();
     for _ in 0..20 {
         tasks.push(client.create("slow_compute", json!({ "seconds": 1 })).await.unwrap());
     }
     client.until_metric("longhaul_tasks_running", 20.0).await;
-    limit_files(&server, Some(1));
+    server.limit_files(Some(1));
     server.says("operation=\"settle\"").await;
     (server, tasks)
 }
@@ -119,7 +110,7 @@ async fn ends_are_stored_at_a_stop_if_there_is_room_again_in_time() {
     let (server, tasks) = ends_on_a_full_disk(&file).await;
     server.signal(Signal::TERM);
     server.says("Stopping").await;
-    limit_files(&server, None);
+    server.limit_files(None);
     assert_eq!(server.exit_code().await, Some(0));
 
     let (server, mut client) = start(&file).await;
@@ -162,4 +153,33 @@ async fn a_check_finds_what_is_damaged_with_a_server_and_without() {
     assert!(client.get(&ids[1]).await.is_err());
     assert_eq!(client.get(&ids[2]).await.unwrap().result_text(), "number 2");
     server.kill().await;
+}
+
+#[tokio::test]
+async fn damaged_tasks_that_ran_at_a_crash_do_not_keep_the_next_server_from_starting() {
+    let (_directory, file) = place("tasks.db");
+    let (server, mut client) = start(&file).await;
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(client.create("slow_compute", json!({ "seconds": 1_000 })).await.unwrap());
+    }
+    client.until_metric("longhaul_tasks_running", 4.0).await;
+    server.kill().await;
+    // One bit of a phase, of the time since when a task runs, and of its node.
+    let damage = [
+        format!("UPDATE task SET phase = 'runniog' WHERE id = '{}'", ids[0]),
+        format!("UPDATE task SET run_since = run_since + 4 WHERE id = '{}'", ids[1]),
+        format!("UPDATE task SET node = replace(node, substr(node, 1, 1), 'x') WHERE id = '{}'", ids[2]),
+    ];
+    rusqlite::Connection::open(&file).unwrap().execute_batch(&damage.join(";")).unwrap();
+
+    let (server, mut client) = start(&file).await;
+    for id in &ids[..3] {
+        server.says(&format!("task={id}")).await;
+        assert!(client.get(id).await.is_err(), "{id} is told");
+    }
+    assert_eq!(client.get(&ids[3]).await.unwrap().value["error"]["data"]["code"], "CRASH_RECOVERY");
+    let id = client.create("echo", json!({ "text": "on we go" })).await.unwrap();
+    assert_eq!(client.settled(&id).await.result_text(), "on we go");
+    assert!(server.stop().await);
 }

@@ -62,7 +62,8 @@ fn constants(text: &str) -> impl Iterator<Item = (&str, &str)> {
         let (_, declaration) = line.split_once("const ")?;
         let (name, rest) = declaration.split_once(": ")?;
         let (_, value) = rest.split_once(" = ")?;
-        let is_limit = name.ends_with("_MAX") || name.ends_with("_MIN") || name == "RETENTION_MS";
+        let is_limit =
+            name.ends_with("_MAX") || name.ends_with("_MIN") || ["RETENTION_MS", "PARK_AFTER"].contains(&name);
         is_limit.then(|| (name, value.trim_end_matches(';')))
     })
 }

@@ -132,6 +132,39 @@ async fn tasks_are_listed_and_shown_with_a_server_and_without() {
 }
 
 #[tokio::test]
+async fn the_history_of_a_task_shows_what_happened_and_contents_only_if_asked() {
+    let place = OperatorStore::new();
+    let (server, mut client) = place.server().await;
+    let steps = client.create("empty_steps", json!({ "steps": 2, "text": "said" })).await.unwrap();
+    client.settled(&steps).await;
+    let asks = client.create("confirm_delete", json!({ "filename": "secret.txt" })).await.unwrap();
+    let key = client.asked(&asks, 1).await.remove(0);
+    server.kill().await;
+    let (_server, mut client) = place.server().await;
+    let yes = json!({ "action": "accept", "content": { "confirm": true } });
+    client.update(&asks, json!({ &key: yes })).await.unwrap();
+    client.settled(&asks).await;
+
+    let events = |out: String| -> Vec<Value> { out.lines().map(|line| serde_json::from_str(line).unwrap()).collect() };
+    let kinds =
+        |events: &[Value]| events.iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let history = events(place.run(&["task", "history", &steps, "--json"]).await.ok());
+    assert_eq!(kinds(&history), ["created", "step", "step", "settled"]);
+    let history = events(place.run(&["task", "history", &asks, "--json"]).await.ok());
+    for expected in ["created", "question.asked", "attempt.ended", "question.answered", "settled"] {
+        assert!(kinds(&history).contains(&expected.to_owned()), "{expected}: {history:?}");
+    }
+    assert!(history.iter().any(|event| event["end"] == "lost" || event["end"] == "parked"), "{history:?}");
+    let times: Vec<u64> = history.iter().map(|event| event["atMs"].as_u64().unwrap()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    assert!(history.iter().all(|event| event.get("output").is_none()), "{history:?}");
+    let contents = place.run(&["task", "history", &asks, "--contents"]).await.ok();
+    assert!(contents.contains("\"confirm\":true"), "{contents}");
+    let plain = place.run(&["task", "history", &asks]).await.ok();
+    assert!(plain.contains("was answered") && !plain.contains("\"confirm\":true"), "{plain}");
+}
+
+#[tokio::test]
 async fn a_task_of_a_running_server_is_cancelled_by_that_server() {
     let world = OperatorStore::new();
     let (server, mut client) = world.server().await;

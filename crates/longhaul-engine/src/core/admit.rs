@@ -41,7 +41,7 @@ impl Core {
             return Err(EngineError::QueueFull { queued_max: state.limits.queued_max });
         }
         let tool = state.tool.clone();
-        *self.open_by_owner.entry(owner.clone()).or_default() += 1;
+        self.count_open(owner, 1);
         let commit = self.commits.begin();
         Ok(Admission { tool, claimed, commit })
     }
@@ -70,7 +70,7 @@ impl Core {
         commit: CommitId,
     ) -> Vec<Action> {
         self.commits.end(commit);
-        self.subtract_open(owner);
+        self.count_open(owner, -1);
         if let Some(state) = self.tool(tool) {
             if claimed {
                 state.free += 1;

@@ -47,15 +47,19 @@ impl Core {
     /// may not have been reported yet, and the stop of this one may have been.
     pub(super) fn begin(&mut self, key: TaskKey, tool: &ToolRef, fence: u64) -> Vec<Action> {
         let attempt = Attempt { tool: tool.clone(), fence, state: AttemptState::Working };
+        let mut actions = Vec::new();
         if let Some(previous) = self.attempts.insert(key.clone(), attempt) {
             self.free_slot_of(&key.owner, &previous);
+            // It may have had another tool: the ID of a deleted task can be used again.
+            actions.extend(self.assign_workers(&previous.tool));
         }
         if self.commits.take_stopped(&key, fence) {
-            let mut actions = self.remove_attempt(&key, fence);
+            actions.extend(self.remove_attempt(&key, fence));
             actions.push(Action::Forget { key, fence });
-            return actions;
+        } else {
+            actions.push(Action::Start { key, fence });
         }
-        vec![Action::Start { key, fence }]
+        actions
     }
 
     /// Whether an attempt of this node waits for an answer and has given its worker back.

@@ -27,7 +27,7 @@ impl Core {
             actions.extend(self.begin(key, tool, fence).into_iter().map(|action| match action {
                 Action::Start { key, fence } => {
                     let outcome = Outcome::Error(TaskError::tool_gone(tool));
-                    Action::Write { key, fence, event: Event::Settle(Settle { fence, outcome }) }
+                    Action::Write { key, fence, event: Event::Settle(Settle { fence, outcome, entries: Vec::new() }) }
                 }
                 other => other,
             }));

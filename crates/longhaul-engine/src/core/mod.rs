@@ -14,12 +14,13 @@ mod queue;
 mod queue_decision;
 mod resuming;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use longhaul_store::{TaskCount, ToolClaim};
 use longhaul_task::transition::Settle;
-use longhaul_task::{Effect, Event, NodeId, Outcome, Owner, TaskError, TaskKey, ToolRef};
+use longhaul_task::{Effect, Event, JournalEntry, NodeId, Outcome, Owner, TaskError, TaskKey, ToolRef};
 
 pub use self::admit::Admission;
 pub use self::alarm::Alarm;
@@ -39,7 +40,9 @@ pub struct Core {
     tools: BTreeMap<Arc<str>, ToolState>,
     /// Tools that no node serves. Their queued tasks are claimed in order to settle them as failed.
     failing: BTreeSet<ToolRef>,
-    open_by_owner: HashMap<Owner, usize>,
+    /// Without the owners that have none. The core may hear that a subtask has ended before it hears that it was created:
+    /// then a count is below zero for a moment.
+    open_by_owner: HashMap<Owner, isize>,
     attempts: HashMap<TaskKey, Attempt>,
     commits: Commits,
     stage: EngineStage,
@@ -86,12 +89,18 @@ pub enum Input {
     MaybeQueued { tool: ToolRef },
     /// No node has served a tool for a while.
     ToolGone { tool: ToolRef },
-    /// Every branch of an attempt waits for an answer.
+    /// Every branch of an attempt waits.
     Idle { key: TaskKey, fence: u64 },
-    /// A branch of an attempt has its answer and wants to go on.
+    /// A branch of an attempt has what it waited for and wants to go on.
     Busy { key: TaskKey, fence: u64 },
     /// The handler returned.
-    Ended { key: TaskKey, fence: u64, outcome: Outcome },
+    Ended {
+        key: TaskKey,
+        fence: u64,
+        outcome: Outcome,
+        /// Journal entries that are written with the end.
+        entries: Vec<JournalEntry>,
+    },
     /// The handler was dropped.
     Dropped { key: TaskKey, fence: u64 },
     /// The end of an attempt was written, or the store refused it for good.
@@ -133,8 +142,8 @@ impl Core {
             limits,
             tools: BTreeMap::new(),
             failing: BTreeSet::new(),
-            open_by_owner: HashMap::new(),
-            attempts: HashMap::new(),
+            open_by_owner: HashMap::default(),
+            attempts: HashMap::default(),
             commits: Commits::default(),
             stage: EngineStage::Recovering,
         }
@@ -158,7 +167,7 @@ impl Core {
             if let Some(state) = self.tool(&tool) {
                 state.queue.add(&owner, usize::try_from(queued).unwrap_or(usize::MAX));
             }
-            *self.open_by_owner.entry(owner).or_default() += usize::try_from(tasks).unwrap_or(usize::MAX);
+            self.count_open(&owner, isize::try_from(tasks).unwrap_or(isize::MAX));
         }
         if self.stage == EngineStage::Recovering {
             self.stage = EngineStage::Serving;
@@ -208,7 +217,7 @@ impl Core {
 
     /// How many open tasks an owner has, as far as this node knows.
     pub fn open(&self, owner: &Owner) -> usize {
-        self.open_by_owner.get(owner).copied().unwrap_or(0)
+        self.open_by_owner.get(owner).map_or(0, |open| usize::try_from(*open).unwrap_or(0))
     }
 
     /// Each tool with its number of running and of queued tasks, as far as this node knows.
@@ -231,7 +240,7 @@ impl Core {
             Input::ToolGone { tool } => self.tool_gone(tool),
             Input::Idle { key, fence } => self.idle(&key, fence),
             Input::Busy { key, fence } => self.busy(key, fence),
-            Input::Ended { key, fence, outcome } => self.ended(key, fence, outcome),
+            Input::Ended { key, fence, outcome, entries } => self.ended(key, fence, outcome, entries),
             Input::Dropped { key, fence } | Input::Written { key, fence } => self.remove_attempt(&key, fence),
             Input::Applied { effects } => self.applied(effects),
             Input::Drain => {
@@ -257,8 +266,9 @@ impl Core {
                     actions.extend(self.offer(&tool));
                     actions.push(Action::LookAtQueue);
                 }
+                Effect::Spawned { key } => self.count_open(&key.owner, 1),
                 Effect::Settled { key, tool, was_queued } => {
-                    self.subtract_open(&key.owner);
+                    self.count_open(&key.owner, -1);
                     if was_queued && let Some(state) = self.tool(&tool) {
                         state.queue.give_back(&key.owner, 1);
                     }
@@ -270,17 +280,17 @@ impl Core {
         actions
     }
 
-    /// Subtracts one from the number of open tasks of an owner.
-    fn subtract_open(&mut self, owner: &Owner) {
-        if let Some(open) = self.open_by_owner.get_mut(owner) {
-            *open = open.saturating_sub(1);
-            if *open == 0 {
-                self.open_by_owner.remove(owner);
-            }
+    /// Changes the number of open tasks of an owner.
+    fn count_open(&mut self, owner: &Owner, by: isize) {
+        let open = self.open_by_owner.get(owner).copied().unwrap_or(0).saturating_add(by);
+        if open == 0 {
+            self.open_by_owner.remove(owner);
+        } else {
+            self.open_by_owner.insert(owner.clone(), open);
         }
     }
 
-    fn ended(&mut self, key: TaskKey, fence: u64, outcome: Outcome) -> Vec<Action> {
+    fn ended(&mut self, key: TaskKey, fence: u64, outcome: Outcome, entries: Vec<JournalEntry>) -> Vec<Action> {
         let Some(attempt) = self.attempts.get_mut(&key).filter(|attempt| attempt.fence == fence) else {
             return Vec::new();
         };
@@ -289,7 +299,7 @@ impl Core {
         }
         let result_bytes_max = self.tools.get(&attempt.tool.name).map(|state| state.limits.result_bytes_max);
         let outcome = limit_result(outcome, result_bytes_max.unwrap_or(usize::MAX));
-        vec![Action::Write { key, fence, event: Event::Settle(Settle { fence, outcome }) }]
+        vec![Action::Write { key, fence, event: Event::Settle(Settle { fence, outcome, entries }) }]
     }
 }
 

@@ -45,10 +45,7 @@ async fn give_up_unknown(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
         let Some(last) = held.last() else { return Ok(()) };
         after = Some(last.key.clone());
         // What was committed and is not known may still be on its way.
-        let commit = engine.core.lock().last_commit();
-        while !engine.core.lock().knows_up_to(commit) {
-            tokio::time::sleep(PAUSE).await;
-        }
+        all_answered(engine).await;
         for attempt in held.iter().filter(|attempt| !engine.is_running(&attempt.key, attempt.fence)) {
             if engine.lose(attempt).await?.is_some() {
                 tracing::warn!(task = %attempt.key.id, "gave up an attempt that this node never heard of");
@@ -57,7 +54,17 @@ async fn give_up_unknown(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
     }
 }
 
+/// Waits until every commit that is under way has come back.
+async fn all_answered(engine: &EngineInner) {
+    let commit = engine.core.lock().last_commit();
+    while !engine.core.lock().knows_up_to(commit) {
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 async fn stop_outdated(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
+    // An attempt that has lost its task already may begin when its claim comes back.
+    all_answered(engine).await;
     for (key, fence) in engine.held() {
         let is_outdated = match engine.store.read(&key).await {
             Ok(found) => found.task.fence != fence,

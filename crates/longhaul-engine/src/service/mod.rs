@@ -1,5 +1,6 @@
 //! What runs beside the requests: recovery at the start, timers while it goes on, the end.
 
+pub(crate) mod activity;
 mod clock;
 mod doubt;
 pub(crate) mod due;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use longhaul_task::Timestamp;
 use tokio::sync::Notify;
 
+pub use self::activity::Activity;
 use crate::core;
 use crate::shell::EngineInner;
 

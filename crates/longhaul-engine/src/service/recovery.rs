@@ -1,5 +1,6 @@
 //! What a dead process left behind is dealt with before anything new begins.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use longhaul_store::StoreError;
@@ -15,18 +16,27 @@ const AT_ONCE: usize = 256;
 pub(crate) async fn run(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
     engine.store.join(engine.node, None, &engine.served()).await?;
     let (mut failed, mut queued) = (0_u64, 0_u64);
+    // They stay orphans, so each look finds them again.
+    let mut damaged = BTreeSet::new();
     loop {
-        let orphans = engine.store.orphans(BATCH).await?;
+        let mut orphans = engine.store.orphans(BATCH + damaged.len()).await?;
+        orphans.retain(|orphan| !damaged.contains(&orphan.key));
         if orphans.is_empty() {
             break;
         }
         for group in orphans.chunks(AT_ONCE) {
             let lost = futures_util::future::join_all(group.iter().map(|orphan| engine.lose(orphan))).await;
-            for lost in lost {
-                match lost? {
-                    Some(task) if task.is_settled() => failed += 1,
-                    Some(_) => queued += 1,
-                    None => {}
+            for (orphan, lost) in group.iter().zip(lost) {
+                match lost {
+                    Ok(Some(task)) if task.is_settled() => failed += 1,
+                    Ok(Some(_)) => queued += 1,
+                    Ok(None) => {}
+                    Err(error @ StoreError::Damaged(_)) => {
+                        let key = orphan.key.clone();
+                        tracing::error!(task = %key.id, owner = %key.owner, %error, "a task that was running is left as it is");
+                        damaged.insert(key);
+                    }
+                    Err(error) => return Err(error),
                 }
             }
         }

@@ -188,7 +188,10 @@ async fn a_question_is_answered_once_and_an_unknown_one_never() {
     let key = lab.create("ask").await;
     let no_such = EngineError::Store(StoreError::Refused(TransitionError::NoSuchQuestion));
     let try_answer = async |question: &QuestionKey| {
-        lab.engine.answer(&key, question.clone(), Json::from_text("\"stale\"")).await.unwrap_err()
+        lab.engine
+            .answer(&key, question.clone(), longhaul_task::Answer::Given(Json::from_text("\"stale\"")))
+            .await
+            .unwrap_err()
     };
     let first = lab.question(&key).await;
     assert_eq!(try_answer(&QuestionKey::from_text("approve-2")).await, no_such);
@@ -313,4 +316,21 @@ async fn workers_are_neither_lost_nor_doubled_when_branches_on_many_threads_ask_
     lab.counts("ask", (0, 0)).await;
     let after = lab.try_create("ask", "{}").await.unwrap();
     assert_eq!(phase(&after), PhaseName::Running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_fit_is_refused_and_the_question_stays_open() {
+    let picky = |_: longhaul_task::QuestionKind, _: &Json, answer: &Json| {
+        if answer.as_str() == "1" { Err("a number".to_owned()) } else { Ok(()) }
+    };
+    let lab = Lab::start(vec![longhaul_engine::EngineTool { fits: picky, ..tool("ask", asks()) }]).await;
+    let (key, question) = lab.create_until_asked("ask").await;
+    let given = longhaul_task::Answer::Given(Json::from_text("1"));
+    let refused = lab.engine.answer(&key, question.clone(), given).await.unwrap_err();
+    assert_eq!(refused.code(), "BAD_ANSWER");
+    assert_eq!(lab.question(&key).await, question);
+    // A client that does not answer at all closes the question.
+    let not_given = longhaul_task::Answer::NotGiven("busy".into());
+    lab.engine.answer(&key, question, not_given).await.unwrap();
+    assert_eq!(crate::common::code(&lab.end(&key).await), "NOT_ANSWERED");
 }

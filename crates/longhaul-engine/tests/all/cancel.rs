@@ -154,7 +154,8 @@ async fn a_waiting_task_is_cancelled_and_its_handler_wakes() {
     lab.counts("work", (0, 0)).await;
     lab.cancel(&key).await;
     log.hears("Err(Cancelled)").await;
-    let refused = lab.engine.answer(&key, question, longhaul_task::Json::from_text("1")).await;
+    let refused =
+        lab.engine.answer(&key, question, longhaul_task::Answer::Given(longhaul_task::Json::from_text("1"))).await;
     assert_eq!(refused.unwrap_err(), EngineError::Store(StoreError::Refused(TransitionError::Settled)));
     lab.counts("work", (0, 0)).await;
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{Door, HandlerLog, Lab, must_come, phase, text_of};
 use longhaul_store::Store;
-use longhaul_task::transition::{Create, Settle, Spawn};
+use longhaul_task::transition::{Create, NewChild, Settle, Spawn};
 use longhaul_task::{Event, Json, NodeId, Outcome, PhaseName, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef};
 
 async fn child(lab: &Lab, parent: &TaskKey, n: u8) -> TaskKey {
@@ -17,14 +17,15 @@ async fn child(lab: &Lab, parent: &TaskKey, n: u8) -> TaskKey {
         first_fence: 0,
     };
     let fence = lab.read(parent).await.fence;
-    let spawn = Spawn { fence, child, input: Json::from_text("{}") };
+    let spawn =
+        Spawn { fence, children: vec![NewChild { create: child, input: Json::from_text("{}") }], entries: Vec::new() };
     lab.store.apply(parent, Event::Spawn(Box::new(spawn))).await.unwrap();
     key
 }
 
 async fn settle(lab: &Lab, key: &TaskKey) {
     let outcome = Outcome::Result { body: Json::from_text("1"), is_error: false };
-    lab.store.apply(key, Event::Settle(Settle { fence: 1, outcome })).await.unwrap();
+    lab.store.apply(key, Event::Settle(Settle { fence: 1, outcome, entries: Vec::new() })).await.unwrap();
 }
 
 /// A task whose handler is told to return while two of its children are open, and has.

@@ -169,7 +169,7 @@ fn a_family_that_is_called_off_leaves_no_count_behind() {
 
     let effects = vec![settled("parent", false), stop("parent", 1), settled("child", true)];
     core.step(Input::Applied { effects });
-    core.step(Input::Ended { key: key("parent"), fence: 1, outcome: Outcome::Cancelled });
+    core.step(Input::Ended { key: key("parent"), fence: 1, outcome: Outcome::Cancelled, entries: Vec::new() });
 
     assert_eq!(load(&core), (0, 0, 0));
 }

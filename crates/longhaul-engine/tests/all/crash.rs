@@ -4,16 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{
-    Approve, Door, HandlerLog, Machine, answer, code, echo, handler, handler_with, one_worker, phase, text_of, tool,
-    waits_at,
+    Approve, Door, HandlerLog, Lab, Machine, answer, code, echo, handler, handler_with, on_crash, one_worker, phase,
+    text_of, tool, waits_at,
 };
 use longhaul_engine::{Ctx, EngineError, EngineLimits, EngineTool, Handler};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy, TaskKey, ToolRef, TransitionError};
-
-fn on_crash(on_crash: OnCrash, tool: EngineTool) -> EngineTool {
-    EngineTool { policy: Policy { on_crash, ..tool.policy.clone() }, ..tool }
-}
 
 /// Says which attempt it is, and stays until its door opens.
 fn says_attempt(door: &Door, log: &HandlerLog) -> Arc<dyn Handler> {
@@ -169,7 +165,8 @@ fn a_question_goes_with_its_attempt_and_the_next_attempt_asks_its_own() {
     let tools = || vec![on_crash(OnCrash::Retry, tool("ask", asks()))];
     let (key, first) = machine.run_engine(tools(), async |lab| lab.create_until_asked("ask").await);
     machine.run_engine(tools(), async |lab| {
-        let stale = lab.engine.answer(&key, first.clone(), Json::from_text("\"late\"")).await;
+        let stale =
+            lab.engine.answer(&key, first.clone(), longhaul_task::Answer::Given(Json::from_text("\"late\""))).await;
         assert_eq!(stale.unwrap_err(), EngineError::Store(StoreError::Refused(TransitionError::NoSuchQuestion)));
         let second = lab.question(&key).await;
         assert_ne!(first, second);
@@ -216,10 +213,10 @@ fn a_resumed_handler_finds_its_question_under_the_same_key() {
     let tools = || vec![on_crash(OnCrash::Resume, tool("ask", asks()))];
     let (key, question) = machine.run_engine(tools(), async |lab| lab.create_until_asked("ask").await);
     machine.run_engine(tools(), async |lab| {
-        lab.until(&key, "the second attempt", |task| task.phase.active_attempt().is_some()).await;
+        lab.until(&key, "the second attempt has found it", |task| task.phase.wake_condition().is_some()).await;
         assert_eq!(lab.asks(&key, 1).await, std::slice::from_ref(&question));
         lab.answer(&key, &question, "\"yes\"").await;
-        assert_eq!(lab.end(&key).await, text_of("yes to attempt 2"));
+        assert_eq!(lab.end(&key).await, text_of("yes to attempt 3"));
         assert_eq!(lab.read(&key).await.questions_asked, 1, "it was asked once");
         lab.counts("ask", (0, 0)).await;
     });
@@ -274,7 +271,7 @@ fn a_task_that_waited_for_an_answer_fails_like_a_running_one() {
         assert_eq!(code(task.phase.outcome().unwrap()), "CRASH_RECOVERY");
         let message = task.message.as_deref().unwrap();
         assert!(message.contains("waiting for an answer"), "it was not running: {message}");
-        let late = lab.engine.answer(&key, question, Json::from_text("1")).await;
+        let late = lab.engine.answer(&key, question, longhaul_task::Answer::Given(Json::from_text("1"))).await;
         assert_eq!(late.unwrap_err(), EngineError::Store(StoreError::Refused(TransitionError::Settled)));
     });
 }
@@ -342,5 +339,61 @@ fn many_tasks_of_a_dead_process_are_all_dealt_with_before_the_engine_has_started
             assert!(matches!(lab.read(key).await.phase.outcome(), Some(Outcome::Error(_))));
         }
         assert_eq!(lab.load("work"), (0, 0));
+    });
+}
+
+/// A handler whose first attempts fail, and a tool that retries failures.
+fn fails_until(attempt: u32, is_final: bool) -> EngineTool {
+    let fails = handler(move |ctx: Ctx, _input| async move {
+        let failed = Outcome::Result { body: Json::from_text(format!("\"{}\"", ctx.attempt())), is_error: true };
+        match ctx.attempt() {
+            n if n >= attempt => answer("done"),
+            2 if is_final => Err(longhaul_engine::CtxError::Final(Box::new(failed))),
+            _ => Ok(failed),
+        }
+    });
+    let policy = Policy { attempts_max: 4, backoff_ms: 1_000, ..Policy::default() };
+    EngineTool { retries_failures: true, policy, ..tool("work", fails) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_can_have_its_failures_retried_with_backoff_until_its_attempts_are_used_up() {
+    for (succeeds_at, is_final, attempts, end) in
+        [(3, false, 3, "done"), (9, false, 4, "4"), (9, true, 2, "2"), (1, false, 1, "done")]
+    {
+        let lab = Lab::start(vec![fails_until(succeeds_at, is_final)]).await;
+        let began = lab.engine.now().await.unwrap();
+        let key = lab.create("work").await;
+        let Outcome::Result { body, is_error } = lab.end(&key).await else { panic!("a result") };
+        assert_eq!((body.as_str(), is_error), (&*format!("\"{end}\""), end != "done"));
+        assert_eq!(lab.read(&key).await.attempt, attempts);
+        let took_ms = lab.engine.now().await.unwrap().ms_since(began);
+        // 1, 2 and 4 seconds, of which up to a fifth is random.
+        let most_ms: u64 = (1..attempts).map(|n| 1_000 << (n - 1)).sum();
+        assert!((most_ms * 8 / 10..=most_ms + 100).contains(&took_ms), "{took_ms} of {most_ms}");
+        let records = lab.engine.history(&key).await.unwrap().attempts;
+        assert_eq!(records.len() + 1, attempts as usize, "each failed attempt is in the history");
+        lab.holds_nothing("work").await;
+    }
+}
+
+#[test]
+fn a_task_that_waits_for_an_answer_is_not_given_up_after_many_crashes() {
+    let mut machine = Machine::new();
+    let tools = || vec![on_crash(OnCrash::Resume, tool("ask", asks()))];
+    let (key, question) = machine.run_engine(tools(), async |lab| lab.create_until_asked("ask").await);
+    for _crash in 0..10 {
+        machine.run_engine(tools(), async |lab| {
+            let began = lab.engine.now().await.unwrap();
+            let task = lab.until(&key, "it waits", |task| task.phase.wake_condition().is_some()).await;
+            assert_eq!(task.failed_attempts, 1, "only the first attempt was lost");
+            // A handler that stayed in memory for a while could be lost by the next crash.
+            let backoff_ms = task.policy.backoff_ms;
+            assert!(lab.engine.now().await.unwrap().ms_since(began) <= backoff_ms, "it was not dropped at once");
+        });
+    }
+    machine.run_engine(tools(), async |lab| {
+        lab.answer(&key, &question, "\"yes\"").await;
+        assert_eq!(lab.end(&key).await, text_of("yes to attempt 3"));
     });
 }

@@ -203,7 +203,7 @@ async fn an_owner_has_open_tasks_up_to_the_limit_and_others_are_not_concerned() 
 async fn a_task_that_was_refused_counts_no_more() {
     let lab = room_for_two(&Door::shut()).await;
     let id = Some(TaskId::parse("mine").unwrap());
-    let first = lab.engine.create(NewCall { id: id.clone(), ..call("work") }).await.unwrap();
+    let first = lab.engine.create(NewCall { id: id.clone(), ..call("work") }).await.unwrap().task;
     for _ in 0..5 {
         let again = lab.engine.create(NewCall { id: id.clone(), ..call("work") }).await;
         assert_eq!(again.unwrap_err(), EngineError::Store(StoreError::Refused(TransitionError::DuplicateId)));

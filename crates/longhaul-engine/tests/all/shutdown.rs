@@ -180,7 +180,7 @@ async fn a_creation_that_is_under_way_is_part_of_what_is_waited_for() {
     tokio::task::yield_now().await;
     creation.answer_one();
     must_come("the end of the shutdown", down).await.unwrap();
-    let key = must_come("the creation's answer", created).await.unwrap().unwrap().key.clone();
+    let key = must_come("the creation's answer", created).await.unwrap().unwrap().task.key.clone();
     assert!(lab.read(&key).await.is_settled(), "its handler was not waited for");
 }
 

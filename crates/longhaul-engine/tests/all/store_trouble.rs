@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{
-    Door, HandlerLog, Lab, Machine, START, TestStore, answer, asks, call, code, echo, handler, hangs, must_come,
-    one_worker, phase, text_of, tool, waits_at,
+    Approve, Door, HandlerLog, Lab, Machine, START, TestStore, answer, asks, call, code, echo, handler, hangs,
+    must_come, on_crash, one_worker, phase, text_of, tool, waits_at,
 };
 use longhaul_engine::{Ctx, CtxError, Engine, EngineError, EngineLimits, EngineTool, NewCall, SystemRandom};
 use longhaul_store::{Store, StoreError};
@@ -98,32 +98,22 @@ async fn a_queue_that_cannot_be_looked_at_is_looked_at_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_cannot_be_asked_ends_the_attempt_with_the_reason() {
-    for of in ["ask", "read", "records"] {
-        let lab = Lab::start(vec![one_worker("ask", asks())]).await;
-        let asked = lab.store.hold("ask");
-        if of == "ask" {
-            lab.store.fail(of, 1, unavailable());
+async fn an_operation_waits_for_a_store_that_does_not_work_for_a_while() {
+    for of in ["ask", "question", "record"] {
+        for error in [unavailable(), full(), StoreError::InDoubt("cut off".into())] {
+            let works = handler(|mut ctx: Ctx, _input| async move {
+                let one: u32 = ctx.step("one", || async { Ok::<_, CtxError>(1) }).await?;
+                let said = ctx.ask("approve", Approve).await?;
+                answer(&format!("{one} {said}"))
+            });
+            let lab = Lab::start(vec![on_crash(OnCrash::Resume, one_worker("ask", works))]).await;
+            lab.store.fail(of, 3, error);
+            let (key, question) = lab.create_until_asked("ask").await;
+            lab.answer(&key, &question, "\"yes\"").await;
+            assert_eq!(lab.end(&key).await, text_of("1 yes"), "{of}");
+            assert!(lab.store.calls(of) >= 4, "{of}");
+            lab.counts("ask", (0, 0)).await;
         }
-        let key = lab.create("ask").await;
-        if of != "ask" {
-            // The question is out, and its handler has not gone on.
-            asked.carried_out().await;
-            let question = lab.question(&key).await;
-            if of == "records" {
-                lab.answer(&key, &question, "1").await;
-            }
-            lab.store.fail(of, 1, unavailable());
-            asked.answer_one();
-        }
-        // Not through the engine, whose next read is the one that fails.
-        let (store, mut watch) = (lab.store.inner(), lab.engine.watch(&key));
-        while !store.read(&key).await.unwrap().task.is_settled() {
-            must_come(of, watch.changed()).await;
-        }
-        let Outcome::Error(fault) = lab.end(&key).await else { panic!("{of}: it did not fail") };
-        assert_eq!(&*fault.message, "the store is unavailable: the disk is away", "{of}");
-        lab.counts("ask", (0, 0)).await;
     }
 }
 
@@ -288,7 +278,7 @@ async fn a_handler_whose_task_was_made_anew_under_its_id_is_dropped() {
     let log = HandlerLog::new();
     let lab = Lab::start(vec![tool("hang", hangs(&log))]).await;
     let id = TaskId::parse("own").unwrap();
-    let key = lab.engine.create(NewCall { id: Some(id.clone()), ..call("hang") }).await.unwrap().key.clone();
+    let key = lab.engine.create(NewCall { id: Some(id.clone()), ..call("hang") }).await.unwrap().task.key.clone();
     log.hears("start").await;
     // Another node cancels and deletes it, of which this one does not hear.
     lab.store.inner().apply(&key, Event::Cancel(Cancel::default())).await.unwrap();

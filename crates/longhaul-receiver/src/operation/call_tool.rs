@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use longhaul_engine::audit::AuditedCall;
+use longhaul_engine::audit::{self, AuditedCall};
 use longhaul_engine::{CallEnd, CallOptions, CtxError, EngineError, LogLine, NewCall, OpenQuestion, Requestor};
-use longhaul_store::StoreError;
-use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, TaskId, TransitionError};
+use longhaul_store::{CreateResult, IdempotencyKey, Snapshot, StoreError};
+use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, Task, TaskId, TransitionError};
 use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::{
@@ -23,11 +23,12 @@ use tokio::sync::watch;
 
 use super::{OperationResult, StreamWork, WorkResult};
 use crate::exchange::Exchange;
+use crate::loaded_task::LoadedTask;
 use crate::receiver::ReceiverInner;
 use crate::seal::{CallBinding, CallState};
 use crate::session::{LastNotified, ask_on_stream};
 use crate::stream::MessageStream;
-use crate::{log, refusal};
+use crate::{idempotency, log, refusal};
 
 /// The shortest retention that a requestor can choose: the result must be fetchable.
 const TTL_MS_MIN: u64 = 1_000;
@@ -46,6 +47,8 @@ pub(super) async fn perform(
     if let Err(wrong) = offered.declaration.check_arguments(call.arguments) {
         return Ok(OperationResult::Ready(call_result::complete(&exchange.reply_to(), &wrong.to_result())));
     }
+    // Without a task nothing is stored under the key, so it has no effect.
+    let idempotency = if as_task { idempotency::of_call(exchange, call, headers)?.map(Box::new) } else { None };
     let mut tool_call = ToolCall {
         exchange: exchange.clone(),
         tool: Arc::clone(&offered.name),
@@ -56,6 +59,7 @@ pub(super) async fn perform(
         log_level: request.log_level,
         answers: HashMap::new(),
         task_id: None,
+        idempotency,
     };
     tool_call.take_answers(call).await?;
     let sends_notifications = !as_task && (tool_call.progress_token.is_some() || tool_call.log_level.is_some());
@@ -83,6 +87,7 @@ struct ToolCall {
     answers: HashMap<String, Json>,
     /// The ID that an earlier round has chosen for the task.
     task_id: Option<TaskId>,
+    idempotency: Option<Box<IdempotencyKey>>,
 }
 
 impl ToolCall {
@@ -130,6 +135,13 @@ impl ToolCall {
         let failed = |error: EngineError| refusal::of_engine(&error);
         let mut input = self.input.clone();
         if self.exchange.receiver.engine.asks_before_task(&self.tool) {
+            // A client that has lost the answers along with the response is not asked again.
+            if let Some(request) = &self.idempotency
+                && let Some(found) =
+                    self.exchange.receiver.engine.find_created(&self.exchange.owner, request).await.map_err(failed)?
+            {
+                return self.created_earlier(found.task).await;
+            }
             let call = self.engine_call(stream, None);
             let receiver = &self.exchange.receiver;
             let asking = Box::pin(receiver.engine.before_task(&self.tool, input, call));
@@ -153,19 +165,24 @@ impl ToolCall {
             origin: receiver.origin(exchange.generation),
             id: chosen_id.or_else(|| self.task_id.clone()),
             retention: Some(self.retention(usual)),
+            idempotency: self.idempotency.clone(),
         };
-        let (task, log) = if exchange.session.is_some() {
-            let (task, log) = receiver.engine.create_and_listen(new).await.map_err(failed)?;
-            (task, Some(log))
+        let (CreateResult { task, existed }, log) = if exchange.session.is_some() {
+            let (created, log) = receiver.engine.create_and_listen(new).await.map_err(failed)?;
+            (created, Some(log))
         } else {
             match (receiver.engine.create(new).await, &self.task_id) {
                 // The client repeats the last round because it has lost the answer: the task exists.
                 (Err(EngineError::Store(StoreError::Refused(TransitionError::DuplicateId))), Some(id)) => {
-                    (receiver.engine.read(&exchange.key(id.clone())).await.map_err(failed)?.task, None)
+                    let task = receiver.engine.read(&exchange.key(id.clone())).await.map_err(failed)?.task;
+                    (CreateResult { task, existed: true }, None)
                 }
                 (created, _) => (created.map_err(failed)?, None),
             }
         };
+        if existed {
+            return self.created_earlier(task).await;
+        }
         let view = TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task) };
         let sentence = receiver.catalogue.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
         let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
@@ -173,6 +190,23 @@ impl ToolCall {
             progress_token: self.progress_token,
             log: Some(log),
             ..LastNotified::of(&task, exchange.generation)
+        });
+        Ok(WorkResult { response, created })
+    }
+
+    /// The response to a request that has created its task before: the task as it is now.
+    async fn created_earlier(&self, task: Arc<Task>) -> Result<WorkResult, RpcError> {
+        let (exchange, receiver) = (&self.exchange, &self.exchange.receiver);
+        // It may have been deleted meanwhile.
+        let found = receiver.engine.read(&task.key).await.unwrap_or(Snapshot { task, progress: None });
+        let task = LoadedTask::of(receiver, found).await.map_err(|error| refusal::of_engine(&error))?;
+        let response = exchange.generation.created_earlier(&exchange.reply_to(), &task.view());
+        let task = &task.snapshot.task;
+        audit::read(exchange.source(), task);
+        let is_followed = exchange.session.is_some() && !task.is_settled();
+        let created = is_followed.then(|| LastNotified {
+            progress_token: self.progress_token.clone(),
+            ..LastNotified::of(task, exchange.generation)
         });
         Ok(WorkResult { response, created })
     }

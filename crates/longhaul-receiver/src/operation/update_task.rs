@@ -2,9 +2,9 @@
 
 use longhaul_engine::{EngineError, audit};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, QuestionKey};
+use longhaul_task::{Answer, Json, QuestionKey};
+use longhaul_wire::UpdateTask;
 use longhaul_wire::jsonrpc::RpcError;
-use longhaul_wire::{UpdateTask, update};
 
 use crate::exchange::Exchange;
 use crate::refusal;
@@ -19,12 +19,13 @@ pub(super) async fn perform(exchange: &Exchange, update: &UpdateTask<'_>) -> Res
         let question = QuestionKey::from_text(name);
         // Answers to unknown or answered questions are ignored unread.
         if let Some(open) = task.phase.questions().and_then(|open| open.find(&question)) {
-            update::check(open, body)?;
-            answers.push((question, Json::from_text(body.get())));
+            let answer = Answer::Given(Json::from_text(body.get()));
+            receiver.engine.check_answer(&task, &open.key, &answer).map_err(|error| refusal::of_engine(&error))?;
+            answers.push((question, answer));
         }
     }
-    for (question, body) in answers {
-        match receiver.engine.answer(&key, question.clone(), body).await {
+    for (question, answer) in answers {
+        match receiver.engine.answer(&key, question.clone(), answer).await {
             Ok(_) => audit::answered(exchange.source(), &key.id, &question),
             // Another answer was first, or the task has ended: the key is spent, and its answer ignored.
             Err(EngineError::Store(StoreError::Refused(_))) => {}

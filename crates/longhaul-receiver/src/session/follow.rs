@@ -70,6 +70,11 @@ pub(crate) struct LastNotified {
 }
 
 impl LastNotified {
+    /// The client has not received the task yet.
+    fn unseen(key: TaskKey, generation: Generation) -> Self {
+        Self { key, generation, revision: 0, progress: None, progress_token: None, log: None }
+    }
+
     /// The client has just received the task in this state.
     pub(crate) fn of(task: &Task, generation: Generation) -> Self {
         Self {
@@ -152,6 +157,8 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
     let mut asked = AskedQuestions::new(followed.generation);
     let grace = tokio::time::sleep(QUESTION_GRACE_MAX);
     tokio::pin!(grace);
+    // How many of its children are followed, too.
+    let mut children = 0;
     // The loop ends when the task has been deleted.
     while let Ok(view) = LoadedTask::read(&receiver, &key).await {
         let task = &view.snapshot.task;
@@ -166,6 +173,12 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
             None => false,
         };
         let is_known = followed.is_known.load(Ordering::Relaxed);
+        for child in &view.children()[children..] {
+            // The client has not asked for the child, and hears of it by the parent's notification.
+            let key = TaskKey { owner: key.owner.clone(), id: child.clone() };
+            session.follow(LastNotified::unseen(key, followed.generation), is_known);
+        }
+        children = view.children().len();
         let asks = is_known && receiver.asked_session.lock().get(&key) == Some(&session.nonce);
         asked.update(&session, task, stream.as_ref().filter(|_| asks));
         if task.is_settled() {

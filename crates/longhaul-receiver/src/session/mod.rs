@@ -143,6 +143,12 @@ impl Session {
         }
     }
 
+    /// Names this session among those of its owner, also after it was restored. Clients do not know it.
+    pub(crate) fn scope(&self) -> String {
+        let id = self.id.map_or(u128::from(self.nonce), u128::from_be_bytes);
+        format!("{id:032x}")
+    }
+
     fn key(&self, id: TaskId) -> TaskKey {
         TaskKey { owner: self.owner.clone(), id }
     }

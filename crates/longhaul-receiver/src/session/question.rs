@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use longhaul_engine::audit::{self, RequestSource};
-use longhaul_engine::{CtxError, EngineError, OpenQuestion, not_answered};
+use longhaul_engine::{CtxError, EngineError, OpenQuestion};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
+use longhaul_task::{Answer, Json, Question, QuestionKey, QuestionKind, Task, TaskId, TaskKey};
 use longhaul_wire::ask::{self, AskReply, ClientQuestion};
 use longhaul_wire::jsonrpc::RequestId;
 use longhaul_wire::remote_task::RemoteTask;
@@ -260,9 +260,9 @@ async fn ask_for_task(
     };
     question.is_remote_task.store(false, Ordering::Relaxed);
     // The receipt is dropped when the answer is stored, or can no longer be stored.
-    let (body, _receipt) = match answer {
-        Ok((body, receipt)) => (body, receipt),
-        Err(NoAnswer::Refused(error, receipt)) => (not_answered(&error.message), receipt),
+    let (answer, _receipt) = match answer {
+        Ok((body, receipt)) => (Answer::Given(body), receipt),
+        Err(NoAnswer::Refused(error, receipt)) => (Answer::NotGiven(error.message.as_ref().into()), receipt),
         Err(NoAnswer::Unfit(why)) => {
             // The question stays open: another client of the owner may answer it.
             tracing::info!(task = %key.id, why, "a client's answers do not fit the question");
@@ -271,7 +271,7 @@ async fn ask_for_task(
         }
         Err(NoAnswer::TooManyQuestions | NoAnswer::SessionOver) => return,
     };
-    store(&session, &key, &question, body).await;
+    store(&session, &key, &question, answer).await;
 }
 
 impl Session {
@@ -286,24 +286,24 @@ impl Session {
             let Ok(found) = session.receiver.engine.read(&key_of_task).await else { return };
             let Some(open) = found.task.phase.questions().and_then(|open| open.find(&key)) else { return };
             let question = OutgoingQuestion::of_task(generation, &found.task, open);
-            let body = match ask::reply(&question.asking(None), response.result()) {
-                AskReply::Answer(body) => body,
-                AskReply::Refused(error) => not_answered(&error.message),
+            let answer = match ask::reply(&question.asking(None), response.result()) {
+                AskReply::Answer(body) => Answer::Given(body),
+                AskReply::Refused(error) => Answer::NotGiven(error.message.as_ref().into()),
                 // The question is asked again when the client comes back to the task.
                 AskReply::Unfit(_) | AskReply::Task(_) => return,
             };
-            store(&session, &key_of_task, &question, body).await;
+            store(&session, &key_of_task, &question, answer).await;
         });
         let _ = late.await;
     }
 }
 
 /// Stores the answer to a task's question. The client will not be asked again, so a store that fails is tried again.
-async fn store(session: &Session, key: &TaskKey, question: &OutgoingQuestion, body: Json) {
+async fn store(session: &Session, key: &TaskKey, question: &OutgoingQuestion, answer: Answer) {
     let question_key = QuestionKey::from_text(&question.key);
     let mut pause = STORE_PAUSE_MIN;
     loop {
-        match session.receiver.engine.answer(key, question_key.clone(), body.clone()).await {
+        match session.receiver.engine.answer(key, question_key.clone(), answer.clone()).await {
             Ok(_) => {
                 let generation = question.generation.label();
                 let source = RequestSource { owner: &session.owner, generation, method: question.method() };

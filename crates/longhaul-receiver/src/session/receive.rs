@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_wire::ClientNotification;
 use longhaul_wire::jsonrpc::{self, InvalidMessage, Message, RequestId, RpcError};
 use longhaul_wire::route::{Context, generation_of, route};
+use longhaul_wire::{ClientNotification, Headers};
 use tokio::time::timeout;
 
 use super::Session;
@@ -31,8 +31,13 @@ enum RequestStart {
 }
 
 impl Session {
-    /// Takes what the client sent in one piece.
-    pub(crate) async fn receive(self: &Arc<Self>, body: &[u8], patience: ResponsePatience) -> MessageResponse {
+    /// Takes what the client sent in one piece. `headers` are those of HTTP.
+    pub(crate) async fn receive(
+        self: &Arc<Self>,
+        headers: Option<&(dyn Headers + Sync)>,
+        body: &[u8],
+        patience: ResponsePatience,
+    ) -> MessageResponse {
         self.touch();
         if self.peer.revision.has_batches() && jsonrpc::is_batch(body) {
             return match jsonrpc::parse_batch(body) {
@@ -43,7 +48,7 @@ impl Session {
         match jsonrpc::parse(body) {
             Ok(Message::Request(request)) => {
                 let tally = MetricsLabel::of(&request.method);
-                match self.start(&request, None).await {
+                match self.start(&request, headers, None).await {
                     Ok(RequestStart::Ready(text)) => MessageResponse::message(text, tally),
                     Ok(RequestStart::OnStream(stream)) => self.respond(&stream, patience.single, tally).await,
                     Err(error) => MessageResponse::error(Some(&request.id), &error, tally),
@@ -75,7 +80,7 @@ impl Session {
         let stream = self.add_stream(StreamKind::Batch { responses });
         for message in messages {
             match message {
-                Ok(Message::Request(request)) => match self.start(&request, Some(&stream)).await {
+                Ok(Message::Request(request)) => match self.start(&request, None, Some(&stream)).await {
                     Ok(RequestStart::Ready(text)) => stream.respond(Some(&text)),
                     Ok(RequestStart::OnStream(_)) => {}
                     Err(error) => stream.respond(Some(&jsonrpc::error(Some(&request.id), &error))),
@@ -127,9 +132,10 @@ impl Session {
     async fn start(
         self: &Arc<Self>,
         request: &jsonrpc::Request<'_>,
+        headers: Option<&(dyn Headers + Sync)>,
         batch: Option<&Arc<MessageStream>>,
     ) -> Result<RequestStart, RpcError> {
-        let started = self.try_start(request, batch).await;
+        let started = self.try_start(request, headers, batch).await;
         if let Err(error) = &started {
             audit::refused(&self.owner, generation_of(self.peer.revision), request, error);
         }
@@ -139,12 +145,13 @@ impl Session {
     async fn try_start(
         self: &Arc<Self>,
         request: &jsonrpc::Request<'_>,
+        headers: Option<&(dyn Headers + Sync)>,
         batch: Option<&Arc<MessageStream>>,
     ) -> Result<RequestStart, RpcError> {
         self.receiver.rates.admit(&self.owner, RequestKind::of(&request.method))?;
         let request = route(request, &Context::Session { peer: self.peer })?;
         let exchange = self.exchange(request.id.clone(), request.generation, request.operation.method());
-        match operation::perform(&exchange, &request, None).await? {
+        match operation::perform(&exchange, &request, headers).await? {
             OperationResult::Ready(response) => Ok(RequestStart::Ready(response)),
             OperationResult::Work(work) => self.carry_out(work, batch).map(RequestStart::OnStream),
         }

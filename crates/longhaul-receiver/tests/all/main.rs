@@ -3,15 +3,17 @@
 //! - `handshake`, `sessions`, `streams`, `restart`, `batches`: the stateful era.
 //! - `calls`, `tasks`, `subscribe`, `logging`, `question`, `remote_task`: operations, and messages beside responses.
 //! - `anonymous`: tasks of callers without an identity. `rates`, `limits`, `fair`: how much an owner may use.
-//! - `bad_input`: every error, in a table. `matrix`: what each generation shows of every task, and that
-//!   owners see nothing of each other.
+//! - `bad_input`: every error, in a table. `arguments`: those that a type refuses. `matrix`: what each generation shows of
+//!   every task, and that owners see nothing of each other.
 
 mod anonymous;
+mod arguments;
 mod bad_input;
 mod batches;
 mod calls;
 mod fair;
 mod handshake;
+mod idempotency;
 mod limits;
 mod logging;
 mod matrix;
@@ -23,4 +25,5 @@ mod restart;
 mod sessions;
 mod streams;
 mod subscribe;
+mod subtasks;
 mod tasks;

@@ -13,7 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
 /// Words that must not be in any line.
-const SECRETS: [&str; 4] = ["secret-argument", "secret-result", "secret-answer", "secret-token"];
+const SECRETS: [&str; 5] = ["secret-key", "secret-argument", "secret-result", "secret-answer", "secret-token"];
 
 #[derive(serde::Deserialize, JsonSchema)]
 struct TextArguments {
@@ -82,6 +82,10 @@ async fn do_everything(server: &TestServer) {
     ada.cancel(&waits).await.unwrap();
     ada.cancel(&waits).await.unwrap();
     let answer = json!({ "action": "accept", "content": { "text": "secret-answer" } });
+    let keyed = json!({ "name": "echo", "arguments": text, "_meta": { "longhaul/idempotency-key": "secret-key" } });
+    for _ in 0..3 {
+        ada.send("tools/call", keyed.clone()).await;
+    }
     let asks = ada.create("ask", json!({})).await.unwrap();
     let key = ada.asked(&asks, 1).await.remove(0);
     ada.update(&asks, json!({ key: answer })).await.unwrap();
@@ -160,6 +164,11 @@ async fn the_log_is_what_its_page_says_and_holds_no_secret() {
     let has = |fields: Value| assert!(lines.iter().any(|line| is(line, fields.clone())), "no {fields} in\n{text}");
     has(json!({ "event": "task.created", "owner": "audited-ada", "tool": "echo", "generation": "ext2026" }));
     has(json!({ "event": "task.created", "owner": "audited-bob", "tool": "ask", "generation": "core2025" }));
+    let repeated = json!({ "event": "task.read", "owner": "audited-ada", "tool": "echo", "method": "tools/call" });
+    let repeated: Vec<_> = lines.iter().filter(|line| is(line, repeated.clone())).collect();
+    assert_eq!(repeated.len(), 2);
+    let created = json!({ "event": "task.created", "task": repeated[0]["task"] });
+    assert_eq!(lines.iter().filter(|line| is(line, created.clone())).count(), 1, "created once");
     has(json!({ "event": "task.settled", "owner": "audited-ada", "tool": "echo", "status": "completed" }));
     has(
         json!({ "event": "task.settled", "owner": "audited-ada", "tool": "break", "status": "failed", "error": -32001 }),

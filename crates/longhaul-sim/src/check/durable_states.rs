@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use longhaul_task::{Task, TaskKey};
+use longhaul_task::{Task, TaskKey, Timestamp};
 
-use crate::ledger::{Fact, Rules, short};
+use crate::ledger::{Entry, Fact, Rules, short};
 
 /// Every state that was ever durable.
 #[derive(Debug, Default)]
 pub(super) struct DurableStates {
     pub(super) line: usize,
+    /// The store's time of the line.
+    pub(super) at: Timestamp,
     pub(super) rules: Option<Rules>,
     pub(super) lives: HashMap<TaskKey, Vec<Life>>,
 }
@@ -38,9 +40,9 @@ impl Life {
 }
 
 impl DurableStates {
-    pub(super) fn take(&mut self, line: usize, fact: &Fact) -> Result<(), String> {
-        self.line = line;
-        match fact {
+    pub(super) fn take(&mut self, line: usize, entry: &Entry) -> Result<(), String> {
+        (self.line, self.at) = (line, entry.at);
+        match &entry.fact {
             Fact::Rules(rules) => self.rules = Some(rules.clone()),
             Fact::Committed(commit) => {
                 for written in &commit.written {

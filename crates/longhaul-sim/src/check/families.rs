@@ -1,13 +1,20 @@
 use std::sync::Arc;
 
-use longhaul_task::{Task, TaskKey};
+use foldhash::HashMap;
+use longhaul_task::{EntryKind, Task, TaskKey};
 
 use super::Law;
 use super::durable_states::DurableStates;
-use crate::ledger::{Fact, short};
+use super::records::child_key;
+use crate::ledger::{Commit, Fact, WrittenEntry, short};
 
-/// A parent settles after its children, and a child exists exactly as long as its parent.
-pub(super) struct FamilyLaw;
+/// A parent settles after its children, a child exists exactly as long as its parent, and the children of a lost race have
+/// ended before the handler goes on.
+#[derive(Default)]
+pub(super) struct FamilyLaw {
+    /// The subtasks of each task, with the forks that created them.
+    subtasks: HashMap<TaskKey, Vec<(String, TaskKey)>>,
+}
 
 impl Law for FamilyLaw {
     fn statement(&self) -> &'static str {
@@ -15,13 +22,61 @@ impl Law for FamilyLaw {
     }
 
     fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
-        let Fact::Committed(commit) = fact else { return Ok(()) };
+        let commit = match fact {
+            Fact::Committed(commit) => commit,
+            Fact::Raced { key, attempt, lost } => return self.lost(states, key, *attempt, lost),
+            _ => return Ok(()),
+        };
+        for recorded in commit.recorded.iter().filter(|recorded| recorded.entry.kind == EntryKind::Subtask) {
+            if let Some(child) = recorded.output().and_then(|id| child_key(&recorded.key, &id)) {
+                let fork = recorded.entry.position.fork.to_string();
+                self.subtasks.entry(recorded.key.clone()).or_default().push((fork, child));
+            }
+        }
         states.all().try_for_each(|task| child(states, task))?;
+        recorded(commit)?;
         commit
             .written
             .iter()
             .filter_map(|written| written.after.as_ref())
             .try_for_each(|task| starts_over(states, task))
+    }
+}
+
+impl FamilyLaw {
+    fn lost(&self, states: &DurableStates, key: &TaskKey, attempt: u32, lost: &str) -> Result<(), String> {
+        // An attempt that has lost its task may not know it yet.
+        if states.now(key).is_none_or(|task| task.attempt != attempt || task.phase.active_attempt().is_none()) {
+            return Ok(());
+        }
+        let is_lost = |fork: &str| fork.strip_prefix(lost).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let mut children = self.subtasks.get(key).into_iter().flatten().filter(|(fork, _)| is_lost(fork));
+        match children.find(|(_, child)| states.now(child).is_some_and(|child| !child.is_settled())) {
+            Some((_, child)) => Err(format!("{} goes on, and its lost race left {} open", short(key), short(child))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A child is created together with its entry in the journal of its parent, and an entry with its child.
+fn recorded(commit: &Commit) -> Result<(), String> {
+    let is_subtask = |recorded: &&WrittenEntry| recorded.entry.kind == EntryKind::Subtask;
+    let mut entries: Vec<_> = commit
+        .recorded
+        .iter()
+        .filter(is_subtask)
+        .map(|recorded| recorded.output().and_then(|id| child_key(&recorded.key, &id)))
+        .collect();
+    let children = commit.written.iter().filter(|written| written.is_birth());
+    for child in children.filter_map(|written| written.after.as_ref()).filter(|task| !task.is_root()) {
+        match entries.iter().position(|key| key.as_ref() == Some(&child.key)) {
+            Some(index) => drop(entries.swap_remove(index)),
+            None => return Err(format!("{} is in no journal", short(&child.key))),
+        }
+    }
+    match entries.first() {
+        Some(key) => Err(format!("a subtask was recorded and not created: {key:?}")),
+        None => Ok(()),
     }
 }
 

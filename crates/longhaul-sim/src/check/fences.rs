@@ -9,7 +9,7 @@ use crate::ledger::{Fact, short};
 pub(super) struct FenceLaw;
 
 /// The events that an attempt writes under its fence.
-const BY_ATTEMPT: [&str; 6] = ["report", "ask", "spawn", "park", "release", "settle"];
+const BY_ATTEMPT: [&str; 7] = ["report", "ask", "abandon", "spawn", "park", "release", "settle"];
 
 impl Law for FenceLaw {
     fn statement(&self) -> &'static str {

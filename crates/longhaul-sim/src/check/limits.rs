@@ -49,7 +49,8 @@ impl Law for LimitLaw {
                 }
                 let mut open = HashMap::default();
                 let mut queued = HashMap::default();
-                for task in states.all().filter(|task| !task.is_settled()) {
+                // The limits hold for tasks that clients create. A task may have subtasks beyond them.
+                for task in states.all().filter(|task| !task.is_settled() && task.is_root()) {
                     *open.entry(&task.key.owner).or_insert(0) += 1;
                     // The limit holds for new tasks. A task that returns to the queue was admitted before.
                     if is_queued(task) && task.attempt == 0 {

@@ -1,20 +1,24 @@
 //! Checks a ledger against the laws. Each law has a file.
 
+mod attempts;
 mod durable;
 mod durable_states;
 mod families;
 mod fences;
 mod finality;
 mod foreign;
+mod idempotency;
 mod limits;
 mod progress;
 mod questions;
 mod readers;
 mod records;
 mod recovery;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod time;
+mod waking;
 mod watchers;
 
 use self::durable_states::DurableStates;
@@ -38,17 +42,21 @@ trait Law {
     fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String>;
 }
 
-fn laws() -> [Box<dyn Law>; 13] {
+fn laws() -> [Box<dyn Law>; 17] {
     [
         Box::new(durable::DurabilityLaw),
         Box::new(finality::FinalityLaw),
         Box::new(fences::FenceLaw),
         Box::new(questions::QuestionLaw::default()),
         Box::new(records::JournalLaw::default()),
-        Box::new(families::FamilyLaw),
+        Box::new(steps::StepLaw::default()),
+        Box::new(attempts::AttemptLaw::default()),
+        Box::new(families::FamilyLaw::default()),
         Box::new(foreign::ForeignTaskLaw),
+        Box::new(idempotency::IdempotencyLaw::default()),
         Box::new(limits::LimitLaw::default()),
-        Box::new(time::TimeLaw),
+        Box::new(time::TimeLaw::default()),
+        Box::new(waking::WakingLaw),
         Box::new(readers::ReaderLaw::default()),
         Box::new(recovery::RecoveryLaw),
         Box::new(watchers::WatcherLaw),
@@ -61,7 +69,7 @@ pub fn check(ledger: &[Entry]) -> Result<(), Violation> {
     let mut states = DurableStates::default();
     let mut laws = laws();
     for (line, entry) in ledger.iter().enumerate() {
-        let counted = states.take(line, &entry.fact);
+        let counted = states.take(line, entry);
         counted.map_err(|what| Violation { law: "every change is counted", what, line })?;
         for law in &mut laws {
             law.observe(&states, &entry.fact).map_err(|what| Violation { law: law.statement(), what, line })?;

@@ -1,5 +1,5 @@
 use foldhash::HashMap;
-use longhaul_task::{Phase, Retention, Task, ToolRef};
+use longhaul_task::{Phase, Retention, Task, ToolRef, WaitingState};
 
 use super::Law;
 use super::durable_states::{DurableStates, is_queued};
@@ -27,16 +27,21 @@ fn stuck(states: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
             Phase::Settled { .. } => stage < EndStage::Expired || task.retention == Retention::Unlimited,
             phase if phase.not_before().is_some() => {
                 stage == EndStage::LeftAlone
-                    && (all_workers_taken(states, quiet, &task.tool) || !has_place(states, quiet, task))
+                    && (all_workers_taken(states, quiet, &task.tool) || !has_place(states, task))
             }
-            Phase::Waiting { .. } => stage == EndStage::LeftAlone,
-            // A parent waits for its child, and the child is checked separately.
+            // A handler that resumes is dropped when it waits, and no deadline is as far away as the end of a history.
+            Phase::Waiting { state, questions } => {
+                let is_dropped = matches!(state, WaitingState::Parked(condition) if condition.timer.is_none());
+                stage == EndStage::LeftAlone && questions.deadline().is_none() && (is_dropped || !task.resumes())
+            }
+            // A parent waits for its child, and the child is checked separately. Only a handler that has returned waits for
+            // children in memory if it resumes.
             Phase::Running { .. } => {
                 let waits_for_child = states.all().any(|it| is_open_child(it, task));
                 stage == EndStage::LeftAlone && (waits_for_child || all_workers_taken(states, quiet, &task.tool))
             }
             Phase::Parked { wake_condition } => {
-                let waits_for_child = wake_condition.for_children && states.all().any(|it| is_open_child(it, task));
+                let waits_for_child = !wake_condition.children.is_empty() && wake_condition.timer.is_none();
                 stage == EndStage::LeftAlone && waits_for_child
             }
             Phase::Queued { .. } => false,
@@ -55,18 +60,14 @@ fn all_workers_taken(states: &DurableStates, quiet: &IdleCounts, tool: &ToolRef)
 }
 
 /// Whether the owner of a queued task may have one more attempt in memory. It may use three times what is free.
-fn has_place(states: &DurableStates, quiet: &IdleCounts, task: &Task) -> bool {
+fn has_place(states: &DurableStates, task: &Task) -> bool {
     let Some(rules) = states.rules.iter().flat_map(|rules| &rules.tools).find(|rules| rules.tool == task.tool) else {
         return true;
     };
-    let held = || states.all().filter(|it| it.tool == task.tool && is_held_by_engine(it, quiet));
+    let held = || states.all().filter(|it| it.tool == task.tool && it.phase.active_attempt().is_some());
     let own = held().filter(|it| it.key.owner == task.key.owner).count();
     let free = (rules.running_max + rules.idle_max).saturating_sub(held().count());
     own < free * 3
-}
-
-fn is_held_by_engine(task: &Task, quiet: &IdleCounts) -> bool {
-    task.phase.active_attempt().is_some_and(|run| !quiet.others.contains(&run.node))
 }
 
 fn is_open_child(task: &Task, parent: &Task) -> bool {
@@ -85,7 +86,7 @@ fn check_leaks(states: &DurableStates, quiet: &IdleCounts) -> Result<(), String>
             return Err(format!("{owner} has {open} open tasks, and {counted} are counted"));
         }
     }
-    let held = states.all().filter(|task| is_held_by_engine(task, quiet)).count();
+    let held = states.all().filter(|task| task.phase.active_attempt().is_some()).count();
     let IdleCounts { attempts, places, running, handlers, .. } = quiet;
     // A handler has returned when its end waits for the children.
     if *attempts != held || *places != held || *running != held || *handlers > held {

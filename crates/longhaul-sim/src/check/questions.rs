@@ -1,15 +1,17 @@
 use foldhash::{HashMap, HashSet};
-use longhaul_task::{QuestionKey, TaskKey};
+use longhaul_task::{JournalPosition, QuestionKey, TaskKey};
 
 use super::Law;
 use super::durable_states::DurableStates;
-use crate::ledger::{Ack, Commit, Fact, short};
+use crate::ledger::{Ack, Commit, Fact, WrittenEntry, short};
 
 /// A question is asked once and answered once. Its key is not used again, and its answer is kept.
 #[derive(Default)]
 pub(super) struct QuestionLaw {
     /// By task and life: all keys used so far.
     used: HashMap<(TaskKey, usize), HashSet<QuestionKey>>,
+    /// By task, life and epoch: the positions at which questions were asked.
+    positions: HashMap<(TaskKey, usize, u32), HashSet<JournalPosition>>,
     answered: HashSet<(TaskKey, usize, QuestionKey)>,
 }
 
@@ -23,6 +25,7 @@ impl Law for QuestionLaw {
             Fact::Committed(commit) => {
                 self.asked(states, commit)?;
                 self.answers(commit)?;
+                on_time(states, commit)?;
                 kept(states, commit)
             }
             Fact::Acknowledged { what: Ack::Answered { question, .. }, key, .. } => {
@@ -49,6 +52,15 @@ impl QuestionLaw {
                 if !self.used.entry((task.key.clone(), life)).or_default().insert(question.key.clone()) {
                     return Err(format!("{} of {} was used before", question.key, short(&task.key)));
                 }
+                let positions = self.positions.entry((task.key.clone(), life, task.epoch())).or_default();
+                if !positions.insert(question.position.clone()) {
+                    return Err(format!(
+                        "{} of {} was asked again as {}",
+                        question.position.seq,
+                        short(&task.key),
+                        question.key
+                    ));
+                }
             }
         }
         Ok(())
@@ -56,7 +68,10 @@ impl QuestionLaw {
 
     fn answers(&mut self, commit: &Commit) -> Result<(), String> {
         for recorded in &commit.recorded {
-            let (Some(question), Some(_)) = (&recorded.question, &recorded.output) else { continue };
+            let (Some(question), Some(_)) = (&recorded.entry.question, recorded.output()) else { continue };
+            if recorded.entry.note.is_some() {
+                continue;
+            }
             if !self.answered.insert((recorded.key.clone(), recorded.life, question.clone())) {
                 return Err(format!("{question} of {} was answered before", short(&recorded.key)));
             }
@@ -74,11 +89,30 @@ fn kept(states: &DurableStates, commit: &Commit) -> Result<(), String> {
             let open = task.phase.questions().is_some_and(|open| open.find(&question.key).is_some());
             let answered = commit.recorded.iter().any(|recorded| {
                 recorded.key == task.key
-                    && recorded.question.as_ref() == Some(&question.key)
-                    && recorded.output.is_some()
+                    && recorded.entry.question.as_ref() == Some(&question.key)
+                    && recorded.output().is_some()
             });
             if !open && !answered {
                 return Err(format!("{} of {} is gone without an answer", question.key, short(&task.key)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A question gets its default at its deadline and not before.
+fn on_time(states: &DurableStates, commit: &Commit) -> Result<(), String> {
+    for task in commit.written.iter().filter_map(|written| written.after.as_ref()) {
+        for question in states.before(task).and_then(|before| before.phase.questions()).into_iter().flatten() {
+            let Some(deadline) = &question.deadline else { continue };
+            let is_default = |recorded: &WrittenEntry| {
+                recorded.key == task.key
+                    && recorded.entry.question.as_ref() == Some(&question.key)
+                    && recorded.entry.state == deadline.default.clone().into_state()
+            };
+            let is_closed = task.phase.questions().is_none_or(|open| open.find(&question.key).is_none());
+            if is_closed && commit.recorded.iter().any(is_default) && commit.now < deadline.wait.until {
+                return Err(format!("{} of {} got its default before its deadline", question.key, short(&task.key)));
             }
         }
     }

@@ -1,17 +1,20 @@
 use foldhash::HashMap;
-use longhaul_task::{JournalPosition, Json, QuestionKey, TaskKey};
+use longhaul_task::{EntryKind, JournalPosition, Json, QuestionKey, Task, TaskId, TaskKey};
 
 use super::Law;
 use super::durable_states::DurableStates;
-use crate::ledger::{Ack, Fact, short};
+use crate::ledger::{Ack, Commit, Fact, WrittenEntry, output_of, short};
 
-/// The output of a step and the answer to a question are recorded once, and every later attempt gets them.
+/// The output of an operation is recorded once, every later attempt gets it, and no output that a handler has used is missing
+/// when its task settles.
 #[derive(Default)]
 pub(super) struct JournalLaw {
     /// By task, number of its life, epoch and position.
     outputs: HashMap<(TaskKey, usize, u32, JournalPosition), Json>,
     /// By task, number of its life and question.
     answers: HashMap<(TaskKey, usize, QuestionKey), Json>,
+    /// What attempts have got and what is not recorded yet. By task, number of its life and attempt.
+    unrecorded: HashMap<(TaskKey, usize, u32), Vec<(JournalPosition, Json)>>,
 }
 
 impl Law for JournalLaw {
@@ -23,42 +26,100 @@ impl Law for JournalLaw {
         let newest_life = |key: &TaskKey| states.lives(key).count();
         match fact {
             Fact::Committed(commit) => {
-                for recorded in &commit.recorded {
-                    let Some(output) = &recorded.output else { continue };
-                    let key = &recorded.key;
-                    if let Some(question) = &recorded.question {
-                        self.answers.insert((key.clone(), recorded.life, question.clone()), output.clone());
-                    }
-                    let position = (key.clone(), recorded.life, recorded.epoch, recorded.position.clone());
-                    if let Some(before) = self.outputs.insert(position, output.clone()) {
-                        return Err(format!(
-                            "{} {:?}: the recorded output {before:?} was replaced by {output:?}",
-                            short(key),
-                            recorded.position
-                        ));
-                    }
-                }
-                Ok(())
+                commit.recorded.iter().try_for_each(|recorded| self.record(recorded))?;
+                self.settle(states, commit)
             }
-            Fact::Got { key, epoch, position, output } => {
+            Fact::Got { key, attempt, epoch, position, output } => {
                 // A handler whose task was deleted may hear late of what was recorded before, when its key has another life.
+                let newest = newest_life(key);
                 let output_in = |life| self.outputs.get(&(key.clone(), life, *epoch, position.clone()));
-                let kept: Vec<&Json> = (0..=newest_life(key)).filter_map(output_in).collect();
+                let kept: Vec<&Json> = (0..=newest).filter_map(output_in).collect();
                 if kept.contains(&output) {
+                    return Ok(());
+                }
+                // With another life of the key, the fact does not tell whose handler it is.
+                if output_in(newest).is_none() || newest > 1 {
+                    let of = (key.clone(), newest, *attempt);
+                    self.unrecorded.entry(of).or_default().push((position.clone(), output.clone()));
                     return Ok(());
                 }
                 Err(format!("{} {position:?}: a handler got {output:?}, recorded is {kept:?}", short(key)))
             }
-            Fact::Acknowledged { what: Ack::Answered { question, body }, key, .. } => {
+            Fact::ChildEnded { key, epoch, position, outcome } => {
+                let recorded = |life| self.outputs.get(&(key.clone(), life, *epoch, position.clone()));
+                let children = (0..=newest_life(key)).filter_map(recorded).filter_map(|id| child_key(key, id));
+                let lives: Vec<&Task> = children
+                    .flat_map(|child| states.lives(&child).filter_map(|life| life.last()).collect::<Vec<_>>())
+                    .map(|task| &**task)
+                    .collect();
+                if lives.iter().any(|child| child.phase.outcome() == Some(outcome)) {
+                    return Ok(());
+                }
+                Err(format!("{} {position:?}: got {outcome:?} of a subtask that has {lives:?}", short(key)))
+            }
+            Fact::Acknowledged { what: Ack::Answered { question, answer }, key, .. } => {
                 // The life that the answer was for may have ended before the acknowledgement.
                 let answer_in = |life| self.answers.get(&(key.clone(), life, question.clone()));
                 let kept: Vec<&Json> = (0..=newest_life(key)).filter_map(answer_in).collect();
-                if kept.is_empty() || kept.contains(&body) {
+                let told = output_of(&answer.clone().into_state());
+                if kept.is_empty() || told.is_some_and(|told| kept.contains(&&told)) {
                     return Ok(());
                 }
-                Err(format!("{} {question}: acknowledged the answer {body:?}, recorded is {kept:?}", short(key)))
+                Err(format!("{} {question}: acknowledged the answer {answer:?}, recorded is {kept:?}", short(key)))
             }
             _ => Ok(()),
         }
     }
+}
+
+impl JournalLaw {
+    fn record(&mut self, recorded: &WrittenEntry) -> Result<(), String> {
+        let WrittenEntry { key, life, epoch, entry, .. } = recorded;
+        let Some(output) = recorded.output() else { return Ok(()) };
+        if let Some(question) = &entry.question {
+            self.answers.insert((key.clone(), *life, question.clone()), output.clone());
+        }
+        let position = &entry.position;
+        let before = self.outputs.insert((key.clone(), *life, *epoch, position.clone()), output.clone());
+        // The note of a question may change, and a timer when the clock was set back.
+        let may_repeat = match entry.kind {
+            EntryKind::Question => before.as_ref() == Some(&output),
+            EntryKind::Timer => true,
+            _ => false,
+        };
+        if let Some(before) = before.filter(|_| !may_repeat) {
+            return Err(format!(
+                "{} {position:?}: the recorded output {before:?} was replaced by {output:?}",
+                short(key)
+            ));
+        }
+        let unrecorded = self.unrecorded.get_mut(&(key.clone(), *life, entry.attempt));
+        let got: Vec<Json> = unrecorded
+            .map(|all| all.extract_if(.., |(at, _)| at == position).map(|(_, got)| got).collect())
+            .unwrap_or_default();
+        if got.is_empty() || got.contains(&output) {
+            return Ok(());
+        }
+        Err(format!("{} {position:?}: a handler got {got:?}, and {output:?} was recorded", short(key)))
+    }
+
+    /// When a task that resumes settles by its handler's end, everything that the handler got is recorded.
+    fn settle(&self, states: &DurableStates, commit: &Commit) -> Result<(), String> {
+        for written in commit.written.iter().filter(|written| written.event == "settle") {
+            let Some(task) = written.after.as_ref().filter(|task| task.resumes() && task.is_settled()) else {
+                continue;
+            };
+            let of = (task.key.clone(), states.life(task), task.attempt);
+            if let Some((position, output)) = self.unrecorded.get(&of).and_then(|all| all.first()) {
+                return Err(format!("{} settled without an entry for {output:?} at {position:?}", short(&task.key)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The key of the subtask whose ID is recorded.
+pub(super) fn child_key(parent: &TaskKey, id: &Json) -> Option<TaskKey> {
+    let id = TaskId::parse(id.as_str().trim_matches('"')).ok()?;
+    Some(TaskKey { owner: parent.owner.clone(), id })
 }

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use longhaul_store::{Snapshot, StoreError};
+use longhaul_store::{IdempotencyKey, Snapshot, StoreError};
 use longhaul_task::transition::{
-    self, AnswerQuestion, AskQuestion, Cancel, Claim, Create, Delete, Release, Settle, Spawn,
+    self, AnswerQuestion, AskQuestion, Cancel, Claim, Create, Delete, Lose, NewChild, Park, Release, Settle, Spawn,
 };
 use longhaul_task::{
-    Event, JournalPosition, Json, NodeId, Outcome, Owner, Policy, Progress, QuestionKey, QuestionKind, Retention,
-    Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef, TransitionError,
+    Answer, ChildRange, EntryKind, EntryState, Event, JournalEntry, JournalPosition, Json, NodeId, OnCrash, Outcome,
+    Owner, Policy, Progress, QuestionKey, QuestionKind, Retention, Surroundings, Task, TaskId, TaskKey, Timestamp,
+    ToolRef, TransitionError,
 };
 
 use super::check;
-use crate::ledger::{Ack, Commit, EndStage, Entry, Fact, IdleCounts, Rules, ToolRules, WrittenEntry, WrittenTask};
+use crate::ledger::{
+    Ack, Commit, EndStage, Entry, Fact, IdleCounts, KeyedResponse, Rules, ToolRules, WrittenEntry, WrittenTask,
+};
 
 /// A ledger built from real transitions, so that only the part that a test changes is wrong.
 struct Book {
@@ -40,8 +43,8 @@ impl Book {
     }
 
     fn commit(&mut self, event: &'static str, key: &TaskKey, after: Option<Task>) {
-        let written = vec![WrittenTask { event, key: key.clone(), after: after.map(Arc::new) }];
-        self.note(Fact::Committed(Commit { now: self.now, written, recorded: Vec::new() }));
+        let written = vec![WrittenTask { event, key: key.clone(), after: after.map(Arc::new), idempotency: None }];
+        self.note(Fact::Committed(Commit { now: self.now, written, recorded: Vec::new(), ended: Vec::new() }));
     }
 
     fn create(&mut self, id: &str) -> Task {
@@ -50,10 +53,26 @@ impl Book {
         task
     }
 
+    /// Creates a task under the idempotency key `k`.
+    fn create_keyed(&mut self, id: &str, digest: u8) -> Task {
+        let task = transition::create(&new(id), self.now);
+        let after = Some(Arc::new(task.clone()));
+        let idempotency = Some(request(digest));
+        let written = vec![WrittenTask { event: "create", key: task.key.clone(), after, idempotency }];
+        self.note(Fact::Committed(Commit { now: self.now, written, recorded: Vec::new(), ended: Vec::new() }));
+        task
+    }
+
+    fn answer_keyed(&mut self, began: usize, digest: u8, response: KeyedResponse) {
+        self.note(Fact::Keyed { began, owner: owner(), request: request(digest), response });
+    }
+
     fn apply(&mut self, task: &Task, event: &Event) -> Task {
         let change = transition::apply(task, event, &Surroundings::default(), self.now).unwrap();
-        let after = (!change.deletes_family()).then(|| change.task.clone());
-        self.commit(event.name(), &task.key, after);
+        let after = (!change.deletes_family()).then(|| Arc::new(change.task.clone()));
+        let written = vec![WrittenTask { event: event.name(), key: task.key.clone(), after, idempotency: None }];
+        let ended = change.ended_attempt.into_iter().map(|record| (task.key.clone(), record)).collect();
+        self.note(Fact::Committed(Commit { now: self.now, written, recorded: Vec::new(), ended }));
         change.task
     }
 
@@ -73,19 +92,32 @@ impl Book {
     }
 
     fn record(&mut self, key: &TaskKey, question: Option<&str>, output: &str) {
-        let question = question.map(QuestionKey::from_text);
-        let output = Some(Json::from_text(output));
-        let recorded =
-            vec![WrittenEntry { key: key.clone(), life: 1, epoch: 1, position: position(), question, output }];
-        self.note(Fact::Committed(Commit { now: self.now, written: Vec::new(), recorded }));
+        let kind = if question.is_some() { EntryKind::Question } else { EntryKind::Step };
+        let state = EntryState::Done(Json::from_text(output));
+        let entry = JournalEntry { question: question.map(QuestionKey::from_text), ..entry(kind, 0, state) };
+        self.record_entry(key, 1, entry);
+    }
+
+    fn record_entry(&mut self, key: &TaskKey, epoch: u32, entry: JournalEntry) {
+        let recorded = vec![WrittenEntry { key: key.clone(), life: 1, epoch, entry, replaces: false }];
+        self.note(Fact::Committed(Commit { now: self.now, written: Vec::new(), recorded, ended: Vec::new() }));
+    }
+
+    fn got(&mut self, id: &str, epoch: u32, output: &str) {
+        let (key, output) = (key(id), Json::from_text(output));
+        self.note(Fact::Got { key, attempt: 1, epoch, position: position(), output });
+    }
+
+    fn effect(&mut self, id: &str, seq: u32, succeeds: bool) {
+        let position = JournalPosition { fork: "".into(), seq };
+        self.note(Fact::Effect { key: key(id), attempt: 1, epoch: 0, position, succeeds });
     }
 
     fn quiet(&mut self, stage: EndStage, open: usize, busy: usize) {
         let open = vec![(owner(), open)];
         let load = vec![(tool(), busy, 0)];
-        let others = Vec::new();
         let (attempts, places, running, handlers) = (0, 0, 0, 0);
-        self.note(Fact::Quiet(IdleCounts { stage, others, load, open, attempts, places, running, handlers }));
+        self.note(Fact::Quiet(IdleCounts { stage, load, open, attempts, places, running, handlers }));
     }
 
     fn breaks(&self, law: &str) {
@@ -119,6 +151,21 @@ fn position() -> JournalPosition {
     JournalPosition { fork: "".into(), seq: 0 }
 }
 
+/// An entry of the first attempt.
+fn entry(kind: EntryKind, seq: u32, state: EntryState) -> JournalEntry {
+    let position = JournalPosition { fork: "".into(), seq };
+    JournalEntry { attempt: 1, ..JournalEntry::new(position, kind, "name".into(), 0, state) }
+}
+
+fn done(output: &str) -> EntryState {
+    EntryState::Done(Json::from_text(output))
+}
+
+/// A task of a tool that resumes.
+fn resuming(id: &str) -> Create {
+    Create { policy: Policy { on_crash: OnCrash::Resume, ..Policy::default() }, ..new(id) }
+}
+
 fn new(id: &str) -> Create {
     Create {
         key: key(id),
@@ -133,11 +180,28 @@ fn new(id: &str) -> Create {
 
 fn ask(fence: u64) -> Event {
     let (kind, params) = (QuestionKind::Elicitation, Json::from_text("{}"));
-    Event::Ask(AskQuestion { fence, label: "q".into(), kind, params, position: position(), digest: 0 })
+    Event::Ask(AskQuestion {
+        fence,
+        label: "q".into(),
+        kind,
+        params,
+        position: position(),
+        digest: 0,
+        time_limit: None,
+    })
 }
 
 fn settle(fence: u64) -> Event {
-    Event::Settle(Settle { fence, outcome: Outcome::Result { body: Json::from_text("1"), is_error: false } })
+    let outcome = Outcome::Result { body: Json::from_text("1"), is_error: false };
+    Event::Settle(Settle { fence, outcome, entries: Vec::new() })
+}
+
+fn release(fence: u64) -> Event {
+    Event::Release(Release { fence, wait_ms: 0, reason: "busy".into() })
+}
+
+fn request(digest: u8) -> IdempotencyKey {
+    IdempotencyKey { key: "k".into(), digest: [digest; 32] }
 }
 
 fn cancel() -> Event {
@@ -150,10 +214,10 @@ fn an_honest_ledger_breaks_no_law() {
     book.acknowledge(Ack::Created, &created);
     book.read(&created.key, Some(&created));
     let asked = book.apply(&created, &ask(1));
-    let (question, body) = (QuestionKey::from_text("q-1"), Json::from_text("\"yes\""));
-    let answered = book.apply(&asked, &Event::Answer(AnswerQuestion { key: question.clone(), body: body.clone() }));
+    let (question, answer) = (QuestionKey::from_text("q-1"), Answer::Given(Json::from_text("\"yes\"")));
+    let answered = book.apply(&asked, &Event::Answer(AnswerQuestion { key: question.clone(), answer: answer.clone() }));
     book.record(&created.key, Some("q-1"), "\"yes\"");
-    book.acknowledge(Ack::Answered { question, body }, &answered);
+    book.acknowledge(Ack::Answered { question, answer }, &answered);
     let settled = book.apply(&answered, &settle(1));
     book.note(Fact::Wrote { key: key("a"), fence: 1, event: "settle", revision: settled.revision });
     book.quiet(EndStage::Settled, 0, 0);
@@ -197,7 +261,7 @@ fn a_settled_task_that_changes_is_caught() {
 #[test]
 fn a_write_under_an_old_fence_is_caught() {
     let (mut book, created) = Book::with_task();
-    let released = book.apply(&created, &Event::Release(Release { fence: 1, wait_ms: 0 }));
+    let released = book.apply(&created, &release(1));
     let claimed = book.apply(&released, &Event::Claim(Claim { node: node() }));
     let settled = book.apply(&claimed, &settle(claimed.fence));
     book.note(Fact::Wrote { key: key("a"), fence: 1, event: "settle", revision: settled.revision });
@@ -207,7 +271,7 @@ fn a_write_under_an_old_fence_is_caught() {
 #[test]
 fn an_attempt_that_loses_its_task_without_a_higher_fence_is_caught() {
     let (mut book, created) = Book::with_task();
-    let mut released = book.after(&created, &Event::Release(Release { fence: 1, wait_ms: 0 }));
+    let mut released = book.after(&created, &release(1));
     released.fence = created.fence;
     book.commit("release", &key("a"), Some(released));
     book.breaks("one attempt wins");
@@ -225,7 +289,10 @@ fn a_revision_that_is_skipped_is_caught() {
 fn a_question_key_that_is_used_again_is_caught() {
     let (mut book, created) = Book::with_task();
     let asked = book.apply(&created, &ask(1));
-    let answer = Event::Answer(AnswerQuestion { key: QuestionKey::from_text("q-1"), body: Json::from_text("1") });
+    let answer = Event::Answer(AnswerQuestion {
+        key: QuestionKey::from_text("q-1"),
+        answer: Answer::Given(Json::from_text("1")),
+    });
     let mut answered = book.apply(&asked, &answer);
     answered.questions_asked = 0;
     book.apply(&answered, &ask(1));
@@ -236,9 +303,9 @@ fn a_question_key_that_is_used_again_is_caught() {
 fn an_answer_that_was_acknowledged_and_not_kept_is_caught() {
     let (mut book, created) = Book::with_task();
     let asked = book.apply(&created, &ask(1));
-    let (question, body) = (QuestionKey::from_text("q-1"), Json::from_text("1"));
-    let answered = book.apply(&asked, &Event::Answer(AnswerQuestion { key: question.clone(), body: body.clone() }));
-    book.acknowledge(Ack::Answered { question, body }, &answered);
+    let (question, answer) = (QuestionKey::from_text("q-1"), Answer::Given(Json::from_text("1")));
+    let answered = book.apply(&asked, &Event::Answer(AnswerQuestion { key: question.clone(), answer: answer.clone() }));
+    book.acknowledge(Ack::Answered { question, answer }, &answered);
     book.breaks("a question is asked once and answered once");
 }
 
@@ -254,7 +321,7 @@ fn a_record_that_changes_is_caught() {
 fn a_handler_that_gets_something_else_than_is_on_record_is_caught() {
     let (mut book, _) = Book::with_task();
     book.record(&key("a"), None, "1");
-    book.note(Fact::Got { key: key("a"), epoch: 1, position: position(), output: Json::from_text("2") });
+    book.got("a", 1, "2");
     book.breaks("a recorded step is done");
 }
 
@@ -266,22 +333,157 @@ fn a_handler_may_hear_of_its_record_when_its_task_is_deleted_and_another_has_the
     book.commit("delete", &cancelled.key, None);
     let again = transition::create(&Create { first_fence: 1 << 40, ..new("a") }, book.now);
     book.commit("create", &again.key, Some(again.clone()));
-    book.note(Fact::Got { key: key("a"), epoch: 1, position: position(), output: Json::from_text("1") });
+    book.got("a", 1, "1");
     book.holds();
 }
 
 /// A parent and its child, both open.
 fn family() -> (Book, Task, Task) {
-    let (mut book, parent) = Book::with_task();
-    let spawn = Spawn { fence: 1, child: new("b"), input: Json::from_text("{}") };
-    let event = Event::Spawn(Box::new(spawn));
-    let change = transition::apply(&parent, &event, &Surroundings::default(), book.now).unwrap();
-    let (child, _) = change.child.unwrap();
-    let written =
-        |task: &Task| WrittenTask { event: "spawn", key: task.key.clone(), after: Some(Arc::new(task.clone())) };
-    let written = [&change.task, &child].map(written);
-    book.note(Fact::Committed(Commit { now: book.now, written: written.into(), recorded: Vec::new() }));
+    let mut book = Book::new();
+    let parent = transition::create(&resuming("a"), book.now);
+    book.commit("create", &parent.key, Some(parent.clone()));
+    let (parent, child) = spawn(&mut book, &parent, true);
+    (book, parent, child)
+}
+
+fn spawn(book: &mut Book, parent: &Task, is_recorded: bool) -> (Task, Task) {
+    let children = vec![NewChild { create: new("b"), input: Json::from_text("{}") }];
+    let event = Event::Spawn(Box::new(Spawn { fence: 1, children, entries: Vec::new() }));
+    let mut change = transition::apply(parent, &event, &Surroundings::default(), book.now).unwrap();
+    let (child, _) = change.children.remove(0);
+    let written = |task: &Task| WrittenTask {
+        event: "spawn",
+        key: task.key.clone(),
+        after: Some(Arc::new(task.clone())),
+        idempotency: None,
+    };
+    let written = [&change.task, &child].map(written).into();
+    let entry = entry(EntryKind::Subtask, 0, done("\"b\""));
+    let recorded = vec![WrittenEntry { key: parent.key.clone(), life: 1, epoch: 0, entry, replaces: false }];
+    let recorded = if is_recorded { recorded } else { Vec::new() };
+    book.note(Fact::Committed(Commit { now: book.now, written, recorded, ended: Vec::new() }));
+    (change.task, child)
+}
+
+/// The parent waits for its child without a handler in memory.
+fn parked() -> (Book, Task, Task) {
+    let (mut book, parent, child) = family();
+    let range = ChildRange { first: 0, last: 0 };
+    let park = Event::Park(Park { fence: 1, wait_ms: None, children: vec![range], questions: Vec::new() });
+    let surroundings = Surroundings { open_children: vec![range], ..Surroundings::default() };
+    let change = transition::apply(&parent, &park, &surroundings, book.now).unwrap();
+    let written = vec![WrittenTask {
+        event: "park",
+        key: key("a"),
+        after: Some(Arc::new(change.task.clone())),
+        idempotency: None,
+    }];
+    let ended = vec![(key("a"), change.ended_attempt.unwrap())];
+    book.note(Fact::Committed(Commit { now: book.now, written, recorded: Vec::new(), ended }));
+    book.holds();
     (book, change.task, child)
+}
+
+#[test]
+fn a_child_that_is_in_no_journal_is_caught() {
+    let (mut book, parent) = Book::with_task();
+    spawn(&mut book, &parent, false);
+    book.breaks("families live and die together");
+}
+
+#[test]
+fn a_parent_that_is_not_woken_by_its_last_child_is_caught() {
+    let (mut book, _, child) = parked();
+    book.apply(&child, &cancel());
+    book.breaks("a parked task wakes when what it waits for has happened");
+}
+
+#[test]
+fn a_parent_that_is_woken_too_early_is_caught() {
+    let (mut book, parent, _) = parked();
+    let mut woken = parent.clone();
+    woken.revision += 1;
+    woken.phase = longhaul_task::Phase::Queued { wait: longhaul_task::Wait::until(book.now, book.now) };
+    book.commit("wake", &parent.key, Some(woken));
+    book.breaks("a parked task wakes when what it waits for has happened");
+}
+
+/// A task whose handler resumes and runs.
+fn resumed() -> (Book, Task) {
+    let mut book = Book::new();
+    let task = transition::create(&resuming("a"), book.now);
+    book.commit("create", &task.key, Some(task.clone()));
+    (book, task)
+}
+
+#[test]
+fn a_recorded_step_that_is_done_again_is_caught() {
+    let (mut book, _) = resumed();
+    book.effect("a", 0, true);
+    book.record_entry(&key("a"), 0, entry(EntryKind::Step, 0, done("1")));
+    book.holds();
+    book.effect("a", 0, true);
+    book.breaks("a step is done once unless a crash comes before its record");
+}
+
+#[test]
+fn a_step_that_begins_before_the_last_one_is_recorded_is_caught() {
+    let (mut book, _) = resumed();
+    book.effect("a", 0, true);
+    book.effect("a", 1, true);
+    book.breaks("a step is done once unless a crash comes before its record");
+}
+
+#[test]
+fn a_try_that_begins_before_the_failure_is_recorded_is_caught() {
+    let (mut book, _) = resumed();
+    book.effect("a", 0, false);
+    book.effect("a", 0, true);
+    book.breaks("a step is done once unless a crash comes before its record");
+}
+
+#[test]
+fn an_output_that_is_missing_when_the_task_settles_is_caught() {
+    let (mut book, task) = resumed();
+    book.effect("a", 0, true);
+    book.got("a", 0, "1");
+    book.apply(&task, &settle(1));
+    book.breaks("a recorded step is done");
+}
+
+#[test]
+fn an_attempt_without_a_record_is_caught() {
+    let (mut book, created) = Book::with_task();
+    let released = book.after(&created, &release(1));
+    book.commit("release", &key("a"), Some(released));
+    book.breaks("every attempt is counted and recorded");
+}
+
+#[test]
+fn a_count_of_failed_attempts_that_does_not_begin_again_is_caught() {
+    let (mut book, task) = resumed();
+    book.record_entry(&key("a"), 0, entry(EntryKind::Step, 0, done("1")));
+    let mut task = task;
+    task.failed_attempts = 1;
+    task.revision = 2;
+    let lose = Event::Lose(Lose { node: node(), fence: 1 });
+    let change = transition::apply(&task, &lose, &Surroundings::default(), book.now).unwrap();
+    let after = Task { revision: 2, failed_attempts: 2, ..change.task };
+    let written = vec![WrittenTask { event: "lose", key: key("a"), after: Some(Arc::new(after)), idempotency: None }];
+    let ended = vec![(key("a"), change.ended_attempt.unwrap())];
+    book.note(Fact::Committed(Commit { now: book.now, written, recorded: Vec::new(), ended }));
+    book.breaks("every attempt is counted and recorded");
+}
+
+#[test]
+fn a_sleep_that_ends_before_its_time_is_caught() {
+    let (mut book, _) = resumed();
+    let since = book.now.as_ms();
+    let wait = format!("{{\"since\":{since},\"until\":{}}}", since + 10);
+    book.record_entry(&key("a"), 0, entry(EntryKind::Timer, 0, done(&wait)));
+    book.now = book.now.plus_ms(9);
+    book.note(Fact::Slept { key: key("a"), attempt: 1, position: position() });
+    book.breaks("times follow the clock and nothing expires early");
 }
 
 #[test]
@@ -308,6 +510,40 @@ fn a_stranger_who_is_told_more_than_that_there_is_nothing_is_caught() {
     let error = StoreError::Refused(TransitionError::Settled);
     book.note(Fact::Denied { began: 0, key: key("theirs"), what: "cancel", error });
     book.breaks("not yours is not there");
+}
+
+#[test]
+fn a_second_task_under_an_idempotency_key_is_caught() {
+    let mut book = Book::new();
+    let first = book.create_keyed("a", 1);
+    book.answer_keyed(0, 1, KeyedResponse::Created(first.key.clone()));
+    book.answer_keyed(0, 1, KeyedResponse::Existed(first.key.clone()));
+    book.answer_keyed(0, 2, KeyedResponse::Refused);
+    let ended = book.apply(&first, &cancel());
+    book.apply(&ended, &Event::Delete(Delete));
+    book.create_keyed("b", 2);
+    book.holds();
+    book.create_keyed("c", 2);
+    book.breaks("an idempotency key names one task");
+}
+
+#[test]
+fn a_wrong_answer_under_an_idempotency_key_is_caught() {
+    let answers = [
+        (1, KeyedResponse::Created(key("a"))),
+        (1, KeyedResponse::Existed(key("b"))),
+        (2, KeyedResponse::Existed(key("a"))),
+        (1, KeyedResponse::Refused),
+    ];
+    for (digest, response) in answers {
+        let mut book = Book::new();
+        book.create_keyed("a", 1);
+        book.answer_keyed(0, 1, KeyedResponse::Created(key("a")));
+        book.holds();
+        let began = book.lines.len();
+        book.answer_keyed(began, digest, response);
+        book.breaks("an idempotency key names one task");
+    }
 }
 
 #[test]

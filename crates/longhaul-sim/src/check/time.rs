@@ -1,13 +1,20 @@
 use std::sync::Arc;
 
-use longhaul_task::{COLLECT_MS_MIN, Phase, Retention, Task, Timestamp};
+use foldhash::HashMap;
+use longhaul_task::{COLLECT_MS_MIN, EntryKind, JournalPosition, Phase, Retention, Task, TaskKey, Timestamp, Wait};
 
 use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Commit, Fact, WrittenTask, short};
 
-/// A task's times are the times of its changes and never decrease, and no task expires early.
-pub(super) struct TimeLaw;
+/// A task's times are the times of its changes and never decrease, no task expires early, and no sleep ends early.
+#[derive(Default)]
+pub(super) struct TimeLaw {
+    /// The sleeps that began since the clock was last set back: after that, how long a sleep has taken is not known.
+    sleeps: HashMap<(TaskKey, JournalPosition), Wait>,
+    /// The latest time that the clock has shown before it was set back.
+    set_back_from: Timestamp,
+}
 
 impl Law for TimeLaw {
     fn statement(&self) -> &'static str {
@@ -15,7 +22,29 @@ impl Law for TimeLaw {
     }
 
     fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
-        let Fact::Committed(commit) = fact else { return Ok(()) };
+        let commit = match fact {
+            Fact::Committed(commit) => commit,
+            Fact::ClockSetBack { from } => {
+                self.set_back_from = self.set_back_from.max(*from);
+                self.sleeps.clear();
+                return Ok(());
+            }
+            Fact::Slept { key, position, .. } => {
+                let wait = self.sleeps.get(&(key.clone(), position.clone()));
+                return match wait.filter(|wait| states.at < wait.until) {
+                    Some(wait) => Err(format!("a sleep of {} ended before its time, {wait:?}", short(key))),
+                    None => Ok(()),
+                };
+            }
+            _ => return Ok(()),
+        };
+        for recorded in commit.recorded.iter().filter(|recorded| recorded.entry.kind == EntryKind::Timer) {
+            let wait = recorded.output().and_then(|wait| serde_json::from_str::<Wait>(wait.as_str()).ok());
+            let Some(wait) = wait else { return Err(format!("a timer of {} has no time", short(&recorded.key))) };
+            if wait.since > self.set_back_from {
+                self.sleeps.insert((recorded.key.clone(), recorded.entry.position.clone()), wait);
+            }
+        }
         commit.written.iter().try_for_each(|written| match &written.after {
             Some(task) => changed(states, commit, task),
             None => deleted(states, commit, written),

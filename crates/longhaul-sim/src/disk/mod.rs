@@ -8,11 +8,11 @@ mod reader;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use longhaul_store::embedded::{Disk, DiskError, StoredEntry};
-use longhaul_store::{Embedded, Snapshot, Store};
+use longhaul_store::embedded::{Disk, DiskError};
+use longhaul_store::{Embedded, IdempotencyKey, KeyedTask, Snapshot, Store};
 use longhaul_task::{
-    JournalEntry, JournalPosition, Json, Outcome, Owner, Phase, Progress, QuestionKey, Task, TaskId, TaskKey,
-    Timestamp, ToolRef,
+    AttemptRecord, ChildRange, JournalEntry, JournalPosition, Json, Outcome, Owner, Phase, Progress, QuestionKey,
+    Questions, Task, TaskId, TaskKey, Timestamp, ToolRef,
 };
 use parking_lot::{Mutex, MutexGuard};
 
@@ -75,8 +75,10 @@ struct SimRow {
     task: Arc<Task>,
     life: usize,
     input: Json,
+    idempotency: Option<IdempotencyKey>,
     progress: Option<Arc<Progress>>,
-    records: BTreeMap<(u32, JournalPosition), StoredEntry>,
+    journal: BTreeMap<(u32, JournalPosition), JournalEntry>,
+    attempts: Vec<AttemptRecord>,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +87,7 @@ struct Transaction {
     secrets: BTreeMap<String, [u8; 32]>,
     written: Vec<WrittenTask>,
     recorded: Vec<WrittenEntry>,
+    ended: Vec<(TaskKey, AttemptRecord)>,
 }
 
 /// The result of a batch.
@@ -161,7 +164,10 @@ impl SimDisk {
     pub(crate) fn done(&self) -> BatchResult {
         let mut state = self.0.lock();
         state.job = BatchJob::default();
-        let lost = state.open.take().map(|open| open.written.iter().map(|written| written.event).collect());
+        let lost = state.open.take().map(|open| {
+            let entries = open.recorded.iter().map(|recorded| recorded.entry.kind.as_str());
+            open.written.iter().map(|written| written.event).chain(entries).collect()
+        });
         let failed = std::mem::take(&mut state.failed);
         BatchResult {
             facts: std::mem::take(&mut state.facts),
@@ -213,19 +219,20 @@ impl DiskState {
     }
 
     fn commit(&mut self) {
-        let Some(open) = self.open.take() else { return };
+        let Some(mut open) = self.open.take() else { return };
         for born in open.written.iter().filter(|written| written.is_birth()) {
             *self.lives.entry(born.key.clone()).or_default() += 1;
         }
-        for (key, row) in open.rows {
+        for (key, row) in std::mem::take(&mut open.rows) {
             match row {
                 Some(row) => self.rows.insert(key, row),
                 None => self.rows.remove(&key),
             };
         }
-        self.secrets.extend(open.secrets);
+        self.secrets.extend(std::mem::take(&mut open.secrets));
         if !open.written.is_empty() || !open.recorded.is_empty() {
-            let commit = Commit { now: self.job.now, written: open.written, recorded: open.recorded };
+            let Transaction { written, recorded, ended, .. } = open;
+            let commit = Commit { now: self.job.now, written, recorded, ended };
             self.facts.push(Fact::Committed(commit));
         }
     }
@@ -262,6 +269,13 @@ impl DiskState {
         Ok(())
     }
 
+    fn put_entry(&mut self, key: &TaskKey, epoch: u32, entry: &JournalEntry) -> Result<(), DiskError> {
+        self.change(key, |row| {
+            let replaces = row.journal.insert((epoch, entry.position.clone()), entry.clone()).is_some();
+            Some(WrittenEntry { key: key.clone(), life: row.life, epoch, entry: entry.clone(), replaces })
+        })
+    }
+
     /// The first of the candidates that is in the batch.
     fn name(&self, key: &TaskKey, candidates: &[&'static str]) -> &'static str {
         let asked = |name: &&&'static str| self.job.events.iter().any(|(of, event)| of == key && event == *name);
@@ -282,22 +296,28 @@ fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
         (was, now) if after.fence == before.fence && is_shortened(was, now) => &["shorten"],
         (was, now) if was.active_attempt().is_some() && now.not_before().is_some() => &["lose", "release"],
         (was, now) if was.active_attempt().is_some() && now.wake_condition().is_some() => &["park"],
-        (was, now) if was.wake_condition().is_some() && was.questions() == now.questions() => &["wake"],
+        (was, now) if was.wake_condition().is_some() && open_questions(was) == open_questions(now) => {
+            &["wake", "shorten"]
+        }
         _ if after.questions_asked > before.questions_asked => &["ask"],
         _ if after.family.children > before.family.children => &["spawn"],
         (Phase::Waiting { questions: before, .. }, Phase::Waiting { questions: after, .. })
             if before.count() == after.count() =>
         {
-            &["report"]
+            &["report", "abandon"]
         }
-        (Phase::Waiting { .. }, _) => &["answer"],
-        _ => &["report", "ask"],
+        (Phase::Waiting { .. }, _) => &["answer", "time out", "abandon"],
+        _ => &["report", "ask", "abandon"],
     }
+}
+
+fn open_questions(phase: &Phase) -> usize {
+    phase.questions().map_or(0, Questions::count)
 }
 
 /// The same phase, begun earlier.
 fn is_shortened(before: &Phase, after: &Phase) -> bool {
-    let is_same = before.name() == after.name() && before.questions() == after.questions();
+    let is_same = before.name() == after.name() && open_questions(before) == open_questions(after);
     is_same && before.since().zip(after.since()).is_some_and(|(before, after)| after < before)
 }
 
@@ -333,10 +353,11 @@ impl Disk for SimDisk {
         Ok(state.row(key).map(|row| row.input.clone()))
     }
 
-    fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError> {
+    fn has_open_child(&mut self, key: &TaskKey, range: ChildRange, except: Option<u32>) -> Result<bool, DiskError> {
         let state = self.call()?;
-        let open = state.all().filter(|row| !row.task.is_settled() && row.is_child_of(key)).count();
-        Ok(u32::try_from(open).unwrap_or(u32::MAX))
+        let open = state.all().filter(|row| !row.task.is_settled() && row.is_child_of(key));
+        let mut ordinals = open.map(|row| row.task.family.ordinal).filter(|ordinal| range.contains(*ordinal));
+        Ok(ordinals.any(|ordinal| Some(ordinal) != except))
     }
 
     fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError> {
@@ -373,6 +394,11 @@ impl Disk for SimDisk {
         Ok(owners.into_iter().collect())
     }
 
+    fn keyed_task(&mut self, owner: &Owner, key: &str) -> Result<Option<KeyedTask>, DiskError> {
+        let state = self.call()?;
+        Ok(state.all().find_map(|row| row.keyed(owner, key)))
+    }
+
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
         let mut state = self.call()?;
         if state.row(&task.key).is_some() {
@@ -384,11 +410,29 @@ impl Disk for SimDisk {
         let open = state.open()?;
         let here = open.written.iter().filter(|written| written.key == task.key && written.is_birth()).count();
         let life = before + here + 1;
-        let row =
-            SimRow { task: Arc::clone(&task), life, input: input.clone(), progress: None, records: BTreeMap::new() };
+        let row = SimRow {
+            task: Arc::clone(&task),
+            life,
+            input: input.clone(),
+            idempotency: None,
+            progress: None,
+            journal: BTreeMap::new(),
+            attempts: Vec::new(),
+        };
         open.rows.insert(task.key.clone(), Some(row));
-        open.written.push(WrittenTask { event, key: task.key.clone(), after: Some(task) });
+        open.written.push(WrittenTask { event, key: task.key.clone(), after: Some(task), idempotency: None });
         Ok(true)
+    }
+
+    fn insert_key(&mut self, task: &TaskKey, key: &IdempotencyKey) -> Result<(), DiskError> {
+        let mut state = self.call()?;
+        state.change(task, |row| {
+            row.idempotency = Some(key.clone());
+            None
+        })?;
+        let born = state.open()?.written.iter_mut().rfind(|written| written.key == *task);
+        born.ok_or_else(|| DiskError::Failed(format!("no row {task:?}")))?.idempotency = Some(key.clone());
+        Ok(())
     }
 
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {
@@ -405,7 +449,7 @@ impl Disk for SimDisk {
             None
         })?;
         if let Some(open) = &mut state.open {
-            open.written.push(WrittenTask { event, key: after.key.clone(), after: Some(now) });
+            open.written.push(WrittenTask { event, key: after.key.clone(), after: Some(now), idempotency: None });
         }
         Ok(())
     }
@@ -421,40 +465,47 @@ impl Disk for SimDisk {
         let open = state.open()?;
         for key in &members {
             open.rows.insert(key.clone(), None);
-            open.written.push(WrittenTask { event, key: key.clone(), after: None });
+            open.written.push(WrittenTask { event, key: key.clone(), after: None, idempotency: None });
         }
         Ok(members)
     }
 
-    fn insert_record(
+    fn insert_entry(
         &mut self,
         key: &TaskKey,
         epoch: u32,
-        record: &JournalEntry,
-        question: Option<&QuestionKey>,
-    ) -> Result<Option<StoredEntry>, DiskError> {
-        let new = StoredEntry { record: record.clone(), question: question.cloned() };
-        let mut entry = None;
-        self.call()?.change(key, |row| {
-            let position = (epoch, record.position.clone());
-            entry = row.records.get(&position).cloned();
-            if entry.is_some() {
-                return None;
-            }
-            let written = recorded(&new, key, row.life, epoch);
-            row.records.insert(position, new);
-            Some(written)
-        })?;
-        Ok(entry)
+        entry: &JournalEntry,
+    ) -> Result<Option<JournalEntry>, DiskError> {
+        let mut state = self.call()?;
+        let existing = state.row(key).and_then(|row| row.journal.get(&(epoch, entry.position.clone()))).cloned();
+        if existing.is_none() {
+            state.put_entry(key, epoch, entry)?;
+        }
+        Ok(existing)
     }
 
-    fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError> {
-        self.call()?.change(key, |row| {
-            let mut records = row.records.iter_mut();
-            let ((epoch, _), entry) = records.find(|(_, entry)| entry.question.as_ref() == Some(question))?;
-            entry.record.output = Some(output.clone());
-            Some(recorded(entry, key, row.life, *epoch))
-        })
+    fn replace_entry(&mut self, key: &TaskKey, epoch: u32, entry: &JournalEntry) -> Result<(), DiskError> {
+        self.call()?.put_entry(key, epoch, entry)
+    }
+
+    fn question(&mut self, key: &TaskKey, question: &QuestionKey) -> Result<Option<(u32, JournalEntry)>, DiskError> {
+        Ok(self.call()?.row(key).and_then(|row| row.question(question)))
+    }
+
+    fn wrote_entries(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<bool, DiskError> {
+        let state = self.call()?;
+        let mut journal = state.row(key).into_iter().flat_map(|row| &row.journal);
+        Ok(journal.any(|((of, _), entry)| *of == epoch && entry.attempt == attempt))
+    }
+
+    fn insert_attempt(&mut self, key: &TaskKey, attempt: &AttemptRecord) -> Result<(), DiskError> {
+        let mut state = self.call()?;
+        state.change(key, |row| {
+            row.attempts.push(attempt.clone());
+            None
+        })?;
+        state.open()?.ended.push((key.clone(), attempt.clone()));
+        Ok(())
     }
 
     fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError> {
@@ -483,18 +534,21 @@ impl SimRow {
         self.task.key.owner == key.owner && self.task.family.parent.as_ref() == Some(&key.id)
     }
 
+    /// The task, if it has this idempotency key.
+    fn keyed(&self, owner: &Owner, key: &str) -> Option<KeyedTask> {
+        let request =
+            self.idempotency.as_ref().filter(|request| self.task.key.owner == *owner && *request.key == *key)?;
+        Some(KeyedTask { id: self.task.key.id.clone(), digest: request.digest })
+    }
+
+    /// The entry of a question, with its epoch.
+    fn question(&self, question: &QuestionKey) -> Option<(u32, JournalEntry)> {
+        let mut journal = self.journal.iter();
+        let found = journal.find(|(_, entry)| entry.question.as_ref() == Some(question));
+        found.map(|((epoch, _), entry)| (*epoch, entry.clone()))
+    }
+
     fn snapshot(&self) -> Snapshot {
         Snapshot { task: Arc::clone(&self.task), progress: self.progress.clone() }
-    }
-}
-
-fn recorded(entry: &StoredEntry, key: &TaskKey, life: usize, epoch: u32) -> WrittenEntry {
-    WrittenEntry {
-        key: key.clone(),
-        life,
-        epoch,
-        position: entry.record.position.clone(),
-        question: entry.question.clone(),
-        output: entry.record.output.clone(),
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longhaul_store::embedded::{DiskError, Reader};
-use longhaul_store::{HeldAttempt, ListQuery, Snapshot, TaskCount, TaskPage};
-use longhaul_task::{JournalEntry, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_store::{HeldAttempt, KeyedTask, ListQuery, Snapshot, TaskCount, TaskHistory, TaskPage};
+use longhaul_task::{JournalEntry, Owner, QuestionKey, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 
 use super::{DiskState, SimRow};
@@ -29,6 +29,10 @@ impl Reader for SimReader {
         Ok(found)
     }
 
+    fn keyed_task(&self, owner: &Owner, key: &str) -> Result<Option<KeyedTask>, DiskError> {
+        Ok(self.disk.lock().rows.values().find_map(|row| row.keyed(owner, key)))
+    }
+
     fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError> {
         let state = self.disk.lock();
         let matches_owner = |key: &TaskKey| of.owner.as_ref().is_none_or(|owner| key.owner == *owner);
@@ -45,10 +49,28 @@ impl Reader for SimReader {
         Ok(children.into_iter().map(|row| row.task.key.id.clone()).collect())
     }
 
-    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
+    fn asking_child(&self, key: &TaskKey) -> Result<Option<TaskId>, DiskError> {
         let state = self.disk.lock();
-        let all = state.rows.get(key).into_iter().flat_map(|row| &row.records);
-        Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, kept)| kept.record.clone()).collect())
+        let asks = |row: &&SimRow| row.is_child_of(key) && row.task.phase.questions().is_some();
+        let first = state.rows.values().filter(asks).min_by_key(|row| row.task.family.ordinal);
+        Ok(first.map(|row| row.task.key.id.clone()))
+    }
+
+    fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
+        let state = self.disk.lock();
+        let all = state.rows.get(key).into_iter().flat_map(|row| &row.journal);
+        Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, entry)| entry.clone()).collect())
+    }
+
+    fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, DiskError> {
+        let state = self.disk.lock();
+        Ok(state.rows.get(key).and_then(|row| row.question(question)).map(|(_, entry)| entry))
+    }
+
+    fn history(&self, key: &TaskKey) -> Result<TaskHistory, DiskError> {
+        let state = self.disk.lock();
+        let Some(row) = state.rows.get(key) else { return Ok(TaskHistory::default()) };
+        Ok(TaskHistory { attempts: row.attempts.clone(), entries: row.journal.values().cloned().collect() })
     }
 
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {

@@ -50,11 +50,11 @@ pub enum MutationError {
     Io(#[from] io::Error),
 }
 
-/// Tries every mutation of the table, or only one, on a copy of the workspace. `tell` is called with each result.
+/// Tries every mutation of the table, or only those named, on a copy of the workspace. `tell` is called with each result.
 pub fn run(
     workspace_root: &Path,
     scratch_dir: &Path,
-    only: Option<&str>,
+    only: &[String],
     seed: u64,
     histories: u64,
     mut tell: impl FnMut(&MutationResult),
@@ -69,7 +69,8 @@ pub fn run(
         return Err(MutationError::Unsound(found.broken));
     }
     let mut hunts = Vec::new();
-    for mutation in MUTATIONS.iter().filter(|mutation| only.is_none_or(|only| only == mutation.name)) {
+    for mutation in MUTATIONS.iter().filter(|mutation| only.is_empty() || only.iter().any(|only| only == mutation.name))
+    {
         let file = lab.root.join(mutation.file);
         let sound = fs::read_to_string(&file)?;
         fs::write(&file, mutated(workspace_root, mutation)?)?;

@@ -16,6 +16,11 @@ const ENDS: &str = "crates/longhaul-task/src/transition/mod.rs";
 const CREATE: &str = "crates/longhaul-task/src/transition/create.rs";
 const PARK: &str = "crates/longhaul-task/src/transition/park.rs";
 const RELEASE: &str = "crates/longhaul-task/src/transition/release.rs";
+const SETTLE: &str = "crates/longhaul-task/src/transition/settle.rs";
+const LOSE: &str = "crates/longhaul-task/src/transition/lose.rs";
+const ABANDON: &str = "crates/longhaul-task/src/transition/abandon.rs";
+const TIME_OUT: &str = "crates/longhaul-task/src/transition/time_out.rs";
+const JOURNAL: &str = "crates/longhaul-task/src/journal.rs";
 const RETENTION: &str = "crates/longhaul-task/src/retention.rs";
 const WRITER: &str = "crates/longhaul-store/src/embedded/writer.rs";
 const TASK_CACHE: &str = "crates/longhaul-store/src/embedded/task_cache.rs";
@@ -27,8 +32,12 @@ const LOOK: &str = "crates/longhaul-engine/src/core/queue_decision.rs";
 const ENDING: &str = "crates/longhaul-engine/src/ending.rs";
 const SHELL: &str = "crates/longhaul-engine/src/shell.rs";
 const TASK_LINK: &str = "crates/longhaul-engine/src/task_link.rs";
+const DRIVE: &str = "crates/longhaul-engine/src/attempt.rs";
+const ENGINE_JOURNAL: &str = "crates/longhaul-engine/src/journal.rs";
+const STEP: &str = "crates/longhaul-engine/src/step.rs";
+const RACE: &str = "crates/longhaul-engine/src/race.rs";
+const TIMER: &str = "crates/longhaul-engine/src/timer.rs";
 const DOUBT: &str = "crates/longhaul-engine/src/service/doubt.rs";
-const RECOVERY: &str = "crates/longhaul-engine/src/service/recovery.rs";
 const LOOK_SERVICE: &str = "crates/longhaul-engine/src/service/queue.rs";
 
 /// All of them.
@@ -40,12 +49,6 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "if fence > 0 && self.phase.active_attempt().is_some()",
     },
     Mutation { name: "fence-not-raised", file: RELEASE, find: "    next.fence += 1;\n", replace: "" },
-    Mutation {
-        name: "clock-ahead-at-the-crash",
-        file: RECOVERY,
-        find: "    super::clock::shorten_waits(engine).await?;\n",
-        replace: "",
-    },
     Mutation {
         name: "clock-set-back-unnoticed",
         file: LOOK_SERVICE,
@@ -73,14 +76,20 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "parent-not-woken",
         file: ENDS,
-        find: "surroundings.parent.as_ref().filter(waits)",
-        replace: "surroundings.parent.as_ref().filter(waits).filter(|_| false)",
+        find: "surroundings.parent.as_ref().filter(|parent|",
+        replace: "surroundings.parent.as_ref().filter(|_| false).filter(|parent: &&Task|",
     },
     Mutation {
-        name: "parked-after-it-came",
+        name: "parked-after-the-answer",
         file: PARK,
-        find: "surroundings.open_children < event.open_children || open_questions < event.open_questions",
-        replace: "event.open_children == u32::MAX",
+        find: "if !event.questions.iter().all(is_open) || event",
+        replace: "if !event.questions.iter().all(|key| is_open(key) || true) || event",
+    },
+    Mutation {
+        name: "parked-after-its-children",
+        file: PARK,
+        find: "|| event.children.iter().any(have_ended)",
+        replace: "|| event.children.iter().any(|range| have_ended(range) && false)",
     },
     Mutation {
         name: "question-lost-with-its-attempt",
@@ -125,6 +134,18 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "",
     },
     Mutation {
+        name: "idempotency-key-not-looked-up",
+        file: WRITER,
+        find: "self.disk.keyed_task(&key.owner, &request.key)?",
+        replace: "self.disk.keyed_task(&key.owner, &request.key)?.filter(|_| false)",
+    },
+    Mutation {
+        name: "repeated-creation-keeps-its-worker",
+        file: SHELL,
+        find: "            Ok(created) if created.existed => {\n                self.step(",
+        replace: "            Ok(created) if created.existed => {\n                let _ = (",
+    },
+    Mutation {
         name: "turn-lost-with-a-failed-commit",
         file: WRITER,
         find: "                self.turns.clear();\n",
@@ -145,8 +166,8 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "answer-lost",
         file: WRITER,
-        find: "self.disk.answer_record(&before.key, key, body)?,",
-        replace: "drop((key, body)),",
+        find: "self.disk.replace_entry(&task.key, epoch, &asked.answered(answer.clone(), *at))?;",
+        replace: "drop((epoch, asked, answer, at));",
     },
     Mutation {
         name: "watcher-not-woken",
@@ -231,8 +252,8 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "lost-attempt-goes-on",
         file: SHELL,
-        find: "            handler.abort();\n",
-        replace: "            let _ = handler;\n",
+        find: "        handler.abort();\n",
+        replace: "        let _ = handler;\n",
     },
     Mutation {
         name: "worker-not-given-back",
@@ -243,8 +264,8 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "answer-before-the-watch",
         file: TASK_LINK,
-        find: "() = watch.changed() => {}",
-        replace: "() = async { self.engine.store.watch(&self.key).changed().await } => {}",
+        find: "            while self.is_open(&key).await? {\n                tokio::select! {\n                    biased;\n                    () = self.stop.cancelled() => return Err(CtxError::Cancelled),\n                    () = watch.changed() => {}",
+        replace: "            while self.is_open(&key).await? {\n                tokio::select! {\n                    biased;\n                    () = self.stop.cancelled() => return Err(CtxError::Cancelled),\n                    () = async { watch = self.engine.store.watch(self.key()); watch.changed().await } => {}",
     },
     Mutation {
         name: "queue-not-looked-at-again",
@@ -269,5 +290,107 @@ pub const MUTATIONS: &[Mutation] = &[
         file: DOUBT,
         find: "in held.iter().filter(",
         replace: "in held.iter().take(0).filter(",
+    },
+    Mutation {
+        name: "entry-recorded-twice",
+        file: JOURNAL,
+        find: "            _ => EntryConflict::Keep,\n",
+        replace: "            _ => EntryConflict::Replace(Box::new(self.clone())),\n",
+    },
+    Mutation {
+        name: "entry-lost-at-the-end",
+        file: SETTLE,
+        find: "    change.journal.extend(entries);\n",
+        replace: "    drop(entries);\n",
+    },
+    Mutation {
+        name: "entry-forgotten-while-it-is-written",
+        file: TASK_LINK,
+        find: "        let entries = self.journal.unwritten();\n",
+        replace: "        let entries = self.journal.unwritten();\n        self.journal.written(entries.len());\n",
+    },
+    Mutation {
+        name: "step-before-the-last-entry",
+        file: TASK_LINK,
+        find: "        self.write_entries().await?;\n        self.journal.replay(",
+        replace: "        self.journal.replay(",
+    },
+    Mutation {
+        name: "tried-again-before-the-record",
+        file: STEP,
+        find: "                ctx.write_entries().await?;\n",
+        replace: "",
+    },
+    Mutation {
+        name: "journal-cut-short",
+        file: ENGINE_JOURNAL,
+        find: "state.recorded = recorded.into_iter().map(",
+        replace: "state.recorded = recorded.into_iter().rev().skip(1).map(",
+    },
+    Mutation {
+        name: "parent-settled-early",
+        file: SETTLE,
+        find: "if !surroundings.open_children.is_empty() {",
+        replace: "if surroundings.open_children.len() > 1 {",
+    },
+    Mutation {
+        name: "parent-woken-too-early",
+        file: ENDS,
+        find: "range.contains(ordinal) && !surroundings.open_siblings.contains(range)",
+        replace: "range.contains(ordinal)",
+    },
+    Mutation {
+        name: "question-asked-again",
+        file: JOURNAL,
+        find: "(None, Some(key)) => EntryConflict::Refuse(TransitionError::AskedAlready(key.clone())),",
+        replace: "(None, Some(_)) => EntryConflict::Keep,",
+    },
+    Mutation {
+        name: "race-without-a-record",
+        file: RACE,
+        find: "        link.journal.append(entry)?;\n",
+        replace: "        drop(entry);\n",
+    },
+    Mutation {
+        name: "lost-race-leaves-its-question",
+        file: ABANDON,
+        find: "        answer::close(&mut change, &question.key, now);\n",
+        replace: "",
+    },
+    Mutation {
+        name: "lost-race-leaves-its-child",
+        file: RACE,
+        find: "    cancel_children(link, &fork).await\n}",
+        replace: "    link.go_on()\n}",
+    },
+    Mutation {
+        name: "failures-counted-for-ever",
+        file: LOSE,
+        find: "if surroundings.attempt_wrote_entries { 0 }",
+        replace: "if surroundings.attempt_wrote_entries && false { 0 }",
+    },
+    Mutation {
+        name: "attempt-without-a-record",
+        file: PARK,
+        find: "    change.ended_attempt = AttemptRecord::of(task, AttemptEnd::Parked, now);\n",
+        replace: "    let _ = AttemptRecord::of(task, AttemptEnd::Parked, now);\n",
+    },
+    Mutation {
+        name: "sleep-begins-again",
+        file: TIMER,
+        find: "let current = self.by_clock(wait).await?;",
+        replace: "let wait: Wait = wait;\n                let current = Wait::of_ms(self.clock().await?, wait.until.ms_since(wait.since));",
+    },
+    Mutation {
+        name: "deadline-passes-twice",
+        file: TIME_OUT,
+        find: "    answer::close(&mut change, &event.key, now);\n",
+        replace: "",
+    },
+    Mutation {
+        name: "waiting-handler-kept",
+        file: DRIVE,
+        find: "if !all_wait || !link.journal.resumes() {",
+        replace: "if !all_wait || link.journal.resumes() {",
     },
 ];

@@ -7,7 +7,7 @@ use crate::common::{closed_store, create, key, new_task, opened, place};
 use longhaul_store::Store;
 use longhaul_store_sqlite::{backup, open_read_only};
 use longhaul_task::Event;
-use longhaul_task::transition::Spawn;
+use longhaul_task::transition::{NewChild, Spawn};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_under_writes_is_complete_and_of_one_moment() {
@@ -25,7 +25,11 @@ async fn a_backup_under_writes_is_complete_and_of_one_moment() {
         tokio::spawn(async move {
             for n in 1.. {
                 let child = new_task(n * 1_000 + parent, 500);
-                let spawn = Spawn { fence: 1, child: child.create, input: child.input };
+                let spawn = Spawn {
+                    fence: 1,
+                    children: vec![NewChild { create: child.create, input: child.input }],
+                    entries: Vec::new(),
+                };
                 store.apply(&key(parent), Event::Spawn(Box::new(spawn))).await.unwrap();
                 acknowledged.fetch_add(1, Ordering::SeqCst);
                 if enough.load(Ordering::SeqCst) {

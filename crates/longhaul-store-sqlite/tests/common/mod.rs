@@ -40,7 +40,7 @@ pub(crate) fn new_task(n: u64, input_bytes: usize) -> NewTask {
         claimed_by: Some(NodeId::mint([1; 16])),
         first_fence: 0,
     };
-    NewTask { create, input: Json::from_text(format!("\"{}\"", "x".repeat(input_bytes))) }
+    NewTask { create, input: Json::from_text(format!("\"{}\"", "x".repeat(input_bytes))), idempotency: None }
 }
 
 pub(crate) async fn create(store: &impl Store, n: u64) -> Arc<Task> {
@@ -49,7 +49,7 @@ pub(crate) async fn create(store: &impl Store, n: u64) -> Arc<Task> {
 
 pub(crate) async fn settle(store: &impl Store, n: u64) -> Arc<Task> {
     let outcome = Outcome::Result { body: Json::from_text(format!("{{\"n\":{n}}}")), is_error: false };
-    store.apply(&key(n), Event::Settle(Settle { fence: 1, outcome })).await.unwrap().task
+    store.apply(&key(n), Event::Settle(Settle { fence: 1, outcome, entries: Vec::new() })).await.unwrap().task
 }
 
 pub(crate) async fn delete(store: &impl Store, n: u64) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_task::transition::{AnswerQuestion, Settle, Wake};
-use longhaul_task::{Event, Outcome, QuestionKey, Retention, TaskError, TransitionError};
+use longhaul_task::{Answer, Event, Outcome, QuestionKey, Retention, TaskError, TransitionError};
 
 use super::Subject;
 use super::kit::*;
@@ -15,7 +15,7 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
     let fault = |data: Option<&str>| {
         Outcome::Error(TaskError { code: Some(-32602), message: "no \"good\"".into(), data: data.map(json) })
     };
-    let settled = |outcome| Some(Event::Settle(Settle { fence: 1, outcome }));
+    let settled = |outcome| Some(Event::Settle(Settle { fence: 1, outcome, entries: Vec::new() }));
     let changes = [
         None,
         Some(report(1, "half of it")),
@@ -41,7 +41,8 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
         }
     }
     // Waiting without a handler in memory: for an answer, also for a timer, also for a child, and in the queue.
-    let rests = [park(1, None), park(1, Some(9)), park_for(1, 1), release(1, 7)];
+    let first = QuestionKey::from_text("approve-1");
+    let rests = [park_for_answer(1, &first), park(1, Some(9)), park_for(1, 0, 0), release(1, 7)];
     for (n, rest) in (100..).zip(rests) {
         create(store_ref, resuming(key(n))).await;
         apply(store_ref, &key(n), ask(1, 0)).await;
@@ -51,7 +52,7 @@ pub async fn every_phase_reads_back_the_same_after_a_restart<S: Subject>() {
     }
     create(store_ref, resuming(key(300))).await;
     apply(store_ref, &key(300), spawn(1, queued(key(301)))).await;
-    apply(store_ref, &key(300), park_for(1, 1)).await;
+    apply(store_ref, &key(300), park_for(1, 0, 0)).await;
 
     let everything = ListQuery { owner: None, after: None, limit: 100 };
     let tasks = |page: crate::TaskPage| page.tasks.into_iter().map(|listed| listed.task).collect::<Vec<_>>();
@@ -105,10 +106,10 @@ pub async fn a_late_attempt_cannot_overwrite_the_winner<S: Subject>() {
     for event in late {
         assert_eq!(refused(store.apply(&key(1), event).await), TransitionError::Fenced);
     }
-    assert_eq!(store.record(&key(1), 1, record("", 0, "1")).await, Err(TransitionError::Fenced.into()));
+    assert_eq!(record(&*store, &key(1), 1, step("", 0, "1")).await, Err(TransitionError::Fenced.into()));
     assert_eq!(read(&*store, &key(1)).await, winner);
     assert_eq!(store.read(&key(2)).await.unwrap_err(), StoreError::NotFound);
-    assert_eq!(store.records(&key(1), 0).await.unwrap(), []);
+    assert_eq!(store.journal(&key(1), 0).await.unwrap(), []);
     apply(&*store, &key(1), settle(winner.fence, "\"won\"")).await;
     assert_eq!(read(&*store, &key(1)).await.phase.outcome(), Some(&answer("\"won\"")));
 }
@@ -123,12 +124,12 @@ pub async fn a_settled_task_never_changes_again<S: Subject>() {
         settle(1, "2"),
         report(1, "more"),
         ask(1, 0),
-        Event::Answer(AnswerQuestion { key: question, body: json("1") }),
+        Event::Answer(AnswerQuestion { key: question, answer: Answer::Given(json("1")) }),
     ];
     for event in more {
         assert_eq!(refused(store.apply(&key(1), event).await), TransitionError::Settled);
     }
-    assert_eq!(store.record(&key(1), 1, record("", 0, "1")).await, Err(TransitionError::Settled.into()));
+    assert_eq!(record(&*store, &key(1), 1, step("", 0, "1")).await, Err(TransitionError::Settled.into()));
     assert_eq!(read(&*store, &key(1)).await, settled);
 }
 
@@ -180,7 +181,9 @@ pub async fn an_answered_question_stays_closed<S: Subject>() {
     let calls = (0..8).map(|n: u32| {
         let (store, question) = (Arc::clone(&store), question.clone());
         let body = json(&n.to_string());
-        async move { store.apply(&key(1), Event::Answer(AnswerQuestion { key: question, body })).await }
+        async move {
+            store.apply(&key(1), Event::Answer(AnswerQuestion { key: question, answer: Answer::Given(body) })).await
+        }
     });
     assert_eq!(succeeded(&all(calls).await), 1);
     let again = apply(&*store, &key(1), ask(1, 1)).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_task::transition::{self, AnswerQuestion, Cancel, Claim, Delete, Expire, Overdue, Wake};
-use longhaul_task::{Event, Policy, QuestionKey, Retention, Timestamp, TransitionError};
+use longhaul_task::{Answer, Event, Policy, QuestionKey, Retention, Timestamp, TransitionError};
 
 use super::Subject;
 use super::kit::*;
@@ -95,7 +95,7 @@ pub async fn a_foreign_task_and_an_unknown_one_give_the_same_error<S: Subject>()
         Event::Claim(Claim { node: node(1) }),
         report(1, "mine"),
         ask(1, 0),
-        Event::Answer(AnswerQuestion { key: QuestionKey::from_text("approve-1"), body: json("1") }),
+        Event::Answer(AnswerQuestion { key: QuestionKey::from_text("approve-1"), answer: Answer::Given(json("1")) }),
         spawn(1, queued(key_of("mallory", 9))),
         Event::Wake(Wake { fence: 1 }),
         release(1, 0),
@@ -111,8 +111,8 @@ pub async fn a_foreign_task_and_an_unknown_one_give_the_same_error<S: Subject>()
         for event in events.clone() {
             assert_eq!(store.apply(&missing, event).await.unwrap_err(), StoreError::NotFound);
         }
-        assert_eq!(store.record(&missing, 1, record("", 0, "1")).await, Err(StoreError::NotFound));
-        assert_eq!(store.records(&missing, 1).await.unwrap(), []);
+        assert_eq!(record(&*store, &missing, 1, step("", 0, "1")).await, Err(StoreError::NotFound));
+        assert_eq!(store.journal(&missing, 1).await.unwrap(), []);
         assert_eq!(store.children(&missing).await.unwrap(), []);
         store.progress(&missing, 1, progress(1.0)).await.unwrap();
     }
@@ -139,7 +139,7 @@ pub async fn an_attempt_of_a_deleted_task_cannot_write_to_a_new_one_with_its_id<
     new.create.first_fence = 1 << 40;
     let second = create(&*store, new).await;
     assert_eq!(refused(store.apply(&key(1), settle(first.fence, "\"late\"")).await), TransitionError::Fenced);
-    assert_eq!(store.record(&key(1), first.fence, record("", 0, "1")).await, Err(TransitionError::Fenced.into()));
+    assert_eq!(record(&*store, &key(1), first.fence, step("", 0, "1")).await, Err(TransitionError::Fenced.into()));
     assert_eq!(read(&*store, &key(1)).await, second);
     apply(&*store, &key(1), settle(second.fence, "1")).await;
 }

@@ -67,9 +67,9 @@ pub async fn a_parent_settles_after_its_children<S: Subject>() {
     for n in 2..=3 {
         apply(&*store, &key(1), spawn(1, claimed(key(n)))).await;
     }
-    assert_eq!(refused(store.apply(&key(1), settle(1, "1")).await), TransitionError::ChildrenOpen(2));
+    assert_eq!(refused(store.apply(&key(1), settle(1, "1")).await), TransitionError::ChildrenOpen);
     apply(&*store, &key(2), settle(1, "2")).await;
-    assert_eq!(refused(store.apply(&key(1), settle(1, "1")).await), TransitionError::ChildrenOpen(1));
+    assert_eq!(refused(store.apply(&key(1), settle(1, "1")).await), TransitionError::ChildrenOpen);
     apply(&*store, &key(3), cancel()).await;
     assert!(apply(&*store, &key(1), settle(1, "1")).await.is_settled());
 }
@@ -172,7 +172,7 @@ pub async fn the_commit_that_ends_a_child_queues_a_parent_that_waits_for_it<S: S
         for child in 2..=3 {
             apply(&*store, &key(1), spawn(1, claimed(key(child)))).await;
         }
-        let parked = apply(&*store, &key(1), park_for(1, 2)).await;
+        let parked = apply(&*store, &key(1), park_for(1, 0, 0)).await;
         let applied = store.apply(&key(2), end).await.unwrap();
         let queued = |effect: &Effect| matches!(effect, Effect::Queued { key: of, .. } if *of == key(1));
         assert!(applied.effects.iter().any(queued), "the parent is announced as queued: {n}");
@@ -182,10 +182,61 @@ pub async fn the_commit_that_ends_a_child_queues_a_parent_that_waits_for_it<S: S
         assert_eq!(read(&*store, &key(1)).await, woken);
         let again = claim(&*store, node(2), 1).await.remove(0);
         // It waits for its other child, and only the end of that one wakes it.
-        apply(&*store, &key(1), park_for(again.fence, 1)).await;
+        apply(&*store, &key(1), park_for(again.fence, 1, 1)).await;
         apply(&*store, &key(3), cancel()).await;
         assert!(read(&*store, &key(1)).await.phase.not_before().is_some());
     }
+}
+
+pub async fn children_of_one_event_are_created_together_and_in_order<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(1))).await;
+    let entry = step("", 0, "1");
+    let Event::Spawn(mut event) = spawn_all(1, [30, 10, 20].map(|n| queued(key(n)))) else { unreachable!() };
+    event.entries.push(entry.clone());
+    let effects = store.apply(&key(1), Event::Spawn(event.clone())).await.unwrap().effects;
+    let spawned = effects.iter().filter(|effect| matches!(effect, Effect::Spawned { .. })).count();
+    assert_eq!(spawned, 3);
+    let again = store.apply(&key(1), Event::Spawn(event)).await;
+    assert_eq!(refused(again), TransitionError::DuplicateId, "they are not created again");
+    let (_subject, store) = reopened(subject, store).await;
+    assert_eq!(store.children(&key(1)).await.unwrap(), [30, 10, 20].map(id));
+    assert_eq!(store.journal(&key(1), 1).await.unwrap(), [written(entry, 1)]);
+}
+
+pub async fn a_parent_that_waits_for_a_range_wakes_when_its_last_child_ends<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, resuming(key(1))).await;
+    apply(&*store, &key(1), spawn_all(1, (2..=6).map(|n| claimed(key(n))))).await;
+    let parked = apply(&*store, &key(1), park_for(1, 1, 3)).await;
+    // The first and the last child are not in the range, and the order of the others does not matter.
+    for n in [2, 4, 6, 3] {
+        apply(&*store, &key(n), settle(1, "1")).await;
+        assert_eq!(read(&*store, &key(1)).await, parked, "child {n}");
+    }
+    apply(&*store, &key(5), settle(1, "1")).await;
+    let woken = claim(&*store, node(2), 1).await.remove(0);
+    assert_eq!(woken.key, key(1));
+    assert_eq!(
+        refused(store.apply(&key(1), park_for(woken.fence, 1, 3)).await),
+        TransitionError::AlreadyHappened,
+        "nothing would wake it again"
+    );
+}
+
+pub async fn the_first_child_with_an_open_question_is_found<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(1))).await;
+    assert_eq!(store.asking_child(&key(1)).await.unwrap(), None);
+    apply(&*store, &key(1), spawn_all(1, (2..=5).map(|n| claimed(key(n))))).await;
+    for n in [5, 3] {
+        apply(&*store, &key(n), ask(1, 0)).await;
+    }
+    assert_eq!(store.asking_child(&key(1)).await.unwrap(), Some(id(3)));
+    apply(&*store, &key(3), cancel()).await;
+    assert_eq!(store.asking_child(&key(1)).await.unwrap(), Some(id(5)));
+    apply(&*store, &key(1), cancel()).await;
+    assert_eq!(store.asking_child(&key(1)).await.unwrap(), None);
 }
 
 pub async fn a_parent_is_not_woken_by_a_child_it_does_not_wait_for<S: Subject>() {
@@ -204,7 +255,7 @@ pub async fn a_parent_that_parks_while_its_child_ends_is_not_left_parked<S: Subj
         create(&*store, resuming(parent.clone())).await;
         apply(&*store, &parent, spawn(1, claimed(child.clone()))).await;
         let mut calls = Vec::new();
-        for (key, event) in [(parent.clone(), park_for(1, 1)), (child, settle(1, "1"))] {
+        for (key, event) in [(parent.clone(), park_for(1, 0, 0)), (child, settle(1, "1"))] {
             let store = subject.handle().await;
             calls.push(async move { store.apply(&key, event).await });
         }
@@ -226,7 +277,7 @@ pub async fn deleting_a_family_leaves_nothing_of_it<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     tree(&*store).await;
     for n in 1..=7 {
-        store.record(&key(n), 1, record("", 0, "1")).await.unwrap();
+        record(&*store, &key(n), 1, step("", 0, "1")).await.unwrap();
         store.progress(&key(n), 1, progress(1.0)).await.unwrap();
     }
     let neighbour = create(&*store, queued(key(8))).await;
@@ -235,7 +286,7 @@ pub async fn deleting_a_family_leaves_nothing_of_it<S: Subject>() {
     let check = async |store: &dyn Store| {
         for n in 1..=7 {
             assert_eq!(store.read(&key(n)).await.unwrap_err(), StoreError::NotFound);
-            assert_eq!(store.records(&key(n), 1).await.unwrap(), []);
+            assert_eq!(store.journal(&key(n), 1).await.unwrap(), []);
             assert_eq!(store.children(&key(n)).await.unwrap(), []);
         }
         assert_eq!(read(store, &key(8)).await, neighbour);
@@ -246,7 +297,7 @@ pub async fn deleting_a_family_leaves_nothing_of_it<S: Subject>() {
     check(&*store).await;
     // A new task with the same ID has none of the old data.
     create(&*store, claimed(key(3))).await;
-    assert_eq!(store.records(&key(3), 1).await.unwrap(), []);
+    assert_eq!(store.journal(&key(3), 1).await.unwrap(), []);
     assert_eq!(store.read(&key(3)).await.unwrap().progress, None);
 }
 

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use longhaul_task::transition::{AskQuestion, Cancel, Create, Lose, Park, Release, Report, Settle, Spawn};
+use longhaul_task::transition::{
+    AnswerQuestion, AskQuestion, Cancel, Create, Lose, NewChild, Park, Release, Report, Settle, Spawn,
+};
 use longhaul_task::{
-    Event, JournalEntry, JournalPosition, Json, NodeId, OnCrash, Outcome, Owner, Policy, Progress, QuestionKind,
-    Retention, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    Answer, ChildRange, EntryKind, EntryState, Event, JournalEntry, JournalPosition, Json, NodeId, OnCrash, Outcome,
+    Owner, Policy, Progress, QuestionKey, QuestionKind, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef,
 };
 
 use super::Subject;
-use crate::{ClaimRequest, CommitResult, NewTask, Store, StoreError, ToolClaim, Watch};
+use crate::{ClaimRequest, NewTask, Store, StoreError, ToolClaim, Watch};
 
 /// The time that the clock of every store shows at first.
 pub const START: Timestamp = Timestamp::from_ms(1_700_000_000_000);
@@ -76,7 +78,7 @@ pub(super) fn queued(key: TaskKey) -> NewTask {
         claimed_by: None,
         first_fence: 0,
     };
-    NewTask { create, input }
+    NewTask { create, input, idempotency: None }
 }
 
 /// A new task that node 1 claims in the same commit.
@@ -133,7 +135,7 @@ pub(super) fn answer(body: &str) -> Outcome {
 }
 
 pub(super) fn settle(fence: u64, body: &str) -> Event {
-    Event::Settle(Settle { fence, outcome: answer(body) })
+    Event::Settle(Settle { fence, outcome: answer(body), entries: Vec::new() })
 }
 
 pub(super) fn cancel() -> Event {
@@ -145,12 +147,21 @@ pub(super) fn report(fence: u64, message: &str) -> Event {
 }
 
 pub(super) fn park(fence: u64, wait_ms: Option<u64>) -> Event {
-    Event::Park(Park { fence, wait_ms, open_children: 0, open_questions: 0 })
+    Event::Park(Park { fence, wait_ms, children: Vec::new(), questions: Vec::new() })
 }
 
-/// Parks a task that waits for the end of one of its `open_children`.
-pub(super) fn park_for(fence: u64, open_children: u32) -> Event {
-    Event::Park(Park { fence, wait_ms: None, open_children, open_questions: 0 })
+/// Parks a task that waits for the children from `first` to `last`.
+pub(super) fn park_for(fence: u64, first: u32, last: u32) -> Event {
+    Event::Park(Park { fence, wait_ms: None, children: vec![ChildRange { first, last }], questions: Vec::new() })
+}
+
+/// Parks a task that waits for an answer.
+pub(super) fn park_for_answer(fence: u64, question: &QuestionKey) -> Event {
+    Event::Park(Park { fence, wait_ms: None, children: Vec::new(), questions: vec![question.clone()] })
+}
+
+pub(super) fn given(key: &QuestionKey, body: &str) -> Event {
+    Event::Answer(AnswerQuestion { key: key.clone(), answer: Answer::Given(json(body)) })
 }
 
 pub(super) fn lose(node: NodeId, fence: u64) -> Event {
@@ -158,7 +169,7 @@ pub(super) fn lose(node: NodeId, fence: u64) -> Event {
 }
 
 pub(super) fn release(fence: u64, wait_ms: u64) -> Event {
-    Event::Release(Release { fence, wait_ms })
+    Event::Release(Release { fence, wait_ms, reason: "the disk was full".into() })
 }
 
 pub(super) fn ask(fence: u64, seq: u32) -> Event {
@@ -169,19 +180,42 @@ pub(super) fn ask(fence: u64, seq: u32) -> Event {
         params: json("{\"message\":\"Go on, \\\"now\\\"?\"}"),
         position: position("", seq),
         digest: 7,
+        time_limit: None,
     })
 }
 
 pub(super) fn spawn(fence: u64, child: NewTask) -> Event {
-    Event::Spawn(Box::new(Spawn { fence, child: child.create, input: child.input }))
+    spawn_all(fence, [child])
+}
+
+pub(super) fn spawn_all(fence: u64, children: impl IntoIterator<Item = NewTask>) -> Event {
+    let children = children.into_iter().map(|child| NewChild { create: child.create, input: child.input }).collect();
+    Event::Spawn(Box::new(Spawn { fence, children, entries: Vec::new() }))
 }
 
 pub(super) fn position(fork: &str, seq: u32) -> JournalPosition {
     JournalPosition { fork: fork.into(), seq }
 }
 
-pub(super) fn record(fork: &str, seq: u32, output: &str) -> JournalEntry {
-    JournalEntry { position: position(fork, seq), key: "step".into(), digest: u64::MAX, output: Some(json(output)) }
+/// A step that is done.
+pub(super) fn step(fork: &str, seq: u32, output: &str) -> JournalEntry {
+    let state = EntryState::Done(json(output));
+    JournalEntry::new(position(fork, seq), EntryKind::Step, "step".into(), u64::MAX, state)
+}
+
+/// The entry as the attempt with this number writes it at the start.
+pub(super) fn written(entry: JournalEntry, attempt: u32) -> JournalEntry {
+    JournalEntry { attempt, at: START, ..entry }
+}
+
+/// Records one entry of the task.
+pub(super) async fn record(
+    store: &dyn Store,
+    key: &TaskKey,
+    fence: u64,
+    entry: JournalEntry,
+) -> Result<(), StoreError> {
+    store.record(key, fence, vec![entry]).await
 }
 
 pub(super) fn progress(done: f64) -> Progress {
@@ -221,6 +255,6 @@ pub(super) fn refused<T>(result: Result<T, StoreError>) -> longhaul_task::Transi
     }
 }
 
-pub(super) fn succeeded(results: &[Result<CommitResult, StoreError>]) -> usize {
+pub(super) fn succeeded<T>(results: &[Result<T, StoreError>]) -> usize {
     results.iter().filter(|result| result.is_ok()).count()
 }

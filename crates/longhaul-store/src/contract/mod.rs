@@ -58,10 +58,11 @@ pub mod create;
 pub mod due;
 pub mod eviction;
 pub mod families;
+pub mod idempotency;
+pub mod journal;
 mod kit;
 pub mod list;
 pub mod progress;
-pub mod records;
 pub mod secrets;
 pub mod time;
 pub mod two_handles;
@@ -179,6 +180,9 @@ macro_rules! contract_suite {
                 losing_a_parent_ends_its_descendants,
                 children_end_in_the_commit_that_loses_an_attempt_that_starts_over,
                 the_commit_that_ends_a_child_queues_a_parent_that_waits_for_it,
+                children_of_one_event_are_created_together_and_in_order,
+                a_parent_that_waits_for_a_range_wakes_when_its_last_child_ends,
+                the_first_child_with_an_open_question_is_found,
                 a_parent_is_not_woken_by_a_child_it_does_not_wait_for,
                 a_parent_that_parks_while_its_child_ends_is_not_left_parked,
                 deleting_a_family_leaves_nothing_of_it,
@@ -186,9 +190,26 @@ macro_rules! contract_suite {
                 an_expired_family_is_deleted_as_a_whole,
                 equal_ids_of_another_owner_are_not_in_the_family,
             }
-            records {
+            idempotency {
+                a_repeated_creation_finds_its_task,
+                a_repeated_creation_returns_the_task_as_it_is_now,
+                another_request_under_a_used_key_is_refused,
+                a_request_is_found_under_its_own_key_and_owner_only,
+                of_many_concurrent_creations_under_one_key_one_creates,
+                a_key_is_free_again_after_its_family_was_deleted,
+                a_key_is_kept_as_long_as_its_family,
+                a_refused_creation_leaves_its_key_free,
+                keys_of_every_form_read_back_the_same,
+            }
+            journal {
                 a_journal_entry_reads_back_the_same,
                 an_existing_entry_is_not_replaced,
+                a_step_that_is_tried_again_replaces_its_entry_until_it_is_done,
+                entries_of_the_last_step_are_written_with_the_end,
+                a_question_is_closed_with_its_default_when_its_time_is_over,
+                a_lost_race_closes_the_questions_of_its_forks,
+                each_attempt_that_ends_before_its_task_leaves_a_record,
+                only_attempts_that_got_no_further_count_as_failed,
                 of_many_concurrent_entries_at_one_position_one_is_kept,
                 entries_are_ordered_by_fork_and_position,
                 a_journal_entry_does_not_raise_the_revision,
@@ -200,6 +221,7 @@ macro_rules! contract_suite {
                 a_question_at_the_position_of_another_entry_is_refused,
             }
             progress {
+                the_progress_of_a_parked_task_is_kept,
                 the_last_progress_wins_and_does_not_raise_the_revision,
                 progress_with_an_outdated_fence_is_ignored,
                 a_new_attempt_starts_without_progress,
@@ -274,7 +296,7 @@ mod tests {
         include_str!("list.rs"),
         include_str!("due.rs"),
         include_str!("families.rs"),
-        include_str!("records.rs"),
+        include_str!("journal.rs"),
         include_str!("progress.rs"),
         include_str!("watch.rs"),
         include_str!("two_handles.rs"),

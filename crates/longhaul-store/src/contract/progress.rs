@@ -71,3 +71,15 @@ pub async fn progress_that_is_not_a_number_makes_no_write_fail<S: Subject>() {
     let (_subject, store) = reopened(subject, store).await;
     assert!(store.read(&key(1)).await.unwrap().progress.unwrap().done.is_nan());
 }
+
+pub async fn the_progress_of_a_parked_task_is_kept<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    create(&*store, resuming(key(1))).await;
+    for done in [1.0, 2.0] {
+        store.progress(&key(1), 1, progress(done)).await.unwrap();
+        // Something is written meanwhile, so that the next progress is younger than the last that was saved.
+        create(&*store, queued(key_of("bob", 2 + u32::from(done > 1.0)))).await;
+    }
+    apply(&*store, &key(1), park(1, Some(50))).await;
+    assert_eq!(store.read(&key(1)).await.unwrap().progress.as_deref(), Some(&progress(2.0)));
+}

@@ -1,8 +1,13 @@
 //! What an embedded backend provides: transactions for the one writer, and reads for all handles.
 
-use longhaul_task::{JournalEntry, Json, Owner, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{
+    AttemptRecord, ChildRange, JournalEntry, Json, Owner, Progress, QuestionKey, Task, TaskId, TaskKey, Timestamp,
+    ToolRef,
+};
 
-use crate::{HeldAttempt, ListQuery, Snapshot, StoreError, TaskCount, TaskPage};
+use crate::{
+    HeldAttempt, IdempotencyKey, KeyedTask, ListQuery, Snapshot, StoreError, TaskCount, TaskHistory, TaskPage,
+};
 
 /// The disk of the writer, used by one thread. Its reads see the writes of the open transaction.
 ///
@@ -19,8 +24,8 @@ pub trait Disk: Send + 'static {
     fn task(&mut self, key: &TaskKey) -> Result<Option<Task>, DiskError>;
     /// The arguments of the task.
     fn input(&mut self, key: &TaskKey) -> Result<Option<Json>, DiskError>;
-    /// The number of open children.
-    fn open_children(&mut self, key: &TaskKey) -> Result<u32, DiskError>;
+    /// Whether a child in this range is open, apart from the child with the index `except`.
+    fn has_open_child(&mut self, key: &TaskKey, range: ChildRange, except: Option<u32>) -> Result<bool, DiskError>;
     fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError>;
     /// The first queued tasks of an owner and a tool, each with its earliest time, ordered by that, the time of creation
     /// and the ID.
@@ -28,23 +33,32 @@ pub trait Disk: Send + 'static {
     /// The owners that have queued tasks of a tool, each with the earliest time of these.
     fn queued_owners(&mut self, tool: &ToolRef) -> Result<Vec<(Owner, Timestamp)>, DiskError>;
 
+    /// The task that an owner has created under an idempotency key.
+    fn keyed_task(&mut self, owner: &Owner, key: &str) -> Result<Option<KeyedTask>, DiskError>;
+
     /// Writes a new task. Returns false, and writes nothing, if the key exists.
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError>;
+    /// Writes the idempotency key of a new task. The key is not in use.
+    fn insert_key(&mut self, task: &TaskKey, key: &IdempotencyKey) -> Result<(), DiskError>;
     /// Replaces the task `before`. A new attempt starts without progress.
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError>;
-    /// Deletes a family and returns the keys of its members.
+    /// Deletes a family with its idempotency key, and returns the keys of its members.
     fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError>;
-    /// Writes a journal entry, with the key of the question if it is one, and returns `None`. If there is an entry at
-    /// this position, returns that one and writes nothing.
-    fn insert_record(
+    /// Writes a journal entry and returns `None`. If there is an entry at this position, returns that one and writes nothing.
+    fn insert_entry(
         &mut self,
         key: &TaskKey,
         epoch: u32,
-        record: &JournalEntry,
-        question: Option<&QuestionKey>,
-    ) -> Result<Option<StoredEntry>, DiskError>;
-    /// Writes the answer into the journal entry of a question.
-    fn answer_record(&mut self, key: &TaskKey, question: &QuestionKey, output: &Json) -> Result<(), DiskError>;
+        entry: &JournalEntry,
+    ) -> Result<Option<JournalEntry>, DiskError>;
+    /// Replaces the journal entry at the position of this one.
+    fn replace_entry(&mut self, key: &TaskKey, epoch: u32, entry: &JournalEntry) -> Result<(), DiskError>;
+    /// The journal entry of a question, with its epoch.
+    fn question(&mut self, key: &TaskKey, question: &QuestionKey) -> Result<Option<(u32, JournalEntry)>, DiskError>;
+    /// Whether an attempt has written journal entries.
+    fn wrote_entries(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<bool, DiskError>;
+    /// Writes how an attempt ended.
+    fn insert_attempt(&mut self, key: &TaskKey, attempt: &AttemptRecord) -> Result<(), DiskError>;
     /// Writes the progress of an existing task.
     fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError>;
     /// Writes a secret unless one of this name exists. Returns the stored one.
@@ -72,12 +86,20 @@ pub trait Disk: Send + 'static {
 pub trait Reader: Send + Sync + 'static {
     /// A task and its progress.
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError>;
+    /// The task that an owner has created under an idempotency key.
+    fn keyed_task(&self, owner: &Owner, key: &str) -> Result<Option<KeyedTask>, DiskError>;
     /// One page of tasks.
     fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError>;
     /// A task's children in order.
     fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, DiskError>;
+    /// The first child that has an open question.
+    fn asking_child(&self, key: &TaskKey) -> Result<Option<TaskId>, DiskError>;
     /// The journal entries of an epoch in order.
-    fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError>;
+    fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError>;
+    /// The journal entry of a question.
+    fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, DiskError>;
+    /// The attempts that have ended, and the journal entries of all epochs, in order.
+    fn history(&self, key: &TaskKey) -> Result<TaskHistory, DiskError>;
     /// Tasks that are due at `now`, longest due first, and the time when the next one is due.
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError>;
     /// Open tasks whose wait or attempt began after `now`, in any order.
@@ -91,14 +113,6 @@ pub trait Reader: Send + Sync + 'static {
 
     /// Closes the connections. Later reads are refused.
     fn close(&self) {}
-}
-
-/// An entry of the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredEntry {
-    pub record: JournalEntry,
-    /// Set if the entry is a question, open or answered.
-    pub question: Option<QuestionKey>,
 }
 
 /// Why the disk failed.

@@ -21,12 +21,12 @@ use std::sync::Arc;
 use std::thread;
 
 use async_trait::async_trait;
-use longhaul_task::{Event, JournalEntry, NodeId, Progress, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Event, JournalEntry, NodeId, Owner, Progress, QuestionKey, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use self::disk::{Disk, DiskError, Reader, StoredEntry};
+pub use self::disk::{Disk, DiskError, Reader};
 use self::failure_log::FailureLog;
 use self::task_cache::TaskCache;
 pub use self::writer::WriteRequest;
@@ -35,8 +35,8 @@ use self::writer_loop::WriterMessage;
 pub use self::writer_loop::{Batch, WriterLoop};
 use crate::clock::ClockWatch;
 use crate::{
-    ClaimRequest, ClaimedTask, Clock, CommitResult, DueTasks, HeldAttempt, ListQuery, NewTask, Snapshot, Store,
-    StoreError, TaskCount, TaskPage, Watch, Watchers,
+    ClaimRequest, ClaimedTask, Clock, CommitResult, CreateResult, DueTasks, HeldAttempt, IdempotencyKey, ListQuery,
+    NewTask, Snapshot, Store, StoreError, TaskCount, TaskHistory, TaskPage, Watch, Watchers,
 };
 
 /// Attempts per read while attempts of dead nodes are searched.
@@ -192,8 +192,23 @@ impl Store for Embedded {
         Ok(self.inner.clock.now())
     }
 
-    async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError> {
-        self.ask(WriteRequest::Create(new)).await.and_then(applied)
+    async fn create(&self, new: NewTask) -> Result<CreateResult, StoreError> {
+        match self.ask(WriteRequest::Create(new)).await? {
+            WriteResponse::Created(created) => Ok(created),
+            other => Err(mixed_up(&other)),
+        }
+    }
+
+    async fn find_created(&self, owner: &Owner, key: &IdempotencyKey) -> Result<Option<Snapshot>, StoreError> {
+        let Some(keyed) = self.report_read("find_created", self.inner.reader.keyed_task(owner, &key.key))? else {
+            return Ok(None);
+        };
+        let task = TaskKey { owner: owner.clone(), id: keyed.of_request(key)? };
+        match self.read(&task).await {
+            // Deleted between the two reads, and its key with it.
+            Err(StoreError::NotFound) => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
@@ -230,6 +245,10 @@ impl Store for Embedded {
 
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError> {
         self.report_read("children", self.inner.reader.children(key))
+    }
+
+    async fn asking_child(&self, key: &TaskKey) -> Result<Option<TaskId>, StoreError> {
+        self.report_read("asking_child", self.inner.reader.asking_child(key))
     }
 
     async fn due(&self, limit: usize) -> Result<DueTasks, StoreError> {
@@ -302,15 +321,23 @@ impl Store for Embedded {
         self.report_read("held", held(&*self.inner.reader, |holder| *holder == node, after.cloned(), limit))
     }
 
-    async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError> {
-        match self.ask(WriteRequest::Record(key.clone(), fence, record)).await? {
-            WriteResponse::Recorded(entry) => Ok(entry),
+    async fn record(&self, key: &TaskKey, fence: u64, entries: Vec<JournalEntry>) -> Result<(), StoreError> {
+        match self.ask(WriteRequest::Record(key.clone(), fence, entries)).await? {
+            WriteResponse::Recorded => Ok(()),
             other => Err(mixed_up(&other)),
         }
     }
 
-    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
-        self.report_read("records", self.inner.reader.records(key, epoch))
+    async fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
+        self.report_read("journal", self.inner.reader.journal(key, epoch))
+    }
+
+    async fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, StoreError> {
+        self.report_read("question", self.inner.reader.question(key, question))
+    }
+
+    async fn history(&self, key: &TaskKey) -> Result<TaskHistory, StoreError> {
+        self.report_read("history", self.inner.reader.history(key))
     }
 
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {

@@ -25,8 +25,9 @@ const ENTRY_BYTES: usize = 640;
 
 type LiveTasks = HashMap<TaskKey, Snapshot, SeedableRandomState>;
 
-/// Committed tasks in memory. All live tasks are kept, because they are read and changed often. Settled tasks never
-/// change, so they can be dropped and loaded again; they share a budget of bytes.
+/// Committed tasks in memory. Live tasks are kept, because they are read and changed often, unless they are parked: a task
+/// that waits for days costs no memory, and is read from the disk. Settled tasks never change, so they can be dropped and
+/// loaded again; they share a budget of bytes.
 #[derive(Debug)]
 pub(super) struct TaskCache {
     hasher: SeedableRandomState,
@@ -76,6 +77,8 @@ impl TaskCache {
             // The insertion comes before the removal, so that a reader always finds the task in one of the maps.
             let progress = live.get(&task.key).and_then(|snapshot| snapshot.progress.clone());
             self.settled.insert(TaskByKey(Arc::clone(task)), Snapshot { task: Arc::clone(task), progress });
+            live.remove(&task.key);
+        } else if task.phase.wake_condition().is_some() {
             live.remove(&task.key);
         } else if let Some(snapshot) = live.get_mut(&task.key) {
             // A new attempt has made no progress yet.

@@ -2,20 +2,20 @@
 //!
 //! It has no thread, no channel and no clock: a [`WriterLoop`](super::WriterLoop) hands it batches and the time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use longhaul_task::transition::{self, Claim, entry_conflict};
+use longhaul_task::transition::{self, Claim};
 use longhaul_task::{
-    Change, DescendantScope, Event, JournalEntry, JournalWrite, Json, NodeId, Progress, Scope, Surroundings, Task,
-    TaskKey, Timestamp, TransitionError,
+    Change, ChildRange, DescendantScope, EntryConflict, Event, JournalEntry, JournalWrite, Json, NodeId, Owner,
+    Progress, Scope, Surroundings, Task, TaskId, TaskKey, Timestamp, ToolRef, TransitionError,
 };
 
 use super::disk::{Disk, DiskError};
 use super::task_cache::TaskCache;
 use super::turns::Turns;
-use crate::{ClaimRequest, ClaimedTask, CommitResult, NewTask, StoreError, ToolClaim, Watchers};
+use crate::{ClaimRequest, ClaimedTask, CommitResult, CreateResult, NewTask, StoreError, ToolClaim, Watchers};
 
 /// A request to the writer. Each variant is a call of the method that it links to.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub enum WriteRequest {
     /// [`Store::claim`](crate::Store::claim)
     Claim(ClaimRequest),
     /// [`Store::record`](crate::Store::record)
-    Record(TaskKey, u64, JournalEntry),
+    Record(TaskKey, u64, Vec<JournalEntry>),
     /// [`Store::secret`](crate::Store::secret)
     Secret(String, [u8; 32]),
     /// [`Store::check`](crate::Store::check) after a write that failed
@@ -37,6 +37,11 @@ pub enum WriteRequest {
 }
 
 impl WriteRequest {
+    /// Whether it parks a task.
+    pub(super) fn parks(&self) -> bool {
+        matches!(self, Self::Apply(_, Event::Park(_)))
+    }
+
     /// The name of the request in the log.
     pub(super) fn operation(&self) -> &'static str {
         match self {
@@ -51,12 +56,13 @@ impl WriteRequest {
     }
 }
 
-/// The writer's response to a request of the same kind; `Applied` also responds to `Create`.
+/// The writer's response to a request of the same kind.
 #[derive(Debug, Clone)]
 pub(super) enum WriteResponse {
+    Created(CreateResult),
     Applied(CommitResult),
     Claimed(Vec<ClaimedTask>),
-    Recorded(JournalEntry),
+    Recorded,
     Secret([u8; 32]),
     Checked,
 }
@@ -73,6 +79,8 @@ pub(super) struct Writer<D> {
     /// The changes of the open batch, in order, to be published after the commit.
     publications: Vec<Publication>,
     turns: Turns,
+    /// Queued tasks that cannot be read. Claims pass over them.
+    damaged: BTreeSet<TaskKey>,
     /// Why the writer has stopped for good.
     stopped: Option<String>,
     /// Why the last batch was not written.
@@ -93,6 +101,7 @@ impl<D: Disk> Writer<D> {
             working: HashMap::default(),
             publications: Vec::new(),
             turns: Turns::default(),
+            damaged: BTreeSet::new(),
             stopped: None,
             last_failure: None,
         }
@@ -214,10 +223,12 @@ impl<D: Disk> Writer<D> {
 
     fn evaluate(&mut self, request: WriteRequest, now: Timestamp) -> Result<WriteResponse, RequestFailure> {
         match request {
-            WriteRequest::Create(new) => self.create(&new, now).map(WriteResponse::Applied),
+            WriteRequest::Create(new) => self.create(&new, now).map(WriteResponse::Created),
             WriteRequest::Apply(key, event) => self.apply(&key, &event, now).map(WriteResponse::Applied),
             WriteRequest::Claim(claim) => self.claim(&claim, now).map(WriteResponse::Claimed),
-            WriteRequest::Record(key, fence, record) => self.record(&key, fence, record).map(WriteResponse::Recorded),
+            WriteRequest::Record(key, fence, entries) => {
+                self.record(&key, fence, entries, now).map(|()| WriteResponse::Recorded)
+            }
             WriteRequest::Secret(name, fresh) => Ok(WriteResponse::Secret(self.disk.secret(&name, fresh)?)),
             WriteRequest::Verify => Ok(WriteResponse::Checked),
             WriteRequest::Check => {
@@ -227,9 +238,20 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    fn create(&mut self, new: &NewTask, now: Timestamp) -> Result<CommitResult, RequestFailure> {
-        let task = transition::create(&new.create, now);
-        self.insert(task, &new.input).map(|task| CommitResult { task, effects: Vec::new() })
+    fn create(&mut self, new: &NewTask, now: Timestamp) -> Result<CreateResult, RequestFailure> {
+        let key = &new.create.key;
+        if let Some(request) = &new.idempotency
+            && let Some(keyed) = self.disk.keyed_task(&key.owner, &request.key)?
+        {
+            let key = TaskKey { owner: key.owner.clone(), id: keyed.of_request(request)? };
+            let task = self.load(&key)?.ok_or(StoreError::NotFound)?;
+            return Ok(CreateResult { task, existed: true });
+        }
+        let task = self.insert(transition::create(&new.create, now), &new.input)?;
+        if let Some(request) = &new.idempotency {
+            self.disk.insert_key(key, request)?;
+        }
+        Ok(CreateResult { task, existed: false })
     }
 
     fn insert(&mut self, task: Task, input: &Json) -> Result<Arc<Task>, RequestFailure> {
@@ -241,10 +263,10 @@ impl<D: Disk> Writer<D> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
         let surroundings = self.surroundings(&task, event.scope(&task))?;
         let change = transition::apply(&task, event, &surroundings, now).map_err(StoreError::from)?;
-        if let Some((child, _)) = &change.child
-            && self.load(&child.key)?.is_some()
-        {
-            return Err(TransitionError::DuplicateId.into());
+        for (child, _) in &change.children {
+            if self.load(&child.key)?.is_some() {
+                return Err(TransitionError::DuplicateId.into());
+            }
         }
         self.write(&task, change, &surroundings)
     }
@@ -253,16 +275,42 @@ impl<D: Disk> Writer<D> {
         let mut surroundings = Surroundings::default();
         match scope.descendants {
             DescendantScope::Nothing => {}
-            DescendantScope::OpenChildren => surroundings.open_children = self.disk.open_children(&task.key)?,
+            DescendantScope::OpenChildren(ranges) => {
+                surroundings.open_children = self.open_ranges(&task.key, &ranges, None)?;
+            }
             DescendantScope::OpenDescendants => {
                 surroundings.open_descendants = self.disk.open_descendants(&task.key)?;
             }
         }
         if let Some(parent) = task.family.parent.as_ref().filter(|_| scope.parent) {
             let key = TaskKey { owner: task.key.owner.clone(), id: parent.clone() };
-            surroundings.parent = self.load(&key)?.map(Arc::unwrap_or_clone);
+            if let Some(parent) = self.load(&key)? {
+                surroundings.open_siblings =
+                    self.open_ranges(&key, parent.awaited_children(), Some(task.family.ordinal))?;
+                surroundings.parent = Some(Arc::unwrap_or_clone(parent));
+            }
+        }
+        if scope.attempt_entries {
+            surroundings.attempt_wrote_entries = self.disk.wrote_entries(&task.key, task.epoch(), task.attempt)?;
         }
         Ok(surroundings)
+    }
+
+    /// The ranges in which a child is open, apart from the child with the index `except`. Ranges that do not contain it are
+    /// left out: it makes no difference to them.
+    fn open_ranges(
+        &mut self,
+        key: &TaskKey,
+        ranges: &[ChildRange],
+        except: Option<u32>,
+    ) -> Result<Vec<ChildRange>, DiskError> {
+        let mut open = Vec::new();
+        for range in ranges.iter().filter(|range| except.is_none_or(|ordinal| range.contains(ordinal))) {
+            if self.disk.has_open_child(key, *range, except)? {
+                open.push(*range);
+            }
+        }
+        Ok(open)
     }
 
     fn write(
@@ -279,18 +327,15 @@ impl<D: Disk> Writer<D> {
             self.publications.push(Publication::Deleted(keys));
             return Ok(CommitResult { task: Arc::new(change.task), effects: change.effects });
         }
-        match &change.journal_write {
-            // The entry is inserted before anything else is written: if its position is taken, the event is refused.
-            Some(JournalWrite::Asked { key, record }) => {
-                if let Some(existing) = self.disk.insert_record(&before.key, before.epoch(), record, Some(key))? {
-                    return Err(entry_conflict(&existing.record, existing.question.as_ref(), record).into());
-                }
-            }
-            Some(JournalWrite::Answered { key, body }) => self.disk.answer_record(&before.key, key, body)?,
-            None => {}
+        // The journal is written before anything else: if a position is taken by another operation, the event is refused.
+        for write in &change.journal {
+            self.write_journal(before, write)?;
+        }
+        if let Some(attempt) = &change.ended_attempt {
+            self.disk.insert_attempt(&before.key, attempt)?;
         }
         self.disk.update(before, &change.task)?;
-        if let Some((child, input)) = change.child {
+        for (child, input) in change.children {
             self.insert(child, &input)?;
         }
         for relative in change.relatives {
@@ -331,17 +376,18 @@ impl<D: Disk> Writer<D> {
             let Some(each) = left.checked_div(owners.len()) else { break };
             for owner in owners {
                 let each = owner_limits.get(&owner).map_or(each, |limit| each.min(*limit));
-                let queued = self.disk.queued(tool, &owner, each.saturating_add(1))?;
+                let queued = self.queued(tool, &owner, each.saturating_add(1))?;
                 let ready = queued.iter().take(each).take_while(|(at, _)| *at <= now).count();
                 if let Some(limit) = owner_limits.get_mut(&owner) {
                     *limit -= ready;
                 }
                 for (_, id) in &queued[..ready] {
                     let key = TaskKey { owner: owner.clone(), id: id.clone() };
-                    match self.apply(&key, &Event::Claim(Claim { node }), now) {
-                        Ok(CommitResult { task, .. }) => {
-                            let input = self.disk.input(&key)?.ok_or(StoreError::NotFound)?;
-                            claimed.push(ClaimedTask { task, input });
+                    match self.claim_task(&key, node, now) {
+                        Ok(task) => claimed.push(task),
+                        Err(RequestFailure::Refused(error @ StoreError::Damaged(_))) => {
+                            tracing::error!(task = %key.id, %owner, %error, "a queued task is left as it is");
+                            self.damaged.insert(key);
                         }
                         // The disk has it in the queue and the cache has not. Its owner gets no further turn in this claim.
                         Err(RequestFailure::Refused(_)) => drop(owner_limits.insert(owner.clone(), 0)),
@@ -356,11 +402,56 @@ impl<D: Disk> Writer<D> {
         Ok(())
     }
 
-    fn record(&mut self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, RequestFailure> {
+    /// The first queued tasks of an owner, without those that are known to be damaged.
+    fn queued(&mut self, tool: &ToolRef, owner: &Owner, limit: usize) -> Result<Vec<(Timestamp, TaskId)>, DiskError> {
+        let mut queued = self.disk.queued(tool, owner, limit.saturating_add(self.damaged.len()))?;
+        if !self.damaged.is_empty() {
+            queued.retain(|(_, id)| !self.damaged.contains(&TaskKey { owner: owner.clone(), id: id.clone() }));
+            queued.truncate(limit);
+        }
+        Ok(queued)
+    }
+
+    /// Claims one task. Its arguments are read first: if they are damaged, nothing has changed.
+    fn claim_task(&mut self, key: &TaskKey, node: NodeId, now: Timestamp) -> Result<ClaimedTask, RequestFailure> {
+        let input = self.disk.input(key)?.ok_or(StoreError::NotFound)?;
+        let CommitResult { task, .. } = self.apply(key, &Event::Claim(Claim { node }), now)?;
+        Ok(ClaimedTask { task, input })
+    }
+
+    fn record(
+        &mut self,
+        key: &TaskKey,
+        fence: u64,
+        entries: Vec<JournalEntry>,
+        now: Timestamp,
+    ) -> Result<(), RequestFailure> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
-        task.check_fence(fence)?;
-        let existing = self.disk.insert_record(key, task.epoch(), &record, None)?;
-        Ok(existing.map_or(record, |existing| existing.record))
+        for entry in longhaul_task::record(&task, fence, entries, now)? {
+            self.insert_entry(&task, &entry)?;
+        }
+        Ok(())
+    }
+
+    fn write_journal(&mut self, task: &Task, write: &JournalWrite) -> Result<(), RequestFailure> {
+        match write {
+            JournalWrite::Insert(entry) => self.insert_entry(task, entry),
+            JournalWrite::Answer { key, answer, at } => {
+                if let Some((epoch, asked)) = self.disk.question(&task.key, key)? {
+                    self.disk.replace_entry(&task.key, epoch, &asked.answered(answer.clone(), *at))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn insert_entry(&mut self, task: &Task, entry: &JournalEntry) -> Result<(), RequestFailure> {
+        let Some(existing) = self.disk.insert_entry(&task.key, task.epoch(), entry)? else { return Ok(()) };
+        match entry.replaces(&existing) {
+            EntryConflict::Keep => Ok(()),
+            EntryConflict::Replace(entry) => Ok(self.disk.replace_entry(&task.key, task.epoch(), &entry)?),
+            EntryConflict::Refuse(refused) => Err(refused.into()),
+        }
     }
 
     /// The task with the changes of the open batch.

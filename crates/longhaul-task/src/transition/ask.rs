@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use crate::event::{JournalEntry, JournalPosition, JournalWrite};
 use crate::{
-    Change, Json, LABEL_BYTES_MAX, Phase, QUESTIONS_OPEN_MAX, Question, QuestionKey, QuestionKind, Questions, Task,
-    Timestamp, TransitionError, WaitingState,
+    Answer, Change, EntryKind, EntryState, JournalEntry, JournalPosition, JournalWrite, Json, LABEL_BYTES_MAX, Phase,
+    QUESTIONS_OPEN_MAX, Question, QuestionDeadline, QuestionKey, QuestionKind, Questions, Task, Timestamp,
+    TransitionError, Wait, WaitingState,
 };
 
-/// The attempt asks its requestor a question. If an earlier attempt asked it at the same position and it is open, the
-/// event is refused with its key. If it was answered, it is in the journal, which the store reads.
+/// The attempt asks its requestor a question. If it was asked at the same position before, the event is refused with its
+/// key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskQuestion {
     pub fence: u64,
@@ -17,6 +17,8 @@ pub struct AskQuestion {
     pub params: Json,
     pub position: JournalPosition,
     pub digest: u64,
+    /// How long the question stays open, and what the handler gets then.
+    pub time_limit: Option<(u64, Answer)>,
 }
 
 pub(super) fn apply(task: &Task, event: &AskQuestion, now: Timestamp) -> Result<Change, TransitionError> {
@@ -25,11 +27,13 @@ pub(super) fn apply(task: &Task, event: &AskQuestion, now: Timestamp) -> Result<
         return Err(TransitionError::BadLabel);
     }
     if let Some(open) = task.phase.questions().and_then(|open| open.at(&event.position)) {
-        let same = open.digest == event.digest && open.key.label() == &*event.label;
-        return Err(if same {
+        return Err(if open.key.label() == &*event.label {
             TransitionError::AskedAlready(open.key.clone())
         } else {
-            TransitionError::HandlerChanged(open.key.label().into())
+            TransitionError::HandlerChanged {
+                recorded: crate::describe(EntryKind::Question, open.key.label()),
+                performed: crate::describe(EntryKind::Question, &event.label),
+            }
         });
     }
     let Some(run) = task.phase.active_attempt() else { return Err(TransitionError::Fenced) };
@@ -43,6 +47,10 @@ pub(super) fn apply(task: &Task, event: &AskQuestion, now: Timestamp) -> Result<
         asked_at: next.updated_at,
         position: event.position.clone(),
         digest: event.digest,
+        deadline: event
+            .time_limit
+            .clone()
+            .map(|(limit_ms, default)| QuestionDeadline { wait: Wait::of_ms(now, limit_ms), default }),
     };
     let questions = match task.phase.questions() {
         Some(open) if open.count() >= QUESTIONS_OPEN_MAX => return Err(TransitionError::TooManyQuestions),
@@ -50,26 +58,17 @@ pub(super) fn apply(task: &Task, event: &AskQuestion, now: Timestamp) -> Result<
         None => Questions::one(question),
     };
     next.phase = Phase::Waiting { state: WaitingState::Held(run), questions };
-    let record =
-        JournalEntry { position: event.position.clone(), key: event.label.clone(), digest: event.digest, output: None };
+    let entry = JournalEntry::new(
+        event.position.clone(),
+        EntryKind::Question,
+        event.label.clone(),
+        event.digest,
+        EntryState::Open,
+    );
     let mut change = Change::new(next);
-    change.journal_write = Some(JournalWrite::Asked { key, record });
+    let entry = JournalEntry { question: Some(key), ..entry }.written_by(task, now);
+    change.journal.push(JournalWrite::Insert(entry));
     Ok(change)
-}
-
-/// The reason to refuse a question whose position in the journal already holds the entry `recorded`; `question` is the
-/// key if that entry is a question.
-pub fn entry_conflict(
-    recorded: &JournalEntry,
-    question: Option<&QuestionKey>,
-    asked: &JournalEntry,
-) -> TransitionError {
-    match question {
-        Some(key) if recorded.key == asked.key && recorded.digest == asked.digest => {
-            TransitionError::AskedAlready(key.clone())
-        }
-        _ => TransitionError::HandlerChanged(recorded.key.clone()),
-    }
 }
 
 fn is_label(label: &str) -> bool {

@@ -1,5 +1,5 @@
 use super::release::requeue;
-use crate::{Change, NodeId, OnCrash, Outcome, Surroundings, Task, TaskError, Timestamp, TransitionError};
+use crate::{AttemptEnd, Change, NodeId, OnCrash, Outcome, Surroundings, Task, TaskError, Timestamp, TransitionError};
 
 /// The node that held the task is dead. The tool's `on_crash` decides what happens to the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +22,13 @@ pub(super) fn apply(
         Some(_) => return Err(TransitionError::Fenced),
         None => return Err(TransitionError::WrongPhase(task.phase.name())),
     }
-    let may_run_again = task.policy.on_crash != OnCrash::Fail && task.has_attempts_left();
+    // An attempt that has got further than the last one is not a sign of a task that kills its process again and again.
+    let before = if surroundings.attempt_wrote_entries { 0 } else { task.failed_attempts };
+    let failed_attempts = before.saturating_add(1);
+    let may_run_again = task.policy.on_crash != OnCrash::Fail && failed_attempts < task.policy.attempts_max;
     Ok(if may_run_again {
-        requeue(task, task.policy.backoff_after_ms(task.failed_attempts.saturating_add(1)), surroundings, now)
+        let wait_ms = task.policy.backoff_after_ms(failed_attempts);
+        requeue(task, failed_attempts, wait_ms, AttemptEnd::Lost, surroundings, now)
     } else {
         super::end_family(task, Outcome::Error(TaskError::crash_recovery(task)), surroundings, now)
     })

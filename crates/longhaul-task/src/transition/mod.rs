@@ -1,5 +1,6 @@
 //! One file per transition, and [`apply`], which calls the one for an event.
 
+mod abandon;
 mod answer;
 mod ask;
 mod cancel;
@@ -15,10 +16,12 @@ mod report;
 mod settle;
 mod shorten;
 mod spawn;
+mod time_out;
 mod wake;
 
+pub use abandon::Abandon;
 pub use answer::AnswerQuestion;
-pub use ask::{AskQuestion, entry_conflict};
+pub use ask::AskQuestion;
 pub use cancel::Cancel;
 pub use claim::Claim;
 pub use create::{Create, create};
@@ -31,10 +34,11 @@ pub use release::Release;
 pub use report::Report;
 pub use settle::Settle;
 pub use shorten::Shorten;
-pub use spawn::Spawn;
+pub use spawn::{NewChild, Spawn};
+pub use time_out::TimeOut;
 pub use wake::Wake;
 
-use crate::{Change, Effect, Event, Outcome, Phase, Surroundings, Task, Timestamp, TransitionError};
+use crate::{Change, ChildRange, Effect, Event, Outcome, Phase, Surroundings, Task, Timestamp, TransitionError};
 
 /// Applies an event to a task: `(task, event, now) -> task' + effects`, or the reason why it is refused.
 pub fn apply(
@@ -48,6 +52,8 @@ pub fn apply(
         Event::Report(event) => report::apply(task, event, now),
         Event::Ask(event) => ask::apply(task, event, now),
         Event::Answer(event) => answer::apply(task, event, now),
+        Event::TimeOut(event) => time_out::apply(task, event, now),
+        Event::Abandon(event) => abandon::apply(task, event, now),
         Event::Spawn(event) => spawn::apply(task, event, now),
         Event::Park(event) => park::apply(task, event, surroundings, now),
         Event::Wake(event) => wake::apply(task, event, now),
@@ -92,11 +98,13 @@ fn end_descendants(change: &mut Change, surroundings: &Surroundings, now: Timest
     }
 }
 
-/// Wakes a parent that waits for its children. This must happen in the commit that ends the child: after a crash
-/// between two commits nothing would wake the parent.
+/// Wakes a parent that waits for its children, if the last one of a range has ended. This must happen in the commit that
+/// ends the child: after a crash between two commits nothing would wake the parent.
 fn wake_parent(change: &mut Change, surroundings: &Surroundings, now: Timestamp) {
-    let waits = |parent: &&Task| parent.phase.wake_condition().is_some_and(|condition| condition.for_children);
-    if let Some(parent) = surroundings.parent.as_ref().filter(waits) {
+    let ordinal = change.task.family.ordinal;
+    let was_last = |range: &ChildRange| range.contains(ordinal) && !surroundings.open_siblings.contains(range);
+    let parent = surroundings.parent.as_ref().filter(|parent| parent.awaited_children().iter().any(was_last));
+    if let Some(parent) = parent {
         let woken = wake::wake(parent, now);
         change.relatives.push(woken.task);
         change.effects.extend(woken.effects);

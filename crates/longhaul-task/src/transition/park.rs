@@ -1,4 +1,7 @@
-use crate::{Change, Phase, Surroundings, Task, Timestamp, TransitionError, Wait, WaitingState, WakeCondition};
+use crate::{
+    AttemptEnd, AttemptRecord, CHILD_RANGES_MAX, Change, ChildRange, Phase, QuestionKey, Surroundings, Task, Timestamp,
+    TransitionError, Wait, WaitingState, WakeCondition,
+};
 
 /// The attempt ends while the task waits. What its handler did is in the journal, and a later attempt resumes it.
 ///
@@ -10,10 +13,10 @@ pub struct Park {
     /// The time after which the task is woken if nothing else wakes it. A duration, because the clock may be set between the
     /// decision of the attempt and the commit.
     pub wait_ms: Option<u64>,
-    /// The number of open children if the attempt waits for one to end, else 0.
-    pub open_children: u32,
-    /// The number of open questions if the attempt waits for an answer, else 0.
-    pub open_questions: usize,
+    /// The children that the attempt waits for, one range for each fork that does.
+    pub children: Vec<ChildRange>,
+    /// The questions whose answers the attempt waits for.
+    pub questions: Vec<QuestionKey>,
 }
 
 pub(super) fn apply(
@@ -26,21 +29,27 @@ pub(super) fn apply(
     if !task.resumes() {
         return Err(TransitionError::NotResumable);
     }
+    if event.children.len() > CHILD_RANGES_MAX {
+        return Err(TransitionError::TooManyWaits);
+    }
     let questions = task.phase.questions();
-    let open_questions = questions.map_or(0, crate::Questions::count);
-    if surroundings.open_children < event.open_children || open_questions < event.open_questions {
+    let is_open = |key| questions.is_some_and(|open| open.find(key).is_some());
+    let have_ended = |range| !surroundings.open_children.contains(range);
+    if !event.questions.iter().all(is_open) || event.children.iter().any(have_ended) {
         return Err(TransitionError::AlreadyHappened);
     }
     let timer = event.wait_ms.map(|wait_ms| Wait::of_ms(now, wait_ms));
-    let wake_condition = WakeCondition { timer, for_children: event.open_children > 0 };
+    if timer.is_none() && event.children.is_empty() && event.questions.is_empty() {
+        return Err(TransitionError::NothingToWaitFor);
+    }
+    let wake_condition = WakeCondition { timer, children: event.children.clone() };
     let mut next = task.next_revision(now);
     next.fence += 1;
     next.phase = match questions {
         Some(questions) => Phase::Waiting { state: WaitingState::Parked(wake_condition), questions: questions.clone() },
-        None if wake_condition.timer.is_none() && !wake_condition.for_children => {
-            return Err(TransitionError::NothingToWaitFor);
-        }
         None => Phase::Parked { wake_condition },
     };
-    Ok(Change::new(next))
+    let mut change = Change::new(next);
+    change.ended_attempt = AttemptRecord::of(task, AttemptEnd::Parked, now);
+    Ok(change)
 }

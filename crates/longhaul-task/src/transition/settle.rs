@@ -1,10 +1,12 @@
-use crate::{Change, Outcome, Surroundings, Task, Timestamp, TransitionError};
+use crate::{Change, JournalEntry, JournalWrite, Outcome, Surroundings, Task, Timestamp, TransitionError};
 
 /// The attempt ends the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settle {
     pub fence: u64,
     pub outcome: Outcome,
+    /// Journal entries that are not written yet: the end of the last step needs no commit of its own.
+    pub entries: Vec<JournalEntry>,
 }
 
 pub(super) fn apply(
@@ -14,12 +16,12 @@ pub(super) fn apply(
     now: Timestamp,
 ) -> Result<Change, TransitionError> {
     task.check_fence(event.fence)?;
-    match surroundings.open_children {
-        0 => {
-            let mut change = super::end(task, event.outcome.clone(), now);
-            super::wake_parent(&mut change, surroundings, now);
-            Ok(change)
-        }
-        open => Err(TransitionError::ChildrenOpen(open)),
+    if !surroundings.open_children.is_empty() {
+        return Err(TransitionError::ChildrenOpen);
     }
+    let mut change = super::end(task, event.outcome.clone(), now);
+    let entries = event.entries.iter().map(|entry| JournalWrite::Insert(entry.clone().written_by(task, now)));
+    change.journal.extend(entries);
+    super::wake_parent(&mut change, surroundings, now);
+    Ok(change)
 }

@@ -1,4 +1,4 @@
-use crate::{Change, Effect, Phase, Task, Timestamp, TransitionError, Wait};
+use crate::{Change, Effect, Phase, Task, Timestamp, TransitionError, Wait, WakeCondition};
 
 /// The timer of a parked task has expired.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) fn apply(task: &Task, event: &Wake, now: Timestamp) -> Result<Change,
     if task.fence != event.fence {
         return Err(TransitionError::Fenced);
     }
-    match task.phase.wake_condition().and_then(|rest| rest.wake_at()) {
+    match task.phase.wake_condition().and_then(WakeCondition::wake_at) {
         Some(wake_at) if now >= wake_at => Ok(wake(task, now)),
         Some(_) => Err(TransitionError::TooEarly),
         None => Err(TransitionError::WrongPhase(task.phase.name())),
@@ -22,8 +22,12 @@ pub(super) fn apply(task: &Task, event: &Wake, now: Timestamp) -> Result<Change,
 
 /// Puts a parked task into the queue. Its questions stay open.
 pub(super) fn wake(task: &Task, now: Timestamp) -> Change {
-    let mut next = task.next_revision(now);
-    next.phase = Phase::queued(Wait::until(now, now), task.phase.questions().cloned());
-    let queued = Effect::queued(task, now);
+    queue(task.next_revision(now), now)
+}
+
+/// The same for the next revision of the task.
+pub(super) fn queue(mut next: Task, now: Timestamp) -> Change {
+    next.phase = Phase::queued(Wait::until(now, now), next.phase.questions().cloned());
+    let queued = Effect::queued(&next, now);
     Change::new(next).with_effect(queued)
 }

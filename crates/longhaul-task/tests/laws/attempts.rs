@@ -1,11 +1,11 @@
 //! One attempt wins.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use longhaul_task::{Effect, Event, OnCrash, Outcome, PhaseName, TaskError, TransitionError};
+use longhaul_task::{AttemptEnd, ChildRange, Effect, Event, OnCrash, Outcome, PhaseName, TaskError, TransitionError};
 use proptest::prelude::*;
 
-use crate::model::{History, children, fence_of, plans};
+use crate::model::{History, Moment, fence_of, inserted, open_in, plans};
 
 proptest! {
     #[test]
@@ -92,7 +92,7 @@ proptest! {
     fn a_task_that_enters_the_queue_is_announced(plan in plans()) {
         for (moment, change) in History::of(&plan).changes() {
             let was_queued = |id| moment.before.get(id).is_some_and(|before| before.phase.not_before().is_some());
-            let made = change.child.as_ref().map(|(child, _)| child);
+            let made = change.children.iter().map(|(child, _)| child);
             let entered: Vec<Effect> = [&change.task]
                 .into_iter()
                 .chain(made)
@@ -115,12 +115,13 @@ proptest! {
             let Event::Lose(lose) = &moment.event else { continue };
             let task = moment.task();
             prop_assert_eq!((task.phase.active_attempt().map(|run| run.node), task.fence), (Some(lose.node), lose.fence));
-            let again = task.policy.on_crash != OnCrash::Fail && task.failed_attempts + 1 < task.policy.attempts_max;
+            let failed_attempts = failed_before(moment) + 1;
+            let again = task.policy.on_crash != OnCrash::Fail && failed_attempts < task.policy.attempts_max;
             if again {
-                let backoff_ms = task.policy.backoff_after_ms(task.failed_attempts + 1);
+                let backoff_ms = task.policy.backoff_after_ms(failed_attempts);
                 let not_before = moment.now.plus_ms(backoff_ms);
                 prop_assert_eq!(change.task.phase.not_before(), Some(not_before));
-                prop_assert_eq!(change.task.failed_attempts, task.failed_attempts + 1);
+                prop_assert_eq!(change.task.failed_attempts, failed_attempts);
             } else {
                 let fault = TaskError::crash_recovery(task);
                 prop_assert_eq!(change.task.message.as_deref(), Some(&*fault.message));
@@ -129,18 +130,60 @@ proptest! {
         }
     }
 
-    /// A task may be parked any number of times; only lost and released attempts count towards the limit.
+    /// A task may be parked any number of times; only lost and released attempts count towards the limit, and only those
+    /// in a row that got no further than the one before.
     #[test]
     fn only_failed_attempts_count_and_they_never_exceed_the_limit(plan in plans()) {
-        let mut parked: HashMap<_, u32> = HashMap::new();
+        let mut free: HashMap<_, u32> = HashMap::new();
         for (moment, change) in History::of(&plan).changes() {
-            let parks = parked.entry(moment.id.clone()).or_default();
-            *parks += u32::from(matches!(moment.event, Event::Park(_)));
+            let free = free.entry(moment.id.clone()).or_default();
+            let got_further = matches!(moment.event, Event::Lose(_)) && moment.task().resumes() && moment.wrote_entries;
+            *free += u32::from(matches!(moment.event, Event::Park(_)));
+            *free += if got_further { moment.task().failed_attempts + 1 } else { 0 };
             let limit = change.task.policy.attempts_max.max(1);
-            prop_assert!(change.task.attempt <= limit + *parks, "{:?}", moment);
+            prop_assert!(change.task.attempt <= limit + *free, "{:?}", moment);
             prop_assert!(change.task.failed_attempts < limit);
             let counts = matches!(moment.event, Event::Release(_) | Event::Lose(_)) && !change.task.is_settled();
-            prop_assert_eq!(change.task.failed_attempts, moment.task().failed_attempts + u32::from(counts), "{:?}", moment.event);
+            let before = if counts { failed_before(moment) } else { moment.task().failed_attempts };
+            prop_assert_eq!(change.task.failed_attempts, before + u32::from(counts), "{:?}", moment.event);
+        }
+    }
+
+    #[test]
+    fn every_attempt_that_ends_without_its_task_leaves_one_record(plan in plans()) {
+        let mut ended = HashSet::new();
+        for (moment, change) in History::of(&plan).changes() {
+            let (before, after) = (moment.task(), &change.task);
+            let run = before.phase.active_attempt().filter(|_| !after.is_settled() && after.phase.active_attempt().is_none());
+            prop_assert_eq!(change.ended_attempt.is_some(), run.is_some(), "{:?}", moment);
+            let (Some(record), Some(run)) = (&change.ended_attempt, run) else { continue };
+            prop_assert!(ended.insert((moment.id.clone(), record.attempt)), "{:?}", moment);
+            prop_assert_eq!((record.attempt, record.node, record.since), (before.attempt, run.node, run.since));
+            prop_assert_eq!(record.ended_at, moment.now);
+            let end = match &moment.event {
+                Event::Lose(_) => AttemptEnd::Lost,
+                Event::Park(_) => AttemptEnd::Parked,
+                Event::Release(release) => AttemptEnd::Released(release.reason.clone()),
+                event => return Err(TestCaseError::fail(format!("{event:?} ended an attempt"))),
+            };
+            prop_assert_eq!(&record.end, &end);
+        }
+    }
+
+    #[test]
+    fn a_journal_entry_names_the_attempt_that_wrote_it_and_the_time(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            for entry in inserted(change) {
+                prop_assert!(fence_of(&moment.event).is_some(), "{:?}", moment);
+                prop_assert_eq!((entry.attempt, entry.at), (moment.task().attempt, moment.now), "{:?}", moment);
+            }
+            let expected = match &moment.event {
+                Event::Spawn(spawn) => spawn.entries.len(),
+                Event::Settle(settle) => settle.entries.len(),
+                Event::Ask(_) | Event::Abandon(_) => 1,
+                _ => 0,
+            };
+            prop_assert_eq!(inserted(change).count(), expected, "{:?}", moment);
         }
     }
 
@@ -162,10 +205,28 @@ proptest! {
         for moment in &History::of(&plan).moments {
             for task in moment.after.values() {
                 let Some(rest) = task.phase.wake_condition() else { continue };
-                prop_assert!(rest.timer.is_some() || rest.for_children || task.phase.questions().is_some());
-                let open = children(&moment.after, &task.key.id).any(|child| !child.is_settled());
-                prop_assert!(!rest.for_children || open, "it waits for children that have ended: {:?}", moment);
+                prop_assert!(rest.timer.is_some() || !rest.children.is_empty() || task.phase.questions().is_some());
+                for range in &rest.children {
+                    let is_open = open_in(&moment.after, &task.key.id, *range).next().is_some();
+                    prop_assert!(is_open, "it waits for children that have ended: {:?}", moment);
+                }
             }
+        }
+    }
+
+    /// What has happened already would not wake the task, so it is not parked.
+    #[test]
+    fn a_task_is_never_parked_for_what_has_happened(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            let Event::Park(park) = &moment.event else { continue };
+            let task = moment.task();
+            if task.check_fence(park.fence).is_err() || !task.resumes() {
+                continue;
+            }
+            let is_open = |key| task.phase.questions().is_some_and(|open| open.find(key).is_some());
+            let has_ended = |range: &ChildRange| open_in(&moment.before, &task.key.id, *range).next().is_none();
+            let happened = !park.questions.iter().all(is_open) || park.children.iter().any(has_ended);
+            prop_assert_eq!(moment.result == Err(TransitionError::AlreadyHappened), happened, "{:?}", moment);
         }
     }
 
@@ -176,4 +237,10 @@ proptest! {
             prop_assert!(!dropped || task.policy.on_crash == OnCrash::Resume, "{:?}", task);
         }
     }
+}
+
+/// The failed attempts in a row before the one that the event ends.
+fn failed_before(moment: &Moment) -> u32 {
+    let begins_again = matches!(moment.event, Event::Lose(_)) && moment.task().resumes() && moment.wrote_entries;
+    if begins_again { 0 } else { moment.task().failed_attempts }
 }

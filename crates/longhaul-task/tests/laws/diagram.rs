@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use longhaul_task::transition::{
-    self, AnswerQuestion, Cancel, Claim, Create, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle, Shorten,
-    Spawn, Wake,
+    self, Abandon, AnswerQuestion, Cancel, Claim, Create, Delete, Expire, Lose, NewChild, Overdue, Park, Release,
+    Report, Settle, Shorten, Spawn, TimeOut, Wake,
 };
 use longhaul_task::{
-    Event, Json, NodeId, OnCrash, Outcome, PhaseName, Policy, QuestionKey, Retention, Surroundings, Task, Timestamp,
+    Answer, Event, Json, NodeId, OnCrash, Outcome, PhaseName, Policy, QuestionKey, Retention, Surroundings, Task,
+    Timestamp,
 };
 
-use crate::model::{ask, creation, node};
+use crate::model::{creation, node, step_entry};
 
 /// (from, to, name of the event). `[*]` stands for a task before its creation and after its deletion.
 type Edge = (String, String, String);
@@ -82,7 +83,7 @@ fn actual_edges() -> BTreeSet<Edge> {
             let Ok(change) = transition::apply(&task, &event, &Surroundings::default(), now) else { continue };
             let to = if change.deletes_family() { OUTSIDE.into() } else { name(&change.task) };
             edges.insert((name(&task), to, event.name().into()));
-            if let Some((child, _)) = change.child {
+            for (child, _) in change.children {
                 edges.insert((OUTSIDE.into(), name(&child), event.name().into()));
             }
         }
@@ -110,8 +111,8 @@ fn samples() -> Vec<Task> {
         for attempts_max in [1, 2] {
             let queued = create("root", on_crash, attempts_max, None);
             let running = create("root", on_crash, attempts_max, Some(node(1)));
-            let waiting_for_one = after(&running, &ask(&running, "name"));
-            let waiting_for_two = after(&waiting_for_one, &ask(&waiting_for_one, "name"));
+            let waiting_for_one = after(&running, &ask(&running));
+            let waiting_for_two = after(&waiting_for_one, &ask(&waiting_for_one));
             let settled = after(&running, &Event::Cancel(Cancel::default()));
             if on_crash == OnCrash::Resume {
                 for task in [&waiting_for_one, &waiting_for_two] {
@@ -124,37 +125,45 @@ fn samples() -> Vec<Task> {
                 samples.push(after(&running, &park(&running)));
             }
             let spawned = transition::apply(&running, &spawn(&running, None), &Surroundings::default(), START);
-            let (child, _) = spawned.unwrap().child.unwrap();
+            let (child, _) = spawned.unwrap().children.remove(0);
             samples.extend([queued, running, waiting_for_one, waiting_for_two, settled, child]);
         }
     }
     samples
 }
 
-const EVENTS: usize = 16;
+const EVENTS: usize = 18;
 
 /// Every event, with the current fence. `Spawn` occurs twice: with a queued and with a claimed child.
 fn events(task: &Task) -> Vec<Event> {
     let fence = task.fence;
     let key = task.phase.questions().and_then(|open| open.iter().next()).map(|question| question.key.clone());
-    let answer = AnswerQuestion { key: key.unwrap_or(QuestionKey::from_text("none")), body: json() };
+    let key = key.unwrap_or(QuestionKey::from_text("none"));
+    let answer = AnswerQuestion { key: key.clone(), answer: Answer::Given(json()) };
+    let forks = vec!["fork-0".into()];
     vec![
         Event::Claim(Claim { node: node(1) }),
         Event::Report(Report { fence, message: "busy".into() }),
-        ask(task, "name"),
+        ask(task),
         Event::Answer(answer),
         spawn(task, None),
         spawn(task, Some(node(1))),
         park(task),
         wake(task),
-        Event::Release(Release { fence, wait_ms: 0 }),
-        Event::Settle(Settle { fence, outcome: Outcome::Result { body: json(), is_error: false } }),
+        Event::Release(Release { fence, wait_ms: 0, reason: "busy".into() }),
+        Event::Settle(Settle {
+            fence,
+            outcome: Outcome::Result { body: json(), is_error: false },
+            entries: vec![step_entry("", 9)],
+        }),
         Event::Cancel(Cancel::default()),
         Event::Lose(Lose { node: node(1), fence }),
         Event::Overdue(Overdue),
         Event::Expire(Expire),
         Event::Delete(Delete),
         Event::Shorten(Shorten),
+        Event::TimeOut(TimeOut { key }),
+        Event::Abandon(Abandon { fence, forks, race: step_entry("", 9) }),
     ]
 }
 
@@ -165,7 +174,7 @@ fn index_of(event: &Event) -> usize {
         Event::Report(_) => 1,
         Event::Ask(_) => 2,
         Event::Answer(_) => 3,
-        Event::Spawn(spawn) => 4 + usize::from(spawn.child.claimed_by.is_some()),
+        Event::Spawn(spawn) => 4 + usize::from(spawn.children[0].create.claimed_by.is_some()),
         Event::Park(_) => 6,
         Event::Wake(_) => 7,
         Event::Release(_) => 8,
@@ -176,6 +185,8 @@ fn index_of(event: &Event) -> usize {
         Event::Expire(_) => 13,
         Event::Delete(_) => 14,
         Event::Shorten(_) => 15,
+        Event::TimeOut(_) => 16,
+        Event::Abandon(_) => 17,
     }
 }
 
@@ -183,9 +194,17 @@ fn after(task: &Task, event: &Event) -> Task {
     transition::apply(task, event, &Surroundings::default(), START).unwrap().task
 }
 
+/// Each question has a fork of its own, and a deadline between the first two times.
+fn ask(task: &Task) -> Event {
+    let Event::Ask(mut ask) = crate::model::ask(task, "name") else { unreachable!() };
+    ask.position.fork = format!("fork-{}", task.questions_asked).into();
+    ask.time_limit = Some((2 * TIMES[0].ms_since(START), Answer::Given(json())));
+    Event::Ask(ask)
+}
+
 fn park(task: &Task) -> Event {
     let wait_ms = Some(TIMES[0].ms_since(START));
-    Event::Park(Park { fence: task.fence, wait_ms, open_children: 0, open_questions: 0 })
+    Event::Park(Park { fence: task.fence, wait_ms, children: Vec::new(), questions: Vec::new() })
 }
 
 fn wake(task: &Task) -> Event {
@@ -193,8 +212,8 @@ fn wake(task: &Task) -> Event {
 }
 
 fn spawn(task: &Task, claimed_by: Option<NodeId>) -> Event {
-    let child = new("child", OnCrash::Fail, 1, claimed_by);
-    Event::Spawn(Box::new(Spawn { fence: task.fence, child, input: json() }))
+    let child = NewChild { create: new("child", OnCrash::Fail, 1, claimed_by), input: json() };
+    Event::Spawn(Box::new(Spawn { fence: task.fence, children: vec![child], entries: Vec::new() }))
 }
 
 fn create(id: &str, on_crash: OnCrash, attempts_max: u32, claimed_by: Option<NodeId>) -> Task {

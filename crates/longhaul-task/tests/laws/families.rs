@@ -1,9 +1,9 @@
 //! Families live and die together.
 
-use longhaul_task::{DEPTH_MAX, Event, Outcome};
+use longhaul_task::{ChildRange, DEPTH_MAX, Event, Outcome};
 use proptest::prelude::*;
 
-use crate::model::{History, children, descendants, plans};
+use crate::model::{History, children, descendants, inserted, open_in, plans};
 
 proptest! {
     #[test]
@@ -37,22 +37,35 @@ proptest! {
 
     /// The end of a child and the waking of its parent are one commit, so no wake-up is lost between the two.
     #[test]
-    fn a_parent_that_waits_for_its_children_is_woken_by_the_end_of_one_only(plan in plans()) {
+    fn a_parent_that_waits_for_a_range_is_woken_by_the_end_of_its_last_child_and_not_before(plan in plans()) {
         for (moment, _) in History::of(&plan).changes() {
             for (before, after) in moment.pairs() {
-                let Some(rest) = before.phase.wake_condition() else { continue };
-                let ended = |child: &longhaul_task::Task| {
-                    child.is_settled() && moment.before.get(&child.key.id).is_some_and(|before| !before.is_settled())
-                };
-                let child_ended = children(&moment.after, &before.key.id).any(ended);
-                if child_ended && !after.is_settled() {
-                    prop_assert_eq!(after.phase.not_before().is_some(), rest.for_children, "{:?}", moment);
+                if before.phase.wake_condition().is_none() {
+                    continue;
+                }
+                let is_over = |range: &ChildRange| open_in(&moment.after, &before.key.id, *range).next().is_none();
+                let range_is_over = before.awaited_children().iter().any(is_over);
+                if before.key.id != moment.id && !after.is_settled() {
+                    prop_assert_eq!(after.phase.not_before().is_some(), range_is_over, "{:?}", moment);
+                    prop_assert_eq!(before != after, range_is_over, "{:?}", moment);
                     prop_assert_eq!(before.phase.questions(), after.phase.questions());
                 }
-                if before.key.id != moment.id && before != after {
-                    prop_assert!(child_ended || after.is_settled(), "{:?}", moment);
-                }
+                prop_assert!(!range_is_over || after.phase.wake_condition().is_none(), "{:?}", moment);
             }
+        }
+    }
+
+    #[test]
+    fn children_that_are_created_together_have_their_own_arguments_and_entries(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let Event::Spawn(spawn) = &moment.event else {
+                prop_assert!(change.children.is_empty());
+                continue;
+            };
+            let asked = spawn.children.iter().map(|new| (&new.create.key.id, &new.input));
+            prop_assert!(change.children.iter().map(|(child, input)| (&child.key.id, input)).eq(asked));
+            prop_assert_eq!(change.task.family.children, moment.task().family.children + u32::try_from(spawn.children.len()).unwrap());
+            prop_assert_eq!(inserted(change).count(), spawn.entries.len());
         }
     }
 
@@ -139,9 +152,10 @@ proptest! {
                 ordinals.sort_unstable();
                 prop_assert!(ordinals.into_iter().eq(0..task.family.children));
             }
-            if let Ok(change) = &moment.result && let Some((child, _)) = &change.child {
+            let new = moment.result.iter().flat_map(|change| &change.children);
+            for ((child, _), ordinal) in new.zip(moment.task().family.children..) {
                 prop_assert!(!moment.before.contains_key(&child.key.id), "the child replaced an existing task");
-                prop_assert_eq!(child.family.ordinal, moment.task().family.children);
+                prop_assert_eq!(child.family.ordinal, ordinal);
             }
         }
     }

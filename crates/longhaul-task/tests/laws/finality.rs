@@ -3,7 +3,7 @@
 use longhaul_task::{Effect, Event, TransitionError};
 use proptest::prelude::*;
 
-use crate::model::{History, apply, commit, plans};
+use crate::model::{History, Writers, apply, commit, inserted, plans};
 
 proptest! {
     #[test]
@@ -49,9 +49,11 @@ proptest! {
         let history = History::of(&plan);
         let Some(first) = history.moments.first() else { return Ok(()) };
         let mut world = (*first.before).clone();
+        let mut writers = Writers::new();
         for (moment, expected) in history.changes() {
-            let change = apply(&world, &world[&moment.id], &moment.event, moment.now);
+            let change = apply(&world, &writers, &world[&moment.id], &moment.event, moment.now);
             prop_assert_eq!(change.as_ref(), Ok(expected));
+            writers.extend(inserted(expected).map(|entry| (moment.id.clone(), entry.attempt)));
             world = commit(&world, expected);
         }
         prop_assert_eq!(&world, &*history.world);

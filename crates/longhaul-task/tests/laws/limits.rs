@@ -1,10 +1,10 @@
 //! Everything has a limit, and an event past the limit is refused with its own reason. Random histories do not reach
 //! these limits.
 
-use longhaul_task::transition::{self, Claim, Create, Lose, Park, Release, Report, Spawn, Wake};
+use longhaul_task::transition::{self, Claim, Create, Lose, NewChild, Park, Release, Report, Spawn, Wake};
 use longhaul_task::{
-    CHILDREN_MAX, Change, DEPTH_MAX, Event, Json, LABEL_BYTES_MAX, MESSAGE_BYTES_MAX, OnCrash, QUESTIONS_OPEN_MAX,
-    Surroundings, Task, Timestamp, TransitionError,
+    AttemptEnd, CHILD_RANGES_MAX, CHILDREN_MAX, Change, ChildRange, DEPTH_MAX, Event, Json, LABEL_BYTES_MAX,
+    MESSAGE_BYTES_MAX, OnCrash, QUESTIONS_OPEN_MAX, Surroundings, Task, Timestamp, TransitionError,
 };
 
 use crate::model::{ask, creation, node};
@@ -20,7 +20,17 @@ fn apply(task: &Task, event: &Event) -> Result<Change, TransitionError> {
 }
 
 fn spawn(task: &Task, id: &str) -> Event {
-    Event::Spawn(Box::new(Spawn { fence: task.fence, child: new(id), input: Json::from_text("{}") }))
+    spawn_all(task, [id.to_owned()])
+}
+
+fn spawn_all(task: &Task, ids: impl IntoIterator<Item = String>) -> Event {
+    let child = |id: String| NewChild { create: new(&id), input: Json::from_text("{}") };
+    let children = ids.into_iter().map(child).collect();
+    Event::Spawn(Box::new(Spawn { fence: task.fence, children, entries: Vec::new() }))
+}
+
+fn release(task: &Task, wait_ms: u64) -> Event {
+    Event::Release(Release { fence: task.fence, wait_ms, reason: "x".repeat(2 * MESSAGE_BYTES_MAX).into() })
 }
 
 #[test]
@@ -30,13 +40,19 @@ fn a_child_past_the_limit_is_refused() {
         task = apply(&task, &spawn(&task, &format!("child-{n}"))).unwrap().task;
     }
     assert_eq!(apply(&task, &spawn(&task, "one-more")), Err(TransitionError::TooManyChildren));
+
+    // As many at once are as many.
+    let task = transition::create(&new("root"), NOW);
+    let ids = |count| (0..count).map(|n| format!("child-{n}"));
+    assert_eq!(apply(&task, &spawn_all(&task, ids(CHILDREN_MAX))).unwrap().task.family.children, CHILDREN_MAX);
+    assert_eq!(apply(&task, &spawn_all(&task, ids(CHILDREN_MAX + 1))), Err(TransitionError::TooManyChildren));
 }
 
 #[test]
 fn a_family_deeper_than_the_limit_is_refused() {
     let mut task = transition::create(&new("root"), NOW);
     for n in 0..DEPTH_MAX {
-        (task, _) = apply(&task, &spawn(&task, &format!("level-{n}"))).unwrap().child.unwrap();
+        (task, _) = apply(&task, &spawn(&task, &format!("level-{n}"))).unwrap().children.remove(0);
     }
     assert_eq!(apply(&task, &spawn(&task, "one-deeper")), Err(TransitionError::TooDeep));
 }
@@ -71,11 +87,10 @@ fn a_message_past_the_limit_is_cut_and_not_refused() {
 fn a_release_after_the_last_attempt_is_refused() {
     let mut task = transition::create(&new("root"), NOW);
     for _ in 1..task.policy.attempts_max {
-        task = apply(&task, &Event::Release(Release { fence: task.fence, wait_ms: 0 })).unwrap().task;
+        task = apply(&task, &release(&task, 0)).unwrap().task;
         task = apply(&task, &Event::Claim(Claim { node: node(1) })).unwrap().task;
     }
-    let once_more = Event::Release(Release { fence: task.fence, wait_ms: 0 });
-    assert_eq!(apply(&task, &once_more), Err(TransitionError::AttemptsSpent));
+    assert_eq!(apply(&task, &release(&task, 0)), Err(TransitionError::AttemptsSpent));
 }
 
 #[test]
@@ -84,7 +99,7 @@ fn a_handler_that_sleeps_a_thousand_times_has_used_no_attempt() {
     new.policy.on_crash = OnCrash::Resume;
     let mut task = transition::create(&new, NOW);
     for _ in 0..1_000 {
-        let park = Park { fence: task.fence, wait_ms: Some(0), open_children: 0, open_questions: 0 };
+        let park = Park { fence: task.fence, wait_ms: Some(0), children: Vec::new(), questions: Vec::new() };
         task = apply(&task, &Event::Park(park)).unwrap().task;
         task = apply(&task, &Event::Wake(Wake { fence: task.fence })).unwrap().task;
         task = apply(&task, &Event::Claim(Claim { node: node(1) })).unwrap().task;
@@ -96,6 +111,59 @@ fn a_handler_that_sleeps_a_thousand_times_has_used_no_attempt() {
 #[test]
 fn a_delay_past_the_latest_timestamp_saturates() {
     let task = transition::create(&new("root"), NOW);
-    let change = apply(&task, &Event::Release(Release { fence: task.fence, wait_ms: u64::MAX })).unwrap();
+    let change = apply(&task, &release(&task, u64::MAX)).unwrap();
     assert_eq!(change.task.phase.not_before(), Some(Timestamp::MAX));
+}
+
+#[test]
+fn a_reason_past_the_limit_of_a_message_is_cut() {
+    let task = transition::create(&new("root"), NOW);
+    let record = apply(&task, &release(&task, 0)).unwrap().ended_attempt.unwrap();
+    assert!(matches!(record.end, AttemptEnd::Released(reason) if reason.len() <= MESSAGE_BYTES_MAX));
+}
+
+#[test]
+fn a_handler_can_wait_for_as_many_ranges_of_children_as_the_limit_says() {
+    let mut new = new("root");
+    new.policy.on_crash = OnCrash::Resume;
+    let task = transition::create(&new, NOW);
+    let task = apply(&task, &spawn_all(&task, (0..=CHILD_RANGES_MAX).map(|n| format!("child-{n}")))).unwrap().task;
+    let park = |count: usize| {
+        let children: Vec<_> = (0..u32::try_from(count).unwrap()).map(|n| ChildRange { first: n, last: n }).collect();
+        let surroundings = Surroundings { open_children: children.clone(), ..Surroundings::default() };
+        let event = Event::Park(Park { fence: task.fence, wait_ms: None, children, questions: Vec::new() });
+        transition::apply(&task, &event, &surroundings, NOW)
+    };
+    assert!(park(CHILD_RANGES_MAX).is_ok());
+    assert_eq!(park(CHILD_RANGES_MAX + 1), Err(TransitionError::TooManyWaits));
+}
+
+/// An attempt that got further than the last one is not a sign of a task that kills its process again and again.
+#[test]
+fn a_handler_that_is_lost_a_thousand_times_but_gets_further_each_time_goes_on() {
+    let mut new = new("root");
+    new.policy.on_crash = OnCrash::Resume;
+    let mut task = transition::create(&new, NOW);
+    let after_loss = |task: &Task, wrote_entries| {
+        let surroundings = Surroundings { attempt_wrote_entries: wrote_entries, ..Surroundings::default() };
+        let event = Event::Lose(Lose { node: node(1), fence: task.fence });
+        transition::apply(task, &event, &surroundings, NOW).unwrap().task
+    };
+    let claim = |task: &Task| {
+        let now = task.phase.not_before().unwrap();
+        transition::apply(task, &Event::Claim(Claim { node: node(1) }), &Surroundings::default(), now).unwrap().task
+    };
+    for _ in 0..1_000 {
+        task = claim(&after_loss(&task, true));
+        assert_eq!(task.failed_attempts, 1);
+    }
+    for _ in 1..task.policy.attempts_max {
+        assert!(!task.is_settled());
+        let lost = after_loss(&task, false);
+        if lost.is_settled() {
+            return;
+        }
+        task = claim(&lost);
+    }
+    panic!("a task whose attempts come to nothing goes on: {task:?}");
 }

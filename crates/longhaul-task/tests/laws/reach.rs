@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::mem::discriminant;
 
-use longhaul_task::{Outcome, PhaseName, QuestionKey, Task, TaskError, TransitionError};
+use longhaul_task::{Change, Event, Outcome, PhaseName, QuestionKey, Task, TaskError, TransitionError};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
-use crate::model::{History, plans};
+use crate::model::{History, Moment, answers, plans};
 
 const HISTORIES: usize = 400;
 
@@ -25,8 +25,8 @@ fn the_histories_contain_every_event_accepted_and_refused() {
         moments().filter(|moment| moment.result.is_ok() == accepted).map(|moment| moment.event.name()).collect()
     };
     let all: BTreeSet<&str> = [
-        "answer", "ask", "cancel", "claim", "delete", "expire", "lose", "overdue", "park", "release", "report",
-        "settle", "shorten", "spawn", "wake",
+        "abandon", "answer", "ask", "cancel", "claim", "delete", "expire", "lose", "overdue", "park", "release",
+        "report", "settle", "shorten", "spawn", "time out", "wake",
     ]
     .into();
     assert_eq!(names(true), all, "accepted");
@@ -39,11 +39,11 @@ fn the_histories_contain_every_event_accepted_and_refused() {
         TransitionError::TooEarly,
         TransitionError::NoSuchQuestion,
         TransitionError::BadLabel,
-        TransitionError::ChildrenOpen(1),
+        TransitionError::ChildrenOpen,
         TransitionError::NotRoot,
         TransitionError::NotResumable,
         TransitionError::AskedAlready(QuestionKey::from_text("")),
-        TransitionError::HandlerChanged("".into()),
+        TransitionError::HandlerChanged { recorded: "".into(), performed: "".into() },
         TransitionError::AlreadyHappened,
         TransitionError::NothingToWaitFor,
         TransitionError::AttemptsSpent,
@@ -79,10 +79,26 @@ fn the_histories_contain_deep_and_wide_families_and_clock_jumps() {
         "waiting with a timer"
     );
     assert!(waiting().any(|task| task.phase.active_attempt().is_some()), "waiting with its handler in memory");
+    let ranges = |count| move |task: &Task| task.awaited_children().len() >= count;
+    assert!(tasks().any(ranges(2)), "a task waits for two ranges of children");
+    assert!(tasks().any(|task| task.awaited_children().iter().any(|range| range.first < range.last)), "a wide range");
     let goes_back = |history: &History| history.moments.windows(2).any(|pair| pair[1].now < pair[0].now);
     assert!(histories.iter().any(goes_back), "the clock jumps back");
     let relatives = || histories.iter().flat_map(History::changes).map(|(_, change)| &change.relatives);
     assert!(relatives().any(|relatives| relatives.len() >= 2), "a family ends in one change");
     let woken = |relatives: &Vec<Task>| relatives.iter().any(|task| !task.is_settled());
     assert!(relatives().any(woken), "a parent is woken by its child");
+    let abandoned = |(moment, change): (&Moment, &Change)| {
+        matches!(moment.event, Event::Abandon(_))
+            && change.task.phase.questions().is_some()
+            && answers(change).count() > 0
+    };
+    assert!(
+        histories.iter().flat_map(History::changes).any(abandoned),
+        "a lost fork had a question, and so had another"
+    );
+    let begins_again = |(moment, change): (&Moment, &Change)| {
+        matches!(moment.event, Event::Lose(_)) && moment.task().failed_attempts > 0 && change.task.failed_attempts == 1
+    };
+    assert!(histories.iter().flat_map(History::changes).any(begins_again), "the count of failed attempts begins again");
 }

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use longhaul_task::transition::{Expire, Overdue, Wake};
-use longhaul_task::{COLLECT_MS_MIN, Event, Phase, Retention, Task};
+use longhaul_task::transition::{Expire, Overdue, TimeOut, Wake};
+use longhaul_task::{COLLECT_MS_MIN, Event, Phase, QUESTIONS_OPEN_MAX, Retention, Task, WakeCondition};
 use proptest::prelude::*;
 
 use crate::model::{History, apply, commit, counts_from_end, plans};
 
-/// The maximum number of consecutive sweep events on one task at one time: wake, overdue, expire.
-const DUE_IN_A_ROW_MAX: usize = 3;
+/// The maximum number of consecutive sweep events on one task at one time: one for each question, wake, overdue, expire.
+const DUE_IN_A_ROW_MAX: usize = QUESTIONS_OPEN_MAX + 3;
 
 proptest! {
     #[test]
@@ -88,9 +88,11 @@ proptest! {
     #[test]
     fn a_task_is_due_at_the_first_of_its_timer_deadline_and_expiry(plan in plans()) {
         for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
-            let timer = task.phase.wake_condition().and_then(|rest| rest.wake_at());
-            let reasons = [timer, task.deadline(), task.expires_at()];
-            prop_assert_eq!(task.due_at(), reasons.into_iter().flatten().min(), "{:?}", task);
+            let timer = task.phase.wake_condition().and_then(WakeCondition::wake_at);
+            let questions = task.phase.questions().into_iter().flatten();
+            let answers = questions.filter_map(|question| Some(question.deadline.as_ref()?.wait.until));
+            let reasons = answers.map(Some).chain([timer, task.deadline(), task.expires_at()]);
+            prop_assert_eq!(task.due_at(), reasons.flatten().min(), "{:?}", task);
         }
     }
 
@@ -121,8 +123,11 @@ proptest! {
         for id in history.world.keys() {
             for _ in 0..DUE_IN_A_ROW_MAX {
                 let Some(task) = world.get(id).filter(due) else { break };
-                let sweep = [Event::Wake(Wake { fence: task.fence }), Event::Overdue(Overdue), Event::Expire(Expire)];
-                let change = sweep.iter().find_map(|event| apply(&world, task, event, now).ok());
+                let questions = task.phase.questions().into_iter().flatten();
+                let sweep = questions
+                    .map(|question| Event::TimeOut(TimeOut { key: question.key.clone() }))
+                    .chain([Event::Wake(Wake { fence: task.fence }), Event::Overdue(Overdue), Event::Expire(Expire)]);
+                let change = sweep.into_iter().find_map(|event| apply(&world, &history.writers, task, &event, now).ok());
                 prop_assert!(change.is_some(), "a due task refuses every event of the sweep: {:?}", task);
                 world = commit(&world, &change.unwrap());
             }

@@ -69,25 +69,48 @@ pub(crate) enum Which {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum At {
     New,
-    /// The position of an open question, with the same digest.
+    /// The position of an open question.
     Open,
-    /// The position of an open question, with another digest.
-    Changed,
+}
+
+/// The forks in which a handler asks. The second is a fork of the first; the third only begins like it.
+pub(crate) const FORKS: [&str; 3] = ["left", "left/deep", "lefty"];
+
+/// What a handler that is dropped waits for.
+#[derive(Debug, Clone)]
+pub(crate) struct ParkPlan {
+    pub(crate) wait_ms: Option<u64>,
+    /// Whether it waits for its open children together, or for each.
+    pub(crate) one_range: bool,
+    /// Whether it also waits for children that have ended.
+    pub(crate) ended_range: bool,
+    /// Whether it also waits for a question that is not open.
+    pub(crate) closed_question: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum ModelAction {
     Claim(u8),
     Report(Held),
-    Ask(Held, &'static str, At),
-    Answer(Which),
-    /// The flag says whether the child gets the ID of its parent.
-    Spawn(Held, New, bool),
-    /// The delay until the timer; and whether the event counts one open child too many.
-    Park(Held, Option<u64>, bool),
+    Ask {
+        held: Held,
+        label: &'static str,
+        position: At,
+        fork: &'static str,
+        limit_ms: Option<u64>,
+    },
+    /// The flag says whether the requestor gives an answer.
+    Answer(Which, bool),
+    TimeOut(Which),
+    /// Which of [`FORKS`] have lost.
+    Abandon(Held, [bool; 3]),
+    /// The flag says whether the children get the ID of their parent.
+    Spawn(Held, Vec<New>, bool),
+    Park(Held, ParkPlan),
     Wake(Held),
     Release(Held, u64),
-    Settle(Held, Outcome),
+    /// The number of journal entries that it writes.
+    Settle(Held, Outcome, u32),
     Cancel,
     /// The dead node. `None` is the node that holds the task.
     Lose(Held, Option<u8>),
@@ -131,17 +154,30 @@ fn tick() -> impl Strategy<Value = Tick> {
 }
 
 fn act() -> impl Strategy<Value = ModelAction> {
-    let kinds: Kinds<Draw, ModelAction, 16> = [
+    let kinds: Kinds<Draw, ModelAction, 18> = [
         (9, |draw| ModelAction::Claim(draw.node)),
         (2, |draw| ModelAction::Report(draw.held)),
-        (7, |draw| ModelAction::Ask(draw.held, draw.label, draw.at)),
-        (4, |draw| ModelAction::Answer(Which::Open(draw.index))),
-        (3, |draw| ModelAction::Answer(Which::Ever(draw.index))),
+        (8, |draw| ModelAction::Ask {
+            held: draw.held,
+            label: draw.label,
+            position: draw.at,
+            fork: draw.fork,
+            limit_ms: draw.flags[0].then_some(draw.wait_ms),
+        }),
+        (4, |draw| ModelAction::Answer(Which::Open(draw.index), draw.usual)),
+        (3, |draw| ModelAction::Answer(Which::Ever(draw.index), draw.usual)),
+        (3, |draw| ModelAction::TimeOut(if draw.usual { Which::Open(draw.index) } else { Which::Ever(draw.index) })),
+        (2, |draw| ModelAction::Abandon(draw.held, draw.flags)),
         (6, |draw| ModelAction::Spawn(draw.held, draw.new, !draw.usual)),
-        (5, |draw| ModelAction::Park(draw.held, draw.timer.then_some(draw.wait_ms), !draw.usual)),
+        (6, |draw| {
+            let wait_ms = draw.flags[0].then_some(draw.wait_ms);
+            let [_, one_range, which] = draw.flags;
+            let (ended_range, closed_question) = (!draw.usual && which, !draw.usual && !which);
+            ModelAction::Park(draw.held, ParkPlan { wait_ms, one_range, ended_range, closed_question })
+        }),
         (3, |draw| ModelAction::Wake(draw.held)),
         (3, |draw| ModelAction::Release(draw.held, draw.wait_ms)),
-        (4, |draw| ModelAction::Settle(draw.held, draw.outcome)),
+        (4, |draw| ModelAction::Settle(draw.held, draw.outcome, u32::from(draw.flags[0]))),
         (1, |_| ModelAction::Cancel),
         (5, |draw| ModelAction::Lose(draw.held, (!draw.usual).then_some(draw.node))),
         (2, |_| ModelAction::Overdue),
@@ -159,11 +195,12 @@ struct Draw {
     held: Held,
     label: &'static str,
     at: At,
-    timer: bool,
+    fork: &'static str,
+    flags: [bool; 3],
     index: Index,
     wait_ms: u64,
     outcome: Outcome,
-    new: New,
+    new: Vec<New>,
     usual: bool,
 }
 
@@ -179,15 +216,17 @@ fn draw() -> impl Strategy<Value = Draw> {
         (1, Outcome::Cancelled),
     ]);
     let usual = one_of(&[(4, true), (1, false)]);
-    let at = one_of(&[(8, At::New), (2, At::Open), (1, At::Changed)]);
-    let timer = one_of(&[(1, true), (1, false)]);
-    (0_u8..3, held, (label, at, timer), any::<Index>(), 0_u64..100, outcome, new(), usual).prop_map(
-        |(node, held, (label, at, timer), index, wait_ms, outcome, new, usual)| Draw {
+    let at = one_of(&[(8, At::New), (3, At::Open)]);
+    let fork = one_of(&[(2, ""), (2, FORKS[0]), (1, FORKS[1]), (1, FORKS[2])]);
+    let new = prop::collection::vec(new(), 1..=3);
+    (0_u8..3, held, (label, at, fork, any::<[bool; 3]>()), any::<Index>(), 0_u64..100, outcome, new, usual).prop_map(
+        |(node, held, (label, at, fork, flags), index, wait_ms, outcome, new, usual)| Draw {
             node,
             held,
             label,
             at,
-            timer,
+            fork,
+            flags,
             index,
             wait_ms,
             outcome,

@@ -51,6 +51,14 @@ impl TaskWire for Core2025 {
         })
     }
 
+    fn created_earlier(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
+        jsonrpc::response(to.id, project::room(view) + 16, |out| {
+            out.push_str("{\"task\":");
+            write_task(out, view);
+            out.push('}');
+        })
+    }
+
     fn task(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
         jsonrpc::response(to.id, project::room(view), |out| write_task(out, view))
     }

@@ -36,6 +36,10 @@ impl TaskWire for Ext2026 {
         })
     }
 
+    fn created_earlier(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
+        self.created(to, view, None)
+    }
+
     /// `resultType` is `complete` whatever the status, because this is the whole answer to the poll. Two examples of
     /// SEP-2663 show `task`.
     fn task(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {

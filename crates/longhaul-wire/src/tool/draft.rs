@@ -1,6 +1,6 @@
 use longhaul_task::Json;
 
-use super::{Annotations, ListedTool, Mirror, TOOL_NAME_BYTES_MAX, TaskSupport, ToolDeclaration};
+use super::{Annotations, ArgumentReader, ListedTool, Mirror, TOOL_NAME_BYTES_MAX, TaskSupport, ToolDeclaration};
 use crate::schema::Schema;
 use crate::text;
 
@@ -14,6 +14,7 @@ pub struct ToolDraft {
     title: Option<String>,
     description: Option<String>,
     input_schema: Json,
+    read_by: ArgumentReader,
     output_schema: Option<Json>,
     annotations: Annotations,
     task_support: TaskSupport,
@@ -65,6 +66,7 @@ impl ToolDraft {
             title: None,
             description: None,
             input_schema: Json::from_text(ANY_OBJECT),
+            read_by: |_| Ok(()),
             output_schema: None,
             annotations: Annotations::default(),
             task_support: TaskSupport::default(),
@@ -87,6 +89,13 @@ impl ToolDraft {
     /// What it takes. Any object, unless this is said.
     pub fn input_schema(mut self, schema: Json) -> Self {
         self.input_schema = schema;
+        self
+    }
+
+    /// How the tool reads its arguments, if that is stricter than the input schema: a call whose arguments it cannot read is
+    /// refused before there is a task.
+    pub fn read_by(mut self, reader: ArgumentReader) -> Self {
+        self.read_by = reader;
         self
     }
 
@@ -141,6 +150,7 @@ impl ToolDraft {
             immediate_response: self.immediate_response,
             listed,
             input,
+            read_by: self.read_by,
             mirrors,
         })
     }

@@ -30,10 +30,14 @@ pub(crate) use listed::{ListedTool, is_listed, write_tool};
 pub(crate) use mirror::{Mirror, MirrorKind};
 
 use crate::content::ToolResult;
+use crate::jsonrpc::quote;
 use crate::schema::Schema;
 
 /// The longest tool name, in bytes.
 pub const TOOL_NAME_BYTES_MAX: usize = 128;
+
+/// Whether a tool can read arguments that fit its schema; the error says why not. A type can be stricter than its schema.
+pub type ArgumentReader = fn(&RawValue) -> Result<(), String>;
 
 /// Whether a tool runs as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -81,6 +85,7 @@ pub struct ToolDeclaration {
     immediate_response: Option<String>,
     listed: ListedTool,
     input: Schema,
+    read_by: ArgumentReader,
     mirrors: Vec<Mirror>,
 }
 
@@ -105,9 +110,12 @@ impl ToolDeclaration {
         self.immediate_response.as_deref()
     }
 
-    /// Whether the arguments of a call fit the input schema.
+    /// Whether the arguments of a call fit the input schema, have no key twice, and can be read by the tool.
     pub fn check_arguments(&self, arguments: &RawValue) -> Result<(), ArgumentErrors> {
-        let faults = self.input.faults(arguments);
+        let mut faults = self.input.faults(arguments);
+        if faults.is_empty() {
+            faults.extend((self.read_by)(arguments).err().map(|why| quote(&why).into_owned()));
+        }
         if faults.is_empty() { Ok(()) } else { Err(ArgumentErrors { tool: self.name.clone(), faults }) }
     }
 
@@ -122,10 +130,10 @@ impl ToolDeclaration {
     }
 }
 
-/// Arguments that do not fit a tool's input schema. Models correct themselves from this, so it is an ordinary tool
+/// Arguments that a tool does not take. Models correct themselves from this, so it is an ordinary tool
 /// result and not an error of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("The arguments do not fit the input schema of `{tool}`: {}", .faults.join("; "))]
+#[error("The arguments do not fit the tool `{tool}`: {}", .faults.join("; "))]
 pub struct ArgumentErrors {
     tool: String,
     faults: Vec<String>,

@@ -3,7 +3,7 @@
 #[path = "../../../longhaul-testkit/src/official.rs"]
 mod official;
 
-use longhaul_task::transition::{self, AskQuestion, Cancel, Claim, Create, Settle, Spawn};
+use longhaul_task::transition::{self, AskQuestion, Cancel, Claim, Create, NewChild, Settle, Spawn};
 use longhaul_task::{
     Event, JournalPosition, Json, NodeId, Outcome, Owner, Policy, QuestionKind, Retention, Surroundings, Task,
     TaskError, TaskId, TaskKey, Timestamp, ToolRef,
@@ -84,7 +84,15 @@ pub(crate) fn running() -> Task {
 pub(crate) fn waiting(kind: QuestionKind, params: &str) -> Task {
     let task = running();
     let position = JournalPosition { fork: "".into(), seq: 0 };
-    let ask = AskQuestion { fence: task.fence, label: "name".into(), kind, params: json(params), position, digest: 0 };
+    let ask = AskQuestion {
+        fence: task.fence,
+        label: "name".into(),
+        kind,
+        params: json(params),
+        position,
+        digest: 0,
+        time_limit: None,
+    };
     after(&task, &Event::Ask(ask))
 }
 
@@ -102,7 +110,7 @@ pub(crate) fn failed() -> Task {
 
 fn settled(outcome: Outcome) -> Task {
     let task = running();
-    after(&task, &Event::Settle(Settle { fence: task.fence, outcome }))
+    after(&task, &Event::Settle(Settle { fence: task.fence, outcome, entries: Vec::new() }))
 }
 
 pub(crate) fn cancelled() -> Task {
@@ -113,9 +121,13 @@ pub(crate) fn family() -> (Task, Task) {
     let parent = running();
     let key = TaskKey { owner: parent.key.owner.clone(), id: TaskId::parse("child").unwrap() };
     let child = Create { retention: Retention::Unlimited, ..creation(key) };
-    let spawn = Event::Spawn(Box::new(Spawn { fence: parent.fence, child, input: json("{}") }));
-    let change = transition::apply(&parent, &spawn, &Surroundings::default(), CREATED).unwrap();
-    (change.task, change.child.unwrap().0)
+    let spawn = Event::Spawn(Box::new(Spawn {
+        fence: parent.fence,
+        children: vec![NewChild { create: child, input: json("{}") }],
+        entries: Vec::new(),
+    }));
+    let mut change = transition::apply(&parent, &spawn, &Surroundings::default(), CREATED).unwrap();
+    (change.task, change.children.remove(0).0)
 }
 
 /// A result with every kind of content.

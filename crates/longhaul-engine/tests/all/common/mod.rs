@@ -18,8 +18,8 @@ use longhaul_engine::{
 };
 use longhaul_store::Store;
 use longhaul_task::{
-    Json, Outcome, Owner, Phase, PhaseName, Policy, QuestionKey, QuestionKind, Retention, Task, TaskError, TaskKey,
-    Timestamp, ToolRef,
+    Json, OnCrash, Outcome, Owner, Phase, PhaseName, Policy, QuestionKey, QuestionKind, Retention, Task, TaskError,
+    TaskKey, Timestamp, ToolRef,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -80,11 +80,11 @@ impl Lab {
     }
 
     pub(crate) async fn try_create(&self, tool: &str, input: &str) -> Result<Arc<Task>, EngineError> {
-        self.engine.create(call_with(tool, input)).await
+        self.engine.create(call_with(tool, input)).await.map(|created| created.task)
     }
 
     pub(crate) async fn try_create_for(&self, owner: Owner, tool: &str, input: &str) -> Result<Arc<Task>, EngineError> {
-        self.engine.create(NewCall { owner, ..call_with(tool, input) }).await
+        self.engine.create(NewCall { owner, ..call_with(tool, input) }).await.map(|created| created.task)
     }
 
     pub(crate) async fn create_for(&self, owner: Owner, tool: &str, input: &str) -> TaskKey {
@@ -127,7 +127,7 @@ impl Lab {
     }
 
     pub(crate) async fn answer(&self, key: &TaskKey, question: &QuestionKey, body: &str) {
-        self.engine.answer(key, question.clone(), Json::from_text(body)).await.unwrap();
+        self.engine.answer(key, question.clone(), longhaul_task::Answer::Given(Json::from_text(body))).await.unwrap();
     }
 
     pub(crate) async fn cancel(&self, key: &TaskKey) {
@@ -142,6 +142,27 @@ impl Lab {
     pub(crate) fn load(&self, tool: &str) -> (usize, usize) {
         let load = self.engine.load();
         load.iter().find(|(of, ..)| &*of.name == tool).map(|(_, running, queued)| (*running, *queued)).unwrap()
+    }
+
+    /// Polls until the journal of a task has so many entries. A step is written after its handler has gone on.
+    pub(crate) async fn has_entries(&self, key: &TaskKey, count: usize) {
+        must_come("the entries", async {
+            while self.engine.history(key).await.unwrap().entries.len() != count {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+    }
+
+    /// Polls until the engine holds no attempt, and no worker or place for one.
+    pub(crate) async fn holds_nothing(&self, tool: &str) {
+        self.counts(tool, (0, 0)).await;
+        let released = async {
+            while (self.engine.attempts(), self.budget("attempts").used) != ((0, 0), 0) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        assert!(tokio::time::timeout(HANG, released).await.is_ok(), "it holds {:?}", self.engine.attempts());
     }
 
     /// Polls until the engine counts this many running and queued tasks. The counts change after the commit, without a
@@ -164,7 +185,15 @@ pub(crate) fn call(tool: &str) -> NewCall {
 
 pub(crate) fn call_with(tool: &str, input: &str) -> NewCall {
     let input = Json::from_text(input);
-    NewCall { owner: ada(), tool: tool.into(), input, origin: "test".into(), id: None, retention: None }
+    NewCall {
+        owner: ada(),
+        tool: tool.into(),
+        input,
+        origin: "test".into(),
+        id: None,
+        retention: None,
+        idempotency: None,
+    }
 }
 
 pub(crate) fn ada() -> Owner {
@@ -182,6 +211,8 @@ pub(crate) fn tool(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
         policy: Policy::default(),
         retention: Retention::Unlimited,
         limits: ToolLimits::default(),
+        fits: |_, _, _| Ok(()),
+        retries_failures: false,
         handler,
         prelude: None,
     }
@@ -191,6 +222,16 @@ pub(crate) fn tool(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
 pub(crate) fn one_worker(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
     let limits = ToolLimits::default().running_max(1);
     EngineTool { limits, ..tool(name, handler) }
+}
+
+/// The same with another policy for crashes.
+pub(crate) fn on_crash(on_crash: OnCrash, tool: EngineTool) -> EngineTool {
+    EngineTool { policy: Policy { on_crash, ..tool.policy.clone() }, ..tool }
+}
+
+/// A tool that resumes.
+pub(crate) fn resumes(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
+    on_crash(OnCrash::Resume, tool(name, handler))
 }
 
 pub(crate) fn handler<F, Fut>(run: F) -> Arc<dyn Handler>

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use longhaul_store::embedded::EmbeddedLimits;
 use longhaul_store::memory::MemoryDisk;
 use longhaul_store::{
-    ClaimRequest, ClaimedTask, Clock, CommitResult, DueTasks, Embedded, HeldAttempt, ListQuery, NewTask, Snapshot,
-    Store, StoreError, TaskCount, TaskPage, Watch,
+    ClaimRequest, ClaimedTask, Clock, CommitResult, CreateResult, DueTasks, Embedded, HeldAttempt, IdempotencyKey,
+    ListQuery, NewTask, Snapshot, Store, StoreError, TaskCount, TaskHistory, TaskPage, Watch,
 };
-use longhaul_task::{Event, JournalEntry, NodeId, Progress, TaskId, TaskKey, Timestamp, ToolRef};
+use longhaul_task::{Event, JournalEntry, NodeId, Owner, Progress, QuestionKey, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -158,8 +158,13 @@ impl Store for TestStore {
         self.inner.now().await
     }
 
-    async fn create(&self, new: NewTask) -> Result<CommitResult, StoreError> {
+    async fn create(&self, new: NewTask) -> Result<CreateResult, StoreError> {
         self.carry_out("create", async move |inner| inner.create(new).await).await
+    }
+
+    async fn find_created(&self, owner: &Owner, key: &IdempotencyKey) -> Result<Option<Snapshot>, StoreError> {
+        self.count_or_fail("find_created")?;
+        self.inner.find_created(owner, key).await
     }
 
     async fn read(&self, key: &TaskKey) -> Result<Snapshot, StoreError> {
@@ -227,14 +232,28 @@ impl Store for TestStore {
         self.inner.orphans(limit).await
     }
 
-    async fn record(&self, key: &TaskKey, fence: u64, record: JournalEntry) -> Result<JournalEntry, StoreError> {
+    async fn record(&self, key: &TaskKey, fence: u64, entries: Vec<JournalEntry>) -> Result<(), StoreError> {
         let key = key.clone();
-        self.carry_out("record", async move |inner| inner.record(&key, fence, record).await).await
+        self.carry_out("record", async move |inner| inner.record(&key, fence, entries).await).await
     }
 
-    async fn records(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
-        self.count_or_fail("records")?;
-        self.inner.records(key, epoch).await
+    async fn asking_child(&self, key: &TaskKey) -> Result<Option<TaskId>, StoreError> {
+        self.inner.asking_child(key).await
+    }
+
+    async fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError> {
+        self.count_or_fail("journal")?;
+        self.inner.journal(key, epoch).await
+    }
+
+    async fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, StoreError> {
+        self.count_or_fail("question")?;
+        self.inner.question(key, question).await
+    }
+
+    async fn history(&self, key: &TaskKey) -> Result<TaskHistory, StoreError> {
+        self.count_or_fail("history")?;
+        self.inner.history(key).await
     }
 
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError> {

@@ -134,7 +134,13 @@ fn tasks_fit_in_every_phase_and_everywhere_they_are_shown() {
     ];
     let views: Vec<_> = tasks
         .iter()
-        .map(|task| TaskView { task, progress: Some(&said), children: &children, poll_interval_ms: 5_000 })
+        .map(|task| TaskView {
+            task,
+            progress: Some(&said),
+            children: &children,
+            asking_child: children.first(),
+            poll_interval_ms: 5_000,
+        })
         .collect();
     for view in &views {
         must_answer(LATEST, "GetTaskResult", &TASKS.task(&to(&id(), LATEST), view));
@@ -142,6 +148,7 @@ fn tasks_fit_in_every_phase_and_everywhere_they_are_shown() {
         for sentence in [None, Some("I have \"begun\".")] {
             must_answer(LATEST, "CreateTaskResult", &TASKS.created(&to(&id(), LATEST), view, sentence));
         }
+        must_answer(LATEST, "CreateTaskResult", &TASKS.created_earlier(&to(&id(), LATEST), view));
         let pushed = TASKS.changed(None, view);
         must_fit(&file(LATEST), "TaskStatusNotification", &pushed, "");
         must_fit(&file(LATEST), "ServerNotification", &pushed, "");

@@ -55,6 +55,15 @@ fn the_creation_shows_working_even_if_the_task_has_ended() {
 }
 
 #[test]
+fn the_answer_to_a_repeated_creation_shows_what_a_poll_shows() {
+    for task in [queued(), running(), completed(TOOL_ERROR, true), failed(), cancelled()] {
+        let view = TaskView::of(&task);
+        let shown = value(&TASKS.task(&to(&id(), LATEST), &view))["result"].clone();
+        assert_eq!(value(&TASKS.created_earlier(&to(&id(), LATEST), &view))["result"]["task"], shown);
+    }
+}
+
+#[test]
 fn the_status_message_of_a_failed_task_is_its_tools_error_text() {
     let mut task = completed(TOOL_ERROR, true);
     task.message = Some("asking".into());

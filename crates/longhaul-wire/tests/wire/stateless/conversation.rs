@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul_task::{Phase, Progress, QuestionKey, QuestionKind, Retention, Task};
 use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
-use longhaul_wire::{CallTool, Capability, Operation, ServerInfo, TaskView, UpdateTask, refusal, update};
+use longhaul_wire::{CallTool, Capability, Operation, ServerInfo, TaskView, UpdateTask, question, refusal};
 use serde_json::Value;
 
 use super::{TASKS, accepted, refused, routed, to};
@@ -200,7 +200,7 @@ fn an_update_is_acknowledged_and_says_nothing_else() {
     let task = waiting(QuestionKind::Elicitation, FORM);
     let Phase::Waiting { questions, .. } = &task.phase else { panic!() };
     let (key, answer) = updating.input_responses.iter().next().unwrap();
-    update::check(questions.find(&QuestionKey::from_text(key)).unwrap(), answer).unwrap();
+    question::check(questions.find(&QuestionKey::from_text(key)).unwrap(), answer).unwrap();
     assert_eq!(
         TASKS.updated(&to(&6.into(), &ServerInfo::hidden())),
         r#"{"jsonrpc":"2.0","id":6,"result":{"resultType":"complete"}}"#
@@ -208,12 +208,11 @@ fn an_update_is_acknowledged_and_says_nothing_else() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_refuses_the_update() {
+fn an_answer_that_does_not_fit_is_found_and_named() {
     let task = waiting(QuestionKind::Elicitation, FORM);
     let question = task.phase.questions().unwrap().iter().next().unwrap();
-    let error = update::check(question, &raw(r#"{"action":"accept","content":{}}"#)).unwrap_err();
-    assert_eq!((error.code, error.http_status()), (-32602, 200));
-    assert!(error.message.contains("name-1") && error.message.contains("required"), "{}", error.message);
+    let wrong = question::check(question, &raw(r#"{"action":"accept","content":{}}"#)).unwrap_err();
+    assert!(wrong.to_string().contains("name-1") && wrong.why().contains("required"), "{wrong}");
 }
 
 #[test]

@@ -86,6 +86,7 @@ fn the_answers_to_a_call_fit() {
 
     for task in [queued(), running(), waiting(QuestionKind::Elicitation, FORM), completed("{}", false), failed()] {
         let message = TASKS.created(&to(&id(), &server()), &TaskView::of(&task), None);
+        assert_eq!(TASKS.created_earlier(&to(&id(), &server()), &TaskView::of(&task)), message);
         must_fit(EXTENSION, "CreateTaskResult", &message, "/result");
         let result = &value(&message)["result"];
         for payload in ["result", "error", "inputRequests"] {
@@ -109,7 +110,13 @@ fn a_task_fits_in_every_phase_polled_and_pushed() {
         ("CancelledTask", cancelled()),
     ];
     for (definition, task) in &phases {
-        let view = TaskView { task, progress: Some(&said), children: &children, poll_interval_ms: 5_000 };
+        let view = TaskView {
+            task,
+            progress: Some(&said),
+            children: &children,
+            asking_child: children.first(),
+            poll_interval_ms: 5_000,
+        };
         let polled = TASKS.task(&to(&id(), &server()), &view);
         must_fit(EXTENSION, "GetTaskResult", &polled, "/result");
         must_fit(EXTENSION, definition, &polled, "/result");

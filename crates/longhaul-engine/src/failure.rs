@@ -4,9 +4,9 @@ use std::any::Any;
 use std::error::Error;
 use std::iter;
 
-use longhaul_engine::CtxError;
-use longhaul_task::{Outcome, TaskError};
-use longhaul_wire::content::ToolResult;
+use longhaul_task::TaskError;
+
+use crate::CtxError;
 
 /// Why a handler did not succeed. Every error becomes a `Failure` with `?`:
 ///
@@ -17,9 +17,9 @@ use longhaul_wire::content::ToolResult;
 ///
 /// ```
 /// use anyhow::Context as _;
-/// use longhaul::{Ctx, Failure, NoArgs};
+/// use longhaul_engine::{Ctx, Failure};
 ///
-/// async fn count_words(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
+/// async fn count_words(mut ctx: Ctx) -> Result<String, Failure> {
 ///     let text = std::fs::read_to_string("book.txt").context("there is no book")?;
 ///     ctx.progress(1, 2, "read").await?;
 ///     if text.is_empty() {
@@ -35,6 +35,8 @@ use longhaul_wire::content::ToolResult;
 pub enum Failure {
     /// The tool did its work and reports an error: an ordinary result with `isError`.
     Tool(String),
+    /// Like [`Tool`](Self::Tool), and another try would fail in the same way.
+    Permanent(String),
     /// The request is answered with a JSON-RPC error.
     Protocol(TaskError),
     /// The context ended the work: the task was cancelled, or cannot go on.
@@ -52,15 +54,26 @@ impl Failure {
         Self::Protocol(TaskError { code: Some(code), message: message.into(), data: None })
     }
 
-    pub(crate) fn into_end(self) -> Result<Outcome, CtxError> {
+    /// A tool error that another try would not change: a step is not tried again.
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self::Permanent(message.into())
+    }
+
+    /// What went wrong, for people and models.
+    pub fn message(&self) -> String {
         match self {
-            Self::Tool(message) => {
-                let body = ToolResult::error(&message).into_json();
-                Ok(Outcome::Result { body, is_error: true })
-            }
-            Self::Protocol(fault) => Ok(Outcome::Error(fault)),
-            Self::Stop(stop) => Err(stop),
+            Self::Tool(message) | Self::Permanent(message) => message.clone(),
+            Self::Protocol(error) => error.message.to_string(),
+            Self::Stop(stop) => stop.to_string(),
         }
+    }
+}
+
+/// The failure of a step is an ordinary failure of the tool.
+fn stopped(stop: CtxError) -> Failure {
+    match stop {
+        CtxError::StepFailed { message, .. } => Failure::Tool(message.to_string()),
+        stop => Failure::Stop(stop),
     }
 }
 
@@ -69,12 +82,12 @@ impl<E: Into<Box<dyn Error + Send + Sync>> + 'static> From<E> for Failure {
         // `anyhow` hides what it holds when it becomes a box, so it is asked before.
         let in_anyhow = (&error as &dyn Any).downcast_ref::<anyhow::Error>().and_then(|error| error.downcast_ref());
         if let Some(stop) = in_anyhow.cloned() {
-            return Self::Stop(stop);
+            return stopped(stop);
         }
         let error = error.into();
         let chain = || iter::successors(Some(&*error as &(dyn Error + 'static)), |&error| error.source());
         if let Some(stop) = chain().find_map(|error| error.downcast_ref::<CtxError>()) {
-            return Self::Stop(stop.clone());
+            return stopped(stop.clone());
         }
         Self::Tool(chain().map(ToString::to_string).collect::<Vec<_>>().join(": "))
     }

@@ -1,0 +1,51 @@
+//! Tasks of recorded steps: create, then `tasks/get` now and then until the task is completed.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::answer::Status;
+use crate::session::{Server, Session};
+use crate::window::{self, SharedWindow, Timing};
+
+/// The steps of each task.
+pub const STEPS: u32 = 100;
+
+/// The pause between two polls. Back-to-back polls would be most of the load.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Flags of `load steps`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    server: Server,
+    #[command(flatten)]
+    timing: Timing,
+}
+
+/// # Errors
+/// If a response is not a task.
+pub fn run(args: &Args) -> anyhow::Result<Value> {
+    let mut figures = window::measure(&args.timing, |_, window| client(args.server.clone(), window))?;
+    let tasks_per_s = figures["rate_per_s"].as_f64().unwrap_or_default();
+    figures["steps_per_s"] = (tasks_per_s * f64::from(STEPS)).into();
+    Ok(figures)
+}
+
+async fn client(server: Server, window: SharedWindow) -> anyhow::Result<()> {
+    let mut session = Session::open(&server).await?;
+    let mut task_id = String::new();
+    while !window.borrow().is_over() {
+        let started = Instant::now();
+        session.create_steps(&mut task_id, STEPS).await?;
+        window.borrow_mut().count_request();
+        while session.get(&task_id).await? != Status::Completed {
+            window.borrow_mut().count_request();
+            tokio::time::sleep(POLL).await;
+        }
+        let mut window = window.borrow_mut();
+        window.count_request();
+        window.record(started);
+    }
+    Ok(())
+}

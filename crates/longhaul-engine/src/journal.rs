@@ -1,0 +1,181 @@
+//! The journal of one attempt: what earlier attempts recorded, and what this one adds.
+//!
+//! It is loaded once, when the attempt starts. An operation of the handler first looks for the entry at its position; only if
+//! there is none, it does its work and appends an entry.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use longhaul_task::{
+    ENTRY_NAME_BYTES_MAX, EntryKind, EntryState, JournalEntry, JournalPosition, TaskId, TransitionError, describe,
+};
+use parking_lot::Mutex;
+
+use crate::{CtxError, ToolLimits};
+
+/// Shared by all branches of one attempt.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    /// Whether a later attempt will read what this one appends. If not, only questions are recorded.
+    resumes: bool,
+    entries_max: usize,
+    bytes_max: usize,
+    entry_bytes_max: usize,
+    state: Mutex<JournalState>,
+}
+
+#[derive(Debug, Default)]
+struct JournalState {
+    /// Entries of earlier attempts that this one has not reached yet.
+    recorded: BTreeMap<JournalPosition, JournalEntry>,
+    /// Entries of this attempt that are not written yet.
+    unwritten: Vec<JournalEntry>,
+    /// The children that the task has created so far.
+    subtasks: Vec<(JournalPosition, TaskId)>,
+    entries: usize,
+    bytes: usize,
+    /// The number of entries that earlier attempts recorded.
+    loaded: usize,
+}
+
+impl Journal {
+    pub(crate) fn new(resumes: bool, limits: &ToolLimits) -> Self {
+        Self {
+            resumes,
+            entries_max: limits.journal_entries_max,
+            bytes_max: limits.journal_bytes_max,
+            entry_bytes_max: limits.step_bytes_max,
+            state: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn resumes(&self) -> bool {
+        self.resumes
+    }
+
+    /// Takes over what earlier attempts recorded.
+    pub(crate) fn load(&self, recorded: Vec<JournalEntry>) {
+        let mut state = self.state.lock();
+        state.entries = recorded.len();
+        state.loaded = recorded.len();
+        state.bytes = recorded.iter().map(JournalEntry::bytes).sum();
+        state.subtasks = recorded.iter().filter_map(|entry| Some((entry.position.clone(), child_id(entry)?))).collect();
+        state.recorded = recorded.into_iter().map(|entry| (entry.position.clone(), entry)).collect();
+    }
+
+    /// The entry that an earlier attempt recorded at this position; an error if it is of another operation.
+    pub(crate) fn replay(
+        &self,
+        position: &JournalPosition,
+        kind: EntryKind,
+        name: &str,
+        digest: u64,
+    ) -> Result<Option<JournalEntry>, CtxError> {
+        let Some(entry) = self.state.lock().recorded.remove(position) else { return Ok(None) };
+        let same_input = kind != EntryKind::Subtask || entry.digest == digest;
+        if entry.kind == kind && &*entry.name == name && same_input {
+            return Ok(Some(entry));
+        }
+        let performed = describe(kind, name);
+        let performed = if same_input { performed } else { format!("{performed} with other arguments").into() };
+        Err(TransitionError::HandlerChanged { recorded: entry.describe(), performed }.into())
+    }
+
+    /// Whether this attempt has got further than the earlier ones.
+    pub(crate) fn has_grown(&self) -> bool {
+        let state = self.state.lock();
+        state.entries > state.loaded
+    }
+
+    /// Appends an entry. It is written with the next operation, or when the handler waits or ends.
+    pub(crate) fn append(&self, entry: JournalEntry) -> Result<(), CtxError> {
+        if !self.resumes {
+            return Ok(());
+        }
+        self.count(&entry)?;
+        let mut state = self.state.lock();
+        if let Some(id) = child_id(&entry) {
+            state.subtasks.push((entry.position.clone(), id));
+        }
+        state.unwritten.push(entry);
+        Ok(())
+    }
+
+    /// Counts an entry towards the limits.
+    pub(crate) fn count(&self, entry: &JournalEntry) -> Result<(), CtxError> {
+        let bytes = entry.bytes();
+        if bytes > self.entry_bytes_max {
+            return Err(CtxError::StepTooLarge { operation: entry.describe(), bytes, bytes_max: self.entry_bytes_max });
+        }
+        let mut state = self.state.lock();
+        if state.entries >= self.entries_max || state.bytes.saturating_add(bytes) > self.bytes_max {
+            return Err(CtxError::JournalFull { entries_max: self.entries_max, bytes_max: self.bytes_max });
+        }
+        state.entries += 1;
+        state.bytes += bytes;
+        Ok(())
+    }
+
+    /// Adds a child that was created by an event of its own.
+    pub(crate) fn add_subtask(&self, position: JournalPosition, id: TaskId) {
+        self.state.lock().subtasks.push((position, id));
+    }
+
+    /// Says in the history that a resumed handler did not do quite the same.
+    pub(crate) fn note(&self, mut entry: JournalEntry, note: Arc<str>) {
+        if self.resumes && entry.note.is_none() {
+            entry.note = Some(note);
+            self.state.lock().unwritten.push(entry);
+        }
+    }
+
+    pub(crate) fn has_unwritten(&self) -> bool {
+        !self.state.lock().unwritten.is_empty()
+    }
+
+    /// The entries that are not written yet. They stay until they are [forgotten](Self::written).
+    pub(crate) fn unwritten(&self) -> Vec<JournalEntry> {
+        self.state.lock().unwritten.clone()
+    }
+
+    /// The first `count` of the unwritten entries are written.
+    pub(crate) fn written(&self, count: usize) {
+        let mut state = self.state.lock();
+        let count = count.min(state.unwritten.len());
+        state.unwritten.drain(..count);
+    }
+
+    /// The children that were created in a fork.
+    pub(crate) fn subtasks_in(&self, fork: &str) -> Vec<TaskId> {
+        let state = self.state.lock();
+        state.subtasks.iter().filter(|(position, _)| position.is_in_fork(fork)).map(|(_, id)| id.clone()).collect()
+    }
+
+    /// An error if the handler has returned before it reached the entries of earlier attempts. Entries of forks are not
+    /// compared: a fork may end early because another one has failed.
+    pub(crate) fn check_all_reached(&self) -> Result<(), CtxError> {
+        let state = self.state.lock();
+        match state.recorded.values().find(|entry| entry.position.fork.is_empty()) {
+            Some(entry) => {
+                let performed = "its end".into();
+                Err(TransitionError::HandlerChanged { recorded: entry.describe(), performed }.into())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The ID of the child that a subtask's entry has as its output.
+pub(crate) fn child_id(entry: &JournalEntry) -> Option<TaskId> {
+    match (&entry.state, entry.kind) {
+        (EntryState::Done(output), EntryKind::Subtask) => {
+            serde_json::from_str::<&str>(output.as_str()).ok().and_then(|id| TaskId::parse(id).ok())
+        }
+        _ => None,
+    }
+}
+
+/// Refuses a name that an entry cannot have.
+pub(crate) fn check_name(name: &str) -> Result<(), CtxError> {
+    if (1..=ENTRY_NAME_BYTES_MAX).contains(&name.len()) { Ok(()) } else { Err(CtxError::BadName) }
+}

@@ -1,0 +1,252 @@
+//! Steps: work that is done once, whatever crashes.
+
+use std::future::{Future, IntoFuture};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use longhaul_task::{EntryKind, EntryState, JournalEntry, JournalPosition, Json, StepRetry};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use tokio::time::Instant;
+
+use crate::ctx::Link;
+use crate::journal::check_name;
+use crate::{Ctx, CtxError, Failure, Retry};
+
+/// A step of a handler; await it to run it. See [`Ctx::step`].
+#[must_use = "a step does nothing until it is awaited"]
+#[derive(Debug)]
+pub struct Step<'a, F> {
+    ctx: &'a mut Ctx,
+    name: &'a str,
+    work: F,
+}
+
+/// A step that is tried again when it fails. See [`Step::retry`].
+#[must_use = "a step does nothing until it is awaited"]
+#[derive(Debug)]
+pub struct RetriedStep<'a, F, G = ()> {
+    step: Step<'a, F>,
+    retry: Retry,
+    gives_up: G,
+}
+
+/// Decides for which errors another try is of no use.
+pub trait GiveUp<E> {
+    /// Whether the step fails for good.
+    fn gives_up(&self, error: &E) -> bool;
+}
+
+/// Never.
+impl<E> GiveUp<E> for () {
+    fn gives_up(&self, _error: &E) -> bool {
+        false
+    }
+}
+
+/// A function that decides it. See [`RetriedStep::give_up_if`].
+#[derive(Debug, Clone, Copy)]
+pub struct GiveUpIf<P>(P);
+
+impl<E, P: Fn(&E) -> bool> GiveUp<E> for GiveUpIf<P> {
+    fn gives_up(&self, error: &E) -> bool {
+        (self.0)(error)
+    }
+}
+
+impl Ctx {
+    /// Does something once. The output is recorded in the task's journal before anything else happens; after a crash, a
+    /// tool with `on_crash = resume` gets the recorded output and does not do the work again. A failure is recorded, too.
+    ///
+    /// ```no_run
+    /// # use longhaul_engine::{Ctx, Failure};
+    /// # async fn find(topic: &str) -> Result<Vec<String>, std::io::Error> { Ok(vec![topic.into()]) }
+    /// # async fn handler(mut ctx: Ctx, topic: String) -> Result<(), Failure> {
+    /// let sources: Vec<String> = ctx.step("find sources", || find(&topic)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A crash between the work and its record means that the work is done again: give the outside world the
+    /// [token](Ctx::token) of the step if that matters. The name must be the same in every attempt.
+    pub fn step<'a, F>(&'a mut self, name: &'a str, work: F) -> Step<'a, F> {
+        Step { ctx: self, name, work }
+    }
+
+    /// A text that identifies the next operation of this context: the same in every attempt and in every try of a step, and
+    /// different for every other operation of every task. Pass it to services that do a thing once for each such token.
+    pub fn token(&self) -> String {
+        let id = self.task_id().map_or("call", longhaul_task::TaskId::as_str);
+        format!("{id}/{}{}{}", self.path, if self.path.is_empty() { "" } else { "/" }, self.seq)
+    }
+}
+
+impl<'a, F> Step<'a, F> {
+    /// Tries the work again when it fails. The waits between the tries survive a restart of the server. An error that is
+    /// [permanent](Failure::permanent) ends the step at once.
+    pub fn retry(self, retry: Retry) -> RetriedStep<'a, F> {
+        RetriedStep { step: self, retry, gives_up: () }
+    }
+}
+
+impl<'a, F> RetriedStep<'a, F> {
+    /// Does not try again after the errors for which `gives_up` is true.
+    pub fn give_up_if<E, P: Fn(&E) -> bool>(self, gives_up: P) -> RetriedStep<'a, F, GiveUpIf<P>> {
+        RetriedStep { step: self.step, retry: self.retry, gives_up: GiveUpIf(gives_up) }
+    }
+}
+
+impl<'a, F, Fut, T, E> IntoFuture for Step<'a, F>
+where
+    F: FnOnce() -> Fut + Send + 'a,
+    Fut: Future<Output = Result<T, E>> + Send + 'a,
+    T: Serialize + DeserializeOwned + Send + 'a,
+    E: Into<Failure> + Send + 'a,
+{
+    type Output = Result<T, CtxError>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let Self { ctx, name, work } = self;
+            let recorded = match ctx.begin_step(name).await? {
+                BegunStep::Recorded(end) => return read_end(end),
+                BegunStep::New(recorded) => recorded,
+            };
+            let since = Instant::now();
+            let end = work().await.map_err(Into::into);
+            ctx.end_step(&recorded.position, name, since.elapsed(), end)
+        })
+    }
+}
+
+impl<'a, F, Fut, T, E, G> IntoFuture for RetriedStep<'a, F, G>
+where
+    F: FnMut() -> Fut + Send + 'a,
+    Fut: Future<Output = Result<T, E>> + Send + 'a,
+    T: Serialize + DeserializeOwned + Send + 'a,
+    E: Into<Failure> + Send + 'a,
+    G: GiveUp<E> + Send + 'a,
+{
+    type Output = Result<T, CtxError>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let Self { step: Step { ctx, name, mut work }, retry, gives_up } = self;
+            let RecordedFailures { position, mut failures, retry: waiting } = match ctx.begin_step(name).await? {
+                BegunStep::Recorded(end) => return read_end(end),
+                BegunStep::New(recorded) => recorded,
+            };
+            if let Some(waiting) = waiting {
+                let wait = ctx.by_clock(waiting.wait).await?;
+                if wait != waiting.wait {
+                    let state = EntryState::Retrying(StepRetry { wait, ..waiting });
+                    ctx.append(entry(&position, name, state, Duration::ZERO))?;
+                }
+                ctx.wait_for(wait).await?;
+            }
+            loop {
+                let since = Instant::now();
+                let error = match work().await {
+                    Ok(value) => return ctx.end_step(&position, name, since.elapsed(), Ok(value)),
+                    Err(error) => error,
+                };
+                let gives_up = gives_up.gives_up(&error);
+                let failure = error.into();
+                failures += 1;
+                let again = retry.wait_after(failures, ctx.random_source());
+                let (Some(pause), false, Failure::Tool(message)) = (again, gives_up, &failure) else {
+                    return ctx.end_step::<T>(&position, name, since.elapsed(), Err(failure));
+                };
+                let wait = ctx.wait_of(pause).await?;
+                let state = EntryState::Retrying(StepRetry { failures, wait, error: message.as_str().into() });
+                ctx.append(entry(&position, name, state, since.elapsed()))?;
+                // A crash during the next try must not repeat this one.
+                ctx.write_entries().await?;
+                ctx.wait_for(wait).await?;
+            }
+        })
+    }
+}
+
+/// How a step was recorded.
+enum StepEnd {
+    Done(Json),
+    Failed { name: std::sync::Arc<str>, message: std::sync::Arc<str> },
+}
+
+enum BegunStep {
+    Recorded(StepEnd),
+    New(RecordedFailures),
+}
+
+/// The tries of a step so far.
+struct RecordedFailures {
+    position: JournalPosition,
+    failures: u32,
+    /// The last failure, and the wait before the next try.
+    retry: Option<StepRetry>,
+}
+
+impl Ctx {
+    /// Finds the record of the step. Everything before it is written when this returns, so that a crash during the step
+    /// repeats nothing else.
+    async fn begin_step(&mut self, name: &str) -> Result<BegunStep, CtxError> {
+        check_name(name)?;
+        let position = self.next_position()?;
+        let Link::Task(link) = &self.link else {
+            return Ok(BegunStep::New(RecordedFailures { position, failures: 0, retry: None }));
+        };
+        let recorded = link.replay(&position, EntryKind::Step, name, 0).await?;
+        Ok(match recorded.map(|entry| entry.state) {
+            Some(EntryState::Done(output)) => BegunStep::Recorded(StepEnd::Done(output)),
+            Some(EntryState::Failed(message)) => BegunStep::Recorded(StepEnd::Failed { name: name.into(), message }),
+            Some(EntryState::Retrying(retry)) => {
+                BegunStep::New(RecordedFailures { position, failures: retry.failures, retry: Some(retry) })
+            }
+            Some(EntryState::Open) | None => BegunStep::New(RecordedFailures { position, failures: 0, retry: None }),
+        })
+    }
+
+    fn end_step<T: Serialize>(
+        &self,
+        position: &JournalPosition,
+        name: &str,
+        took: Duration,
+        end: Result<T, Failure>,
+    ) -> Result<T, CtxError> {
+        match end {
+            Ok(value) => {
+                let output = serde_json::to_string(&value).map_err(|error| CtxError::StepFailed {
+                    name: name.into(),
+                    message: format!("its output cannot be written as JSON: {error}").into(),
+                })?;
+                self.append(entry(position, name, EntryState::Done(Json::from_text(output)), took))?;
+                Ok(value)
+            }
+            // The task was cancelled, or cannot go on: that says nothing about the step.
+            Err(Failure::Stop(stop)) => Err(stop),
+            Err(failure) => {
+                let message: std::sync::Arc<str> = failure.message().into();
+                self.append(entry(position, name, EntryState::Failed(message.clone()), took))?;
+                Err(CtxError::StepFailed { name: name.into(), message })
+            }
+        }
+    }
+}
+
+fn entry(position: &JournalPosition, name: &str, state: EntryState, took: Duration) -> JournalEntry {
+    let entry = JournalEntry::new(position.clone(), EntryKind::Step, name.into(), 0, state);
+    JournalEntry { took_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), ..entry }
+}
+
+fn read_end<T: DeserializeOwned>(end: StepEnd) -> Result<T, CtxError> {
+    match end {
+        StepEnd::Done(output) => {
+            serde_json::from_str(output.as_str()).map_err(|error| CtxError::BadRecord { cause: error.to_string() })
+        }
+        StepEnd::Failed { name, message } => Err(CtxError::StepFailed { name, message }),
+    }
+}

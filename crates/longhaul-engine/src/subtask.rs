@@ -1,0 +1,249 @@
+//! Subtasks: tasks that a handler creates, and whose results it uses.
+
+use std::sync::Arc;
+
+use longhaul_task::transition::{Cancel, Create, NewChild, Spawn};
+use longhaul_task::{
+    ChildRange, EntryKind, EntryState, Event, JournalEntry, JournalPosition, Json, Outcome, TaskId, TaskKey,
+    TransitionError,
+};
+
+use crate::ctx::Link;
+use crate::journal::{check_name, child_id};
+use crate::task_link::TaskLink;
+use crate::{Ctx, CtxError};
+
+/// The most children that are created in one commit.
+const SPAWN_MAX: usize = 1_000;
+
+/// A subtask with a typed result. The crate `longhaul` implements it for the tools of the protocol.
+pub trait SubtaskRequest: Send {
+    /// What the handler gets when the subtask has ended.
+    type Result;
+
+    /// The name of the tool. The server must have it.
+    fn tool(&self) -> &str;
+
+    /// The arguments.
+    fn input(&self) -> Result<Json, CtxError>;
+
+    /// Converts the outcome. The handler decides what a failed subtask means, so a failure is a value here.
+    fn read(&self, outcome: Outcome) -> Result<Self::Result, CtxError>;
+}
+
+/// Subtasks that have been created. Their results come in the order of the requests: see [`next`](Self::next).
+#[derive(Debug)]
+pub struct Subtasks<S> {
+    left: std::vec::IntoIter<(S, Started)>,
+}
+
+/// A subtask under way: a child, or what an ordinary call has computed in its place.
+#[derive(Debug)]
+enum Started {
+    Child(TaskKey),
+    Done(Outcome),
+}
+
+impl Ctx {
+    /// Creates a subtask and waits for its result. It is a task like any other: it has its tool's own limits, progress and
+    /// questions, and clients can follow it. It is created once, whatever crashes. A tool with `on_crash = resume` holds no
+    /// memory and no worker while it waits.
+    ///
+    /// In an ordinary call, where the client did not ask for a task, the subtask's tool runs inside of the call.
+    pub async fn subtask<S: SubtaskRequest>(&mut self, name: &str, request: S) -> Result<S::Result, CtxError> {
+        let mut results = self.subtasks(name, [request]).await?;
+        results.pop().ok_or(CtxError::Cancelled)
+    }
+
+    /// Creates subtasks and waits for all of them. The results are in the order of the requests.
+    pub async fn subtasks<S: SubtaskRequest>(
+        &mut self,
+        name: &str,
+        requests: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<S::Result>, CtxError> {
+        let subtasks = self.start_subtasks(name, requests).await?;
+        if let Link::Task(link) = &self.link {
+            let children: Vec<_> = subtasks.left.as_slice().iter().filter_map(|(_, started)| started.key()).collect();
+            link.wait_for_all(&children, &self.branch).await?;
+        }
+        let mut results = Vec::new();
+        for (request, started) in subtasks.left {
+            results.push(request.read(self.outcome(started).await?)?);
+        }
+        Ok(results)
+    }
+
+    /// Creates subtasks and does not wait: the results are taken one by one, with [`Subtasks::next`].
+    pub async fn start_subtasks<S: SubtaskRequest>(
+        &mut self,
+        name: &str,
+        requests: impl IntoIterator<Item = S>,
+    ) -> Result<Subtasks<S>, CtxError> {
+        check_name(name)?;
+        let requests: Vec<S> = requests.into_iter().collect();
+        let link = match &self.link {
+            Link::Task(link) => Arc::clone(link),
+            Link::Call(_) => return self.call_all(requests).await,
+        };
+        let mut children = Vec::with_capacity(requests.len());
+        let mut new = Vec::new();
+        for request in &requests {
+            let position = self.next_position()?;
+            let input = request.input()?;
+            let digest = digest(request.tool(), &input);
+            let key = if let Some(entry) = link.replay(&position, EntryKind::Subtask, name, digest).await? {
+                link.child_key(child_id(&entry).ok_or(CtxError::BadRecord { cause: "a subtask has no ID".into() })?)
+            } else {
+                let (child, entry) = link.new_child(name, request.tool(), input, position, digest).await?;
+                let key = child.create.key.clone();
+                new.push((child, entry));
+                key
+            };
+            children.push(Started::Child(key));
+        }
+        while !new.is_empty() {
+            let rest = new.split_off(new.len().min(SPAWN_MAX));
+            link.spawn(std::mem::replace(&mut new, rest)).await?;
+        }
+        let left = requests.into_iter().zip(children).collect::<Vec<_>>().into_iter();
+        Ok(Subtasks { left })
+    }
+
+    async fn outcome(&self, started: Started) -> Result<Outcome, CtxError> {
+        match (started, &self.link) {
+            (Started::Done(outcome), _) => Ok(outcome),
+            (Started::Child(key), Link::Task(link)) => link.outcome_of(&key).await,
+            (Started::Child(_), Link::Call(_)) => Err(CtxError::Cancelled),
+        }
+    }
+
+    /// In an ordinary call the tools run one after the other, each in a fork of this context.
+    async fn call_all<S: SubtaskRequest>(&mut self, requests: Vec<S>) -> Result<Subtasks<S>, CtxError> {
+        let mut done = Vec::with_capacity(requests.len());
+        for request in requests {
+            let position = self.next_position()?;
+            let input = request.input()?;
+            let ctx = self.fork_with(&format!("{}:subtask", position.seq), None);
+            let Link::Call(link) = &ctx.link else { return Err(CtxError::Cancelled) };
+            let handler = Arc::clone(&link.engine.subtask_tool(request.tool(), &input)?.handler);
+            let outcome = match crate::attempt::catch_panic(handler, ctx, input).await {
+                Err(CtxError::Final(outcome)) => *outcome,
+                end => end?,
+            };
+            done.push((request, Started::Done(outcome)));
+        }
+        Ok(Subtasks { left: done.into_iter() })
+    }
+}
+
+impl<S: SubtaskRequest> Subtasks<S> {
+    /// Waits for the next subtask, in the order of the requests. `None` after the last one.
+    pub async fn next(&mut self, ctx: &mut Ctx) -> Result<Option<S::Result>, CtxError> {
+        let Some((request, started)) = self.left.next() else { return Ok(None) };
+        if let (Link::Task(link), Some(key)) = (&ctx.link, started.key()) {
+            link.wait_for_all(&[key], &ctx.branch).await?;
+        }
+        let outcome = ctx.outcome(started).await?;
+        request.read(outcome).map(Some)
+    }
+}
+
+impl Started {
+    fn key(&self) -> Option<TaskKey> {
+        match self {
+            Self::Child(key) => Some(key.clone()),
+            Self::Done(_) => None,
+        }
+    }
+}
+
+impl TaskLink {
+    fn child_key(&self, id: TaskId) -> TaskKey {
+        TaskKey { owner: self.key().owner.clone(), id }
+    }
+
+    /// A child that does not exist yet, and its entry in the journal.
+    async fn new_child(
+        &self,
+        name: &str,
+        tool: &str,
+        input: Json,
+        position: JournalPosition,
+        digest: u64,
+    ) -> Result<(NewChild, JournalEntry), CtxError> {
+        let tool = self.engine.subtask_tool(tool, &input)?;
+        let id = TaskId::mint(self.now().await?, self.random().bits());
+        let output = Json::from_text(format!("\"{}\"", id.as_str()));
+        let entry = JournalEntry::new(position, EntryKind::Subtask, name.into(), digest, EntryState::Done(output));
+        self.journal.count(&entry)?;
+        let create = Create {
+            key: self.child_key(id),
+            tool: tool.tool.clone(),
+            origin: Arc::clone(&self.task.origin),
+            policy: tool.policy.clone(),
+            retention: self.task.retention,
+            claimed_by: None,
+            first_fence: 0,
+        };
+        Ok((NewChild { create, input }, entry))
+    }
+
+    async fn spawn(&self, new: Vec<(NewChild, JournalEntry)>) -> Result<(), CtxError> {
+        let (children, entries): (Vec<_>, Vec<_>) = new.into_iter().unzip();
+        // Known before they are created: the branch may be dropped meanwhile, and then they are cancelled.
+        for entry in &entries {
+            if let Some(id) = child_id(entry) {
+                self.journal.add_subtask(entry.position.clone(), id);
+            }
+        }
+        let event = Spawn { fence: self.fence(), children, entries };
+        match self.apply(Event::Spawn(Box::new(event))).await {
+            // The IDs are random: they exist only if an earlier try, whose answer was lost, was written.
+            Ok(_) | Err(CtxError::Refused(TransitionError::DuplicateId)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until all of these children have ended, one range of them after the other. A range that has ended counts as
+    /// having happened, so a handler that waited for several ranges at once could not be dropped any more after the first.
+    async fn wait_for_all(&self, children: &[TaskKey], branch: &crate::gate::ForkGuard) -> Result<(), CtxError> {
+        let mut ranges: Vec<(ChildRange, Vec<TaskKey>)> = Vec::new();
+        for key in children {
+            let child = self.until_it_works(|| self.engine.store.read(key)).await?.task;
+            let ordinal = child.family.ordinal;
+            match ranges.last_mut() {
+                Some((range, _)) if range.last + 1 == ordinal => range.last = ordinal,
+                _ => ranges.push((ChildRange { first: ordinal, last: ordinal }, Vec::new())),
+            }
+            if let Some((_, open)) = ranges.last_mut().filter(|_| !child.is_settled()) {
+                open.push(key.clone());
+            }
+        }
+        for (range, open) in ranges.into_iter().filter(|(_, open)| !open.is_empty()) {
+            self.wait_for_children(&open, range, branch).await?;
+        }
+        self.go_on()
+    }
+
+    async fn outcome_of(&self, key: &TaskKey) -> Result<Outcome, CtxError> {
+        let child = self.until_it_works(|| self.engine.store.read(key)).await?.task;
+        child.phase.outcome().cloned().ok_or(CtxError::Cancelled)
+    }
+
+    /// Cancels a child that is no longer needed, if it has not ended.
+    pub(crate) async fn cancel_child(&self, id: TaskId) -> Result<(), CtxError> {
+        let key = self.child_key(id);
+        let cancel = Event::Cancel(Cancel::default());
+        match self.until_it_works(|| self.apply_to_end(&key, cancel.clone())).await {
+            // It has ended already, or was never created.
+            Err(CtxError::Cancelled) => self.go_on(),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+/// Digest of the tool and the arguments. It is stored, so it must be the same on every machine and in every version.
+fn digest(tool: &str, input: &Json) -> u64 {
+    let seed = xxhash_rust::xxh3::xxh3_64(tool.as_bytes());
+    xxhash_rust::xxh3::xxh3_64_with_seed(input.as_str().as_bytes(), seed)
+}

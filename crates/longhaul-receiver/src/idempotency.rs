@@ -1,0 +1,68 @@
+//! Which requests are the same, and whose they are.
+
+use std::sync::Arc;
+
+use longhaul_store::IdempotencyKey;
+use longhaul_wire::canonical::canonical;
+use longhaul_wire::jsonrpc::RpcError;
+use longhaul_wire::{CallTool, Headers, TaskRequest, Ttl, refusal as words};
+use sha2::{Digest as _, Sha256};
+
+use crate::exchange::Exchange;
+use crate::seal::binding_of;
+
+/// The idempotency key of a call that becomes a task, with the digest of what the call asks for.
+pub(crate) fn of_call(
+    exchange: &Exchange,
+    call: &CallTool<'_>,
+    headers: Option<&(dyn Headers + Sync)>,
+) -> Result<Option<IdempotencyKey>, RpcError> {
+    let Some(key) = call.idempotency_key(headers.map(|headers| headers as &dyn Headers))? else { return Ok(None) };
+    let key = scoped(exchange, &key)?;
+    Ok(Some(IdempotencyKey { key, digest: digest(&call.name, call.arguments.get(), call.task.as_ref()) }))
+}
+
+/// The key as it is stored for the owner. Callers without an identity are one owner, and a guessed key would show one of them
+/// the task of another: there the key belongs to the session.
+fn scoped(exchange: &Exchange, key: &str) -> Result<Arc<str>, RpcError> {
+    match &exchange.session {
+        _ if exchange.is_known => Ok(key.into()),
+        // The control character keeps it apart from the keys of callers with an identity.
+        Some(session) => Ok(format!("{}\u{1f}{key}", session.scope()).into()),
+        None => Err(words::idempotency_key_needs_identity()),
+    }
+}
+
+/// Equal for calls that ask for the same: also if the members of the arguments are in another order, and in every
+/// generation.
+fn digest(tool: &str, arguments: &str, task: Option<&TaskRequest>) -> [u8; 32] {
+    let arguments = canonical(arguments);
+    let retention = match task.map(|task| task.ttl).unwrap_or_default() {
+        Ttl::Usual => String::new(),
+        Ttl::Unlimited => "unlimited".to_owned(),
+        Ttl::Ms(ms) => ms.to_string(),
+    };
+    Sha256::digest(binding_of(&[tool, arguments.as_deref().unwrap_or_default(), &retention])).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_its_tool_its_arguments_and_its_retention() {
+        let ttl = |ttl| Some(TaskRequest { ttl, ..TaskRequest::default() });
+        let first = digest("echo", r#"{"a":1,"b":2}"#, None);
+        assert_eq!(first, digest("echo", r#"{"b": 2, "a": 1.0}"#, None), "the order of members does not count");
+        assert_eq!(first, digest("echo", r#"{"a":1,"b":2}"#, ttl(Ttl::Usual).as_ref()), "nor the generation");
+        for other in [
+            digest("echo2", r#"{"a":1,"b":2}"#, None),
+            digest("echo", r#"{"a":1,"b":3}"#, None),
+            digest("echo", r#"{"a":1}"#, None),
+            digest("echo", r#"{"a":1,"b":2}"#, ttl(Ttl::Ms(60_000)).as_ref()),
+            digest("echo", r#"{"a":1,"b":2}"#, ttl(Ttl::Unlimited).as_ref()),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}

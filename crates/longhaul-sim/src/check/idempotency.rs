@@ -1,0 +1,91 @@
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use longhaul_store::IdempotencyKey;
+use longhaul_task::{Owner, TaskKey};
+
+use super::Law;
+use super::durable_states::DurableStates;
+use crate::ledger::{Commit, Fact, KeyedResponse, short};
+
+/// An idempotency key names one task of its owner while that exists, and every request under the key is answered with it.
+#[derive(Default)]
+pub(super) struct IdempotencyLaw {
+    uses: HashMap<(Owner, Arc<str>), Vec<KeyUse>>,
+}
+
+/// One task under a key, from its creation to its deletion.
+struct KeyUse {
+    task: TaskKey,
+    digest: [u8; 32],
+    created_at: usize,
+    deleted_at: Option<usize>,
+    /// A client was told that its request has created the task.
+    is_acknowledged: bool,
+}
+
+impl Law for IdempotencyLaw {
+    fn statement(&self) -> &'static str {
+        "an idempotency key names one task"
+    }
+
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
+        match fact {
+            Fact::Committed(commit) => self.committed(states.line, commit),
+            Fact::Keyed { began, owner, request, response } => self.answered(*began, owner, request, response),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl IdempotencyLaw {
+    fn committed(&mut self, line: usize, commit: &Commit) -> Result<(), String> {
+        for written in &commit.written {
+            if written.after.is_none() {
+                for key_use in self.uses.values_mut().flatten().filter(|key_use| key_use.task == written.key) {
+                    key_use.deleted_at.get_or_insert(line);
+                }
+            }
+            let Some(IdempotencyKey { key, digest }) = &written.idempotency else { continue };
+            let uses = self.uses.entry((written.key.owner.clone(), Arc::clone(key))).or_default();
+            if let Some(other) = uses.iter().find(|key_use| key_use.deleted_at.is_none()) {
+                return Err(format!("{} was created under {key:?} beside {}", short(&written.key), short(&other.task)));
+            }
+            uses.push(KeyUse {
+                task: written.key.clone(),
+                digest: *digest,
+                created_at: line,
+                deleted_at: None,
+                is_acknowledged: false,
+            });
+        }
+        Ok(())
+    }
+
+    fn answered(
+        &mut self,
+        began: usize,
+        owner: &Owner,
+        request: &IdempotencyKey,
+        response: &KeyedResponse,
+    ) -> Result<(), String> {
+        let key = &request.key;
+        let uses = self.uses.entry((owner.clone(), Arc::clone(key))).or_default();
+        // While the request was under way.
+        let mut uses = uses.iter_mut().filter(|key_use| key_use.deleted_at.is_none_or(|line| line >= began));
+        let found = match response {
+            KeyedResponse::Refused => uses.find(|key_use| key_use.digest != request.digest),
+            KeyedResponse::Created(task) | KeyedResponse::Existed(task) => {
+                uses.find(|key_use| key_use.task == *task && key_use.digest == request.digest)
+            }
+        };
+        let found = found.ok_or_else(|| format!("{response:?} under {key:?}, and no such task was there"))?;
+        if let KeyedResponse::Created(task) = response {
+            if found.is_acknowledged || found.created_at < began {
+                return Err(format!("{} was created by another request under {key:?}", short(task)));
+            }
+            found.is_acknowledged = true;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! The idempotency key of a call: a client that repeats a request under the same key gets the same task.
+//!
+//! No revision of the protocol has it, so the key is an entry of `_meta` under a name of ours, or the HTTP header that
+//! other APIs use.
+
+use std::borrow::Cow;
+
+use crate::headers::{HeaderValue, Headers};
+use crate::jsonrpc::RpcError;
+use crate::{CallTool, refusal, text};
+
+/// The name of the key in `_meta`.
+pub(crate) const META_KEY: &str = "longhaul/idempotency-key";
+
+/// The name of the HTTP header.
+const HEADER: &str = "idempotency-key";
+
+/// The longest key. It is stored with its task, in a row that should stay small.
+const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+
+impl<'a> CallTool<'a> {
+    /// The idempotency key of the call, from its `_meta` or its HTTP headers.
+    pub fn idempotency_key<'h: 'a>(&self, headers: Option<&'h dyn Headers>) -> Result<Option<Cow<'a, str>>, RpcError> {
+        let wrong = refusal::bad_idempotency_key;
+        let in_meta = match self.idempotency_key {
+            None => None,
+            Some(key) => Some(text::string(key).ok_or_else(|| wrong("it must be a string"))?),
+        };
+        let in_header = match headers.map_or(HeaderValue::Absent, |headers| headers.value(HEADER)) {
+            HeaderValue::Absent => None,
+            HeaderValue::Repeated => return Err(wrong("the header is sent more than once")),
+            HeaderValue::Once(bytes) => Some(header_key(bytes)?),
+        };
+        let key = match (in_meta, in_header) {
+            (Some(in_meta), Some(in_header)) if in_meta != in_header => {
+                return Err(wrong("`_meta` and the header Idempotency-Key have different ones"));
+            }
+            (in_meta, in_header) => in_meta.or(in_header),
+        };
+        match key.as_deref() {
+            Some("") => Err(wrong("it is empty")),
+            Some(key) if key.len() > IDEMPOTENCY_KEY_BYTES_MAX => {
+                Err(wrong(&format!("it has {} bytes; at most {IDEMPOTENCY_KEY_BYTES_MAX} are possible", key.len())))
+            }
+            Some(key) if key.chars().any(char::is_control) => Err(wrong("it has control characters")),
+            _ => Ok(key),
+        }
+    }
+}
+
+/// The key in a header: in quotation marks, as the draft of the IETF has it, or without, as most clients send it.
+fn header_key(bytes: &[u8]) -> Result<Cow<'_, str>, RpcError> {
+    let wrong = refusal::bad_idempotency_key;
+    let sent = std::str::from_utf8(bytes).map_err(|_| wrong("the header is not UTF-8"))?.trim_ascii();
+    let Some(quoted) = sent.strip_prefix('"') else { return Ok(Cow::Borrowed(sent)) };
+    let quoted = quoted.strip_suffix('"').ok_or_else(|| wrong("the header has only one quotation mark"))?;
+    let mut key = String::with_capacity(quoted.len());
+    let mut characters = quoted.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => return Err(wrong("the header has a quotation mark inside of the key")),
+            '\\' => match characters.next() {
+                Some(escaped @ ('"' | '\\')) => key.push(escaped),
+                _ => return Err(wrong("the header has a backslash that escapes nothing")),
+            },
+            character => key.push(character),
+        }
+    }
+    Ok(Cow::Owned(key))
+}

@@ -1,0 +1,109 @@
+//! JSON trees whose objects have each key once.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::jsonrpc::quote;
+
+/// Reads a JSON text and refuses an object with the same key twice.
+///
+/// `Value` keeps the last of two equal keys, a derived reader refuses them, and other readers keep the first: what passed
+/// the schema would not be what the tool reads.
+pub(crate) fn parse(json: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str::<Tree>(json).map(|tree| tree.0)
+}
+
+struct Tree(Value);
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TreeVisitor).map(Self)
+    }
+}
+
+struct TreeVisitor;
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(Tree(item)) = items.next_element()? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            if object.contains_key(&key) {
+                return Err(de::Error::custom(format_args!("the key `{}` occurs twice in one object", quote(&key))));
+            }
+            let Tree(value) = members.next_value()?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_what_serde_json_reads() {
+        let json = r#" {"a":[null,true,-1,18446744073709551615,1.5,10.0,"\u00e9",{}],"b":{"a":{"a":[]}},"":"x"} "#;
+        assert_eq!(parse(json).unwrap(), serde_json::from_str::<Value>(json).unwrap());
+        for wrong in ["", "{", "[1,]", "1e999", "{\"a\":}", "nul"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse(&"[".repeat(1_000_000)).is_err());
+    }
+
+    #[test]
+    fn a_key_that_occurs_twice_is_refused_and_named_in_part() {
+        for json in [r#"{"a":1,"a":1}"#, r#"{"x":[{"a":1,"b":2,"a":3}]}"#, r#"{"a":1,"\u0061":2}"#] {
+            let error = parse(json).unwrap_err().to_string();
+            assert!(error.starts_with("the key `a` occurs twice in one object"), "{error}");
+        }
+        let key = "k".repeat(900_000);
+        let error = parse(&format!(r#"{{"{key}":1,"{key}":2}}"#)).unwrap_err().to_string();
+        assert!(error.len() < 300, "{} bytes", error.len());
+    }
+}

@@ -1,0 +1,79 @@
+//! Reading values that clients sent into the types of a tool.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Reads a value. `10.0` is an integer for JSON Schema, but not for serde: if the value cannot be read as it is, it is
+/// read with such numbers written as integers.
+pub(crate) fn read<T: DeserializeOwned>(json: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(json).or_else(|_| {
+        let mut value = serde_json::from_str(json)?;
+        write_integers(&mut value);
+        serde_json::from_value(value)
+    })
+}
+
+/// Whether arguments can be read as this type.
+pub(crate) fn check<T: DeserializeOwned>(arguments: &RawValue) -> Result<(), String> {
+    read::<T>(arguments.get()).map(drop).map_err(|error| error.to_string())
+}
+
+fn write_integers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(integer) = number.as_f64().and_then(integer) {
+                *number = integer.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(write_integers),
+        Value::Object(members) => members.values_mut().for_each(write_integers),
+        _ => {}
+    }
+}
+
+/// The integer that a number stands for, if it is one and every smaller integer is exact, too.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+fn integer(number: f64) -> Option<i64> {
+    const LAST_EXACT: f64 = 9_007_199_254_740_992.0;
+    (number.fract() == 0.0 && number.abs() <= LAST_EXACT).then_some(number as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct Order {
+        id: i64,
+        #[serde(default)]
+        lines: Vec<Line>,
+        #[serde(default)]
+        price: f64,
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct Line {
+        count: u8,
+        note: Option<u64>,
+    }
+
+    #[test]
+    fn a_whole_number_is_an_integer_however_it_is_written() {
+        let whole =
+            r#"{"id":-0.0,"lines":[{"count":10.0,"note":1e3},{"count":1,"note":18446744073709551615}],"price":2.0}"#;
+        let lines = vec![Line { count: 10, note: Some(1_000) }, Line { count: 1, note: Some(u64::MAX) }];
+        assert_eq!(read::<Order>(whole).unwrap(), Order { id: 0, lines, price: 2.0 });
+        assert_eq!(read::<Order>(r#"{"id":9007199254740992.0}"#).unwrap().id, 1 << 53);
+        assert_eq!(read::<f64>("10.0").unwrap().to_bits(), 10.0_f64.to_bits());
+        assert_eq!(read::<Value>("10.0").unwrap().to_string(), "10.0", "a type that takes the number gets it as it is");
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_its_type_is_refused() {
+        for wrong in [r#"{"id":1.5}"#, r#"{"id":1e30}"#, r#"{"id":1,"lines":[{"count":256.0}]}"#, r#"{"id":"1"}"#, "{"]
+        {
+            assert!(read::<Order>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Repeats a run with a crash at every place.
+
+use std::sync::Arc;
+
+use super::Run;
+use super::run::words;
+use crate::OnCrash;
+
+impl Run {
+    /// Ends the run, and repeats it with the same answers and one crash: after the first journal entry, after the second, and so on.
+    /// Each time the result must be the same.
+    ///
+    /// It finds handlers that depend on something that is not recorded: the time, a random number, the order of a hash map,
+    /// a variable of the process; and names of operations that differ from attempt to attempt. It does not find effects that
+    /// happen twice because a crash came between an effect and its entry: see [`Ctx::token`](crate::Ctx::token).
+    ///
+    /// The result must not contain what differs from run to run anyway: the ID of the task, the number of the attempt, random
+    /// bits, the time.
+    ///
+    /// # Panics
+    ///
+    /// If a result differs, with the entry and both results. If the tool is not one with
+    /// [`OnCrash::Resume`](crate::OnCrash::Resume), or the run was cancelled.
+    pub async fn assert_resumable(&mut self) {
+        let on_crash = self.setup.tools[0].policy.on_crash;
+        let tool = &self.setup.tool;
+        assert!(on_crash == OnCrash::Resume, "{tool} is not resumed after a crash: add .on_crash(OnCrash::Resume)");
+        let expected = self.result().await;
+        assert!(!expected.is_cancelled(), "the run was cancelled, so it has no result to compare");
+        let entries = self.log().len();
+        for after in 1..=entries {
+            let mut again = Self::new(Arc::clone(&self.setup));
+            again.crash_after(after);
+            let result = again.repeat_all(self).await;
+            let entry =
+                again.log().get(after - 1).map_or_else(|| "which was not reached".into(), |(_, entry)| words(entry));
+            let place = format!("a crash after entry {after} of {entries} ({entry})");
+            match result {
+                Ok(result) if result == expected => {}
+                Ok(result) => panic!("{place} changes the result\n  from {expected}\n  to   {result}"),
+                Err(stuck) => panic!("{place} stops the run: {stuck}"),
+            }
+        }
+    }
+}
