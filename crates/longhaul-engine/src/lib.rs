@@ -35,6 +35,7 @@ mod limits;
 mod log;
 mod race;
 mod random;
+mod registry;
 mod retry;
 mod service;
 mod shares;
