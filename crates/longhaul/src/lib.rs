@@ -171,3 +171,7 @@ pub struct NoArgs {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/durable-tools.md")]
 mod durable_tools_guide {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/server.md")]
+mod server_guide {}
