@@ -6,7 +6,7 @@ use std::thread;
 use longhaul_engine::{Engine, EngineLimits, EngineTool, SystemRandom};
 use longhaul_store::embedded::EmbeddedLimits;
 use longhaul_store::memory::MemoryDisk;
-use longhaul_store::{CrashPoint, Embedded, ManualClock};
+use longhaul_store::{CrashTrigger, Embedded, ManualClock};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 pub(super) struct Process {
     runtime: Handle,
     engine: Engine,
-    pub(super) crash_point: Arc<CrashPoint>,
+    pub(super) crash_trigger: Arc<CrashTrigger>,
     stop: oneshot::Sender<()>,
     ended: oneshot::Receiver<()>,
 }
@@ -22,8 +22,8 @@ pub(super) struct Process {
 impl Process {
     /// Starts on the tables of a disk, with everything that an earlier process left there.
     pub(super) async fn start(disk: &MemoryDisk, clock: ManualClock, tools: Vec<EngineTool>) -> Self {
-        let crash_point = Arc::<CrashPoint>::default();
-        let (reader, disk) = (disk.reader(), disk.same_tables().with_crash_point(Arc::clone(&crash_point)));
+        let crash_trigger = Arc::<CrashTrigger>::default();
+        let (reader, disk) = (disk.reader(), disk.same_tables().with_crash_trigger(Arc::clone(&crash_trigger)));
         let (started, start) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let (end, ended) = oneshot::channel();
@@ -43,7 +43,7 @@ impl Process {
         };
         thread::Builder::new().name("longhaul-test".into()).spawn(life).expect("a thread can be made");
         let (runtime, engine) = start.await.expect("an engine starts on a store in memory");
-        Self { runtime, engine, crash_point, stop, ended }
+        Self { runtime, engine, crash_trigger, stop, ended }
     }
 
     /// Runs a future in the process: whatever the engine begins must end with it. `None` if the process is gone.
@@ -55,10 +55,10 @@ impl Process {
     }
 
     /// Nothing is written from here on, and nothing of it runs when this returns.
-    pub(super) async fn kill(self) -> Arc<CrashPoint> {
-        self.crash_point.crash();
+    pub(super) async fn kill(self) -> Arc<CrashTrigger> {
+        self.crash_trigger.crash();
         let _ = self.stop.send(());
         let _ = self.ended.await;
-        self.crash_point
+        self.crash_trigger
     }
 }

@@ -87,7 +87,7 @@ impl Run {
         let written = self.log().len();
         assert!(entries > written, "the run has {written} journal entries already, so it cannot crash after {entries}");
         self.crash_after = Some(entries);
-        self.set_crash_point();
+        self.set_crash_trigger();
         self
     }
 
@@ -266,7 +266,7 @@ impl Run {
         }
         if self.process.is_none() {
             self.process = Some(Process::start(&self.disk, self.clock.clone(), self.setup.tools.clone()).await);
-            self.set_crash_point();
+            self.set_crash_trigger();
         }
         if let Some(task) = &self.task {
             return task.clone();
@@ -291,26 +291,26 @@ impl Run {
     }
 
     fn has_crashed(&self) -> bool {
-        self.process.as_ref().is_some_and(|process| process.crash_point.has_crashed())
+        self.process.as_ref().is_some_and(|process| process.crash_trigger.has_crashed())
     }
 
     async fn end_process(&mut self) {
         if let Some(process) = self.process.take() {
-            let crash_point = process.kill().await;
-            self.written.extend(crash_point.written());
+            let crash_trigger = process.kill().await;
+            self.written.extend(crash_trigger.written());
             self.crash_after = self.crash_after.filter(|after| *after > self.written.len());
         }
     }
 
-    fn set_crash_point(&self) {
+    fn set_crash_trigger(&self) {
         if let (Some(process), Some(after)) = (&self.process, self.crash_after) {
-            process.crash_point.crash_after(after - self.written.len());
+            process.crash_trigger.crash_after(after - self.written.len());
         }
     }
 
     /// The journal entries in the order in which they were written.
     pub(super) fn log(&self) -> Vec<(TaskKey, JournalEntry)> {
-        let now = self.process.as_ref().map(|process| process.crash_point.written());
+        let now = self.process.as_ref().map(|process| process.crash_trigger.written());
         self.written.iter().cloned().chain(now.into_iter().flatten()).collect()
     }
 }
