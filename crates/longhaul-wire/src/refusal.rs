@@ -60,7 +60,7 @@ pub fn cannot_ask(label: &str, params: &Json, capability: Capability) -> String 
     )
 }
 
-/// For an idempotency key that cannot be one.
+/// For an idempotency key that is not valid.
 pub fn bad_idempotency_key(why: &str) -> RpcError {
     RpcError::invalid_params(format!("The idempotency key is not valid: {why}."))
         .with_data(Json::from_text("{\"code\":\"BAD_IDEMPOTENCY_KEY\"}"))
@@ -75,7 +75,7 @@ pub fn idempotency_key_used() -> RpcError {
     .with_data(Json::from_text("{\"code\":\"IDEMPOTENCY_KEY_USED\"}"))
 }
 
-/// For an idempotency key of a caller that cannot be told from others.
+/// For an idempotency key of a caller with neither an identity nor a session.
 pub fn idempotency_key_needs_identity() -> RpcError {
     RpcError::invalid_params(
         "An idempotency key needs a caller with an identity or a session, because others could guess it. Send a token, open \

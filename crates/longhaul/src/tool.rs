@@ -42,7 +42,7 @@ pub struct Tool {
     title: Option<String>,
     description: Option<String>,
     input_schema: Json,
-    read_by: ArgumentReader,
+    argument_reader: ArgumentReader,
     output_schema: Option<Json>,
     annotations: Annotations,
     task_support: TaskSupport,
@@ -73,7 +73,7 @@ impl Tool {
             title: None,
             description: None,
             input_schema: schema::of::<A>(),
-            read_by: arguments::check::<A>,
+            argument_reader: arguments::check::<A>,
             output_schema: R::output_schema(),
             annotations: Annotations::default(),
             task_support: TaskSupport::Optional,
@@ -101,7 +101,7 @@ impl Tool {
             let body = Json::from_text(serde_json::to_string(&arguments)?);
             Ok(Outcome::Result { body, is_error: false })
         });
-        Self { input_schema: schema::of::<A>(), read_by: arguments::check::<A>, prelude: Some(prelude), ..self }
+        Self { input_schema: schema::of::<A>(), argument_reader: arguments::check::<A>, prelude: Some(prelude), ..self }
     }
 
     /// The version of the function. A task runs only on the version that it was created for. Default: `1`.
@@ -189,7 +189,7 @@ impl Tool {
     pub(crate) fn split(self) -> Result<(ToolDeclaration, longhaul_engine::EngineTool), ToolError> {
         let mut draft = ToolDeclaration::draft(self.name.as_str())
             .input_schema(self.input_schema)
-            .read_by(self.read_by)
+            .argument_reader(self.argument_reader)
             .annotations(self.annotations)
             .task_support(self.task_support);
         if let Some(title) = self.title {
