@@ -250,7 +250,8 @@ impl Disk for MemoryDisk {
 
     fn commit(&mut self) -> Result<(), DiskError> {
         self.undo.clear();
-        let crashes = self.crash_trigger.as_ref().is_some_and(|crash_trigger| crash_trigger.committed(&mut self.entries));
+        let crashes =
+            self.crash_trigger.as_ref().is_some_and(|crash_trigger| crash_trigger.committed(&mut self.entries));
         self.transaction = None;
         if crashes { Err(crashed()) } else { Ok(()) }
     }

@@ -234,7 +234,7 @@ fn a_handler_that_changed_is_refused_and_the_error_names_the_entry() {
         (step_then_ask("tow", "approve"), [r#"step "one""#, r#"step "tow""#]),
         (step_then_ask("one", "approval"), [r#"question "approve""#, r#"question "approval""#]),
         (step_then_ask("", "approve"), [r#"step "one""#, r#"question "approve""#]),
-        (step_then_ask("one", ""), [r#"question "approve""#, "its end"]),
+        (step_then_ask("one", ""), [r#"question "approve""#, "no operation"]),
     ] {
         let (end, message) = changed(step_then_ask("one", "approve"), second);
         assert_eq!(code(&end), "HANDLER_CHANGED");
