@@ -1,4 +1,4 @@
-//! How a task ended, for the code that waited for it: a handler that made a subtask, or a test.
+//! How a task ended, for the code that waited for it: a handler that created a subtask, or a test.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use longhaul_task::Outcome;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How a task ended. The code that gets it decides what a failure means: [`text`](Self::text) and [`value`](Self::value)
-/// return it as an error, which a handler passes on with `?`.
+/// How a task ended. The code that gets it decides what a failure of the task means: [`text`](Self::text) and
+/// [`value`](Self::value) return it as an error, which a handler can pass on with `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskResult {
     tool: String,
@@ -20,12 +20,12 @@ impl TaskResult {
         Self { tool: tool.to_owned(), outcome }
     }
 
-    /// Whether it ended with a result that is no error.
+    /// Whether the task ended with a result that is not an error.
     pub fn is_success(&self) -> bool {
         matches!(self.outcome, Outcome::Result { is_error: false, .. })
     }
 
-    /// Whether it was cancelled.
+    /// Whether the task was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.outcome == Outcome::Cancelled
     }
@@ -39,10 +39,12 @@ impl TaskResult {
     pub fn value<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let mut result = self.result()?;
         let fits = serde_json::from_value(result["structuredContent"].take());
-        fits.map_err(|error| Failure::tool(format!("the result of {} does not fit: {error}", self.tool)))
+        fits.map_err(|error| {
+            Failure::tool(format!("the result of {} does not fit the expected type: {error}", self.tool))
+        })
     }
 
-    /// Why there is no result: the tool's own words, or those of the server. `None` if there is one.
+    /// Why there is no result: the message of the tool or of the server. `None` if there is a result.
     pub fn error(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Result { is_error: false, .. } => None,
@@ -55,7 +57,7 @@ impl TaskResult {
         }
     }
 
-    /// How it ended, as it is stored.
+    /// The outcome as it is stored.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
@@ -68,7 +70,7 @@ impl TaskResult {
     }
 }
 
-/// The result or the error, in a message for people.
+/// The result or the error, for messages to people.
 impl fmt::Display for TaskResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {

@@ -149,7 +149,7 @@ async fn a_missing_answer_is_named() {
     let mut run = testing::run(research(), json!({"topic": "otters"})).tool(summarise()).await;
     let panic = AssertUnwindSafe(run.result()).catch_unwind().await.unwrap_err();
     let message = panic.downcast_ref::<String>().unwrap();
-    assert_eq!(message, r#"its end does not come: the run waits for the answer to "approve""#);
+    assert_eq!(message, r#"the run does not reach its end: it waits for the answer to "approve""#);
 }
 
 #[tokio::test]
