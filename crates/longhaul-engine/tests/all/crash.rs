@@ -357,7 +357,7 @@ fn fails_until(attempt: u32, is_final: bool) -> EngineTool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_can_have_its_failures_retried_with_backoff_until_its_attempts_are_used_up() {
+async fn failures_are_retried_with_backoff_until_the_attempts_are_used_up() {
     for (succeeds_at, is_final, attempts, end) in
         [(3, false, 3, "done"), (9, false, 4, "4"), (9, true, 2, "2"), (1, false, 1, "done")]
     {

@@ -342,7 +342,7 @@ async fn names_of_operations_have_a_limit() {
 }
 
 #[test]
-fn a_task_that_kills_its_process_again_and_again_is_capped_unless_it_gets_further() {
+fn a_task_that_kills_its_process_is_given_up_unless_it_gets_further() {
     let dies = |gets_further: bool| {
         handler(move |mut ctx: Ctx, _input| async move {
             for step in 0..if gets_further { ctx.attempt() } else { 1 } {
