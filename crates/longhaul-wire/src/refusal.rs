@@ -30,6 +30,18 @@ pub fn unknown_method_in_session(method: &str) -> RpcError {
     RpcError::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", quote(method)))
 }
 
+/// For a message outside of a session that is part of one.
+pub fn session_required() -> RpcError {
+    RpcError::invalid_request(
+        "a request needs one Mcp-Session-Id header, which the answer to `initialize` has, or the `_meta` of 2026-07-28",
+    )
+}
+
+/// For a session that is unknown, has ended, or belongs to another owner. The three cannot be told apart.
+pub fn no_such_session() -> RpcError {
+    RpcError::invalid_request("there is no such session; begin a new one with `initialize`").with_status(404)
+}
+
 /// For a `requestState` that was not sealed for this call and owner, or that is too old.
 pub fn no_such_state() -> RpcError {
     RpcError::invalid_params("`requestState` is not one that this call was given, or too old")
