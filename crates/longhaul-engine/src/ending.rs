@@ -104,7 +104,7 @@ impl EngineInner {
         let wait = retry.wait_after(1, &*self.random).unwrap_or_default();
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let reason = match outcome {
-            Outcome::Result { body, .. } => body.as_str().into(),
+            Outcome::Result { body, .. } => (tool.error_text)(body).into(),
             Outcome::Error(error) => Arc::clone(&error.message),
             Outcome::Cancelled => "cancelled".into(),
         };

@@ -72,7 +72,13 @@ pub enum CtxError {
     CannotAsk { kind: QuestionKind, label: Arc<str>, params: Json },
     /// A step has failed for good. With `?` it becomes a tool error with this message.
     #[error("the step {name:?} failed: {message}")]
-    StepFailed { name: Arc<str>, message: Arc<str> },
+    StepFailed {
+        name: Arc<str>,
+        message: Arc<str>,
+        /// Whether another attempt of the task would get the same failure, because it is recorded or
+        /// [permanent](crate::Failure::permanent).
+        is_final: bool,
+    },
     /// The handler did something that the state machine of the task refuses.
     #[error(transparent)]
     Refused(TransitionError),

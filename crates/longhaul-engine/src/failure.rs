@@ -70,9 +70,11 @@ impl Failure {
     }
 }
 
-/// Converts an error of the context. The failure of a step becomes an ordinary tool error.
+/// Converts an error of the context. The failure of a step becomes a tool error, a permanent one if the next attempt of the
+/// task would only find it in its journal.
 fn from_ctx_error(stop: CtxError) -> Failure {
     match stop {
+        CtxError::StepFailed { message, is_final: true, .. } => Failure::Permanent(message.to_string()),
         CtxError::StepFailed { message, .. } => Failure::Tool(message.to_string()),
         stop => Failure::Stop(stop),
     }

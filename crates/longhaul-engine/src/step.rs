@@ -223,6 +223,7 @@ impl Ctx {
                 let output = serde_json::to_string(&value).map_err(|error| CtxError::StepFailed {
                     name: name.into(),
                     message: format!("its output cannot be written as JSON: {error}").into(),
+                    is_final: true,
                 })?;
                 self.append(entry(position, name, EntryState::Done(Json::from_text(output)), took))?;
                 Ok(value)
@@ -232,7 +233,9 @@ impl Ctx {
             Err(failure) => {
                 let message: std::sync::Arc<str> = failure.message().into();
                 self.append(entry(position, name, EntryState::Failed(message.clone()), took))?;
-                Err(CtxError::StepFailed { name: name.into(), message })
+                let is_recorded = matches!(&self.link, Link::Task(link) if link.journal.resumes());
+                let is_final = is_recorded || matches!(failure, Failure::Permanent(_));
+                Err(CtxError::StepFailed { name: name.into(), message, is_final })
             }
         }
     }
@@ -248,6 +251,6 @@ fn read_end<T: DeserializeOwned>(end: StepEnd) -> Result<T, CtxError> {
         StepEnd::Done(output) => {
             serde_json::from_str(output.as_str()).map_err(|error| CtxError::BadRecord { cause: error.to_string() })
         }
-        StepEnd::Failed { name, message } => Err(CtxError::StepFailed { name, message }),
+        StepEnd::Failed { name, message } => Err(CtxError::StepFailed { name, message, is_final: true }),
     }
 }

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ctx::HandlerQuestion;
 use crate::gate::{ForkGuard, Gate, WaitFor};
 use crate::journal::Journal;
+use crate::service::due::SLEEP_MS_MAX;
 use crate::shell::EngineInner;
 use crate::{CtxError, LogLine, RandomSource};
 
@@ -23,9 +24,6 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 
 /// The longest such pause.
 const RETRY_MAX: Duration = Duration::from_secs(5);
-
-/// The longest sleep before the clock is read again, so that a clock that was set forward is noticed.
-const SLEEP_MS_MAX: u64 = 60_000;
 
 /// How long a handler that resumes waits in memory before it is dropped. Dropping it costs two commits and a replay.
 pub(crate) const PARK_AFTER: Duration = Duration::from_secs(1);

@@ -37,6 +37,8 @@ pub struct EngineTool {
     pub handler: Arc<dyn Handler>,
     /// Decides whether an answer fits its question.
     pub fits: AnswerCheck,
+    /// What a result that is an error says, for the history of a task that is tried again.
+    pub error_text: fn(&Json) -> String,
     /// Whether a handler that returns a tool error runs again, as often and with the waits that `policy` allows.
     pub retries_failures: bool,
     /// What it asks before there is a task; its answer becomes the handler's arguments.

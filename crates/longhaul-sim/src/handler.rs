@@ -31,6 +31,7 @@ pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: u
         handler: Arc::new(handler),
         prelude: None,
         fits: |_, _, _| Ok(()),
+        error_text: |body| body.as_str().to_owned(),
         retries_failures: *retries_failures,
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use longhaul_engine::Failure;
-use longhaul_task::Outcome;
+use longhaul_task::{Json, Outcome};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -48,10 +48,7 @@ impl TaskResult {
     pub fn error(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Result { is_error: false, .. } => None,
-            Outcome::Result { body, .. } => Some(
-                serde_json::from_str(body.as_str())
-                    .map_or_else(|_| body.as_str().to_owned(), |result: Value| texts(&result)),
-            ),
+            Outcome::Result { body, .. } => Some(error_text(body)),
             Outcome::Error(error) => Some(error.message.to_string()),
             Outcome::Cancelled => Some("it was cancelled".into()),
         }
@@ -83,6 +80,11 @@ impl fmt::Display for TaskResult {
             Outcome::Cancelled => f.write_str("cancelled"),
         }
     }
+}
+
+/// What a result that is an error says.
+pub(crate) fn error_text(body: &Json) -> String {
+    serde_json::from_str(body.as_str()).map_or_else(|_| body.as_str().to_owned(), |result: Value| texts(&result))
 }
 
 fn texts(result: &Value) -> String {

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::{IntoToolResult, arguments, schema};
+use crate::{IntoToolResult, arguments, schema, task_result};
 
 /// A tool: what clients see, what it does, and what happens to its tasks.
 ///
@@ -207,6 +207,7 @@ impl Tool {
             policy: self.policy,
             retention: self.retention,
             limits: self.limits,
+            error_text: task_result::error_text,
             fits: |kind, params, answer| {
                 let answer = serde_json::from_str::<&RawValue>(answer.as_str()).map_err(|error| error.to_string())?;
                 question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.why().to_owned())
