@@ -7,12 +7,12 @@ use std::process::{Output, Stdio};
 use longhaul::{Ctx, Failure, NoArgs, Server, StoreUrl, Tool};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
 
-/// A tool that runs `sh -c SCRIPT`. The script is the server's, not the caller's.
+/// A tool that runs `sh -c SCRIPT`. The script comes from the server, not from the caller.
 fn script(name: &str, script: &'static str) -> Tool {
     Tool::new(name, move |ctx: Ctx, _: NoArgs| async move {
         let output = tokio::select! {
             output = run(script) => output?,
-            // Whatever this returns, the task is cancelled. Returning drops `run`, and that kills the processes.
+            // The task is cancelled, whatever this returns. Returning drops `run`, which kills the processes.
             () = ctx.cancelled() => return Err(Failure::tool("stopped")),
         };
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -32,7 +32,8 @@ pub(crate) fn offer(server: Server) -> Server {
         )
         .tools([
             change("test_trigger_tool_change", &handle, |handle, adds| async move {
-                let tool = Tool::new("test_changing_tool", |_: Ctx, _: NoArgs| async { Ok("I come and go.") });
+                let tool = Tool::new("test_changing_tool", |_: Ctx, _: NoArgs| async { Ok("I come and go.") })
+                    .description("A tool that comes and goes.");
                 if adds {
                     handle.put_tool(tool).await
                 } else {
@@ -41,7 +42,8 @@ pub(crate) fn offer(server: Server) -> Server {
             }),
             change("test_trigger_prompt_change", &handle, |handle, adds| async move {
                 let name = "test_changing_prompt";
-                let prompt = Prompt::new(name, |_: Ctx, _: NoArgs| async { Ok("I come and go.") });
+                let prompt = Prompt::new(name, |_: Ctx, _: NoArgs| async { Ok("I come and go.") })
+                    .description("A prompt that comes and goes.");
                 if adds { handle.put_prompt(prompt).await } else { handle.remove_prompt(name).await.map(drop) }
             }),
             change("test_trigger_resource_update", &handle, |handle, _| async move {

@@ -47,6 +47,8 @@ where
             let answer = serde_json::from_str::<&RawValue>(answer.as_str()).map_err(|error| error.to_string())?;
             question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.why().to_owned())
         },
+        // Their failures are errors, never results.
+        error_text: |body| body.as_str().to_owned(),
         retries_failures: false,
         handler: Arc::new(handler),
         prelude: None,

@@ -1,10 +1,10 @@
 //! Tools that are added, replaced and removed while the engine runs.
 
-use longhaul_engine::{CallEnd, EngineError, EngineLimits, EngineTool, ToolLimits};
+use longhaul_engine::{CallEnd, EngineError, EngineTool, ToolLimits};
 use longhaul_task::{Json, Outcome, ToolRef};
 
 use crate::common::{
-    Door, HandlerLog, Lab, answer, call_options, echo, handler, must_come, one_worker, text_of, tool, waits_at,
+    Door, HandlerLog, Lab, Machine, answer, call_options, echo, handler, one_worker, text_of, tool, waits_at,
 };
 
 fn says(name: &str, text: &'static str) -> EngineTool {
@@ -24,7 +24,7 @@ async fn a_tool_that_is_added_runs_calls_and_tasks() {
 
 #[tokio::test(start_paused = true)]
 async fn what_begins_after_a_replacement_uses_the_new_handler() {
-    let (door, log) = (Door::shut(), HandlerLog::default());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let (running, queued) = (lab.create("work").await, lab.create("work").await);
     lab.engine.add_tool(one_worker("work", handler(|_ctx, _input| async { answer("new") }))).await.unwrap();
@@ -36,7 +36,7 @@ async fn what_begins_after_a_replacement_uses_the_new_handler() {
 
 #[tokio::test(start_paused = true)]
 async fn tasks_of_a_removed_tool_run_to_their_end_and_then_it_is_gone() {
-    let (door, log) = (Door::shut(), HandlerLog::default());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let keys = [lab.create("work").await, lab.create("work").await];
     assert!(lab.engine.remove_tool("work").await.unwrap());
@@ -53,7 +53,7 @@ async fn tasks_of_a_removed_tool_run_to_their_end_and_then_it_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn another_version_waits_for_the_tasks_of_the_old_one() {
-    let (door, log) = (Door::shut(), HandlerLog::default());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let key = lab.create("work").await;
     let second = || EngineTool { tool: ToolRef::new("work", "2"), ..says("work", "second") };
@@ -69,7 +69,7 @@ async fn another_version_waits_for_the_tasks_of_the_old_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_tool_keeps_its_workers_when_it_is_replaced() {
-    let (door, log) = (Door::shut(), HandlerLog::default());
+    let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
     let keys = [lab.create("work").await, lab.create("work").await];
     let limits = ToolLimits::default().running_max(8);
@@ -82,14 +82,16 @@ async fn a_busy_tool_keeps_its_workers_when_it_is_replaced() {
     lab.counts("work", (0, 0)).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn queued_tasks_of_a_tool_that_comes_back_are_run() {
-    let (door, log) = (Door::shut(), HandlerLog::default());
-    let before = Lab::start(vec![one_worker("work", waits_at(&door, &log))]).await;
-    let (_running, queued) = (before.create("work").await, before.create("work").await);
-    let store = before.store.clone();
-    drop(before);
-    let after = Lab::on(&store, vec![], EngineLimits::default().tool_gone_ms(3_600_000)).await;
-    after.engine.add_tool(says("work", "at last")).await.unwrap();
-    assert_eq!(must_come("its end", after.end(&queued)).await, text_of("at last"));
+#[test]
+fn queued_tasks_of_a_tool_that_comes_back_are_run() {
+    let mut machine = Machine::new();
+    let (door, log) = (Door::shut(), HandlerLog::new());
+    let queued = machine.run_engine(vec![one_worker("work", waits_at(&door, &log))], async |lab| {
+        lab.create("work").await;
+        lab.create("work").await
+    });
+    machine.run_engine(vec![], async |lab| {
+        lab.engine.add_tool(says("work", "at last")).await.unwrap();
+        assert_eq!(lab.end(&queued).await, text_of("at last"));
+    });
 }

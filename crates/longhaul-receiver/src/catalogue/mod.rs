@@ -91,8 +91,8 @@ pub struct Catalogue {
     pub(crate) prompts: Entries<CataloguePrompt>,
     pub(crate) resources: Entries<CatalogueResource>,
     pub(crate) templates: Entries<CatalogueResource>,
-    offers_prompts: bool,
-    offers_resources: bool,
+    /// What is declared to clients. Kept up to date by changes, because every request reads it.
+    features: ServerFeatures,
 }
 
 impl CatalogueEntry {
@@ -127,7 +127,7 @@ impl Catalogue {
 
     /// Adds an entry, or replaces the one of its name, which is returned.
     pub(crate) fn put(&mut self, entry: CatalogueEntry) -> Option<CatalogueEntry> {
-        match entry {
+        let replaced = match entry {
             CatalogueEntry::Tool(tool) => {
                 let name = Arc::clone(&tool.name);
                 self.tools.put(name, tool).map(CatalogueEntry::Tool)
@@ -146,40 +146,42 @@ impl Catalogue {
                 };
                 entries.put(name, resource).map(CatalogueEntry::Resource)
             }
-        }
+        };
+        self.count_completions();
+        replaced
     }
 
     pub(crate) fn remove(&mut self, name: EntryName<'_>) -> Option<CatalogueEntry> {
-        match name {
+        let removed = match name {
             EntryName::Tool(name) => self.tools.remove(name).map(CatalogueEntry::Tool),
             EntryName::Prompt(name) => self.prompts.remove(name).map(CatalogueEntry::Prompt),
             EntryName::Resource(address) => {
                 let removed = self.resources.remove(address).or_else(|| self.templates.remove(address));
                 removed.map(CatalogueEntry::Resource)
             }
-        }
+        };
+        self.count_completions();
+        removed
     }
 
     /// Declares prompts to clients, even if there are none yet.
     pub fn offer_prompts(&mut self) {
-        self.offers_prompts = true;
+        self.features.prompts = true;
     }
 
     /// Declares resources to clients, even if there are none yet.
     pub fn offer_resources(&mut self) {
-        self.offers_resources = true;
+        self.features.resources = true;
     }
 
     /// What is declared to clients.
     pub(crate) fn features(&self) -> ServerFeatures {
-        let completes = self.prompts.iter().any(|prompt| prompt.completions.is_some())
+        ServerFeatures { tells_changes: true, ..self.features }
+    }
+
+    fn count_completions(&mut self) {
+        self.features.completions = self.prompts.iter().any(|prompt| prompt.completions.is_some())
             || self.templates.iter().any(|template| template.completions.is_some());
-        ServerFeatures {
-            prompts: self.offers_prompts,
-            resources: self.offers_resources,
-            completions: completes,
-            tells_changes: true,
-        }
     }
 
     /// The resource of a URI: the one that has it, else the first template that it matches.
