@@ -2,6 +2,7 @@
 
 /// The features that the server declares. Tools and logging always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is declared independently of the others")]
 pub struct ServerFeatures {
     pub prompts: bool,
     pub resources: bool,

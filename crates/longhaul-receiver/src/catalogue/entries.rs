@@ -66,10 +66,10 @@ impl<T> Entries<T> {
         };
         let mut rest = self.by_place.range(after + 1..);
         let shown: Vec<_> = rest.by_ref().take(entries_max.max(1)).collect();
-        let last = shown.last().map(|(place, _)| **place).filter(|_| rest.next().is_some());
+        let last_place = shown.last().map(|(place, _)| **place).filter(|_| rest.next().is_some());
         Some(EntryPage {
             entries: shown.into_iter().map(|(_, entry)| &**entry).collect(),
-            next_cursor: last.map(|place| URL_SAFE_NO_PAD.encode(format!("{list} {place}"))),
+            next_cursor: last_place.map(|place| URL_SAFE_NO_PAD.encode(format!("{list} {place}"))),
         })
     }
 }

@@ -50,7 +50,7 @@ fn text(prompt: &Value) -> &str {
     prompt["messages"][0]["content"]["text"].as_str().unwrap_or_default()
 }
 
-fn get(name: &str, arguments: Value) -> Value {
+fn get(name: &str, arguments: &Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
@@ -73,7 +73,7 @@ async fn a_session_lists_gets_and_completes_prompts() {
             ])
         );
         assert!(list.get("ttlMs").is_none());
-        let prompt = client.result("prompts/get", get("code_review", json!({ "code": "x", "remarks": "5" }))).await;
+        let prompt = client.result("prompts/get", get("code_review", &json!({ "code": "x", "remarks": "5" }))).await;
         assert_eq!(text(&prompt), "Review `x` with 5 remarks.");
         let reference = json!({ "type": "ref/prompt", "name": "code_review" });
         let asked = json!({ "ref": reference, "argument": { "name": "code", "value": "a" } });
@@ -100,7 +100,7 @@ async fn a_stateless_client_gets_the_same_with_caching_hints() {
     assert_eq!(found["capabilities"]["prompts"], json!({ "listChanged": true }));
     let list = request("prompts/list", json!({})).await;
     assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(60_000), &json!("public")));
-    let prompt = request("prompts/get", get("code_review", json!({ "code": "x" }))).await;
+    let prompt = request("prompts/get", get("code_review", &json!({ "code": "x" }))).await;
     assert_eq!((text(&prompt), &prompt["resultType"]), ("Review `x` with 3 remarks.", &json!("complete")));
     let reference = json!({ "type": "ref/prompt", "name": "code_review" });
     let asked = json!({ "ref": reference, "argument": { "name": "remarks", "value": "1" } });
@@ -112,13 +112,13 @@ async fn a_stateless_client_gets_the_same_with_caching_hints() {
 async fn a_prompt_asks_its_client_in_both_eras() {
     let server = TestServer::start(server()).await;
     let client = SessionClient::new(&server).initialize(LATEST, forms()).await;
-    let mut stream = client.send("prompts/get", get("poem", json!({}))).await;
+    let mut stream = client.send("prompts/get", get("poem", &json!({}))).await;
     let question = stream.next_of("elicitation/create").await;
     client.respond(&question, named("Ada")).await;
     assert_eq!(text(&stream.last().await["result"]), "Write a poem for Ada.");
 
     let mut client = server.client().await;
-    let result = client.request("prompts/get", get("poem", json!({}))).await.unwrap();
+    let result = client.request("prompts/get", get("poem", &json!({}))).await.unwrap();
     let result: Value = serde_json::from_str(result.get()).unwrap();
     assert_eq!(result["resultType"], "input_required", "{result}");
     let again = json!({ "name": "poem", "arguments": {}, "requestState": result["requestState"],
@@ -137,11 +137,11 @@ async fn every_wrong_request_gets_its_error() {
     let mut client = server.client().await;
     let complete = |name: &str, argument: &str| json!({ "ref": { "type": "ref/prompt", "name": name }, "argument": { "name": argument, "value": "" } });
     let table = [
-        ("prompts/get", get("unknown", json!({})), -32602),
-        ("prompts/get", get("code_review", json!({})), -32602),
-        ("prompts/get", get("code_review", json!({ "code": 5 })), -32602),
-        ("prompts/get", get("code_review", json!({ "code": "x", "remarks": "many" })), -32602),
-        ("prompts/get", get("broken", json!({})), -32603),
+        ("prompts/get", get("unknown", &json!({})), -32602),
+        ("prompts/get", get("code_review", &json!({})), -32602),
+        ("prompts/get", get("code_review", &json!({ "code": 5 })), -32602),
+        ("prompts/get", get("code_review", &json!({ "code": "x", "remarks": "many" })), -32602),
+        ("prompts/get", get("broken", &json!({})), -32603),
         ("prompts/list", json!({ "cursor": "unknown" }), -32602),
         ("completion/complete", complete("unknown", "code"), -32602),
         ("completion/complete", complete("code_review", "unknown"), -32602),
@@ -172,10 +172,10 @@ async fn prompts_run_under_the_limits_of_calls() {
     let server = Server::new("test").prompt(slow.limits(ToolLimits::default().calls_max(1)));
     let server = TestServer::start(server).await;
     let client = SessionClient::new(&server).initialize(LATEST, json!({})).await;
-    let mut first = client.send("prompts/get", get("slow", json!({}))).await;
+    let mut first = client.send("prompts/get", get("slow", &json!({}))).await;
     let error = in_time("a refusal", async {
         loop {
-            let response = client.response("prompts/get", get("slow", json!({}))).await;
+            let response = client.response("prompts/get", get("slow", &json!({}))).await;
             if response.get("error").is_some() {
                 break response["error"].clone();
             }

@@ -172,15 +172,12 @@ fn decode(text: &str) -> Option<Cow<'_, str>> {
             (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)),
             _ => None,
         };
-        match encoded {
-            Some((high, low)) => {
-                bytes.push((high << 4) | low);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
+        if let Some((high, low)) = encoded {
+            bytes.push((high << 4) | low);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
         }
     }
     String::from_utf8(bytes).ok().map(Cow::Owned)
