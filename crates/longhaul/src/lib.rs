@@ -37,6 +37,7 @@
 //!   [`Failure`]: what it returns.
 //! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client; [`Ask`]: a question of your own.
 //! - [`Subtask`]: a call of another tool as a task of its own; [`TaskResult`]: how it ended.
+//! - `command` (with the feature of this name): other programs, ended with everything that they have started.
 //! - [`testing`]: runs a tool in memory, crashes it, and compares.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
 //! - [`TokenFile`]: who may call; [`Identify`]: callers told apart in a way of your own.
@@ -44,6 +45,8 @@
 #![warn(missing_docs)]
 
 mod arguments;
+#[cfg(feature = "command")]
+pub mod command;
 mod error;
 mod question;
 mod schema;

@@ -144,6 +144,11 @@ impl Server {
     }
 
     async fn start_on(self, store: Arc<dyn Store>) -> Result<RunningServer, Error> {
+        // Before the engine starts: a lost attempt may run again at once.
+        #[cfg(feature = "command")]
+        if let Err(error) = crate::command::end_leftovers().await {
+            tracing::warn!(%error, "processes that a dead server left behind cannot be looked for");
+        }
         let mut catalogue = Catalogue::default();
         let mut tools = Vec::with_capacity(self.tools.len());
         for tool in self.tools {
