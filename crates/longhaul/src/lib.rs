@@ -135,6 +135,7 @@ pub use longhaul_server::{
     Caller, Credentials, HeaderMap, NotIdentified, RateLimits, ServerLimits, SessionLimits, TokenError, TokenFile,
     TokenFileError, Tokens,
 };
+pub use longhaul_store::embedded::EmbeddedLimits;
 pub use longhaul_store::{Backup, BackupError, OpenError, ReadOnlyStore, Store, StoreError};
 pub use longhaul_task::{
     Json, NameError, OnCrash, Outcome, Owner, QuestionKind, Retention, TaskError, TaskId, Timestamp,

@@ -98,6 +98,19 @@ impl Server {
         self
     }
 
+    /// The longest `ttl` that a client can ask for, of tools that keep their tasks from the end or without limit. Default:
+    /// 30 days.
+    pub fn ttl_ms_max(mut self, ms: u64) -> Self {
+        self.options.ttl_ms_max = ms;
+        self
+    }
+
+    /// The name that clients see.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.options.name = name.into();
+        self
+    }
+
     /// Allows calls from pages of this web origin.
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
