@@ -14,6 +14,7 @@ mod descriptors;
 pub mod exit;
 mod log;
 pub mod operator;
+mod relay;
 mod say;
 mod store;
 mod token;

@@ -144,7 +144,7 @@ pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};
 pub use question::{Form, FormAnswer, Root, Roots, Sampling, SamplingAnswer, Visit};
 pub use schemars::JsonSchema;
-pub use server::{HttpServer, RunningServer, Server};
+pub use server::{HttpServer, PipeServer, RunningServer, Server};
 pub use store_url::StoreUrl;
 pub use subtask::Subtask;
 pub use task_result::TaskResult;

@@ -17,12 +17,16 @@ use crate::config::clients::ClientsWithoutTasks;
 use crate::config::{self, Config, command_tool};
 use crate::exit::{self, CommandError};
 use crate::log::{self, LogFormat};
+use crate::relay::{self, RelayedClient};
 use crate::say::tell;
 use crate::store::StoreArgument;
 use crate::{demo, descriptors, operator, token};
 
 /// How long threads may take to end once everything is stored and answered.
 const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
+
+/// Bytes between a client that was passed on and the server in this process.
+const RELAY_BUFFER: usize = 64 << 10;
 
 /// A store, or why it cannot be opened.
 pub type OpenedStore = Result<Arc<dyn Store>, OpenError>;
@@ -92,14 +96,14 @@ impl Serve {
     }
 
     /// The same on a store that the caller opens.
-    pub fn run_on(self, server: Server, open: impl AsyncFnOnce(&StoreUrl) -> OpenedStore) -> Result<(), CommandError> {
+    pub fn run_on(self, server: Server, open: &impl AsyncFn(&StoreUrl) -> OpenedStore) -> Result<(), CommandError> {
         self.run_with(server, async |url: &StoreUrl, _: &Config| open(url).await)
     }
 
     fn run_with(
         mut self,
         server: Server,
-        open: impl AsyncFnOnce(&StoreUrl, &Config) -> OpenedStore,
+        open: impl AsyncFn(&StoreUrl, &Config) -> OpenedStore,
     ) -> Result<(), CommandError> {
         let mut config = self.config.as_deref().map(config::load).transpose()?.unwrap_or_default();
         self.take_over(&mut config);
@@ -132,7 +136,7 @@ impl Serve {
         self,
         server: Server,
         config: Config,
-        open: impl AsyncFnOnce(&StoreUrl, &Config) -> OpenedStore,
+        open: impl AsyncFn(&StoreUrl, &Config) -> OpenedStore,
     ) -> Result<(), CommandError> {
         let listen = self.listen.unwrap_or_else(default_address);
         if !self.stdio && self.token_file.is_none() && !listen.ip().is_loopback() {
@@ -154,7 +158,18 @@ impl Serve {
         for origin in self.allow_origin {
             server = server.origin(origin);
         }
-        let store = open(&url, &config).await?;
+        let mut relayed = None;
+        let store = match (open(&url, &config).await, url.file()) {
+            (Err(OpenError::InUse { .. }), Some(file)) if self.stdio => {
+                let mut client = RelayedClient::on_stdio(config.limits.server.message_bytes_max);
+                let Some(store) = client.pass_on(file, async || open(&url, &config).await).await? else {
+                    return Ok(());
+                };
+                relayed = Some(client);
+                store
+            }
+            (opened, _) => opened?,
+        };
         if !self.stdio
             && let Some(open_files) = descriptors::raise()
         {
@@ -172,7 +187,19 @@ impl Serve {
         {
             started.before_close(move || drop(socket));
         }
+        if let Some(file) = url.file()
+            && let Some(socket) = relay::listen(file, started.pipes(), started.stop_handle())
+        {
+            started.before_close(move || drop(socket));
+        }
         stop_on_signal(started.stop_handle())?;
+        if let Some(client) = relayed {
+            let (near, far) = tokio::io::duplex(RELAY_BUFFER);
+            let passing_on = tokio::spawn(client.serve(near));
+            let (read, write) = tokio::io::split(far);
+            started.serve_pipe(read, write).await?;
+            return passing_on.await.unwrap_or(Ok(()));
+        }
         if self.stdio {
             return Ok(started.serve_stdio().await?);
         }

@@ -85,9 +85,7 @@ pub(super) fn read(tool: &NamedSection<'_>, folder: &Path) -> Arguments {
     let mut list = Vec::new();
     for (name, span, entry) in tool.members("args") {
         let path = tool.key_path("args");
-        let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-        if !is_name {
+        if !is_name(name) {
             let remedy = "begin with a letter or _, and go on with letters, digits, _ and -";
             tool.problems().add(&span, &format!("{path}.{name:?}"), "cannot be the name of an argument", remedy);
             continue;
@@ -111,6 +109,12 @@ pub(super) fn read(tool: &NamedSection<'_>, folder: &Path) -> Arguments {
         schema["required"] = json!(required);
     }
     Arguments { schema, list }
+}
+
+/// Whether an argument can have this name.
+pub(super) fn is_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
 fn argument(section: &NamedSection<'_>, name: &str) -> Option<(Argument, Value)> {

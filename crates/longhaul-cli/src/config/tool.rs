@@ -250,9 +250,10 @@ fn parse(
             let names = arguments.names();
             let remedy = match closest(name, &names) {
                 Some(close) => format!("did you mean {{{close}}}?"),
-                None => {
+                None if argument::is_name(name) => {
                     format!("add `args.{name} = {{ type = \"string\" }}`, or write {{{{{name}}}}} for the text itself")
                 }
+                None => format!("write {{{{{name}}}}} for the text itself"),
             };
             problems.add(at, &path, format!("uses {{{name}}}, which is not an argument of this tool"), remedy);
         }

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use crate::Place;
 use crate::kit::longhaul;
 
-const CONFIG: &str = r##"
+const CONFIG: &str = r#"
 [tool.build]
 command = ["sh", "-c", 'for i in 1 2 3; do echo "step $i/3"; done; cat "$0" >/dev/null; echo built "$1"', "{wait}", "{target}"]
 args.target = { type = "string", choices = ["debug", "release"], default = "debug" }
@@ -50,7 +50,7 @@ command = '''trap "" TERM; echo so far >&2; while :; do sleep 1; done'''
 env.MARK = "slow @"
 timeout = "300ms"
 grace = "100ms"
-"##;
+"#;
 
 fn mark(place: &Place, tool: &str) -> String {
     format!("MARK={tool} {}", place.folder.path().display())

@@ -10,7 +10,7 @@ const CONFIG: &str = r#"
 [tool.show]
 command = ["python3", "-c", '''
 import json, os, sys
-print(json.dumps({"argv": sys.argv[1:], "env": [os.environ.get("V", ""), os.environ.get("W", "")], "stdin": json.loads(sys.stdin.readline())}))
+print(json.dumps(dict(argv=sys.argv[1:], env=[os.environ["V"], os.environ["W"]], stdin=json.loads(sys.stdin.readline()))))
 ''', "{text}", "--text={text}", "{number}", "{flag}", "{object}", "{list}", ["--maybe", "{maybe}"], "end"]
 args.text = { type = "string", default = "" }
 args.number = { type = "number", default = 1 }
@@ -52,6 +52,8 @@ async fn no_argument_of_any_type_reaches_a_shell() {
     let place = Place::new(CONFIG);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    // Ordinary calls.
+    client.capabilities = json!({});
     for nasty in NASTY {
         let nasty = nasty.replace('@', place.folder.path().to_str().unwrap());
         let object = json!({ &nasty: [&nasty] });

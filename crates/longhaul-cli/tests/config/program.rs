@@ -30,6 +30,8 @@ async fn the_example_that_config_new_writes_works() {
 
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    // Ordinary calls.
+    client.capabilities = json!({});
     let counted = client.call("count_words", json!({ "text": "one two  three" })).await.unwrap();
     assert_eq!(counted["content"][0]["text"].as_str().unwrap().trim(), "3");
     client.capabilities = longhaul_testkit::tasks_and_forms();
