@@ -1,4 +1,4 @@
-//! Approval: a question to a person, who has a day to answer. It is asked once, and waits in the store, not in memory.
+//! Approval: a question to a person, who has a day to answer. It is asked once, and the task waits in the store, not in memory.
 //!
 //! `cargo run --release -p longhaul --example approval`
 
@@ -23,10 +23,10 @@ fn deploy() -> Tool {
             Some(FormAnswer::Accepted(Approval { approve: true, .. })) => "deployed".to_owned(),
             Some(FormAnswer::Accepted(Approval { reason: Some(reason), .. })) => format!("not deployed: {reason}"),
             Some(_) => "not deployed".into(),
-            None => "not deployed: nobody answered within a day".into(),
+            None => "not deployed: no answer within a day".into(),
         })
     })
-    .description("Deploys the newest build, if somebody approves.")
+    .description("Deploys the newest build, if it is approved.")
     .on_crash(OnCrash::Resume)
 }
 
@@ -49,7 +49,7 @@ async fn a_deployment_waits_for_approval_across_a_crash() {
 #[tokio::test]
 async fn without_an_answer_nothing_is_deployed() {
     let mut run = longhaul::testing::run(deploy(), serde_json::json!({})).await;
-    assert_eq!(run.result().await.text().unwrap(), "not deployed: nobody answered within a day");
+    assert_eq!(run.result().await.text().unwrap(), "not deployed: no answer within a day");
 
     let mut run = longhaul::testing::run(deploy(), serde_json::json!({})).await;
     run.decline("approve").await;

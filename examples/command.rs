@@ -5,7 +5,7 @@
 use longhaul::command::Command;
 use longhaul::{Ctx, NoArgs, Server, StoreUrl, Tool};
 
-/// A tool that runs `sh -c SCRIPT`. The script is the server's, not the caller's.
+/// A tool that runs `sh -c SCRIPT`. The script comes from the server, not from the caller.
 fn script(name: &str, script: &'static str) -> Tool {
     Tool::new(name, move |ctx: Ctx, _: NoArgs| async move {
         Command::new("sh").args(["-c", script]).output(&ctx).await?.text()

@@ -1,4 +1,4 @@
-//! Fan-out: a task that splits its work into subtasks, which run at the same time, and puts their results together.
+//! Fan-out: a task that splits its work into subtasks, which run at the same time, and joins their results.
 //!
 //! `cargo run --release -p longhaul --example fan_out`
 

@@ -1,4 +1,4 @@
-//! Steps: each part of the work is done once, whatever crashes.
+//! Steps: each part of the work is recorded, so that a crash does not repeat it.
 //!
 //! `cargo run --release -p longhaul --example steps`
 
@@ -14,8 +14,8 @@ struct Order {
 
 fn order() -> Tool {
     Tool::new("order", |mut ctx: Ctx, order: Order| async move {
-        // A crash between the payment and its record repeats the step. The token is the same then, so that the payment
-        // service can tell that it has this payment already.
+        // A crash between the payment and its record repeats the step. The token stays the same, so that the payment
+        // service recognises a payment that it has already received.
         let token = ctx.token();
         let payment = ctx.step("pay", || pay(&token, order.cents)).await?;
         let parcel = ctx.step("send", || send(&order.article)).await?;

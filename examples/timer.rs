@@ -1,4 +1,4 @@
-//! Timers: a task that sleeps for days, without memory, and keeps its schedule when the server restarts.
+//! Timers: a task that sleeps for days, uses no memory meanwhile, and keeps its schedule when the server restarts.
 //!
 //! `cargo run --release -p longhaul --example timer`
 
@@ -29,7 +29,7 @@ fn remind() -> Tool {
     .on_crash(OnCrash::Resume)
 }
 
-/// Pretends to look into the books: even numbers pay.
+/// Pretends to look into the books: invoices with even numbers are paid.
 async fn is_paid(invoice: u32) -> Result<bool, std::io::Error> {
     tokio::task::yield_now().await;
     Ok(invoice.is_multiple_of(2))

@@ -12,7 +12,7 @@ const CLIENT_INFO = { name: "longhaul-interop", version: "1.0.0" };
 const CLIENT_CAPABILITIES = { elicitation: {} };
 
 /** Saved references are bound to this name and not to a URL, because a restarted server may listen on another port. */
-const ENDPOINT_ID = "longhaul-under-test";
+export const ENDPOINT_ID = "longhaul-under-test";
 
 /** A test fails after this time, so that a hanging server does not hang the run. */
 export const STUCK = { timeout: 60_000 };
@@ -80,6 +80,18 @@ export function startTask(session, tool, args = {}, applicationContext = undefin
 /** @param {{ content: { type: string, text?: string }[] }} result a tool's result */
 export function textOf(result) {
   return result.content.map((block) => block.text ?? "").join("\n");
+}
+
+/** A task with the members that the tasks client does not know, and leaves out. */
+export async function wholeTask(taskId) {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": PROTOCOL_VERSION,
+    "io.modelcontextprotocol/clientCapabilities": { extensions: { "io.modelcontextprotocol/tasks": {} } },
+  };
+  const headers = { "Mcp-Name": taskId };
+  const answer = await dispatcher(serverUrl())({ method: "tasks/get", params: { taskId, _meta } }, { context: { headers } });
+  if (answer.kind === "error") throw new Error(answer.error.message);
+  return answer.result;
 }
 
 /** For tests in which no question may be asked. */

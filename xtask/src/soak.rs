@@ -4,8 +4,14 @@ use xshell::{Shell, cmd};
 
 use crate::step::{self, Step};
 
-const STEPS: &[Step] =
-    &[("kills", kills), ("steps", steps), ("owners", owners), ("simulator", simulator), ("laws", laws)];
+const STEPS: &[Step] = &[
+    ("kills", kills),
+    ("steps", steps),
+    ("owners", owners),
+    ("scale", scale),
+    ("simulator", simulator),
+    ("laws", laws),
+];
 
 pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
     step::run(shell, STEPS, None)
@@ -21,6 +27,13 @@ fn kills(shell: &Shell) -> anyhow::Result<()> {
 fn owners(shell: &Shell) -> anyhow::Result<()> {
     let _time = shell.push_env("LONGHAUL_ATTACK_SECONDS", "600");
     process_test(shell, "owners")
+}
+
+/// 100,000 tasks that wait for an answer, and a family of 10,000.
+fn scale(shell: &Shell) -> anyhow::Result<()> {
+    let _waiting = shell.push_env("LONGHAUL_WAITING", "100000");
+    let _children = shell.push_env("LONGHAUL_CHILDREN", "10000");
+    process_test(shell, "scale")
 }
 
 fn process_test(shell: &Shell, test: &str) -> anyhow::Result<()> {

@@ -21,7 +21,7 @@ enum Scenario {
     Get(get::Args),
     /// Create a task, then `tasks/get` back to back until it is completed.
     Complete(complete::Args),
-    /// Create a task of recorded steps, then `tasks/get` now and then until it is completed.
+    /// Create a task of recorded steps, then poll it with `tasks/get` until it is completed.
     Steps(steps::Args),
     /// Create a given number of tasks, for runs with many retained ones.
     Fill(fill::Args),

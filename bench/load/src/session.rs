@@ -47,7 +47,7 @@ impl Session {
         self.call(task_id, "echo", ECHO_ARGUMENTS).await
     }
 
-    /// Calls a tool that records so many empty steps and then echoes.
+    /// Calls a tool that records this many empty steps and then echoes.
     ///
     /// # Errors
     /// If the response is not a task.

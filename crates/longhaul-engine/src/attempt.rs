@@ -22,13 +22,14 @@ use crate::{Ctx, CtxError};
 pub(crate) enum AttemptResult {
     /// The handler returned. The entries are not written yet.
     Ended { outcome: Outcome, entries: Vec<JournalEntry> },
-    /// The handler returned a tool error, and its tool allows another attempt.
+    /// The handler returned a tool error, and its tool retries failures. The entries are not written yet.
     Failed { outcome: Outcome, entries: Vec<JournalEntry> },
-    /// The handler was dropped: it only waited, or the task is no longer this attempt's.
+    /// The handler was dropped, because it only waited or because the attempt has lost its task.
     Dropped,
 }
 
-/// Runs the handler and gives its worker back while all of it waits. A handler that resumes is dropped if it waits for long.
+/// Runs the handler, and gives its worker back while every branch waits. The handler of a tool that resumes is dropped if it
+/// waits for longer than [`PARK_AFTER`].
 pub(crate) async fn drive(
     engine: &Arc<EngineInner>,
     link: Arc<TaskLink>,
@@ -50,14 +51,14 @@ pub(crate) async fn drive(
                 return Poll::Ready(Some(end));
             }
             write_in_background(engine, &link);
-            // Said again whenever it is so: a branch may have taken the worker and ended, all within this poll.
+            // Reported at every poll, because within one poll a branch may have taken the worker back and ended.
             let all_wait = gate.if_all_wait(|| engine.step(Input::Idle { key: key.clone(), fence }));
             if !all_wait || !link.journal.resumes() {
                 park_time = None;
                 return Poll::Pending;
             }
-            // A resumed handler that waits for the same as before has nothing to expect soon. If it stayed in memory, each of
-            // several crashes in a row would lose another attempt of it.
+            // A resumed handler that has recorded nothing waits for the same as before, so it is dropped at once. If it stayed
+            // in memory, each of several crashes in a row would count as a failed attempt.
             let waits_as_before = link.attempt() > 1 && !link.journal.has_grown();
             let new_time =
                 || if waits_as_before { ready(()).boxed() } else { time_to_park(Arc::clone(engine)).boxed() };
@@ -66,12 +67,12 @@ pub(crate) async fn drive(
         match end.await {
             Some(end) => {
                 drop(running);
-                return ended(&link, end, tool.retries_failures).await;
+                return finish(&link, end, tool.retries_failures).await;
             }
             None => {
                 match link.park(&gate).await {
                     Ok(true) => return AttemptResult::Dropped,
-                    // The task is no longer this attempt's. A handler that was told so may still tidy up.
+                    // The attempt has lost its task. A handler that was told to stop is not dropped here: it may still tidy up.
                     Err(CtxError::Cancelled) if !link.stop.is_cancelled() => return AttemptResult::Dropped,
                     Ok(false) | Err(_) => park_time = Some(tokio::time::sleep(PARK_AFTER).boxed()),
                 }
@@ -80,15 +81,16 @@ pub(crate) async fn drive(
     }
 }
 
-/// A handler that waits for something other than its context may do so for long: its entries are not kept back.
+/// Starts to write the entries that are not written yet. The handler may wait for something other than its context, and its
+/// next operation, which would write them, may come late.
 fn write_in_background(engine: &Arc<EngineInner>, link: &Arc<TaskLink>) {
-    // An operation of the handler that is writing them needs no help. If it is dropped, this is called again.
+    // Nothing is started while an operation of the handler writes them. If that is dropped, the next poll starts the write.
     let is_being_written = link.writing.try_lock().is_err();
     if link.journal.has_unwritten() && !is_being_written && !link.writes_in_background.swap(true, Ordering::SeqCst) {
         let link = Arc::clone(link);
         engine.tracker.spawn(async move {
             loop {
-                // If this fails, the attempt has lost its task, and its next operation says so.
+                // If this fails, the attempt has lost its task, and its next operation returns the error.
                 let written = link.write_entries().await;
                 link.writes_in_background.store(false, Ordering::SeqCst);
                 let more = written.is_ok() && link.journal.has_unwritten();
@@ -108,7 +110,7 @@ async fn time_to_park(engine: Arc<EngineInner>) {
     }
 }
 
-async fn ended(link: &TaskLink, end: Result<Outcome, CtxError>, retries_failures: bool) -> AttemptResult {
+async fn finish(link: &TaskLink, end: Result<Outcome, CtxError>, retries_failures: bool) -> AttemptResult {
     let end = end.and_then(|outcome| link.journal.check_all_reached().map(|()| outcome));
     let is_failure = matches!(end, Ok(Outcome::Result { is_error: true, .. }));
     let outcome = match end {
@@ -116,7 +118,7 @@ async fn ended(link: &TaskLink, end: Result<Outcome, CtxError>, retries_failures
         Err(CtxError::Final(outcome)) => *outcome,
         Err(stop) => Outcome::Error(stop.task_error()),
     };
-    // Entries that are being written are not taken twice.
+    // Waits for a write under way, so that its entries are not written again.
     let _writing = link.writing.lock().await;
     let entries = link.journal.unwritten();
     if is_failure && retries_failures {

@@ -40,7 +40,7 @@ pub trait Requestor: Send + Sync + 'static {
     /// Whether an answer fits its question; the text says why not.
     fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String>;
 
-    /// Puts a question to the client while its call goes on; none where a client can only be asked to call again.
+    /// Asks the client a question while its call goes on. `None` if the client can only be asked to call again.
     fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, CtxError>>> {
         let _ = question;
         None
@@ -128,7 +128,7 @@ impl CallLink {
         self.call.requestor.can_answer(kind, params)
     }
 
-    /// The question under its name in this call, and the answer that came along for it.
+    /// The question with its key in this call, and the answer that the call brings for it.
     fn named(&self, asked: HandlerQuestion) -> (OpenQuestion, Option<Json>) {
         let mut rounds = self.rounds.lock();
         let uses = rounds.used.entry(Arc::clone(&asked.label)).or_default();

@@ -26,7 +26,7 @@ pub struct Ctx {
     pub(crate) seq: u32,
     /// The keys of the forks of this branch.
     forks: HashSet<String>,
-    /// Why no operation of this branch is possible.
+    /// The error that every operation of this branch returns, if the fork could not be made.
     refusal: Option<CtxError>,
     pub(crate) link: Link,
 }
@@ -48,7 +48,7 @@ pub(crate) struct HandlerQuestion {
     pub(crate) params: Json,
     pub(crate) position: JournalPosition,
     pub(crate) digest: u64,
-    /// How long it stays open, and what the handler gets then.
+    /// How long the question stays open, and what the handler gets then.
     pub(crate) time_limit: Option<(Duration, Answer)>,
 }
 
@@ -108,8 +108,8 @@ impl Ctx {
         self.ask_with(label, question, None).await
     }
 
-    /// Like [`ask`](Ctx::ask), with a deadline: `None` if there is no answer after `limit`, or if there will be none because the
-    /// client cannot answer. The question is closed then. The deadline survives a restart of the server.
+    /// Like [`ask`](Ctx::ask), with a deadline. Returns `None` if there is no answer after `limit`, or as soon as the client
+    /// refuses to answer. The question is closed then. The deadline survives a restart of the server.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -221,7 +221,7 @@ impl Ctx {
         }
     }
 
-    /// Makes a branch for concurrent work. `key` must be unique among the forks of this context, not empty, and without `/`
+    /// Creates a branch for concurrent work. `key` must be unique among the forks of this context, not empty, and without `/`
     /// and `:`; otherwise every operation of the branch fails with [`CtxError::BadFork`]. Run several branches
     /// with `tokio::join!` or a similar macro. A branch owns its context, so the engine sees the end of the branch when
     /// its future ends.
@@ -243,13 +243,13 @@ impl Ctx {
     {
         let refusal = match key {
             "" => Some("its key is empty"),
-            key if key.contains(['/', ':']) => Some("its key has one of the characters `/` and `:`"),
+            key if key.contains(['/', ':']) => Some("its key contains `/` or `:`"),
             _ => None,
         };
         branch(self.fork_with(key, refusal))
     }
 
-    /// The context of a fork, which refuses every operation if the fork cannot be made.
+    /// The context of a fork. If the fork cannot be made, every operation of the context returns the reason.
     pub(crate) fn fork_with(&mut self, key: &str, refusal: Option<&'static str>) -> Self {
         let path = if self.path.is_empty() { key.into() } else { format!("{}/{key}", self.path).into() };
         let mut fork = Self::new(self.branch.fork(), path, self.link.clone());

@@ -59,7 +59,8 @@ impl EngineInner {
         self.forget(&key, fence);
     }
 
-    /// Puts a task whose handler has failed back into the queue. Returns false if its attempts are used up: then it ends.
+    /// Puts a task whose handler has failed back into the queue. Returns false if its attempts are used up: then the caller
+    /// writes the end of the task.
     pub(crate) async fn release(
         self: &Arc<Self>,
         key: &TaskKey,
@@ -76,7 +77,8 @@ impl EngineInner {
                     wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
                 }
                 Err(StoreError::Refused(TransitionError::AttemptsSpent)) => return false,
-                // It is released. An error means that a try in doubt was written, or that the task is no longer this attempt's.
+                // The task is released. An error means that an earlier try in doubt was written, or that the attempt has lost
+                // its task.
                 Ok(()) | Err(_) => return true,
             }
         }
@@ -102,7 +104,7 @@ impl EngineInner {
         let wait = retry.wait_after(1, &*self.random).unwrap_or_default();
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let reason = match outcome {
-            Outcome::Result { body, .. } => body.as_str().into(),
+            Outcome::Result { body, .. } => (tool.error_text)(body).into(),
             Outcome::Error(error) => Arc::clone(&error.message),
             Outcome::Cancelled => "cancelled".into(),
         };

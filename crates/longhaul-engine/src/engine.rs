@@ -30,7 +30,7 @@ pub struct NewCall {
     pub id: Option<TaskId>,
     /// Kept for as long as the requestor wants it, where that may be; as long as the tool says, otherwise.
     pub retention: Option<Retention>,
-    /// Under which the requestor can repeat the request without creating another task.
+    /// Lets the requestor repeat the request without creating another task.
     pub idempotency: Option<Box<IdempotencyKey>>,
 }
 
@@ -49,13 +49,13 @@ impl Engine {
         Ok(Self { inner })
     }
 
-    /// Makes a task, or finds the one that the same request has made before under its idempotency key. When this returns
-    /// it is on stable storage.
+    /// Creates a task, or finds the one that the same request has created before under its idempotency key. When this returns,
+    /// the task is on stable storage.
     pub async fn create(&self, call: NewCall) -> Result<CreateResult, EngineError> {
         self.create_and(call, |_| ()).await.map(|(created, ())| created)
     }
 
-    /// The same; the log of a new task is heard from its first line on.
+    /// Like [`create`](Self::create), and also returns the log lines of the task: those of a new task from the first one on.
     pub async fn create_and_listen(&self, call: NewCall) -> Result<(CreateResult, LogTail), EngineError> {
         self.create_and(call, |key| self.listen(key)).await
     }
@@ -66,7 +66,7 @@ impl Engine {
         before_it_starts: impl Fn(&TaskKey) -> T,
     ) -> Result<(CreateResult, T), EngineError> {
         let inner = &self.inner;
-        // Before the admission: a task that exists needs neither a worker nor a place in the queue.
+        // Looked up before the admission, because a task that exists needs neither a worker nor a place in the queue.
         if let Some(request) = &call.idempotency
             && let Some(Snapshot { task, .. }) = inner.store.find_created(&call.owner, request).await?
         {
@@ -102,7 +102,7 @@ impl Engine {
         Ok((created, done))
     }
 
-    /// The task that the same request has made before under its idempotency key.
+    /// The task that the same request has created before under its idempotency key.
     pub async fn find_created(&self, owner: &Owner, request: &IdempotencyKey) -> Result<Option<Snapshot>, EngineError> {
         Ok(self.inner.store.find_created(owner, request).await?)
     }
@@ -186,8 +186,8 @@ impl Engine {
         .await
     }
 
-    /// Refuses answers that do not fit their open questions. Callers with several answers check all before they store the
-    /// first. Answers to questions that are not open are not looked at.
+    /// Checks whether an answer fits its open question. Callers with several answers check all of them before they store the
+    /// first. An answer to a question that is not open is not checked.
     pub fn check_answer(&self, task: &Task, question: &QuestionKey, answer: &Answer) -> Result<(), EngineError> {
         let open = task.phase.questions().and_then(|open| open.find(question));
         let tool = self.inner.registered(&task.tool.name).ok();
@@ -239,7 +239,7 @@ impl Engine {
         Ok(service::activity::look(&self.inner).await?)
     }
 
-    /// Says that the store's clock was set to a later time, so that nothing sleeps any longer than that. For tests.
+    /// Must be called after the store's clock was set to a later time: wakes everything that sleeps by that clock. For tests.
     #[doc(hidden)]
     pub fn clock_moved(&self) {
         self.inner.clock_moved.notify_waiters();

@@ -1,4 +1,4 @@
-//! Why the engine, or a handler's context, said no.
+//! The errors of the engine and of a handler's context.
 
 use std::sync::Arc;
 
@@ -72,22 +72,33 @@ pub enum CtxError {
     CannotAsk { kind: QuestionKind, label: Arc<str>, params: Json },
     /// A step has failed for good. With `?` it becomes a tool error with this message.
     #[error("the step {name:?} failed: {message}")]
-    StepFailed { name: Arc<str>, message: Arc<str> },
-    /// The handler did something that the machine does not allow.
+    StepFailed {
+        name: Arc<str>,
+        message: Arc<str>,
+        /// Whether another attempt of the task would get the same failure, because it is recorded or
+        /// [permanent](crate::Failure::permanent).
+        is_final: bool,
+    },
+    /// The handler did something that the state machine of the task refuses.
     #[error(transparent)]
     Refused(TransitionError),
     #[error("the name of an operation must have 1 to {ENTRY_NAME_BYTES_MAX} bytes")]
     BadName,
-    /// Two forks of one context have the same key, or a key cannot be used.
+    /// Two forks of one context have the same key, or a key is not valid.
     #[error("the fork {key:?} cannot be made: {reason}")]
     BadFork { key: Arc<str>, reason: &'static str },
     /// The output of an operation is larger than its tool allows.
-    #[error("{operation} has {bytes} bytes to record; this tool records at most {bytes_max} for one operation")]
+    #[error(
+        "{operation} has {bytes} bytes to record; this tool records at most {bytes_max} for one operation; record a reference \
+         to the data instead"
+    )]
     StepTooLarge { operation: Arc<str>, bytes: usize, bytes_max: usize },
     /// The journal of the task is full.
-    #[error("the journal of this task is full: it takes {entries_max} entries and {bytes_max} bytes")]
+    #[error(
+        "the journal of this task is full: it takes {entries_max} entries and {bytes_max} bytes; split the work into subtasks"
+    )]
     JournalFull { entries_max: usize, bytes_max: usize },
-    /// The journal has something at this place that this handler cannot read.
+    /// The handler cannot read the output that the journal has at this position.
     #[error("what was recorded does not fit the type that the handler expects: {cause}")]
     BadRecord { cause: String },
     /// The handler ends its task with this outcome, and another attempt would end in the same way.
@@ -116,7 +127,7 @@ impl From<TransitionError> for CtxError {
 impl From<StoreError> for CtxError {
     fn from(error: StoreError) -> Self {
         match error {
-            // The attempt is void, by whatever way it became so.
+            // In each of these cases the attempt has lost its task.
             StoreError::NotFound | StoreError::Refused(TransitionError::Settled | TransitionError::Fenced) => {
                 Self::Cancelled
             }
@@ -148,7 +159,7 @@ impl CtxError {
         }
     }
 
-    /// The error of a task whose handler ends with this.
+    /// The error of a task whose handler returns this error.
     pub fn task_error(&self) -> TaskError {
         TaskError::with_code(self.code(), self.to_string())
     }

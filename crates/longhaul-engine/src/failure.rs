@@ -28,8 +28,8 @@ use crate::CtxError;
 ///     Ok(text.split_whitespace().count().to_string())
 /// }
 /// ```
-// It does not implement `Error` itself: then `?` on another `Failure` and the conversion of every error would be two
-// implementations for one type, which Rust refuses.
+// It does not implement `Error` itself: then `From` of every error and `From` of a `Failure` would overlap, which Rust
+// refuses.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
@@ -54,7 +54,8 @@ impl Failure {
         Self::Protocol(TaskError { code: Some(code), message: message.into(), data: None })
     }
 
-    /// A tool error that another try would not change: a step is not tried again.
+    /// A tool error that another try would not change. A step whose work returns it is not tried again, and neither is a
+    /// handler that returns it.
     pub fn permanent(message: impl Into<String>) -> Self {
         Self::Permanent(message.into())
     }
@@ -69,9 +70,11 @@ impl Failure {
     }
 }
 
-/// The failure of a step is an ordinary failure of the tool.
-fn stopped(stop: CtxError) -> Failure {
+/// Converts an error of the context. The failure of a step becomes a tool error, a permanent one if the next attempt of the
+/// task would only find it in its journal.
+fn from_ctx_error(stop: CtxError) -> Failure {
     match stop {
+        CtxError::StepFailed { message, is_final: true, .. } => Failure::Permanent(message.to_string()),
         CtxError::StepFailed { message, .. } => Failure::Tool(message.to_string()),
         stop => Failure::Stop(stop),
     }
@@ -79,15 +82,15 @@ fn stopped(stop: CtxError) -> Failure {
 
 impl<E: Into<Box<dyn Error + Send + Sync>> + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        // `anyhow` hides what it holds when it becomes a box, so it is asked before.
+        // An `anyhow::Error` hides its cause when it becomes a box, so it is searched first.
         let in_anyhow = (&error as &dyn Any).downcast_ref::<anyhow::Error>().and_then(|error| error.downcast_ref());
         if let Some(stop) = in_anyhow.cloned() {
-            return stopped(stop);
+            return from_ctx_error(stop);
         }
         let error = error.into();
         let chain = || iter::successors(Some(&*error as &(dyn Error + 'static)), |&error| error.source());
         if let Some(stop) = chain().find_map(|error| error.downcast_ref::<CtxError>()) {
-            return stopped(stop.clone());
+            return from_ctx_error(stop.clone());
         }
         Self::Tool(chain().map(ToString::to_string).collect::<Vec<_>>().join(": "))
     }

@@ -1,4 +1,4 @@
-//! Knows whether every branch of a handler waits.
+//! Finds out whether every branch of a handler waits.
 //!
 //! A handler that forks its context runs several branches. It is *waiting* when every leaf among them (a branch
 //! without live forks of its own) is inside a context operation that waits: for an answer, a child or a time. Only then can its worker
@@ -35,7 +35,7 @@ pub(crate) enum WaitFor {
     Children(ChildRange),
     /// A time of the store's clock.
     Time(Wait),
-    /// The answer to a question of an ordinary call.
+    /// The answer to a question of an ordinary call. It comes with the next call.
     NextCall,
 }
 
@@ -51,7 +51,7 @@ impl Gate {
         self.state.lock().all_wait()
     }
 
-    /// Does something if every leaf waits, and lets none of them go on before it is done. Returns whether they do.
+    /// Calls `act` if every leaf waits; no leaf can go on before `act` returns. Returns whether every leaf waits.
     pub(crate) fn if_all_wait(&self, act: impl FnOnce()) -> bool {
         let state = self.state.lock();
         let all_wait = state.all_wait();
@@ -67,7 +67,7 @@ impl Gate {
         state.all_wait().then(|| state.waits.values().cloned().collect())
     }
 
-    /// The task that polls the handler is woken when a branch on another thread begins to wait.
+    /// Sets the waker of the task that polls the handler. It is woken when a branch on another thread begins to wait.
     pub(crate) fn driven_by(&self, waker: &Waker) {
         let mut state = self.state.lock();
         if !state.driver.as_ref().is_some_and(|driver| driver.will_wake(waker)) {

@@ -1,5 +1,5 @@
-//! What happened to a task, in order: its creation, its attempts, what they recorded, its end. Nothing is stored for this
-//! alone: the events are made from the task, its journal and the records of its attempts.
+//! What happened to a task, in order: its creation, its attempts, what they recorded, its end. The events are not stored: they
+//! are made from the task, its journal and the records of its attempts.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ pub fn events(task: &Task, history: &TaskHistory) -> Vec<HistoryEvent> {
         let what = HistoryItem::AttemptBegan { attempt: task.attempt, node: run.node };
         events.push(HistoryEvent { at: run.since, what });
     }
-    events.extend(history.entries.iter().flat_map(of_entry));
+    events.extend(history.entries.iter().flat_map(entry_events));
     if let Phase::Settled { outcome, at } = &task.phase {
         let status = match outcome {
             Outcome::Result { is_error: false, .. } => "completed",
@@ -103,12 +103,12 @@ pub fn events(task: &Task, history: &TaskHistory) -> Vec<HistoryEvent> {
         let what = HistoryItem::Settled { status, message: task.message.clone() };
         events.push(HistoryEvent { at: *at, what });
     }
-    // Stable: what was written in one commit stays in the order of the journal.
+    // The sort is stable: entries of one commit stay in the order of the journal.
     events.sort_by_key(|event| event.at);
     events
 }
 
-fn of_entry(entry: &JournalEntry) -> Vec<HistoryEvent> {
+fn entry_events(entry: &JournalEntry) -> Vec<HistoryEvent> {
     let (name, attempt) = (Arc::clone(&entry.name), entry.attempt);
     let one = |what| vec![HistoryEvent { at: entry.at, what }];
     match entry.kind {
@@ -134,7 +134,7 @@ fn of_entry(entry: &JournalEntry) -> Vec<HistoryEvent> {
         }
         EntryKind::Subtask => one(HistoryItem::Subtask { name, attempt, id: child_id(entry) }),
         EntryKind::Race => one(HistoryItem::Race { name, attempt, winner: entry.state.clone() }),
-        // They say nothing to a reader.
+        // These are of no interest to a reader.
         EntryKind::Now | EntryKind::Random => Vec::new(),
     }
 }

@@ -81,7 +81,7 @@ impl Journal {
         Err(TransitionError::HandlerChanged { recorded: entry.describe(), performed }.into())
     }
 
-    /// Whether this attempt has got further than the earlier ones.
+    /// Whether this attempt has recorded something.
     pub(crate) fn has_grown(&self) -> bool {
         let state = self.state.lock();
         state.entries > state.loaded
@@ -116,12 +116,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Adds a child that was created by an event of its own.
+    /// Adds a child whose entry is written by the event that creates it.
     pub(crate) fn add_subtask(&self, position: JournalPosition, id: TaskId) {
         self.state.lock().subtasks.push((position, id));
     }
 
-    /// Says in the history that a resumed handler did not do quite the same.
+    /// Adds a note for the history to an entry that the resumed handler has not repeated exactly.
     pub(crate) fn note(&self, mut entry: JournalEntry, note: Arc<str>) {
         if self.resumes && entry.note.is_none() {
             entry.note = Some(note);
@@ -133,13 +133,13 @@ impl Journal {
         !self.state.lock().unwritten.is_empty()
     }
 
-    /// The entries that are not written yet. They stay until they are [forgotten](Self::written).
+    /// The entries that are not written yet. They stay until [`mark_written`](Self::mark_written) removes them.
     pub(crate) fn unwritten(&self) -> Vec<JournalEntry> {
         self.state.lock().unwritten.clone()
     }
 
-    /// The first `count` of the unwritten entries are written.
-    pub(crate) fn written(&self, count: usize) {
+    /// Removes the first `count` unwritten entries, whose commit is confirmed.
+    pub(crate) fn mark_written(&self, count: usize) {
         let mut state = self.state.lock();
         let count = count.min(state.unwritten.len());
         state.unwritten.drain(..count);
@@ -151,13 +151,13 @@ impl Journal {
         state.subtasks.iter().filter(|(position, _)| position.is_in_fork(fork)).map(|(_, id)| id.clone()).collect()
     }
 
-    /// An error if the handler has returned before it reached the entries of earlier attempts. Entries of forks are not
-    /// compared: a fork may end early because another one has failed.
+    /// Fails if the handler has returned before it reached all entries of earlier attempts. Entries of forks are not checked: a
+    /// fork may end early because another one has failed.
     pub(crate) fn check_all_reached(&self) -> Result<(), CtxError> {
         let state = self.state.lock();
         match state.recorded.values().find(|entry| entry.position.fork.is_empty()) {
             Some(entry) => {
-                let performed = "its end".into();
+                let performed = "no operation".into();
                 Err(TransitionError::HandlerChanged { recorded: entry.describe(), performed }.into())
             }
             None => Ok(()),
@@ -165,7 +165,7 @@ impl Journal {
     }
 }
 
-/// The ID of the child that a subtask's entry has as its output.
+/// The ID of the child, if the entry is a subtask. It is the entry's output.
 pub(crate) fn child_id(entry: &JournalEntry) -> Option<TaskId> {
     match (&entry.state, entry.kind) {
         (EntryState::Done(output), EntryKind::Subtask) => {
@@ -175,7 +175,7 @@ pub(crate) fn child_id(entry: &JournalEntry) -> Option<TaskId> {
     }
 }
 
-/// Refuses a name that an entry cannot have.
+/// Refuses a name that is empty or too long.
 pub(crate) fn check_name(name: &str) -> Result<(), CtxError> {
     if (1..=ENTRY_NAME_BYTES_MAX).contains(&name.len()) { Ok(()) } else { Err(CtxError::BadName) }
 }

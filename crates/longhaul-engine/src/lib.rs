@@ -11,6 +11,8 @@
 //! - [`core`]: every decision, as a deterministic step function without a clock, a runtime or a store.
 //! - [`Engine`]: the face of the thin async shell around it.
 //! - [`Ctx`]: what a handler gets; [`Ask`]: what it can ask; [`CtxError`]: why it cannot go on.
+//! - [`Step`], [`Retry`], [`Race`], [`Subtasks`]: operations that the journal records; [`history_events`]: what happened to a
+//!   task.
 //! - [`EngineTool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
 //! - [`audit`]: the events of the audit log.
 //! - [`CallOptions`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.

@@ -23,7 +23,7 @@ pub enum Race<A, B> {
     Second(B),
 }
 
-/// Which branch won.
+/// A branch of a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     First,
@@ -90,7 +90,7 @@ impl Ctx {
         {
             let first_won = output.as_str() == format!("{:?}", Side::First.as_str());
             let winner = if first_won { Side::First } else { Side::Second };
-            // A crash may have come between the record and the cancellation.
+            // The attempt that recorded the winner may have crashed before it cancelled the children of the other branch.
             cancel_children(link, &path_of(winner.other())).await?;
             return Ok(if first_won {
                 drop(second_ctx);
@@ -115,7 +115,7 @@ impl Ctx {
         Ok(race)
     }
 
-    /// Runs a branch, for `limit` at most. `None` if it has not ended by then. Like a [race](Ctx::race) with a sleep.
+    /// Runs a branch for at most `limit`. Returns `None` if it has not ended by then. This is a [race](Ctx::race) with a sleep.
     pub async fn time_limit<T, Fut>(
         &mut self,
         name: &str,
@@ -133,12 +133,12 @@ impl Ctx {
     }
 }
 
-/// Records the winner and gives up what the other branch has left open.
+/// Records the winner, closes the open questions of the other branch and cancels its children.
 async fn abandon(link: &TaskLink, entry: JournalEntry, fork: Arc<str>) -> Result<(), CtxError> {
-    link.go_on()?;
+    link.ensure_not_cancelled()?;
     link.write_entries().await?;
-    // The other branch may have been dropped while it asked a question or created a child.
-    link.all_applied().await;
+    // The other branch may have been dropped while it asked a question or created a child, and the event may be under way.
+    link.wait_until_applied().await;
     let task = link.read().await?;
     if task.phase.questions().into_iter().flatten().any(|question| question.position.is_in_fork(&fork)) {
         link.journal.count(&entry)?;
@@ -146,7 +146,7 @@ async fn abandon(link: &TaskLink, entry: JournalEntry, fork: Arc<str>) -> Result
         link.apply(Event::Abandon(event)).await?;
     } else {
         link.journal.append(entry)?;
-        // The other branch is gone for good only when this is written.
+        // The winner is on stable storage before a child is cancelled: until then a later attempt may let the other branch win.
         if !link.journal.subtasks_in(&fork).is_empty() {
             link.write_entries().await?;
         }

@@ -1,4 +1,4 @@
-//! How often something is tried again, and how long to wait before.
+//! How often a step is tried again, and how long it waits before each try.
 
 use std::time::Duration;
 
@@ -28,39 +28,40 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// At most so many tries in all, with a second before the second one, a minute at most, and a fifth of it random.
+    /// At most `tries_max` tries, including the first. The wait before the second one is a second, no wait is longer than a
+    /// minute, and a fifth of each wait is random.
     pub const fn times(tries_max: u32) -> Self {
         Self { tries_max, backoff: Duration::from_secs(1), backoff_max: Duration::from_secs(60), jitter: 0.2 }
     }
 
-    /// The wait before the second try. If it is longer than the longest wait so far, it is the longest wait, too.
+    /// Sets the wait before the second try. Raises `backoff_max` if that is shorter.
     pub fn backoff(self, backoff: Duration) -> Self {
         Self { backoff, backoff_max: self.backoff_max.max(backoff), ..self }
     }
 
-    /// The longest wait between two tries.
+    /// Sets the longest wait between two tries.
     pub const fn backoff_max(self, backoff_max: Duration) -> Self {
         Self { backoff_max, ..self }
     }
 
-    /// The part of each wait that is random, from 0 to 1.
+    /// Sets the part of each wait that is random, from 0 to 1.
     pub const fn jitter(self, jitter: f64) -> Self {
         Self { jitter, ..self }
     }
 
-    /// The wait after so many failures; `None` if there are no tries left.
+    /// The wait after this many failures; `None` if there are no tries left.
     pub(crate) fn wait_after(&self, failures: u32, random: &dyn RandomSource) -> Option<Duration> {
         if failures >= self.tries_max {
             return None;
         }
         let doublings = failures.saturating_sub(1).min(31);
         let wait = self.backoff.saturating_mul(1 << doublings).min(self.backoff_max);
-        Some(wait.mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) * unit(random)))
+        Some(wait.mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) * random_fraction(random)))
     }
 }
 
 /// A random number from 0 to 1.
-fn unit(random: &dyn RandomSource) -> f64 {
+fn random_fraction(random: &dyn RandomSource) -> f64 {
     let bits = random.bits();
     f64::from(u32::from_be_bytes([bits[0], bits[1], bits[2], bits[3]])) / f64::from(u32::MAX)
 }

@@ -53,7 +53,7 @@ pub(crate) struct EngineInner {
     pub(crate) doubt: Notify,
     /// Wakes the service that takes the store's counts over.
     pub(crate) recount: Notify,
-    /// Wakes what sleeps until a time of the store's clock, after that clock was moved.
+    /// Wakes everything that sleeps until a time of the store's clock, after that clock was set.
     pub(crate) clock_moved: Notify,
     pub(crate) stopping: CancellationToken,
     /// Cancelled when nothing new is taken any more.
@@ -83,7 +83,7 @@ pub(crate) struct RunningAttempt {
     /// Branches that wait for a worker.
     resuming: Vec<oneshot::Sender<()>>,
     gate: Arc<Gate>,
-    /// Its context's link, from its start to its end.
+    /// The link of its context, while the handler runs.
     link: Weak<TaskLink>,
 }
 
@@ -135,7 +135,7 @@ impl EngineInner {
         self.tools.get(tool).ok_or_else(|| EngineError::NoSuchTool(Arc::clone(tool)))
     }
 
-    /// A tool for a subtask with this input.
+    /// The tool of a subtask. Refuses a tool that this server does not have, and an input that is too large for it.
     pub(crate) fn subtask_tool(&self, tool: &str, input: &Json) -> Result<&EngineTool, CtxError> {
         let bad = |reason: String| CtxError::BadSubtask { tool: tool.into(), reason };
         let registered = self.tools.get(tool).ok_or_else(|| bad("this server has no such tool".into()))?;
@@ -291,8 +291,8 @@ impl EngineInner {
         }
     }
 
-    /// The store cannot say whether it made a task: it is there or it is not. Under an ID of the requestor's choice
-    /// another one may be there, which has other fences. Under an idempotency key it may have found another one.
+    /// Finds out whether a creation in doubt was written. If the requestor chose the ID, another task may have it; the fences
+    /// of that one differ. Under an idempotency key, the store may have found the task of an earlier request instead.
     async fn was_created(
         &self,
         key: &TaskKey,
@@ -485,8 +485,8 @@ impl EngineInner {
         self.running.lock().get(key).is_some_and(|running| running.fence == fence)
     }
 
-    /// What each attempt waits for, by its task and fence. `None` if a handler does something else than to wait, or has
-    /// entries that are not written yet.
+    /// What each attempt waits for, by its task and fence. `None` if a handler does something other than wait, or has entries
+    /// that are not written yet.
     pub(crate) fn waits(&self) -> Option<BTreeMap<(TaskKey, u64), Vec<WaitFor>>> {
         let running = self.running.lock();
         let waits = running.iter().map(|(key, running)| {

@@ -1,4 +1,4 @@
-//! Steps: work that is done once, whatever crashes.
+//! Steps: work whose output is recorded, so that it is not done again after a crash.
 
 use std::future::{Future, IntoFuture};
 use std::time::Duration;
@@ -7,7 +7,6 @@ use futures_util::future::BoxFuture;
 use longhaul_task::{EntryKind, EntryState, JournalEntry, JournalPosition, Json, StepRetry};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
 use tokio::time::Instant;
 
 use crate::ctx::Link;
@@ -32,20 +31,20 @@ pub struct RetriedStep<'a, F, G = ()> {
     gives_up: G,
 }
 
-/// Decides for which errors another try is of no use.
+/// Decides after which errors a step is not tried again.
 pub trait GiveUp<E> {
-    /// Whether the step fails for good.
+    /// Whether the step fails for good with this error.
     fn gives_up(&self, error: &E) -> bool;
 }
 
-/// Never.
+/// Never gives up.
 impl<E> GiveUp<E> for () {
     fn gives_up(&self, _error: &E) -> bool {
         false
     }
 }
 
-/// A function that decides it. See [`RetriedStep::give_up_if`].
+/// Gives up after the errors for which a function returns true. See [`RetriedStep::give_up_if`].
 #[derive(Debug, Clone, Copy)]
 pub struct GiveUpIf<P>(P);
 
@@ -56,7 +55,7 @@ impl<E, P: Fn(&E) -> bool> GiveUp<E> for GiveUpIf<P> {
 }
 
 impl Ctx {
-    /// Does something once. The output is recorded in the task's journal before anything else happens; after a crash, a
+    /// Does some work once. The output is recorded in the task's journal before the next operation begins. After a crash, a
     /// tool with `on_crash = resume` gets the recorded output and does not do the work again. A failure is recorded, too.
     ///
     /// ```no_run
@@ -75,7 +74,7 @@ impl Ctx {
     }
 
     /// A text that identifies the next operation of this context: the same in every attempt and in every try of a step, and
-    /// different for every other operation of every task. Pass it to services that do a thing once for each such token.
+    /// different for every other operation of every task. Pass it to services that accept an idempotency key.
     pub fn token(&self) -> String {
         let id = self.task_id().map_or("call", longhaul_task::TaskId::as_str);
         format!("{id}/{}{}{}", self.path, if self.path.is_empty() { "" } else { "/" }, self.seq)
@@ -111,8 +110,8 @@ where
         Box::pin(async move {
             let Self { ctx, name, work } = self;
             let recorded = match ctx.begin_step(name).await? {
-                BegunStep::Recorded(end) => return read_end(end),
-                BegunStep::New(recorded) => recorded,
+                StepLookup::Ended(end) => return read_end(end),
+                StepLookup::Unfinished(recorded) => recorded,
             };
             let since = Instant::now();
             let end = work().await.map_err(Into::into);
@@ -135,9 +134,9 @@ where
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let Self { step: Step { ctx, name, mut work }, retry, gives_up } = self;
-            let RecordedFailures { position, mut failures, retry: waiting } = match ctx.begin_step(name).await? {
-                BegunStep::Recorded(end) => return read_end(end),
-                BegunStep::New(recorded) => recorded,
+            let StepTries { position, mut failures, retry: waiting } = match ctx.begin_step(name).await? {
+                StepLookup::Ended(end) => return read_end(end),
+                StepLookup::Unfinished(recorded) => recorded,
             };
             if let Some(waiting) = waiting {
                 let wait = ctx.by_clock(waiting.wait).await?;
@@ -160,7 +159,7 @@ where
                 let (Some(pause), false, Failure::Tool(message)) = (again, gives_up, &failure) else {
                     return ctx.end_step::<T>(&position, name, since.elapsed(), Err(failure));
                 };
-                let wait = ctx.wait_of(pause).await?;
+                let wait = ctx.wait_from_now(pause).await?;
                 let state = EntryState::Retrying(StepRetry { failures, wait, error: message.as_str().into() });
                 ctx.append(entry(&position, name, state, since.elapsed()))?;
                 // A crash during the next try must not repeat this one.
@@ -171,19 +170,21 @@ where
     }
 }
 
-/// How a step was recorded.
+/// The recorded end of a step.
 enum StepEnd {
     Done(Json),
     Failed { name: std::sync::Arc<str>, message: std::sync::Arc<str> },
 }
 
-enum BegunStep {
-    Recorded(StepEnd),
-    New(RecordedFailures),
+/// What the journal has for a step.
+enum StepLookup {
+    Ended(StepEnd),
+    /// Failed tries, or nothing.
+    Unfinished(StepTries),
 }
 
 /// The tries of a step so far.
-struct RecordedFailures {
+struct StepTries {
     position: JournalPosition,
     failures: u32,
     /// The last failure, and the wait before the next try.
@@ -193,20 +194,20 @@ struct RecordedFailures {
 impl Ctx {
     /// Finds the record of the step. Everything before it is written when this returns, so that a crash during the step
     /// repeats nothing else.
-    async fn begin_step(&mut self, name: &str) -> Result<BegunStep, CtxError> {
+    async fn begin_step(&mut self, name: &str) -> Result<StepLookup, CtxError> {
         check_name(name)?;
         let position = self.next_position()?;
         let Link::Task(link) = &self.link else {
-            return Ok(BegunStep::New(RecordedFailures { position, failures: 0, retry: None }));
+            return Ok(StepLookup::Unfinished(StepTries { position, failures: 0, retry: None }));
         };
         let recorded = link.replay(&position, EntryKind::Step, name, 0).await?;
         Ok(match recorded.map(|entry| entry.state) {
-            Some(EntryState::Done(output)) => BegunStep::Recorded(StepEnd::Done(output)),
-            Some(EntryState::Failed(message)) => BegunStep::Recorded(StepEnd::Failed { name: name.into(), message }),
+            Some(EntryState::Done(output)) => StepLookup::Ended(StepEnd::Done(output)),
+            Some(EntryState::Failed(message)) => StepLookup::Ended(StepEnd::Failed { name: name.into(), message }),
             Some(EntryState::Retrying(retry)) => {
-                BegunStep::New(RecordedFailures { position, failures: retry.failures, retry: Some(retry) })
+                StepLookup::Unfinished(StepTries { position, failures: retry.failures, retry: Some(retry) })
             }
-            Some(EntryState::Open) | None => BegunStep::New(RecordedFailures { position, failures: 0, retry: None }),
+            Some(EntryState::Open) | None => StepLookup::Unfinished(StepTries { position, failures: 0, retry: None }),
         })
     }
 
@@ -222,16 +223,19 @@ impl Ctx {
                 let output = serde_json::to_string(&value).map_err(|error| CtxError::StepFailed {
                     name: name.into(),
                     message: format!("its output cannot be written as JSON: {error}").into(),
+                    is_final: true,
                 })?;
                 self.append(entry(position, name, EntryState::Done(Json::from_text(output)), took))?;
                 Ok(value)
             }
-            // The task was cancelled, or cannot go on: that says nothing about the step.
+            // The task was cancelled, or cannot go on. That is not a failure of the step, so it is not recorded.
             Err(Failure::Stop(stop)) => Err(stop),
             Err(failure) => {
                 let message: std::sync::Arc<str> = failure.message().into();
                 self.append(entry(position, name, EntryState::Failed(message.clone()), took))?;
-                Err(CtxError::StepFailed { name: name.into(), message })
+                let is_recorded = matches!(&self.link, Link::Task(link) if link.journal.resumes());
+                let is_final = is_recorded || matches!(failure, Failure::Permanent(_));
+                Err(CtxError::StepFailed { name: name.into(), message, is_final })
             }
         }
     }
@@ -247,6 +251,6 @@ fn read_end<T: DeserializeOwned>(end: StepEnd) -> Result<T, CtxError> {
         StepEnd::Done(output) => {
             serde_json::from_str(output.as_str()).map_err(|error| CtxError::BadRecord { cause: error.to_string() })
         }
-        StepEnd::Failed { name, message } => Err(CtxError::StepFailed { name, message }),
+        StepEnd::Failed { name, message } => Err(CtxError::StepFailed { name, message, is_final: true }),
     }
 }

@@ -34,19 +34,19 @@ pub trait SubtaskRequest: Send {
 /// Subtasks that have been created. Their results come in the order of the requests: see [`next`](Self::next).
 #[derive(Debug)]
 pub struct Subtasks<S> {
-    left: std::vec::IntoIter<(S, Started)>,
+    remaining: std::vec::IntoIter<(S, StartedSubtask)>,
 }
 
-/// A subtask under way: a child, or what an ordinary call has computed in its place.
+/// A subtask that was started: a child task, or the outcome that an ordinary call has computed in its place.
 #[derive(Debug)]
-enum Started {
+enum StartedSubtask {
     Child(TaskKey),
     Done(Outcome),
 }
 
 impl Ctx {
     /// Creates a subtask and waits for its result. It is a task like any other: it has its tool's own limits, progress and
-    /// questions, and clients can follow it. It is created once, whatever crashes. A tool with `on_crash = resume` holds no
+    /// questions, and clients can follow it. A crash does not create it again. A tool with `on_crash = resume` holds no
     /// memory and no worker while it waits.
     ///
     /// In an ordinary call, where the client did not ask for a task, the subtask's tool runs inside of the call.
@@ -63,11 +63,12 @@ impl Ctx {
     ) -> Result<Vec<S::Result>, CtxError> {
         let subtasks = self.start_subtasks(name, requests).await?;
         if let Link::Task(link) = &self.link {
-            let children: Vec<_> = subtasks.left.as_slice().iter().filter_map(|(_, started)| started.key()).collect();
+            let children: Vec<_> =
+                subtasks.remaining.as_slice().iter().filter_map(|(_, started)| started.key()).collect();
             link.wait_for_all(&children, &self.branch).await?;
         }
         let mut results = Vec::new();
-        for (request, started) in subtasks.left {
+        for (request, started) in subtasks.remaining {
             results.push(request.read(self.outcome(started).await?)?);
         }
         Ok(results)
@@ -83,7 +84,7 @@ impl Ctx {
         let requests: Vec<S> = requests.into_iter().collect();
         let link = match &self.link {
             Link::Task(link) => Arc::clone(link),
-            Link::Call(_) => return self.call_all(requests).await,
+            Link::Call(_) => return self.run_in_call(requests).await,
         };
         let mut children = Vec::with_capacity(requests.len());
         let mut new = Vec::new();
@@ -99,26 +100,26 @@ impl Ctx {
                 new.push((child, entry));
                 key
             };
-            children.push(Started::Child(key));
+            children.push(StartedSubtask::Child(key));
         }
         while !new.is_empty() {
             let rest = new.split_off(new.len().min(SPAWN_MAX));
             link.spawn(std::mem::replace(&mut new, rest)).await?;
         }
-        let left = requests.into_iter().zip(children).collect::<Vec<_>>().into_iter();
-        Ok(Subtasks { left })
+        let remaining = requests.into_iter().zip(children).collect::<Vec<_>>().into_iter();
+        Ok(Subtasks { remaining })
     }
 
-    async fn outcome(&self, started: Started) -> Result<Outcome, CtxError> {
+    async fn outcome(&self, started: StartedSubtask) -> Result<Outcome, CtxError> {
         match (started, &self.link) {
-            (Started::Done(outcome), _) => Ok(outcome),
-            (Started::Child(key), Link::Task(link)) => link.outcome_of(&key).await,
-            (Started::Child(_), Link::Call(_)) => Err(CtxError::Cancelled),
+            (StartedSubtask::Done(outcome), _) => Ok(outcome),
+            (StartedSubtask::Child(key), Link::Task(link)) => link.outcome_of(&key).await,
+            (StartedSubtask::Child(_), Link::Call(_)) => Err(CtxError::Cancelled),
         }
     }
 
-    /// In an ordinary call the tools run one after the other, each in a fork of this context.
-    async fn call_all<S: SubtaskRequest>(&mut self, requests: Vec<S>) -> Result<Subtasks<S>, CtxError> {
+    /// Runs the tools of subtasks inside of an ordinary call, one after the other, each in a fork of this context.
+    async fn run_in_call<S: SubtaskRequest>(&mut self, requests: Vec<S>) -> Result<Subtasks<S>, CtxError> {
         let mut done = Vec::with_capacity(requests.len());
         for request in requests {
             let position = self.next_position()?;
@@ -130,16 +131,16 @@ impl Ctx {
                 Err(CtxError::Final(outcome)) => *outcome,
                 end => end?,
             };
-            done.push((request, Started::Done(outcome)));
+            done.push((request, StartedSubtask::Done(outcome)));
         }
-        Ok(Subtasks { left: done.into_iter() })
+        Ok(Subtasks { remaining: done.into_iter() })
     }
 }
 
 impl<S: SubtaskRequest> Subtasks<S> {
     /// Waits for the next subtask, in the order of the requests. `None` after the last one.
     pub async fn next(&mut self, ctx: &mut Ctx) -> Result<Option<S::Result>, CtxError> {
-        let Some((request, started)) = self.left.next() else { return Ok(None) };
+        let Some((request, started)) = self.remaining.next() else { return Ok(None) };
         if let (Link::Task(link), Some(key)) = (&ctx.link, started.key()) {
             link.wait_for_all(&[key], &ctx.branch).await?;
         }
@@ -148,7 +149,7 @@ impl<S: SubtaskRequest> Subtasks<S> {
     }
 }
 
-impl Started {
+impl StartedSubtask {
     fn key(&self) -> Option<TaskKey> {
         match self {
             Self::Child(key) => Some(key.clone()),
@@ -190,7 +191,7 @@ impl TaskLink {
 
     async fn spawn(&self, new: Vec<(NewChild, JournalEntry)>) -> Result<(), CtxError> {
         let (children, entries): (Vec<_>, Vec<_>) = new.into_iter().unzip();
-        // Known before they are created: the branch may be dropped meanwhile, and then they are cancelled.
+        // The journal knows the children before they are created: if the branch is dropped meanwhile, they are cancelled.
         for entry in &entries {
             if let Some(id) = child_id(entry) {
                 self.journal.add_subtask(entry.position.clone(), id);
@@ -198,18 +199,18 @@ impl TaskLink {
         }
         let event = Spawn { fence: self.fence(), children, entries };
         match self.apply(Event::Spawn(Box::new(event))).await {
-            // The IDs are random: they exist only if an earlier try, whose answer was lost, was written.
+            // The IDs are random: they exist only if an earlier try, whose response was lost, was written.
             Ok(_) | Err(CtxError::Refused(TransitionError::DuplicateId)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Waits until all of these children have ended, one range of them after the other. A range that has ended counts as
-    /// having happened, so a handler that waited for several ranges at once could not be dropped any more after the first.
+    /// Waits until all of these children have ended, one range after the other. If it waited for several ranges at once, the
+    /// handler could not be dropped after the first of them has ended, because `park` refuses a range that has ended.
     async fn wait_for_all(&self, children: &[TaskKey], branch: &crate::gate::ForkGuard) -> Result<(), CtxError> {
         let mut ranges: Vec<(ChildRange, Vec<TaskKey>)> = Vec::new();
         for key in children {
-            let child = self.until_it_works(|| self.engine.store.read(key)).await?.task;
+            let child = self.call_store(|| self.engine.store.read(key)).await?.task;
             let ordinal = child.family.ordinal;
             match ranges.last_mut() {
                 Some((range, _)) if range.last + 1 == ordinal => range.last = ordinal,
@@ -222,11 +223,11 @@ impl TaskLink {
         for (range, open) in ranges.into_iter().filter(|(_, open)| !open.is_empty()) {
             self.wait_for_children(&open, range, branch).await?;
         }
-        self.go_on()
+        self.ensure_not_cancelled()
     }
 
     async fn outcome_of(&self, key: &TaskKey) -> Result<Outcome, CtxError> {
-        let child = self.until_it_works(|| self.engine.store.read(key)).await?.task;
+        let child = self.call_store(|| self.engine.store.read(key)).await?.task;
         child.phase.outcome().cloned().ok_or(CtxError::Cancelled)
     }
 
@@ -234,9 +235,9 @@ impl TaskLink {
     pub(crate) async fn cancel_child(&self, id: TaskId) -> Result<(), CtxError> {
         let key = self.child_key(id);
         let cancel = Event::Cancel(Cancel::default());
-        match self.until_it_works(|| self.apply_to_end(&key, cancel.clone())).await {
+        match self.call_store(|| self.apply_to_end(&key, cancel.clone())).await {
             // It has ended already, or was never created.
-            Err(CtxError::Cancelled) => self.go_on(),
+            Err(CtxError::Cancelled) => self.ensure_not_cancelled(),
             other => other.map(|_| ()),
         }
     }

@@ -1,4 +1,4 @@
-//! A context's way to its task.
+//! The connection of a context to its task.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,22 +15,20 @@ use tokio_util::sync::CancellationToken;
 use crate::ctx::HandlerQuestion;
 use crate::gate::{ForkGuard, Gate, WaitFor};
 use crate::journal::Journal;
+use crate::service::due::SLEEP_MS_MAX;
 use crate::shell::EngineInner;
 use crate::{CtxError, LogLine, RandomSource};
 
-/// The pause before a call of the store is made again. It doubles with each try.
+/// The pause before a failed call of the store is repeated. It doubles with each try.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 
 /// The longest such pause.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// The longest sleep in memory: a clock that was set forward is noticed by then.
-const SLEEP_MS_MAX: u64 = 60_000;
-
 /// How long a handler that resumes waits in memory before it is dropped. Dropping it costs two commits and a replay.
 pub(crate) const PARK_AFTER: Duration = Duration::from_secs(1);
 
-/// One attempt's connection to the engine.
+/// The connection of one attempt to the engine and to its task.
 #[derive(Debug)]
 pub(crate) struct TaskLink {
     pub(crate) engine: Arc<EngineInner>,
@@ -55,19 +53,19 @@ impl TaskLink {
         self.task.fence
     }
 
-    /// A context operation is where a handler hears that it was cancelled.
-    pub(crate) fn go_on(&self) -> Result<(), CtxError> {
+    /// Fails if the attempt was told to stop. Every operation of the context checks this, so that the handler learns of it.
+    pub(crate) fn ensure_not_cancelled(&self) -> Result<(), CtxError> {
         if self.stop.is_cancelled() { Err(CtxError::Cancelled) } else { Ok(()) }
     }
 
-    /// Calls the store until it works. A store that is full or unavailable for a while does not end a task.
-    pub(crate) async fn until_it_works<T, Fut>(&self, mut call: impl FnMut() -> Fut) -> Result<T, CtxError>
+    /// Calls the store, and repeats the call while the store is full or unavailable: that must not end a task.
+    pub(crate) async fn call_store<T, Fut>(&self, mut call: impl FnMut() -> Fut) -> Result<T, CtxError>
     where
         Fut: Future<Output = Result<T, StoreError>>,
     {
         let mut pause = RETRY_MIN;
         loop {
-            self.go_on()?;
+            self.ensure_not_cancelled()?;
             match call().await {
                 Err(StoreError::InDoubt(_) | StoreError::Unavailable(_) | StoreError::Full(_)) => {
                     tokio::time::sleep(pause).await;
@@ -78,13 +76,13 @@ impl TaskLink {
         }
     }
 
-    /// Applies an event of the handler. Applying it twice changes nothing, so in doubt it is applied again.
+    /// Applies an event of the handler. After a commit in doubt the event is applied again: twice has the same effect as once.
     pub(crate) async fn apply(&self, event: Event) -> Result<CommitResult, CtxError> {
-        self.until_it_works(|| self.apply_to_end(self.key(), event.clone())).await
+        self.call_store(|| self.apply_to_end(self.key(), event.clone())).await
     }
 
-    /// Applies an event once. It is completed even if the branch that waits for it is dropped, because the engine must hear
-    /// of its effects.
+    /// Applies an event once. This is completed even if the branch that waits for it is dropped, because the engine must
+    /// learn of the effects.
     pub(crate) async fn apply_to_end(&self, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
         let under_way = Arc::clone(&self.applying).read_owned().await;
         let (engine, key) = (Arc::clone(&self.engine), key.clone());
@@ -95,20 +93,20 @@ impl TaskLink {
         applied.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the runtime is shutting down".into())))
     }
 
-    /// Waits until no event of the handler is being applied. What a dropped branch has begun is done then.
-    pub(crate) async fn all_applied(&self) {
+    /// Waits until no event of the handler is being applied, not even one of a branch that was dropped.
+    pub(crate) async fn wait_until_applied(&self) {
         drop(self.applying.write().await);
     }
 
     pub(crate) async fn now(&self) -> Result<Timestamp, CtxError> {
-        self.until_it_works(|| self.engine.store.now()).await
+        self.call_store(|| self.engine.store.now()).await
     }
 
     /// Loads what earlier attempts recorded. The first attempt has nothing to load.
     pub(crate) async fn load_journal(&self) -> Result<(), CtxError> {
         if self.journal.resumes() && self.task.attempt > 1 {
             let epoch = self.task.epoch();
-            let recorded = self.until_it_works(|| self.engine.store.journal(self.key(), epoch)).await?;
+            let recorded = self.call_store(|| self.engine.store.journal(self.key(), epoch)).await?;
             // The journal of a task that was deleted meanwhile is empty, and its steps must not be done again.
             self.read().await?;
             self.journal.load(recorded);
@@ -116,7 +114,7 @@ impl TaskLink {
         Ok(())
     }
 
-    /// The entry at this position. Everything before it is written when this returns.
+    /// The entry that an earlier attempt recorded at this position. All entries of this attempt are written when this returns.
     pub(crate) async fn replay(
         &self,
         position: &JournalPosition,
@@ -124,7 +122,7 @@ impl TaskLink {
         name: &str,
         digest: u64,
     ) -> Result<Option<JournalEntry>, CtxError> {
-        self.go_on()?;
+        self.ensure_not_cancelled()?;
         self.write_entries().await?;
         self.journal.replay(position, kind, name, digest)
     }
@@ -145,8 +143,8 @@ impl TaskLink {
         if entries.is_empty() {
             return Ok(());
         }
-        self.until_it_works(|| self.engine.store.record(self.key(), self.fence(), entries.clone())).await?;
-        self.journal.written(entries.len());
+        self.call_store(|| self.engine.store.record(self.key(), self.fence(), entries.clone())).await?;
+        self.journal.mark_written(entries.len());
         Ok(())
     }
 
@@ -166,7 +164,7 @@ impl TaskLink {
                     (None, None) => return Err(CtxError::BadRecord { cause: "a question has no key".into() }),
                 }
             }
-            None => self.put(asked).await?,
+            None => self.ask_new(asked).await?,
         };
         {
             let _waits = branch.wait(WaitFor::Answer(key.clone()));
@@ -179,12 +177,12 @@ impl TaskLink {
             }
         }
         self.work_again().await?;
-        let entry = self.until_it_works(|| self.engine.store.question(self.key(), &key)).await?;
+        let entry = self.call_store(|| self.engine.store.question(self.key(), &key)).await?;
         entry.as_ref().and_then(answer_in).ok_or(CtxError::Cancelled)
     }
 
     /// Asks a question that no earlier attempt has asked. Returns its key.
-    async fn put(&self, asked: HandlerQuestion) -> Result<QuestionKey, CtxError> {
+    async fn ask_new(&self, asked: HandlerQuestion) -> Result<QuestionKey, CtxError> {
         let HandlerQuestion { label, kind, params, position, digest, time_limit } = asked;
         let entry =
             JournalEntry::new(position.clone(), EntryKind::Question, Arc::clone(&label), digest, EntryState::Open);
@@ -202,7 +200,7 @@ impl TaskLink {
             Ok(applied) => {
                 applied.task.phase.questions().and_then(|open| open.at(&position)).map(|open| open.key.clone())
             }
-            // By this attempt, in a commit whose answer was lost.
+            // This attempt has asked it, in a commit whose response was lost.
             Err(CtxError::Refused(TransitionError::AskedAlready(key))) => Some(key),
             Err(stop) => return Err(stop),
         };
@@ -216,11 +214,11 @@ impl TaskLink {
 
     /// The task as it is now, if this attempt still holds it.
     pub(crate) async fn read(&self) -> Result<Arc<Task>, CtxError> {
-        let task = self.until_it_works(|| self.engine.store.read(self.key())).await?.task;
+        let task = self.call_store(|| self.engine.store.read(self.key())).await?.task;
         if task.fence != self.fence() || task.is_settled() { Err(CtxError::Cancelled) } else { Ok(task) }
     }
 
-    /// After a wait: the branch waits for the engine alone now, so it counts as working before it asks for a worker.
+    /// Waits for a worker after a wait has ended. The wait guard must be dropped before, so that the branch counts as working.
     async fn work_again(&self) -> Result<(), CtxError> {
         self.engine.work_again(self.key(), self.fence(), &self.stop).await
     }
@@ -228,12 +226,12 @@ impl TaskLink {
     pub(crate) async fn wait_for_time(&self, wait: Wait, branch: &ForkGuard) -> Result<(), CtxError> {
         let mut wait = wait.by_clock(self.now().await?);
         if wait.until <= self.now().await? {
-            return self.go_on();
+            return self.ensure_not_cancelled();
         }
         {
             let _waits = branch.wait(WaitFor::Time(wait));
             loop {
-                // Before the clock is read, so that a move after that is not missed.
+                // Created before the clock is read, so that no later change of the clock is missed.
                 let clock_moved = self.engine.clock_moved.notified();
                 let now = self.now().await?;
                 wait = wait.by_clock(now);
@@ -252,7 +250,7 @@ impl TaskLink {
         self.work_again().await
     }
 
-    /// Waits until these children have ended: all that are open in the range.
+    /// Waits until these children have ended. They are all open children of the range.
     pub(crate) async fn wait_for_children(
         &self,
         children: &[TaskKey],
@@ -263,7 +261,7 @@ impl TaskLink {
             let _waits = branch.wait(WaitFor::Children(range));
             for child in children {
                 let mut watch = self.engine.store.watch(child);
-                while !self.until_it_works(|| self.engine.store.read(child)).await?.task.is_settled() {
+                while !self.call_store(|| self.engine.store.read(child)).await?.task.is_settled() {
                     tokio::select! {
                         biased;
                         () = self.stop.cancelled() => return Err(CtxError::Cancelled),
@@ -275,7 +273,7 @@ impl TaskLink {
         self.work_again().await
     }
 
-    /// Lets go of the task while every branch waits. Returns whether the attempt is over.
+    /// Parks the task if every branch waits. Returns whether the task is parked, which ends the attempt.
     pub(crate) async fn park(&self, gate: &Gate) -> Result<bool, CtxError> {
         self.write_entries().await?;
         let Some(waits) = gate.waits() else { return Ok(false) };
@@ -308,23 +306,23 @@ impl TaskLink {
         total: Option<f64>,
         message: Option<Arc<str>>,
     ) -> Result<(), CtxError> {
-        self.go_on()?;
+        self.ensure_not_cancelled()?;
         let at = self.engine.store.now().await?;
         let progress = Progress { done, total, message, at };
         Ok(self.engine.store.progress(self.key(), self.fence(), progress).await?)
     }
 
     pub(crate) fn log(&self, line: &LogLine) {
-        if self.go_on().is_ok() {
+        if self.ensure_not_cancelled().is_ok() {
             self.engine.listeners.tell(self.key(), line);
         }
     }
 
-    /// The handler hears of a store that does not work: it may go on without the report.
+    /// Returns an error of the store to the handler, unlike other operations: the handler may go on without the report.
     pub(crate) async fn report(&self, message: &str) -> Result<(), CtxError> {
         let event = Event::Report(Report { fence: self.fence(), message: message.into() });
         loop {
-            self.go_on()?;
+            self.ensure_not_cancelled()?;
             match self.engine.apply(self.key(), event.clone()).await {
                 Err(StoreError::InDoubt(_)) => tokio::time::sleep(RETRY_MIN).await,
                 done => return Ok(done.map(|_| ())?),

@@ -1,4 +1,4 @@
-//! Sleeps, the time and randomness, each recorded.
+//! Sleeps, the time and random bits, all of them recorded.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::journal::check_name;
 use crate::{Ctx, CtxError};
 
 impl Ctx {
-    /// Sleeps. The time of the end is recorded, so that a restart of the server does not lengthen the sleep. A tool with
-    /// `on_crash = resume` holds no memory and no worker meanwhile.
+    /// Sleeps for `duration`. The time of the end is recorded, so that a restart of the server does not lengthen the sleep.
+    /// A tool with `on_crash = resume` holds no memory and no worker meanwhile.
     pub async fn sleep(&mut self, name: &str, duration: Duration) -> Result<(), CtxError> {
         check_name(name)?;
-        let wait = match self.recorded(EntryKind::Timer, name).await? {
-            Recorded::Value(position, wait) => {
+        let wait = match self.look_up(EntryKind::Timer, name).await? {
+            JournalLookup::Found(position, wait) => {
                 let current = self.by_clock(wait).await?;
                 if current == wait { wait } else { self.append_value(position, EntryKind::Timer, name, current)? }
             }
-            Recorded::Nothing(position) => {
-                self.append_value(position, EntryKind::Timer, name, self.wait_of(duration).await?)?
+            JournalLookup::Missing(position) => {
+                self.append_value(position, EntryKind::Timer, name, self.wait_from_now(duration).await?)?
             }
         };
         self.wait_for(wait).await
@@ -29,32 +29,36 @@ impl Ctx {
 
     /// The time by the store's clock, in milliseconds since the Unix epoch. A resumed handler gets the time that it got before.
     pub async fn now(&mut self) -> Result<Timestamp, CtxError> {
-        match self.recorded(EntryKind::Now, "").await? {
-            Recorded::Value(_, now) => Ok(now),
-            Recorded::Nothing(position) => self.append_value(position, EntryKind::Now, "", self.clock().await?),
+        match self.look_up(EntryKind::Now, "").await? {
+            JournalLookup::Found(_, now) => Ok(now),
+            JournalLookup::Missing(position) => self.append_value(position, EntryKind::Now, "", self.clock().await?),
         }
     }
 
     /// Random bits. A resumed handler gets the bits that it got before.
     pub async fn random(&mut self) -> Result<[u8; 16], CtxError> {
-        match self.recorded(EntryKind::Random, "").await? {
-            Recorded::Value(_, bits) => Ok(bits),
-            Recorded::Nothing(position) => {
+        match self.look_up(EntryKind::Random, "").await? {
+            JournalLookup::Found(_, bits) => Ok(bits),
+            JournalLookup::Missing(position) => {
                 self.append_value(position, EntryKind::Random, "", self.random_source().bits())
             }
         }
     }
 
-    /// The value that an earlier attempt recorded for the next operation.
-    async fn recorded<T: DeserializeOwned>(&mut self, kind: EntryKind, name: &str) -> Result<Recorded<T>, CtxError> {
+    /// Looks for the value that an earlier attempt recorded for the next operation.
+    async fn look_up<T: DeserializeOwned>(
+        &mut self,
+        kind: EntryKind,
+        name: &str,
+    ) -> Result<JournalLookup<T>, CtxError> {
         let position = self.next_position()?;
-        let Link::Task(link) = &self.link else { return Ok(Recorded::Nothing(position)) };
+        let Link::Task(link) = &self.link else { return Ok(JournalLookup::Missing(position)) };
         let entry = link.replay(&position, kind, name, 0).await?;
         let Some(EntryState::Done(output)) = entry.map(|entry| entry.state) else {
-            return Ok(Recorded::Nothing(position));
+            return Ok(JournalLookup::Missing(position));
         };
         serde_json::from_str(output.as_str())
-            .map(|value| Recorded::Value(position, value))
+            .map(|value| JournalLookup::Found(position, value))
             .map_err(|error| bad_record(&error))
     }
 
@@ -78,13 +82,13 @@ impl Ctx {
         }
     }
 
-    /// A wait that begins now.
-    pub(crate) async fn wait_of(&self, duration: Duration) -> Result<Wait, CtxError> {
+    /// A wait of this length that begins now.
+    pub(crate) async fn wait_from_now(&self, duration: Duration) -> Result<Wait, CtxError> {
         let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Ok(Wait::of_ms(self.clock().await?, ms))
     }
 
-    /// A recorded wait by the clock as it is now. If the clock has gone back since, the wait begins again.
+    /// A recorded wait, or the same wait beginning now if the clock has gone back behind its beginning.
     pub(crate) async fn by_clock(&self, wait: Wait) -> Result<Wait, CtxError> {
         Ok(wait.by_clock(self.clock().await?))
     }
@@ -103,10 +107,10 @@ impl Ctx {
 }
 
 /// What the journal has for an operation.
-enum Recorded<T> {
-    Value(JournalPosition, T),
-    /// Nothing yet: the operation is recorded at this position.
-    Nothing(JournalPosition),
+enum JournalLookup<T> {
+    Found(JournalPosition, T),
+    /// The journal has no value. The operation is recorded at this position.
+    Missing(JournalPosition),
 }
 
 fn bad_record(error: &serde_json::Error) -> CtxError {

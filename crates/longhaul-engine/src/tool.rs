@@ -23,7 +23,7 @@ where
     }
 }
 
-/// Whether an answer fits a question of this kind with these parameters.
+/// Checks whether an answer fits a question of this kind with these parameters. The error says why not.
 pub type AnswerCheck = fn(QuestionKind, &Json, &Json) -> Result<(), String>;
 
 /// A tool that the engine can run.
@@ -35,8 +35,10 @@ pub struct EngineTool {
     pub retention: Retention,
     pub limits: ToolLimits,
     pub handler: Arc<dyn Handler>,
-    /// Decides whether an answer fits its question. The text says why not.
+    /// Decides whether an answer fits its question.
     pub fits: AnswerCheck,
+    /// What a result that is an error says, for the history of a task that is tried again.
+    pub error_text: fn(&Json) -> String,
     /// Whether a handler that returns a tool error runs again, as often and with the waits that `policy` allows.
     pub retries_failures: bool,
     /// What it asks before there is a task; its answer becomes the handler's arguments.

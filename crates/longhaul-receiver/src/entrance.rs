@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use longhaul_wire::initialize::{self, Initialize};
 use longhaul_wire::jsonrpc::{self, Message, RpcError};
-use longhaul_wire::{HeaderValue, Headers, Peer, ReplyTo, Revision, route};
+use longhaul_wire::{HeaderValue, Headers, Peer, ReplyTo, Revision, refusal as words, route};
 
 use crate::receiver::ReceiverInner;
 use crate::response::MetricsLabel;
@@ -101,7 +101,7 @@ async fn without_session(receiver: &Arc<ReceiverInner>, caller: &Caller, body: &
             })
         }
         Ok(Message::Request(request)) => {
-            let error = session_header_missing();
+            let error = words::session_required();
             audit::turned_away(Some(&caller.owner), &error);
             MessageResponse::error(Some(&request.id), &error, MetricsLabel::Refused)
         }
@@ -157,7 +157,7 @@ async fn session_claims(
 ) -> Result<SessionClaims, MessageResponse> {
     let malformed = |error: RpcError| refuse(caller, &error.with_status(400));
     let HeaderValue::Once(token) = headers.value(SESSION_HEADER) else {
-        return Err(malformed(session_header_missing()));
+        return Err(malformed(words::session_required()));
     };
     let claims = match receiver.engine.now().await {
         Ok(now) => SessionClaims::open(token, &caller.owner, &receiver.session_seal, now),
@@ -191,19 +191,10 @@ fn refuse(caller: &Caller, error: &RpcError) -> MessageResponse {
     MessageResponse::error(None, error, MetricsLabel::Refused)
 }
 
-fn session_header_missing() -> RpcError {
-    RpcError::invalid_request(
-        "a request needs one Mcp-Session-Id header, which the answer to `initialize` has, or the `_meta` of 2026-07-28",
-    )
-}
-
-/// The refusal for a session that is unknown, has ended, or belongs to another owner: one answer for all three. The
-/// message in it was not looked at, so it is counted here.
+/// Refuses a message in a session that there is not. The message was not looked at, so it is counted here.
 fn no_such_session(receiver: &ReceiverInner, caller: &Caller) -> MessageResponse {
     let error = match receiver.rates.admit(&caller.owner, RequestKind::Other) {
-        Ok(()) => {
-            RpcError::invalid_request("there is no such session; begin a new one with `initialize`").with_status(404)
-        }
+        Ok(()) => words::no_such_session(),
         Err(too_many) => too_many,
     };
     refuse(caller, &error)

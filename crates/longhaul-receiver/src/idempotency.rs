@@ -1,4 +1,4 @@
-//! Which requests are the same, and whose they are.
+//! Which requests under an idempotency key are the same, and to whom the key belongs.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ pub(crate) fn of_call(
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<Option<IdempotencyKey>, RpcError> {
     let Some(key) = call.idempotency_key(headers.map(|headers| headers as &dyn Headers))? else { return Ok(None) };
-    let key = scoped(exchange, &key)?;
+    let key = scoped_key(exchange, &key)?;
     Ok(Some(IdempotencyKey { key, digest: digest(&call.name, call.arguments.get(), call.task.as_ref()) }))
 }
 
-/// The key as it is stored for the owner. Callers without an identity are one owner, and a guessed key would show one of them
-/// the task of another: there the key belongs to the session.
-fn scoped(exchange: &Exchange, key: &str) -> Result<Arc<str>, RpcError> {
+/// The key as it is stored for the owner. All callers without an identity are one owner, and one of them could guess the key of
+/// another and see its task. So the stored key of such a caller includes its session.
+fn scoped_key(exchange: &Exchange, key: &str) -> Result<Arc<str>, RpcError> {
     match &exchange.session {
         _ if exchange.is_known => Ok(key.into()),
         // The control character keeps it apart from the keys of callers with an identity.
@@ -33,8 +33,8 @@ fn scoped(exchange: &Exchange, key: &str) -> Result<Arc<str>, RpcError> {
     }
 }
 
-/// Equal for calls that ask for the same: also if the members of the arguments are in another order, and in every
-/// generation.
+/// Digest of what a call asks for: its tool, its arguments and its retention. The order of the members of the arguments and
+/// the generation of the call make no difference.
 fn digest(tool: &str, arguments: &str, task: Option<&TaskRequest>) -> [u8; 32] {
     let arguments = canonical(arguments);
     let retention = match task.map(|task| task.ttl).unwrap_or_default() {

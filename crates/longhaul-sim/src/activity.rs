@@ -1,4 +1,4 @@
-//! Counts the handlers at work. A handler works while at least one of its branches does not wait for its context.
+//! Counts the handlers that work. A handler works while at least one of its branches does not wait for its context.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +16,9 @@ pub(crate) struct HandlerActivity {
 }
 
 struct ActivityState {
-    /// Branches that have no branches of their own.
+    /// The number of branches that have no branches of their own.
     leaves: usize,
-    /// Branches that wait.
+    /// The number of leaves that wait.
     waiting: usize,
     stopped: bool,
     counted: bool,
@@ -33,7 +33,7 @@ impl HandlerActivity {
         work
     }
 
-    /// Counts a branch as waiting, or as working again. A branch that is dropped while it waits does not work again.
+    /// Counts a branch as waiting, or as working again. A branch that is dropped while it waits stays counted as waiting.
     pub(crate) fn set_waiting(&self, branch: &BranchWait, waits: bool) {
         self.change(|state| {
             if branch.0.swap(waits, Ordering::Relaxed) != waits {
@@ -42,7 +42,7 @@ impl HandlerActivity {
         });
     }
 
-    /// Branches of one branch. While none of them lives, it waits.
+    /// A group for the branches of one branch. That branch counts as waiting while the group is empty.
     pub(crate) fn group(self: &Arc<Self>, parent: &Arc<BranchWait>) -> LeafGroup {
         LeafGroup { work: Arc::clone(self), live: Arc::default(), parent: Arc::clone(parent) }
     }
@@ -93,7 +93,7 @@ pub(crate) struct LeafGroup {
 }
 
 impl LeafGroup {
-    /// A branch. The first one takes the place of the branch that it comes from.
+    /// Adds a branch. The first one replaces its parent among the leaves.
     pub(crate) fn leaf(&self) -> Leaf {
         let Self { work, live, parent } = self;
         let mut count = live.lock();

@@ -26,7 +26,7 @@ pub(crate) struct SimClient {
 pub(crate) struct KeyedRequest {
     owner: Owner,
     tool: Arc<str>,
-    /// The number of its script, which is the whole of its arguments.
+    /// The number of its script, which is its only argument.
     script: usize,
     key: Arc<str>,
 }
@@ -38,7 +38,7 @@ impl KeyedRequest {
     }
 }
 
-/// So few keys that different requests get the same one.
+/// The number of keys. It is small, so that different requests get the same key.
 const KEYS: usize = 6;
 
 #[derive(Clone, Copy)]
@@ -126,7 +126,7 @@ impl SimClient {
         }
     }
 
-    /// Every other task is of the tool that resumes, which is the first.
+    /// Half of the tasks are of the tool that resumes, which is the first.
     fn choose_tool(&self) -> (usize, Owner) {
         self.world.random(|random| {
             let setup = self.world.setup();
@@ -208,7 +208,7 @@ impl SimClient {
             }
             Err(error) => return self.not_created(&error),
         };
-        self.world.note(Fact::Keyed { began, owner, request: idempotency, response });
+        self.world.note(Fact::KeyedCreation { began, owner, request: idempotency, response });
     }
 
     /// An ID for a task of this owner: a new one, one that a task has (of this or another owner), or one whose task was

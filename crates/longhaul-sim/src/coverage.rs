@@ -14,8 +14,8 @@ pub const TRANSITIONS: [&str; 18] = [
 /// The kinds of journal entries. They are counted like transitions.
 pub const ENTRIES: [&str; 7] = ["step", "question", "timer", "subtask", "now", "random", "race"];
 
-/// What handlers must meet in some history.
-pub const MET: [&str; 19] = [
+/// Events of handlers that must happen in some history.
+pub const HANDLER_EVENTS: [&str; 19] = [
     "step replayed",
     "step done again",
     "step tried again",
@@ -123,7 +123,7 @@ impl Coverage {
                 gaps.push(format!("{fault:?} never happened"));
             }
         }
-        for what in MET.into_iter().filter(|what| !self.others.contains_key(what)) {
+        for what in HANDLER_EVENTS.into_iter().filter(|what| !self.others.contains_key(what)) {
             gaps.push(format!("{what} never happened"));
         }
         gaps

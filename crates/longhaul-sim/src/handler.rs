@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::activity::{BranchWait, HandlerActivity, Leaf};
 use crate::ledger::{Fact, failed};
-use crate::setup::{Op, Script, ScriptEnd, StepPlan, SubtaskPlan, Taking, ToolSetup};
+use crate::setup::{AwaitedSubtasks, Op, Script, ScriptEnd, StepPlan, SubtaskPlan, ToolSetup};
 use crate::world::World;
 
 /// The tool with this index, for the engine with this index.
@@ -31,6 +31,7 @@ pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: u
         handler: Arc::new(handler),
         prelude: None,
         fits: |_, _, _| Ok(()),
+        error_text: |body| body.as_str().to_owned(),
         retries_failures: *retries_failures,
     }
 }
@@ -60,18 +61,19 @@ impl Handler for ScriptedHandler {
             spawning: Mutex::default(),
         };
         let stop = StopOnDrop(Arc::clone(&run.work));
-        Box::pin(DroppedHandler { _stop: stop, run: Box::pin(run.run(ctx)) })
+        Box::pin(ScriptedHandlerFuture { _stop: stop, run: Box::pin(run.run(ctx)) })
     }
 }
 
-/// A handler that does not count as working while it is dropped, branch by branch.
-struct DroppedHandler {
+/// The future of a handler. When it is dropped, the handler first stops counting as working, because its branches are dropped
+/// one by one.
+struct ScriptedHandlerFuture {
     /// Dropped first.
     _stop: StopOnDrop,
     run: BoxFuture<'static, Result<Outcome, CtxError>>,
 }
 
-impl Future for DroppedHandler {
+impl Future for ScriptedHandlerFuture {
     type Output = Result<Outcome, CtxError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -96,7 +98,7 @@ struct ScriptRun {
     resumes: bool,
     script: Arc<Script>,
     work: Arc<HandlerActivity>,
-    /// The branches that are inside a question, and those that are inside a subtask. A branch that is dropped stays here.
+    /// The branches that wait for an answer, and those that wait for subtasks. A branch that is dropped stays in the set.
     asking: Mutex<BTreeSet<String>>,
     spawning: Mutex<BTreeSet<String>>,
 }
@@ -121,7 +123,7 @@ impl ScriptRun {
         }
     }
 
-    /// Runs operations one after the other. `leaf` counts the branch as long as it lives.
+    /// Runs operations one after the other. `leaf` counts the branch until it ends.
     fn branch<'a>(
         &'a self,
         ctx: Ctx,
@@ -187,16 +189,16 @@ impl Branch<'_> {
             Op::Step(plan) => self.step(*plan).await?,
             Op::Sleep(ms) => self.sleep(*ms).await?,
             Op::Now => {
-                let position = self.next();
+                let position = self.next_position();
                 let now = self.ctx.now().await?;
-                self.got_recorded(position, Json::from_text(now.as_ms().to_string()));
+                self.note_recorded_output(position, Json::from_text(now.as_ms().to_string()));
             }
             Op::Random => {
-                let position = self.next();
+                let position = self.next_position();
                 let bits = self.ctx.random().await?;
-                self.got_recorded(position, Json::from_text(format!("{bits:?}").replace(' ', "")));
+                self.note_recorded_output(position, Json::from_text(format!("{bits:?}").replace(' ', "")));
             }
-            Op::Subtasks(taking, plans) => self.subtasks(*taking, plans).await?,
+            Op::Subtasks(awaited, plans) => self.subtasks(*awaited, plans).await?,
             Op::Fork(left, right) => self.fork(number, [left, right]).await?,
             Op::Race(first, second) => self.race(first, second).await?,
             Op::TimeLimit(ms, ops) => self.time_limit(*ms, ops).await?,
@@ -206,21 +208,21 @@ impl Branch<'_> {
     }
 
     /// The position of the next operation.
-    fn next(&mut self) -> JournalPosition {
+    fn next_position(&mut self) -> JournalPosition {
         let position = JournalPosition { fork: self.path.as_str().into(), seq: self.seq };
         self.seq += 1;
         position
     }
 
-    fn got(&self, position: JournalPosition, output: Json) {
+    fn note_output(&self, position: JournalPosition, output: Json) {
         let (key, attempt, epoch) = (self.run.key.clone(), self.run.attempt, self.run.epoch());
         self.run.world.note(Fact::Got { key, attempt, epoch, position, output });
     }
 
     /// Notes the output of an operation that only a tool that resumes records.
-    fn got_recorded(&self, position: JournalPosition, output: Json) {
+    fn note_recorded_output(&self, position: JournalPosition, output: Json) {
         if self.run.resumes {
-            self.got(position, output);
+            self.note_output(position, output);
         }
     }
 
@@ -229,7 +231,7 @@ impl Branch<'_> {
     }
 
     async fn ask(&mut self, limit: Option<Duration>) -> Result<(), CtxError> {
-        let position = self.next();
+        let position = self.next_position();
         let run = self.run;
         if run.script.depth > 0 {
             self.count("child asked");
@@ -248,7 +250,7 @@ impl Branch<'_> {
             })
             .await?;
         run.asking.lock().remove(&self.path);
-        // Without an answer the handler does not learn why, so there is nothing to compare.
+        // The handler does not learn why there is no answer, so there is nothing to compare.
         let Some(output) = output else {
             self.count("no answer in time");
             return Ok(());
@@ -256,12 +258,12 @@ impl Branch<'_> {
         if output.as_str().starts_with("failed") {
             self.count("answer not given");
         }
-        self.got(position, output);
+        self.note_output(position, output);
         Ok(())
     }
 
     async fn step(&mut self, plan: StepPlan) -> Result<(), CtxError> {
-        let position = self.next();
+        let position = self.next_position();
         let run = self.run;
         let done = AtomicU32::new(0);
         let wait = &*self.wait;
@@ -293,16 +295,16 @@ impl Branch<'_> {
         if done.load(Ordering::Relaxed) == 0 {
             self.count("step replayed");
         }
-        self.got_recorded(position, output);
+        self.note_recorded_output(position, output);
         Ok(())
     }
 
     async fn sleep(&mut self, ms: u64) -> Result<(), CtxError> {
-        let position = self.next();
+        let position = self.next_position();
         let run = self.run;
         let of = (run.key.clone(), run.epoch(), position.clone());
         let now = { (run.attempt, run.world.state().processes) };
-        let (attempt, process) = *run.world.state().asleep.entry(of).or_insert(now);
+        let (attempt, process) = *run.world.state().sleep_starts.entry(of).or_insert(now);
         run.waiting(&self.wait, self.ctx.sleep("sleep", Duration::from_millis(ms))).await?;
         match (attempt != run.attempt, process != now.1) {
             (true, true) => self.count("sleep across a restart"),
@@ -315,22 +317,22 @@ impl Branch<'_> {
         Ok(())
     }
 
-    async fn subtasks(&mut self, taking: Taking, plans: &[SubtaskPlan]) -> Result<(), CtxError> {
-        let positions: Vec<_> = plans.iter().map(|_| self.next()).collect();
+    async fn subtasks(&mut self, awaited: AwaitedSubtasks, plans: &[SubtaskPlan]) -> Result<(), CtxError> {
+        let positions: Vec<_> = plans.iter().map(|_| self.next_position()).collect();
         let run = self.run;
         run.spawning.lock().insert(self.path.clone());
         let requests = plans.iter().cloned().map(ScriptSubtask);
         let ctx = &mut self.ctx;
         let outcomes = run
             .waiting(&self.wait, async {
-                if taking == Taking::All {
+                if awaited == AwaitedSubtasks::All {
                     return ctx.subtasks("part", requests).await;
                 }
                 let mut started = ctx.start_subtasks("part", requests).await?;
                 let mut outcomes = Vec::new();
                 while let Some(outcome) = started.next(ctx).await? {
                     outcomes.push(outcome);
-                    if taking == Taking::First {
+                    if awaited == AwaitedSubtasks::First {
                         break;
                     }
                 }
@@ -338,10 +340,10 @@ impl Branch<'_> {
             })
             .await?;
         run.spawning.lock().remove(&self.path);
-        match taking {
-            Taking::OneByOne => self.count("children taken one by one"),
-            Taking::First if plans.len() > 1 => self.count("children not waited for"),
-            Taking::All | Taking::First => {}
+        match awaited {
+            AwaitedSubtasks::OneByOne => self.count("children taken one by one"),
+            AwaitedSubtasks::First if plans.len() > 1 => self.count("children not waited for"),
+            AwaitedSubtasks::All | AwaitedSubtasks::First => {}
         }
         for (position, outcome) in positions.into_iter().zip(outcomes) {
             match outcome {
@@ -359,8 +361,8 @@ impl Branch<'_> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}/{key}", self.path) }
     }
 
-    /// The keys have the position of the next operation, so that the laws know what comes before the fork, and the number of
-    /// the fork, because two forks can follow each other.
+    /// The key of a fork consists of the position of the next operation, from which the laws know what comes before the fork, and
+    /// of the number of the fork, because two forks can follow each other.
     async fn fork(&mut self, number: usize, ops: [&[Op]; 2]) -> Result<(), CtxError> {
         let run = self.run;
         let group = run.work.group(&self.wait);
@@ -379,7 +381,7 @@ impl Branch<'_> {
     }
 
     async fn race(&mut self, first: &[Op], second: &[Op]) -> Result<(), CtxError> {
-        let position = self.next();
+        let position = self.next_position();
         let run = self.run;
         let group = run.work.group(&self.wait);
         let paths = ["first", "second"].map(|side| self.path_of(&format!("{}:{side}", position.seq)));
@@ -398,12 +400,12 @@ impl Branch<'_> {
             Race::First(ended) => ("\"first\"", &paths[1], ended),
             Race::Second(ended) => ("\"second\"", &paths[0], ended),
         };
-        self.raced(position, name, loser, is_replayed);
+        self.note_race(position, name, loser, is_replayed);
         ended
     }
 
     async fn time_limit(&mut self, ms: u64, ops: &[Op]) -> Result<(), CtxError> {
-        let position = self.next();
+        let position = self.next_position();
         let run = self.run;
         let group = run.work.group(&self.wait);
         let paths = ["first", "second"].map(|side| self.path_of(&format!("{}:{side}", position.seq)));
@@ -416,15 +418,15 @@ impl Branch<'_> {
         let limited = self.ctx.time_limit("limit", Duration::from_millis(ms), work);
         let ended = run.waiting(&self.wait, limited).await?;
         if let Some(ended) = ended {
-            self.raced(position, "\"first\"", &paths[1], false);
+            self.note_race(position, "\"first\"", &paths[1], false);
             return ended;
         }
         self.count("time limit over");
-        self.raced(position, "\"second\"", &paths[0], begun.load(Ordering::Relaxed) == 0);
+        self.note_race(position, "\"second\"", &paths[0], begun.load(Ordering::Relaxed) == 0);
         Ok(())
     }
 
-    fn raced(&self, position: JournalPosition, winner: &str, loser: &str, is_replayed: bool) {
+    fn note_race(&self, position: JournalPosition, winner: &str, loser: &str, is_replayed: bool) {
         let run = self.run;
         let was_in = |paths: &BTreeSet<String>| paths.iter().any(|path| path.starts_with(loser));
         if is_replayed {
@@ -437,7 +439,7 @@ impl Branch<'_> {
             self.count("race lost with a child");
         }
         run.world.note(Fact::Raced { key: run.key.clone(), attempt: run.attempt, lost: loser.to_owned() });
-        self.got_recorded(position, Json::from_text(winner));
+        self.note_recorded_output(position, Json::from_text(winner));
     }
 
     /// Runs until it is cancelled, or until the calm phase. If the attempt has lost its task by then, it waits for the
@@ -459,7 +461,7 @@ impl Branch<'_> {
 }
 
 impl ScriptRun {
-    /// The work of a step: fails as often as planned. `done` is the number of tries of this call before.
+    /// The work of a step. It fails as often as planned. `done` is the number of earlier tries in this attempt.
     async fn work_of_step(&self, position: &JournalPosition, plan: StepPlan, done: u32) -> Result<String, Failure> {
         let (before, output) = {
             let mut state = self.world.state();

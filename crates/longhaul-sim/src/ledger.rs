@@ -49,7 +49,7 @@ pub enum Fact {
         error: StoreError,
     },
     /// A client received the response to a creation under an idempotency key.
-    Keyed {
+    KeyedCreation {
         /// The length of the ledger at the time of the request.
         began: usize,
         owner: Owner,
@@ -78,7 +78,7 @@ pub enum Fact {
         /// Whether it succeeds.
         succeeds: bool,
     },
-    /// An operation returned this to a handler.
+    /// An operation returned this output to a handler.
     Got { key: TaskKey, attempt: u32, epoch: u32, position: JournalPosition, output: Json },
     /// A sleep has ended.
     Slept { key: TaskKey, attempt: u32, position: JournalPosition },
@@ -179,7 +179,7 @@ pub(crate) fn output_of(state: &EntryState) -> Option<Json> {
     }
 }
 
-/// How a failure is written in the ledger.
+/// A failure as the ledger shows it.
 pub(crate) fn failed(message: &str) -> Json {
     Json::from_text(format!("failed: {message}"))
 }
@@ -276,7 +276,7 @@ impl fmt::Display for Entry {
             Fact::Acknowledged { what, key, revision } => {
                 write!(f, "acknowledged {what:?} {} rev {revision}", short(key))
             }
-            Fact::Keyed { owner, request, response, .. } => {
+            Fact::KeyedCreation { owner, request, response, .. } => {
                 write!(f, "{owner} creates under {} of {}: {response:?}", request.key, request.digest[0])
             }
             Fact::Denied { key, what, error, .. } => write!(f, "denied {what} {}: {error}", short(key)),

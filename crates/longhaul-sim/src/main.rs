@@ -40,7 +40,7 @@ enum SimCommand {
         /// Where the copy and its build go.
         #[arg(long, default_value = "target/mutations")]
         scratch: PathBuf,
-        /// Tries only these.
+        /// Tries only the mutations with these names.
         #[arg(long, value_name = "NAME")]
         only: Vec<String>,
     },

@@ -21,8 +21,8 @@ use crate::store::SimStore;
 use crate::world::{ProcessStage, World};
 use crate::writer::SimWriter;
 
-/// The first wait without requests: longer than every backoff, grace period and pause of a service, than the wait for a
-/// missing tool and than the sleeps of a whole family, and much shorter than the time after which a task is overdue.
+/// The first wait without requests. It is longer than every backoff, grace period and pause of a service, the wait for a missing
+/// tool and the sleeps of a whole family, and much shorter than the time after which a task is overdue.
 const ALONE: Duration = Duration::from_secs(120);
 
 /// The wait after a round of answers: longer than every backoff, grace period, pause and sleep.

@@ -112,9 +112,9 @@ pub(crate) struct Script {
     pub(crate) owner: Owner,
     pub(crate) ops: Arc<[Op]>,
     pub(crate) end: ScriptEnd,
-    /// The levels of subtasks above it.
+    /// The number of levels of subtasks above it.
     pub(crate) depth: usize,
-    /// Does not stop when it is cancelled.
+    /// Whether it ignores its cancellation.
     pub(crate) stubborn: bool,
 }
 
@@ -132,7 +132,7 @@ pub(crate) enum Op {
     Sleep(u64),
     Now,
     Random,
-    Subtasks(Taking, Arc<[SubtaskPlan]>),
+    Subtasks(AwaitedSubtasks, Arc<[SubtaskPlan]>),
     /// Two concurrent branches.
     Fork(Arc<[Op]>, Arc<[Op]>),
     /// The first of two branches that ends.
@@ -150,18 +150,18 @@ pub(crate) struct StepPlan {
     pub(crate) ms: u64,
     /// The number of tries that fail before one succeeds.
     pub(crate) failures: u32,
-    /// Whether a failure is for good.
+    /// Whether a failure is permanent.
     pub(crate) permanent: bool,
-    /// Tries and the pause before the second, if it is tried again.
+    /// The number of tries and the pause in milliseconds before the second one, if the step is tried again.
     pub(crate) retry: Option<(u32, u64)>,
 }
 
-/// How a handler takes the results of its subtasks.
+/// Which subtasks a handler waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taking {
+pub(crate) enum AwaitedSubtasks {
     All,
     OneByOne,
-    /// Only the first; the handler may end before the others.
+    /// Only the first. The handler may end before the others.
     First,
 }
 
@@ -181,13 +181,13 @@ pub(crate) enum ScriptEnd {
     Panic,
 }
 
-/// The levels of subtasks below a root.
+/// The maximum number of levels of subtasks below a root.
 const DEPTH_MAX: usize = 2;
 
-/// The tool that resumes is the first in [`Setup::tools`].
-const RESUMES: usize = 0;
+/// The index of the tool that resumes in [`Setup::tools`].
+const RESUMING_TOOL: usize = 0;
 
-/// Chooses scripts. A script comes with the scripts of its subtasks.
+/// Writes random scripts, each with the scripts of its subtasks.
 pub(crate) struct ScriptWriter<'a> {
     pub(crate) random: &'a mut SeededRandom,
     pub(crate) setup: &'a Setup,
@@ -195,13 +195,13 @@ pub(crate) struct ScriptWriter<'a> {
     pub(crate) scripts: &'a mut Vec<Arc<Script>>,
 }
 
-/// Where an operation is in its script.
+/// The position of an operation in its script.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ScriptPosition {
     tool: usize,
-    /// The levels of subtasks above.
+    /// The number of levels of subtasks above.
     depth: usize,
-    /// The levels of forks and races above.
+    /// The number of levels of forks and races above.
     forks: usize,
 }
 
@@ -213,7 +213,7 @@ impl ScriptWriter<'_> {
 
     fn script(&mut self, tool: usize, depth: usize) -> usize {
         let count = self.random.below(5 - depth);
-        let ops = (0..count).map(|_| self.op(Place { tool, depth, forks: 0 })).collect();
+        let ops = (0..count).map(|_| self.op(ScriptPosition { tool, depth, forks: 0 })).collect();
         let ends = [
             (8, ScriptEnd::Answer),
             (2, ScriptEnd::ToolError),
@@ -227,8 +227,8 @@ impl ScriptWriter<'_> {
         self.scripts.len() - 1
     }
 
-    fn op(&mut self, place: Place) -> Op {
-        let nested = place.forks >= 2;
+    fn op(&mut self, position: ScriptPosition) -> Op {
+        let nested = position.forks >= 2;
         match self.random.below(if nested { 24 } else { 30 }) {
             0 | 1 => Op::Work(self.random.between(0, 30)),
             2 => Op::Work(self.random.between(0, 500)),
@@ -241,18 +241,20 @@ impl ScriptWriter<'_> {
             18 => Op::Sleep(self.random.between(1_000, 2_500)),
             19 => Op::Now,
             20 => Op::Random,
-            21..=23 if place.depth < DEPTH_MAX && place.tool < self.setup.tools.len() - 1 => self.subtasks(place),
+            21..=23 if position.depth < DEPTH_MAX && position.tool < self.setup.tools.len() - 1 => {
+                self.subtasks(position)
+            }
             12..=15 | 21..=23 => Op::Step(self.step()),
-            24 | 25 => Op::Fork(self.branch(place), self.branch(place)),
-            26 | 27 => Op::Race(self.branch(place), self.branch(place)),
-            28 => Op::TimeLimit(self.random.between(0, 2_000), self.branch(place)),
+            24 | 25 => Op::Fork(self.branch(position), self.branch(position)),
+            26 | 27 => Op::Race(self.branch(position), self.branch(position)),
+            28 => Op::TimeLimit(self.random.between(0, 2_000), self.branch(position)),
             _ => Op::Hang,
         }
     }
 
-    fn branch(&mut self, place: Place) -> Arc<[Op]> {
+    fn branch(&mut self, position: ScriptPosition) -> Arc<[Op]> {
         let count = 1 + self.random.below(2);
-        (0..count).map(|_| self.op(Place { forks: place.forks + 1, ..place })).collect()
+        (0..count).map(|_| self.op(ScriptPosition { forks: position.forks + 1, ..position })).collect()
     }
 
     fn step(&mut self) -> StepPlan {
@@ -266,17 +268,18 @@ impl ScriptWriter<'_> {
         }
     }
 
-    /// A handler that does not resume keeps its place in memory while it waits. Its subtasks use other tools than those
-    /// above them, so that no task waits for a place that its own ancestors hold.
-    fn subtasks(&mut self, place: Place) -> Op {
-        let taking = [Taking::All, Taking::All, Taking::OneByOne, Taking::First][self.random.below(4)];
+    /// A handler that does not resume keeps its place in memory while it waits. So its subtasks use other tools than their
+    /// ancestors: otherwise a task could wait for a place that one of its ancestors holds.
+    fn subtasks(&mut self, position: ScriptPosition) -> Op {
+        let awaited = [AwaitedSubtasks::All, AwaitedSubtasks::All, AwaitedSubtasks::OneByOne, AwaitedSubtasks::First]
+            [self.random.below(4)];
         let count = if self.random.below(2) == 0 { 1 } else { 1 + self.random.below(3) };
         let plans = (0..count).map(|_| {
-            let first = if place.tool == RESUMES { RESUMES } else { place.tool + 1 };
+            let first = if position.tool == RESUMING_TOOL { RESUMING_TOOL } else { position.tool + 1 };
             let tool = first + self.random.below(self.setup.tools.len() - first);
-            let script = self.script(tool, place.depth + 1);
+            let script = self.script(tool, position.depth + 1);
             SubtaskPlan { tool: Arc::clone(&self.setup.tools[tool].tool.name), script }
         });
-        Op::Subtasks(taking, plans.collect())
+        Op::Subtasks(awaited, plans.collect())
     }
 }

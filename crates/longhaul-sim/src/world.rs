@@ -84,12 +84,11 @@ pub(crate) struct WorldState {
     /// The requests that clients have sent under idempotency keys.
     pub(crate) requests: Vec<KeyedRequest>,
     pub(crate) scripts: Vec<Arc<Script>>,
-    /// The number of times that the work of each step was done: what the outside world knows. By task, attempt of a tool that
-    /// starts over, and position.
+    /// How often the work of each step was done, as the outside world knows it. By task, epoch and position.
     pub(crate) tries: BTreeMap<(TaskKey, u32, JournalPosition), u32>,
-    /// The attempt and the process in which each sleep began.
-    pub(crate) asleep: BTreeMap<(TaskKey, u32, JournalPosition), (u32, u64)>,
-    /// Processes so far.
+    /// The attempt and the process in which each sleep began. By task, epoch and position.
+    pub(crate) sleep_starts: BTreeMap<(TaskKey, u32, JournalPosition), (u32, u64)>,
+    /// The number of processes so far.
     pub(crate) processes: u64,
 }
 
@@ -136,7 +135,7 @@ impl World {
             requests: Vec::new(),
             scripts: Vec::new(),
             tries: BTreeMap::new(),
-            asleep: BTreeMap::new(),
+            sleep_starts: BTreeMap::new(),
             processes: 0,
         };
         let world = Self(Arc::new(Inner {

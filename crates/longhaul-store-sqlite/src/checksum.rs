@@ -63,7 +63,7 @@ fn of<const N: usize>(values: [ValueRef<'_>; N]) -> i64 {
     checksum.value()
 }
 
-/// Of the columns of `select_task!` before its checksum.
+/// The checksum of the columns of `select_task!` that precede the checksum.
 pub(crate) fn of_task(task: &Task, phase: &PhaseColumns) -> i64 {
     let family = &task.family;
     let is_root = task.is_root();
@@ -117,7 +117,7 @@ pub(crate) fn of_input(input: &Json) -> i64 {
     of([text(input.as_str())])
 }
 
-/// Of the columns of `select_entry!` before its checksum.
+/// The checksum of the columns of `select_entry!` that precede the checksum.
 pub(crate) fn of_entry(entry: &JournalEntry, state: &StateColumns<'_>) -> i64 {
     of([
         text(&entry.position.fork),
@@ -135,7 +135,7 @@ pub(crate) fn of_entry(entry: &JournalEntry, state: &StateColumns<'_>) -> i64 {
     ])
 }
 
-/// Of `owner, id, key, digest`.
+/// The checksum of the columns `owner, id, key, digest` of an idempotency key.
 pub(crate) fn of_key(task: &TaskKey, key: &IdempotencyKey) -> i64 {
     of([text(task.owner.as_str()), text(task.id.as_str()), text(&key.key), ValueRef::Blob(&key.digest)])
 }

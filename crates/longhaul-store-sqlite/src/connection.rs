@@ -29,8 +29,8 @@ const WRITER_CACHE_KIB: i64 = 1 << 10;
 /// Each reader's page cache: only for pages still in the log, all others are mapped.
 const READER_CACHE_KIB: i64 = 1 << 10;
 
-/// How much of the database all connections together read through the system's page cache without a copy. The system counts
-/// mapped pages as memory of the process, once for each connection that has read them.
+/// How much of the database all connections together map into memory. The system counts mapped pages as memory of the
+/// process, once for each connection that has read them.
 pub(crate) const MAPPED_BYTES_MAX: i64 = 128 << 20;
 
 /// More than the number of statements, so that none is compiled twice.
@@ -88,20 +88,20 @@ pub(crate) fn limit_size(connection: &Connection, bytes_max: u64) -> rusqlite::R
     connection.pragma_update(None, "max_page_count", to_sql(pages_max))
 }
 
-/// One of the readers' connections. It maps this much of the file.
+/// A connection for a reader. It maps at most `mapped_bytes` of the file into memory.
 pub(crate) fn reader(path: &Path, mapped_bytes: i64) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | shared_flags())?;
     set_up(&connection, READER_CACHE_KIB, mapped_bytes)?;
     Ok(connection)
 }
 
-/// The readers that map the file: those of a runtime's threads, and one for the thread that starts it.
+/// The number of readers that map the file: one for each thread of a runtime, and one for the thread that starts it.
 pub(crate) fn mapping_readers() -> usize {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     threads.saturating_add(1).min(CONNECTIONS_MAX)
 }
 
-/// How much of the file each of them and the writer maps.
+/// How much of the file each of these readers maps. The writer maps as much.
 pub(crate) fn mapped_bytes() -> i64 {
     MAPPED_BYTES_MAX / i64::try_from(mapping_readers() + 1).unwrap_or(i64::MAX)
 }

@@ -93,7 +93,7 @@ const DELETE: [&str; 6] = [
     "DELETE FROM journal WHERE owner = ?1 AND id = ?2",
     "DELETE FROM attempt WHERE owner = ?1 AND id = ?2",
 ];
-/// Only the root of a family can have a key.
+/// Only the root of a family can have an idempotency key.
 const DELETE_KEY: &str = "DELETE FROM idempotency WHERE owner = ?1 AND id = ?2";
 const INSERT_SECRET: &str = "INSERT INTO secret (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
 const INSERT_CHECK: &str = "INSERT OR REPLACE INTO secret (name, value) VALUES ('check', zeroblob(?1))";
@@ -179,7 +179,7 @@ impl PhaseColumns {
                 Self { outcome: Some(outcome_word(outcome)), settled_at: Some(time_to_sql(*at)), ..Self::default() }
             }
         };
-        // For the search for what began later than the clock shows.
+        // `Reader::began_after` searches this column for what began later than the clock shows.
         let run_since = columns.run_since.or_else(|| phase.since().map(time_to_sql));
         Ok(Self { run_since, ..columns })
     }
@@ -453,9 +453,9 @@ pub(crate) const LOOKUPS: &[&str] = &[
     FAMILY,
     UPDATE_SETTLED,
     UPDATE_SETTLED_IN_QUEUE,
-    journal::OF_QUESTION,
-    journal::AT,
-    journal::OF_ATTEMPT,
+    journal::SELECT_QUESTION,
+    journal::SELECT_POSITION,
+    journal::EXISTS_OF_ATTEMPT,
     journal::REPLACE,
     DELETE[0],
     KEYED_TASK,

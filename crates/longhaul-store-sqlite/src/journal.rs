@@ -26,16 +26,16 @@ macro_rules! select_entry {
     };
 }
 
-pub(crate) const OF_EPOCH: &str = select_entry!("AND epoch = ?3 ORDER BY fork, seq");
-pub(crate) const ALL: &str = select_entry!("ORDER BY epoch, fork, seq");
-pub(crate) const AT: &str = select_entry!("AND epoch = ?3 AND fork = ?4 AND seq = ?5");
-pub(crate) const OF_QUESTION: &str = select_entry!("AND question = ?3");
-pub(crate) const OF_ATTEMPT: &str =
+pub(crate) const SELECT_EPOCH: &str = select_entry!("AND epoch = ?3 ORDER BY fork, seq");
+pub(crate) const SELECT_ALL: &str = select_entry!("ORDER BY epoch, fork, seq");
+pub(crate) const SELECT_POSITION: &str = select_entry!("AND epoch = ?3 AND fork = ?4 AND seq = ?5");
+pub(crate) const SELECT_QUESTION: &str = select_entry!("AND question = ?3");
+pub(crate) const EXISTS_OF_ATTEMPT: &str =
     "SELECT 1 FROM journal WHERE owner = ?1 AND id = ?2 AND epoch = ?3 AND attempt = ?4 LIMIT 1";
 const INSERT: &str = "INSERT INTO journal (owner, id, epoch, fork, seq, kind, name, digest, state, output, question,
     took_ms, note, attempt, at, checksum)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING";
-// Without the columns of the index: they never change.
+// Leaves out the columns of the indexes, which never change.
 pub(crate) const REPLACE: &str = "UPDATE journal SET digest = ?6, state = ?7, output = ?8, took_ms = ?9, note = ?10,
     attempt = ?11, at = ?12, checksum = ?13
   WHERE owner = ?1 AND id = ?2 AND epoch = ?3 AND fork = ?4 AND seq = ?5";
@@ -44,7 +44,7 @@ const INSERT_ATTEMPT: &str = "INSERT INTO attempt (owner, id, attempt, node, sin
 const ATTEMPTS: &str =
     "SELECT attempt, node, since, ended_at, end, reason FROM attempt WHERE owner = ?1 AND id = ?2 ORDER BY attempt";
 
-/// `state` and `output` of an entry.
+/// The columns `state` and `output` of an entry.
 pub(crate) struct StateColumns<'a> {
     pub(crate) word: &'static str,
     pub(crate) output: Option<Cow<'a, str>>,
@@ -91,7 +91,7 @@ pub(crate) fn insert(
     if connection.execute(INSERT, params)? == 1 {
         return Ok(None);
     }
-    connection.row(AT, params![owner, id, epoch, &**fork, seq], |mut columns| columns.entry())
+    connection.row(SELECT_POSITION, params![owner, id, epoch, &**fork, seq], |mut columns| columns.entry())
 }
 
 pub(crate) fn replace(
@@ -119,14 +119,14 @@ pub(crate) fn replace(
     connection.execute(REPLACE, params).map(|_| ())
 }
 
-/// The entry of a question, with its epoch.
+/// The entry of a question, and its epoch.
 pub(crate) fn question(
     connection: &mut SqliteConnection,
     key: &TaskKey,
     question: &QuestionKey,
 ) -> Result<Option<(u32, JournalEntry)>, DiskError> {
     let params = [key.owner.as_str(), key.id.as_str(), question.as_str()];
-    connection.row(OF_QUESTION, params, |mut columns| {
+    connection.row(SELECT_QUESTION, params, |mut columns| {
         let entry = columns.entry()?;
         Ok((columns.value()?, entry))
     })
@@ -139,7 +139,7 @@ pub(crate) fn has_entries_of(
     attempt: u32,
 ) -> Result<bool, DiskError> {
     let params = params![key.owner.as_str(), key.id.as_str(), epoch, attempt];
-    Ok(connection.row(OF_ATTEMPT, params, |mut columns| columns.count())?.is_some())
+    Ok(connection.row(EXISTS_OF_ATTEMPT, params, |mut columns| columns.count())?.is_some())
 }
 
 pub(crate) fn of_epoch(
@@ -148,7 +148,7 @@ pub(crate) fn of_epoch(
     epoch: u32,
 ) -> Result<Vec<JournalEntry>, DiskError> {
     let params = params![key.owner.as_str(), key.id.as_str(), epoch];
-    connection.rows(OF_EPOCH, params, |mut columns| columns.entry())
+    connection.rows(SELECT_EPOCH, params, |mut columns| columns.entry())
 }
 
 pub(crate) fn insert_attempt(
@@ -176,7 +176,7 @@ pub(crate) fn insert_attempt(
 
 pub(crate) fn history(connection: &mut SqliteConnection, key: &TaskKey) -> Result<TaskHistory, DiskError> {
     let params = [key.owner.as_str(), key.id.as_str()];
-    let entries = connection.rows(ALL, params, |mut columns| columns.entry())?;
+    let entries = connection.rows(SELECT_ALL, params, |mut columns| columns.entry())?;
     let attempts = connection.rows(ATTEMPTS, params, |mut columns| columns.attempt())?;
     Ok(TaskHistory { attempts, entries })
 }

@@ -49,7 +49,7 @@ impl Pool {
         Ok(MutexGuard::map(slot, |slot| slot.insert(connection)))
     }
 
-    /// A new connection. The first ones map the file, so that what all of them map is limited.
+    /// Opens a connection. Only the first ones map the file, so that the sum is limited.
     fn open(&self) -> rusqlite::Result<Connection> {
         let is_mapping = self.opened.fetch_add(1, Ordering::Relaxed) < connection::mapping_readers();
         connection::reader(&self.path, if is_mapping { connection::mapped_bytes() } else { 0 })

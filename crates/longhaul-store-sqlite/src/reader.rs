@@ -222,7 +222,7 @@ impl Reader for SqliteReader {
     }
 }
 
-/// `None` for columns of a damaged row, which concern no other task.
+/// Logs an error and returns `None` if the row is damaged, so that the rows of other tasks are still read.
 fn readable<T>(columns: rusqlite::Result<T>, log: impl FnOnce(&rusqlite::Error)) -> Option<T> {
     columns.inspect_err(log).ok()
 }
@@ -247,8 +247,8 @@ mod tests {
             LIST_ALL_PAST,
             CHILDREN,
             ASKING_CHILD,
-            journal::OF_EPOCH,
-            journal::ALL,
+            journal::SELECT_EPOCH,
+            journal::SELECT_ALL,
             DUE,
             FIRST_QUEUED,
             HELD,

@@ -145,7 +145,7 @@ impl Inspection<'_> {
                 Ok(None) => self.add(Some(&key), "its arguments cannot be found"),
                 Err(error) => self.add(Some(&key), format!("its arguments cannot be read: {error}")),
             }
-            let entries = self.connection.prepare_cached(journal::ALL).and_then(|mut statement| {
+            let entries = self.connection.prepare_cached(journal::SELECT_ALL).and_then(|mut statement| {
                 let mut entries = statement.query_map(params, |row| Columns::of(row, &mut texts).entry())?;
                 entries.try_for_each(|entry| entry.map(|_| ()))
             });

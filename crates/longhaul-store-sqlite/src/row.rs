@@ -328,7 +328,7 @@ impl<'r, 't> Columns<'r, 't> {
     /// Reads `owner, id, key, digest, checksum`.
     pub(crate) fn keyed_task(&mut self) -> rusqlite::Result<KeyedTask> {
         let id = self.key()?.id;
-        // The key, by which the row was found. The checksum covers it.
+        // The key is read only for the checksum: the caller knows it.
         self.column()?;
         let digest = self.value()?;
         self.check()?;

@@ -11,7 +11,7 @@ pub enum StoreError {
     /// The state machine refused the event. Nothing was changed.
     #[error(transparent)]
     Refused(#[from] TransitionError),
-    /// The owner has a task under this idempotency key, which another request has created. Nothing was changed.
+    /// Another request has created a task of this owner under the idempotency key. Nothing was changed.
     #[error("the idempotency key was used for another request")]
     IdempotencyKeyUsed,
     /// There is no space left. Nothing was written. Free some space, then try again.

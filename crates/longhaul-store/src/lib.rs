@@ -17,7 +17,7 @@ mod clock;
 #[cfg(feature = "contract")]
 pub mod contract;
 #[allow(missing_docs)]
-mod crash_point;
+mod crash_trigger;
 #[allow(missing_docs)] // For the backends in this workspace.
 pub mod embedded;
 mod error;
@@ -31,7 +31,7 @@ mod store;
 mod watch;
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use crash_point::CrashPoint;
+pub use crash_trigger::CrashTrigger;
 pub use embedded::Embedded;
 pub use error::StoreError;
 pub use idempotency::{IdempotencyKey, KeyedTask};

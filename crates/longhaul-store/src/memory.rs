@@ -13,7 +13,7 @@ use parking_lot::{RawRwLock, RwLock};
 
 use crate::embedded::{Disk, DiskError, Embedded, EmbeddedLimits, Reader};
 use crate::{
-    Clock, CrashPoint, HeldAttempt, IdempotencyKey, KeyedTask, ListQuery, Snapshot, TaskCount, TaskHistory, TaskPage,
+    Clock, CrashTrigger, HeldAttempt, IdempotencyKey, KeyedTask, ListQuery, Snapshot, TaskCount, TaskHistory, TaskPage,
 };
 
 /// Opens an empty store in memory.
@@ -42,9 +42,9 @@ pub struct MemoryDisk {
     transaction: Option<ArcRwLockWriteGuard<RawRwLock, Tables>>,
     /// How to revert the writes of the open transaction, the newest last.
     undo: Vec<Undo>,
-    /// The journal entries of the open transaction, if there is a crash point.
+    /// The journal entries of the open transaction, if there is a crash trigger.
     entries: Vec<(TaskKey, JournalEntry)>,
-    crash_point: Option<Arc<CrashPoint>>,
+    crash_trigger: Option<Arc<CrashTrigger>>,
 }
 
 /// Reads the committed tables.
@@ -60,7 +60,7 @@ struct Tables {
     held: BTreeMap<TaskKey, (NodeId, u64)>,
     /// By parent and position among its children.
     children: BTreeMap<(TaskKey, u32), TaskId>,
-    /// The indexes of the open children of each parent.
+    /// The ordinals of the open children of each parent.
     open_children: BTreeMap<TaskKey, BTreeSet<u32>>,
     keyed: BTreeMap<(Owner, Arc<str>), TaskId>,
     secrets: HashMap<String, [u8; 32]>,
@@ -191,18 +191,18 @@ impl MemoryDisk {
     /// A disk on the same tables, for a store that is started after this one has crashed or been closed.
     pub fn same_tables(&self) -> Self {
         let tables = Arc::clone(&self.tables);
-        Self { tables, transaction: None, undo: Vec::new(), entries: Vec::new(), crash_point: None }
+        Self { tables, transaction: None, undo: Vec::new(), entries: Vec::new(), crash_trigger: None }
     }
 
-    /// A disk that crashes there.
+    /// A disk that the trigger crashes.
     #[must_use]
-    pub fn with_crash_point(mut self, crash_point: Arc<CrashPoint>) -> Self {
-        self.crash_point = Some(crash_point);
+    pub fn with_crash_trigger(mut self, crash_trigger: Arc<CrashTrigger>) -> Self {
+        self.crash_trigger = Some(crash_trigger);
         self
     }
 
     fn note_entry(&mut self, key: &TaskKey, entry: &JournalEntry) {
-        if self.crash_point.is_some() {
+        if self.crash_trigger.is_some() {
             self.entries.push((key.clone(), entry.clone()));
         }
     }
@@ -229,7 +229,8 @@ impl MemoryDisk {
     }
 }
 
-/// Callers take it for a store that is unavailable for a while, so they try again until their process is gone.
+/// The error of a disk that has crashed. Callers take it for a store that is unavailable for a while, and try again until their
+/// process has ended.
 fn crashed() -> DiskError {
     DiskError::Failed("the process has crashed".into())
 }
@@ -244,8 +245,8 @@ impl Drop for MemoryDisk {
 impl Disk for MemoryDisk {
     fn begin(&mut self) -> Result<(), DiskError> {
         let transaction = self.tables.write_arc();
-        // With the lock: after a crash another disk on the same tables sees every commit of this one.
-        if self.crash_point.as_ref().is_some_and(|crash_point| crash_point.has_crashed()) {
+        // Checked while the lock is held, so that a disk that is opened after the crash sees every commit of this one.
+        if self.crash_trigger.as_ref().is_some_and(|crash_trigger| crash_trigger.has_crashed()) {
             return Err(crashed());
         }
         self.transaction = Some(transaction);
@@ -254,7 +255,8 @@ impl Disk for MemoryDisk {
 
     fn commit(&mut self) -> Result<(), DiskError> {
         self.undo.clear();
-        let crashes = self.crash_point.as_ref().is_some_and(|crash_point| crash_point.committed(&mut self.entries));
+        let crashes =
+            self.crash_trigger.as_ref().is_some_and(|crash_trigger| crash_trigger.committed(&mut self.entries));
         self.transaction = None;
         if crashes { Err(crashed()) } else { Ok(()) }
     }
@@ -452,7 +454,7 @@ impl Reader for MemoryReader {
     fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
         let tables = self.0.read();
         let all = tables.rows.get(key).into_iter().flat_map(|row| &row.journal);
-        Ok(all.filter(|((of, _), _)| *of == epoch).map(|(_, entry)| entry.clone()).collect())
+        Ok(all.filter(|((entry_epoch, _), _)| *entry_epoch == epoch).map(|(_, entry)| entry.clone()).collect())
     }
 
     fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, DiskError> {

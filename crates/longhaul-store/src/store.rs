@@ -28,13 +28,13 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Creates a task. Refused with [`TransitionError::DuplicateId`](longhaul_task::TransitionError::DuplicateId) if the owner has a task
     /// with this ID.
     ///
-    /// If the owner has a task under the same [`IdempotencyKey`], that task is returned and nothing is written, or
-    /// [`StoreError::IdempotencyKeyUsed`] if another request created it. The look-up and the creation are one commit. The
-    /// key is deleted in the commit that deletes the family of the task.
+    /// If the owner already has a task under the key of the [`IdempotencyKey`], nothing is written: that task is returned if
+    /// the same request created it, and [`StoreError::IdempotencyKeyUsed`] if another one did. The look-up and the creation
+    /// are one commit. The key is deleted in the commit that deletes the family of the task.
     async fn create(&self, new: NewTask) -> Result<CreateResult, StoreError>;
 
-    /// The task that this request has created under its idempotency key; `None` if there is none.
-    /// [`StoreError::IdempotencyKeyUsed`] as for [`create`](Self::create).
+    /// The task that this request created under its idempotency key; `None` if there is none. Fails with
+    /// [`StoreError::IdempotencyKeyUsed`] if another request created a task under the key.
     async fn find_created(&self, owner: &Owner, key: &IdempotencyKey) -> Result<Option<Snapshot>, StoreError>;
 
     /// Reads the committed state of a task.
@@ -59,7 +59,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// The children of a task, in the order of their creation.
     async fn children(&self, key: &TaskKey) -> Result<Vec<TaskId>, StoreError>;
 
-    /// The first child of a task that has an open question. Found without looking at the others.
+    /// The first child of a task that has an open question. A backend finds it without reading the other children.
     async fn asking_child(&self, key: &TaskKey) -> Result<Option<TaskId>, StoreError>;
 
     /// The tasks whose timer, deadline or expiry has been reached, and the time of the next one.
@@ -94,15 +94,15 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// finds here what it was given.
     async fn held(&self, node: NodeId, after: Option<&TaskKey>, limit: usize) -> Result<Vec<HeldAttempt>, StoreError>;
 
-    /// Writes journal entries of an attempt, without a change of the task. The fence is checked in the same commit. An entry
-    /// whose position has one already is handled as [`JournalEntry::replaces`] says: writing the same entries again, after a
-    /// commit in doubt, changes nothing.
+    /// Writes journal entries of an attempt without changing the task. The fence is checked in the same commit.
+    /// [`JournalEntry::conflict_with`] decides about an entry whose position has one already. Writing the same entries again,
+    /// after a commit in doubt, changes nothing.
     async fn record(&self, key: &TaskKey, fence: u64, entries: Vec<JournalEntry>) -> Result<(), StoreError>;
 
     /// The journal of a task for one [`epoch`](Task::epoch), ordered by position. An attempt reads it once, when it starts.
     async fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, StoreError>;
 
-    /// The journal entry of a question. `None` if the task has no such question.
+    /// The journal entry of a question. `None` if the task has not asked it.
     async fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, StoreError>;
 
     /// What happened to a task: its attempts that have ended, and the journals of all its attempts, in order.
@@ -141,14 +141,14 @@ pub struct NewTask {
     pub create: Create,
     /// The arguments of the request.
     pub input: Json,
-    /// Lets the requestor repeat the creation. In a box, because few creations have one and all of them are queued.
+    /// Lets the requestor repeat the creation. It is boxed because few creations have one and all of them pass through a queue.
     pub idempotency: Option<Box<IdempotencyKey>>,
 }
 
 /// The result of a creation.
 #[derive(Debug, Clone)]
 pub struct CreateResult {
-    /// The task as it is now.
+    /// The current state of the task.
     pub task: Arc<Task>,
     /// Whether an earlier request had created it under the same idempotency key.
     pub existed: bool,

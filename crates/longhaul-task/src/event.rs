@@ -33,10 +33,10 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     pub descendants: DescendantScope,
-    /// Whether the parent is needed. It is when the event may end the task, because the parent may wait for that. The
-    /// store then also looks which of the ranges that the parent [waits for](Task::awaited_children) have other open children.
+    /// Whether the parent must be loaded, because the event may end the task and the parent may wait for that. The store
+    /// then also finds out in which of the ranges that the parent [waits for](Task::awaited_children) another child is open.
     pub parent: bool,
-    /// Whether the store must look if the current attempt has written journal entries.
+    /// Whether the store must find out if the current attempt has written journal entries.
     pub attempt_entries: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DescendantScope {
     Nothing,
-    /// Which of these ranges have children that have not ended. A store finds out without counting them.
+    /// Which of these ranges have open children. A store finds out without counting the children.
     OpenChildren(Vec<ChildRange>),
     /// All descendants that have not ended.
     OpenDescendants,
@@ -53,12 +53,12 @@ pub enum DescendantScope {
 /// What a store has loaded for an event's [`Scope`]. The change may be committed only if none of it has changed since.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// The ranges of the scope in which a child has not ended.
+    /// The ranges of the scope that have open children.
     pub open_children: Vec<ChildRange>,
     /// All descendants that have not ended, in any order.
     pub open_descendants: Vec<Task>,
     pub parent: Option<Task>,
-    /// The ranges that the parent waits for in which a child other than this task has not ended.
+    /// The ranges that the parent waits for and that have an open child other than this task.
     pub open_siblings: Vec<ChildRange>,
     /// Whether the current attempt has written journal entries.
     pub attempt_wrote_entries: bool,
@@ -86,7 +86,7 @@ pub struct Change {
 pub enum Effect {
     /// A child was created.
     Spawned { key: crate::TaskKey },
-    /// A task has entered the queue: the event's own, its new child, or its parent that waited for it.
+    /// A task has entered the queue: the task of the event, its new child, or its parent, which waited for it.
     Queued {
         key: crate::TaskKey,
         tool: crate::ToolRef,
@@ -100,7 +100,7 @@ pub enum Effect {
         /// The fence that the attempt held.
         fence: u64,
     },
-    /// A task has ended: the event's own, or one of its descendants.
+    /// A task has ended: the task of the event, or one of its descendants.
     Settled {
         key: crate::TaskKey,
         tool: crate::ToolRef,

@@ -9,25 +9,25 @@ use crate::{Json, QuestionKey, Task, Timestamp, TransitionError, Wait};
 /// The maximum length of the name of an operation, in bytes.
 pub const ENTRY_NAME_BYTES_MAX: usize = 256;
 
-/// One entry of a task's journal: an operation that a handler made through its context, and its output.
+/// One entry of a task's journal: an operation that a handler performed through its context, and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
     pub position: JournalPosition,
     pub kind: EntryKind,
     /// The name that the handler gave to the operation.
     pub name: Arc<str>,
-    /// Digest of the operation's input. 0 for an operation that is known by its name alone.
+    /// Digest of the operation's input. 0 for an operation that is identified by its name alone.
     pub digest: u64,
     pub state: EntryState,
-    /// The key of the question, if it is one.
+    /// The key of the question, if the entry is one.
     pub question: Option<QuestionKey>,
     /// How long the operation took, if it has ended. For a question: the time to its answer.
     pub took_ms: Option<u64>,
     /// Something that a reader of the history should know, for example that a resumed handler asked with another text.
     pub note: Option<Arc<str>>,
-    /// The number of the attempt that wrote it. Set by the state machine.
+    /// The number of the attempt that wrote the entry. Set by the state machine.
     pub attempt: u32,
-    /// When it was written first. Set by the state machine.
+    /// The time at which the entry was first written. Set by the state machine.
     pub at: Timestamp,
 }
 
@@ -41,7 +41,7 @@ pub struct JournalPosition {
 }
 
 impl JournalPosition {
-    /// Whether this position is in a fork or in a fork of it.
+    /// Whether this position is in the given fork or in a fork that is nested in it.
     pub fn is_in_fork(&self, fork: &str) -> bool {
         self.fork.strip_prefix(fork).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
@@ -50,7 +50,7 @@ impl JournalPosition {
 /// What an operation does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EntryKind {
-    /// Something that is done once.
+    /// Work that is done once.
     Step,
     /// A question to the requestor.
     Question,
@@ -62,7 +62,7 @@ pub enum EntryKind {
     Now,
     /// Random bits.
     Random,
-    /// The end of a race. The output is the key of the fork that won.
+    /// The end of a race. The output is the string `first` or `second`: the branch that won.
     Race,
 }
 
@@ -88,31 +88,31 @@ impl EntryKind {
     }
 }
 
-/// How far an operation is.
+/// The state of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryState {
-    /// The question has no answer yet.
+    /// The operation is a question that has no answer yet.
     Open,
     /// The step has failed and will be tried again.
     Retrying(StepRetry),
-    /// The output of the operation.
+    /// The operation has ended with this output.
     Done(Json),
     /// The step has failed for good, or the question was not answered. The text says why.
     Failed(Arc<str>),
 }
 
-/// A step that has failed so far.
+/// The failures of a step that will be tried again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepRetry {
     /// The number of tries that have failed.
     pub failures: u32,
-    /// The next try begins when this is over.
+    /// The next try begins when this wait is over.
     pub wait: Wait,
     /// Why the last try failed.
     pub error: Arc<str>,
 }
 
-/// What the requestor says to a question.
+/// The answer to a question, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// The answer. The caller has checked that it fits the question.
@@ -122,7 +122,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The state of the question's entry.
+    /// The state of the question's entry after this answer.
     pub fn into_state(self) -> EntryState {
         match self {
             Self::Given(body) => EntryState::Done(body),
@@ -134,18 +134,18 @@ impl Answer {
 /// A write to the task's journal, in the same commit as the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JournalWrite {
-    /// A new entry. If its position has an entry already, [`JournalEntry::replaces`] decides.
+    /// A new entry. If its position has an entry already, [`JournalEntry::conflict_with`] decides.
     Insert(JournalEntry),
-    /// A question was answered: the new state of its entry.
+    /// The answer to a question, which is written into the question's entry.
     Answer { key: QuestionKey, answer: Answer, at: Timestamp },
 }
 
-/// What happens to an entry whose position has one already.
+/// What happens to a new entry if its position has one already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryConflict {
     /// The existing entry is replaced by this one.
     Replace(Box<JournalEntry>),
-    /// The existing entry stays: the same operation has been recorded before, by a commit whose answer was lost.
+    /// The existing entry stays: the same operation was recorded before, by a commit whose response was lost.
     Keep,
     /// The operations differ.
     Refuse(TransitionError),
@@ -175,8 +175,8 @@ impl JournalEntry {
         self
     }
 
-    /// Decides what happens if this entry is written where `existing` is.
-    pub fn replaces(&self, existing: &Self) -> EntryConflict {
+    /// Decides what happens if this entry is written at the position of `existing`.
+    pub fn conflict_with(&self, existing: &Self) -> EntryConflict {
         if (self.kind, &self.name) != (existing.kind, &existing.name) {
             return EntryConflict::Refuse(TransitionError::HandlerChanged {
                 recorded: existing.describe(),
@@ -207,12 +207,12 @@ impl JournalEntry {
         self
     }
 
-    /// The operation in an error message.
+    /// The operation as an error message names it.
     pub fn describe(&self) -> Arc<str> {
         describe(self.kind, &self.name)
     }
 
-    /// The size of its texts, which a limit counts.
+    /// The size of the entry's texts, which counts towards the limits of the journal.
     pub fn bytes(&self) -> usize {
         let state = match &self.state {
             EntryState::Open => 0,
@@ -224,12 +224,13 @@ impl JournalEntry {
     }
 }
 
-/// An operation in an error message: its kind, and its name if it has one.
+/// An operation as an error message names it: its kind, and its name if it has one.
 pub fn describe(kind: EntryKind, name: &str) -> Arc<str> {
     if name.is_empty() { kind.as_str().into() } else { format!("{} {name:?}", kind.as_str()).into() }
 }
 
-/// The attempt records entries. A store writes them without a change of the task.
+/// Checks the fence of an attempt that records entries, and completes the entries with the number of the attempt and the
+/// time. A store writes them without changing the task.
 pub fn record(
     task: &Task,
     fence: u64,
@@ -240,13 +241,14 @@ pub fn record(
     Ok(entries.into_iter().map(|entry| entry.written_by(task, now)).collect())
 }
 
-/// How one attempt of a task ended, for the history. The last attempt of a settled task has none: the task itself tells.
+/// How one attempt of a task ended, for the history. The last attempt of a settled task has no record: the task itself has
+/// its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptRecord {
     /// The number of the attempt, counted from 1.
     pub attempt: u32,
     pub node: crate::NodeId,
-    /// When it began to run, or went on after an answer.
+    /// The last time at which it began to run: when it was claimed, or when its last open question was answered.
     pub since: Timestamp,
     pub ended_at: Timestamp,
     pub end: AttemptEnd,
@@ -255,7 +257,7 @@ pub struct AttemptRecord {
 /// Why an attempt ended and the task did not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptEnd {
-    /// Its process ended, or gave it up.
+    /// Its process ended, or gave the attempt up.
     Lost,
     /// Its handler was dropped because it only waited.
     Parked,

@@ -43,20 +43,20 @@ pub enum WaitingState {
 /// What wakes a task whose handler was dropped. An answer to any of its open questions wakes it as well.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakeCondition {
-    /// It is woken when this is over.
+    /// The task is woken when this wait is over.
     pub timer: Option<Wait>,
-    /// It is woken when all children of one of these ranges have ended.
+    /// The task is woken when all children of one of these ranges have ended.
     pub children: Vec<ChildRange>,
 }
 
 /// The maximum number of ranges of children that a parked task can wait for.
 pub const CHILD_RANGES_MAX: usize = 64;
 
-/// Children of one task, by their index. Children that were created together are next to each other.
+/// Consecutive children of one task, by their ordinals. Children that were created together have consecutive ordinals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildRange {
     pub first: u32,
-    /// The last one, which belongs to the range.
+    /// The ordinal of the last child, which belongs to the range.
     pub last: u32,
 }
 
@@ -69,7 +69,7 @@ impl ChildRange {
 }
 
 impl WakeCondition {
-    /// The time at which it is woken.
+    /// The time at which the timer wakes the task.
     pub fn wake_at(&self) -> Option<Timestamp> {
         self.timer.map(|timer| timer.until)
     }
@@ -162,7 +162,7 @@ impl Phase {
         deadlines.map(|deadline| deadline.wait.since).chain(wait).max()
     }
 
-    /// This phase by a clock that shows `now`: nothing in it began later than that.
+    /// This phase for a clock that shows `now`: whatever began later begins now.
     pub(crate) fn by_clock(&self, now: Timestamp) -> Self {
         let mut phase = self.clone();
         if let Self::Waiting { questions, .. } = &mut phase {

@@ -74,7 +74,7 @@ pub struct Question {
     pub position: JournalPosition,
     /// Digest of what was asked.
     pub digest: u64,
-    /// If it has one, the question is closed at that time.
+    /// When the question is closed if it has no answer. Without a deadline it stays open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<QuestionDeadline>,
 }
@@ -83,7 +83,7 @@ pub struct Question {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionDeadline {
     pub wait: Wait,
-    /// The handler gets this if there is no answer by then.
+    /// What the handler gets if there is no answer by then.
     pub default: Answer,
 }
 

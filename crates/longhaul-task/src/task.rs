@@ -37,9 +37,9 @@ pub struct Task {
     pub fence: u64,
     /// The number of claims.
     pub attempt: u32,
-    /// The number of attempts in a row that came to nothing: released, or lost with their node. Only these count towards
-    /// the tool's limit. An attempt that ended because its handler sleeps or waits does not count, and one that has
-    /// written journal entries before it was lost begins the count again.
+    /// The number of failed attempts in a row: released, or lost with their node. The tool limits it. An attempt that
+    /// ended because its handler sleeps or waits does not count. An attempt of a tool that resumes sets the count to 1 if
+    /// it wrote journal entries before it was lost.
     pub failed_attempts: u32,
     /// The number of questions asked so far. The key of the next question contains it.
     pub questions_asked: u32,
@@ -59,7 +59,7 @@ pub struct Family {
     pub depth: u16,
     /// The number of children it has created.
     pub children: u32,
-    /// Its index among the children of its parent.
+    /// Its number among the children of its parent, counted from 0.
     pub ordinal: u32,
 }
 
@@ -72,7 +72,7 @@ impl Task {
         self.family.parent.is_none()
     }
 
-    /// The children that its handler, which was dropped, waits for.
+    /// The ranges of children that the task waits for, if its handler was dropped; empty otherwise.
     pub fn awaited_children(&self) -> &[ChildRange] {
         self.phase.wake_condition().map_or(&[], |condition| &condition.children)
     }

@@ -22,8 +22,9 @@ pub enum TransitionError {
     BadLabel,
     #[error("the task has {QUESTIONS_OPEN_MAX} open questions, which is the limit; wait for an answer first")]
     TooManyQuestions,
-    /// An earlier attempt has asked the question. Wait for the answer under this key, or read it from the journal.
-    #[error("an earlier attempt has asked this question already, with the key {0}")]
+    /// The question was asked before, by an earlier attempt or by a commit whose response was lost. Wait for the answer under
+    /// this key, or read it from the journal.
+    #[error("this question was asked before, with the key {0}")]
     AskedAlready(QuestionKey),
     /// A resumed handler performs another operation than the one that its journal has at this position.
     #[error(

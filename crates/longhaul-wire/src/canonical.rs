@@ -6,8 +6,8 @@ use serde_json::{Number, Value};
 
 use crate::text;
 
-/// A text that is the same for equal values: the members of objects are in the order of their names, and nothing depends
-/// on how the value was written. `None` for what is not JSON.
+/// A text that is the same for equal values: the members of objects are ordered by their names, and the result does not
+/// depend on how the value was written. `None` if the input is not JSON.
 ///
 /// ```
 /// use longhaul_wire::canonical::canonical;
@@ -24,7 +24,7 @@ pub fn canonical(json: &str) -> Option<String> {
 fn write(out: &mut String, value: &Value) {
     match value {
         Value::Object(members) => {
-            // A program that uses this library can make the map of `serde_json` keep the order of insertion.
+            // Sorted here, because with the feature `preserve_order` of `serde_json` the map keeps the order of insertion.
             let members: BTreeMap<&String, &Value> = members.iter().collect();
             out.push('{');
             for (name, value) in members {
@@ -49,7 +49,7 @@ fn write(out: &mut String, value: &Value) {
     }
 }
 
-/// By value where every JSON reader keeps the value exact: 42.0 is 42.
+/// A whole number that every JSON reader keeps exact is written as an integer: 42.0 as 42.
 fn number_text(number: &Number) -> String {
     match number.as_f64().and_then(text::safe_integer) {
         Some(whole) => whole.to_string(),

@@ -122,7 +122,7 @@ fn plain<'h>(headers: &'h dyn Headers, name: &str) -> Result<Option<Cow<'h, str>
         HeaderValue::Once(bytes) => bytes.trim_ascii(),
     };
     let is_visible = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
-    // Without an early end the compiler looks at many bytes at once.
+    // `fold` has no early exit, so that the compiler can check many bytes at once.
     match std::str::from_utf8(bytes) {
         Ok(text) if bytes.iter().fold(true, |all, byte| all & is_visible(byte)) => Ok(Some(Cow::Borrowed(text))),
         _ => Err(mismatch(name, "has characters that a header cannot have")),

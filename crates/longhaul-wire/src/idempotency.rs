@@ -1,7 +1,7 @@
 //! The idempotency key of a call: a client that repeats a request under the same key gets the same task.
 //!
-//! No revision of the protocol has it, so the key is an entry of `_meta` under a name of ours, or the HTTP header that
-//! other APIs use.
+//! No revision of the protocol defines one. So the key is a member of `_meta` with a name of Longhaul's own, or the HTTP
+//! header that other APIs use.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use crate::headers::{HeaderValue, Headers};
 use crate::jsonrpc::RpcError;
 use crate::{CallTool, refusal, text};
 
-/// The name of the key in `_meta`.
+/// The name of the member of `_meta`.
 pub(crate) const META_KEY: &str = "longhaul/idempotency-key";
 
 /// The name of the HTTP header.
 const HEADER: &str = "idempotency-key";
 
-/// The longest key. It is stored with its task, in a row that should stay small.
+/// The maximum length of a key. It is stored with its task, in a row that should stay small.
 const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 
 impl<'a> CallTool<'a> {
@@ -33,14 +33,14 @@ impl<'a> CallTool<'a> {
         };
         let key = match (in_meta, in_header) {
             (Some(in_meta), Some(in_header)) if in_meta != in_header => {
-                return Err(wrong("`_meta` and the header Idempotency-Key have different ones"));
+                return Err(wrong("`_meta` and the header Idempotency-Key have different keys"));
             }
             (in_meta, in_header) => in_meta.or(in_header),
         };
         match key.as_deref() {
             Some("") => Err(wrong("it is empty")),
             Some(key) if key.len() > IDEMPOTENCY_KEY_BYTES_MAX => {
-                Err(wrong(&format!("it has {} bytes; at most {IDEMPOTENCY_KEY_BYTES_MAX} are possible", key.len())))
+                Err(wrong(&format!("it has {} bytes; at most {IDEMPOTENCY_KEY_BYTES_MAX} are allowed", key.len())))
             }
             Some(key) if key.chars().any(char::is_control) => Err(wrong("it has control characters")),
             _ => Ok(key),
@@ -48,7 +48,7 @@ impl<'a> CallTool<'a> {
     }
 }
 
-/// The key in a header: in quotation marks, as the draft of the IETF has it, or without, as most clients send it.
+/// Reads the key in a header: in quotation marks, as the draft of the IETF defines it, or without, as most clients send it.
 fn header_key(bytes: &[u8]) -> Result<Cow<'_, str>, RpcError> {
     let wrong = refusal::bad_idempotency_key;
     let sent = std::str::from_utf8(bytes).map_err(|_| wrong("the header is not UTF-8"))?.trim_ascii();

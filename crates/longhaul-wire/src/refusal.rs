@@ -30,6 +30,18 @@ pub fn unknown_method_in_session(method: &str) -> RpcError {
     RpcError::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", quote(method)))
 }
 
+/// For a message outside of a session that is part of one.
+pub fn session_required() -> RpcError {
+    RpcError::invalid_request(
+        "a request needs one Mcp-Session-Id header, which the answer to `initialize` has, or the `_meta` of 2026-07-28",
+    )
+}
+
+/// For a session that is unknown, has ended, or belongs to another owner. The three cannot be told apart.
+pub fn no_such_session() -> RpcError {
+    RpcError::invalid_request("there is no such session; begin a new one with `initialize`").with_status(404)
+}
+
 /// For a `requestState` that was not sealed for this call and owner, or that is too old.
 pub fn no_such_state() -> RpcError {
     RpcError::invalid_params("`requestState` is not one that this call was given, or too old")
@@ -60,7 +72,7 @@ pub fn cannot_ask(label: &str, params: &Json, capability: Capability) -> String 
     )
 }
 
-/// For an idempotency key that cannot be one.
+/// For an idempotency key that is not valid.
 pub fn bad_idempotency_key(why: &str) -> RpcError {
     RpcError::invalid_params(format!("The idempotency key is not valid: {why}."))
         .with_data(Json::from_text("{\"code\":\"BAD_IDEMPOTENCY_KEY\"}"))
@@ -75,7 +87,7 @@ pub fn idempotency_key_used() -> RpcError {
     .with_data(Json::from_text("{\"code\":\"IDEMPOTENCY_KEY_USED\"}"))
 }
 
-/// For an idempotency key of a caller that cannot be told from others.
+/// For an idempotency key of a caller with neither an identity nor a session.
 pub fn idempotency_key_needs_identity() -> RpcError {
     RpcError::invalid_params(
         "An idempotency key needs a caller with an identity or a session, because others could guess it. Send a token, open \

@@ -87,7 +87,7 @@ pub struct CallTool<'a> {
     pub request_state: Option<Cow<'a, str>>,
     /// How it asks for a task, in the generations whose requests do.
     pub task: Option<TaskRequest>,
-    /// The member of `_meta`, not checked yet: a call that becomes no task has no use for it.
+    /// The idempotency key in `_meta`. It is checked later, and only if the call becomes a task.
     pub(crate) idempotency_key: Option<&'a RawValue>,
 }
 

@@ -13,7 +13,7 @@ pub(crate) const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 /// Appends a string as JSON.
 pub(crate) fn push_str(out: &mut String, text: &str) {
     let is_plain = |byte| byte >= 0x20 && byte != b'"' && byte != b'\\';
-    // Without an early end the compiler looks at many bytes at once.
+    // `fold` has no early exit, so that the compiler can check many bytes at once.
     if text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
         out.push('"');
         out.push_str(text);
@@ -75,8 +75,8 @@ pub(crate) fn one_line(json: &str) -> Cow<'_, str> {
 /// How deep brackets go in a text that is known to be JSON, as far as `limit` and one more.
 pub(crate) fn depth(json: &str, limit: usize) -> usize {
     let bytes = json.as_bytes();
-    // Most messages have fewer brackets in all than they may have levels. The sums are of bytes, so that the compiler
-    // counts many bytes at once; a chunk is short enough for them.
+    // Most messages have at most `limit` brackets in all, so they need no closer look. The sum of a chunk is a `u8`, which a
+    // chunk is too short to overflow, so that the compiler can count many bytes at once.
     let is_bracket = |byte: &u8| u8::from(matches!(byte, b'{' | b'['));
     let brackets: usize = bytes.chunks(255).map(|chunk| usize::from(chunk.iter().map(is_bracket).sum::<u8>())).sum();
     if brackets <= limit {
@@ -132,7 +132,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonString<'a> {
 
 /// The string in a raw value, if it is one.
 pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    // A raw value is valid JSON: without a backslash, a string is what stands between its quotes.
+    // A raw value is valid JSON: a string without a backslash is the text between its quotation marks.
     let quoted = raw.get().strip_prefix('"')?;
     if let Some(text) = quoted.strip_suffix('"').filter(|text| !text.as_bytes().contains(&b'\\')) {
         return Some(Cow::Borrowed(text));
@@ -232,7 +232,7 @@ pub(crate) fn milliseconds(raw: &RawValue) -> Option<u64> {
     (number >= 0.0).then(|| number.ceil() as u64)
 }
 
-/// The whole number, if it is one that every JSON reader keeps exact.
+/// The number as an integer, if it is whole and every JSON reader keeps it exact.
 pub(crate) fn safe_integer(number: f64) -> Option<i64> {
     #[allow(clippy::cast_precision_loss, reason = "it is exact")]
     let is_exact = number.fract() == 0.0 && number.abs() <= SAFE_INTEGER_MAX as f64;

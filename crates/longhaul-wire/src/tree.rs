@@ -1,4 +1,4 @@
-//! JSON trees whose objects have each key once.
+//! Reads JSON trees in whose objects no key occurs twice.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use crate::jsonrpc::quote;
 
 /// Reads a JSON text and refuses an object with the same key twice.
 ///
-/// `Value` keeps the last of two equal keys, a derived reader refuses them, and other readers keep the first: what passed
-/// the schema would not be what the tool reads.
+/// Readers treat such an object differently: `Value` keeps the last of two equal keys, a derived reader refuses them, and
+/// others keep the first. The tool could read something else than what was checked against the schema.
 pub(crate) fn parse(json: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str::<Tree>(json).map(|tree| tree.0)
 }

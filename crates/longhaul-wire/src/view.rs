@@ -12,7 +12,7 @@ pub struct TaskView<'a> {
     pub progress: Option<&'a Progress>,
     /// In the order of their creation.
     pub children: &'a [TaskId],
-    /// The first child that has an open question. A client that knows no subtasks would never look at it.
+    /// The first child that has an open question. The status message names it for clients that do not know subtasks.
     pub asking_child: Option<&'a TaskId>,
     /// How long a client should wait before it polls again; 0 leaves the hint out.
     pub poll_interval_ms: u64,

@@ -19,6 +19,7 @@ pub(crate) fn check<T: DeserializeOwned>(arguments: &RawValue) -> Result<(), Str
     read::<T>(arguments.get()).map(drop).map_err(|error| error.to_string())
 }
 
+/// Replaces each number that is whole, but not written as an integer, by the integer.
 fn write_integers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -32,7 +33,7 @@ fn write_integers(value: &mut Value) {
     }
 }
 
-/// The integer that a number stands for, if it is one and every smaller integer is exact, too.
+/// The integer that is equal to a number, if there is one and a `f64` can represent every smaller integer exactly.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn integer(number: f64) -> Option<i64> {
     const LAST_EXACT: f64 = 9_007_199_254_740_992.0;

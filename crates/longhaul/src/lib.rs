@@ -17,7 +17,7 @@
 //! let write_book = Tool::new("write_book", |mut ctx: Ctx, Book { pages }| async move {
 //!     for page in 1..=pages {
 //!         ctx.progress(page, pages, &format!("page {page}")).await?;
-//!         ctx.step("write", || write(page)).await?; // done once, whatever crashes
+//!         ctx.step("write", || write(page)).await?; // recorded: a crash does not repeat it
 //!     }
 //!     Ok(format!("{pages} pages written"))
 //! })
@@ -38,7 +38,7 @@
 //! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client; [`Ask`]: a question of your own.
 //! - [`Subtask`]: a call of another tool as a task of its own; [`TaskResult`]: how it ended.
 //! - `command` (with the feature of this name): other programs, ended with everything that they have started.
-//! - [`testing`]: runs a tool in memory, crashes it, and compares.
+//! - [`testing`]: runs a tool in memory, crashes it after any journal entry, and compares the results.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
 //! - [`TokenFile`]: who may call; [`Identify`]: callers told apart in a way of your own.
 
@@ -156,7 +156,7 @@ pub use tool_result::{IntoToolResult, Structured, StructuredWithText};
 #[derive(Debug, Clone, Copy, Default, serde::Deserialize, serde::Serialize, JsonSchema)]
 pub struct NoArgs {}
 
-/// The code of the guide is compiled and run.
+/// Compiles and runs the code of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/durable-tools.md")]
 mod durable_tools_guide {}

@@ -31,7 +31,7 @@ impl Subtask {
     pub fn new(tool: impl Into<String>, arguments: impl Serialize) -> Self {
         let input = match serde_json::to_value(arguments) {
             Ok(object @ Value::Object(_)) => Ok(Json::from_text(object.to_string())),
-            Ok(other) => Err(format!("its arguments must be an object, and are {other}")),
+            Ok(other) => Err(format!("its arguments must be an object, but are {other}")),
             Err(error) => Err(format!("its arguments cannot be written as JSON: {error}")),
         };
         Self { tool: tool.into(), input }

@@ -1,14 +1,14 @@
-//! How a task ended, for the code that waited for it: a handler that made a subtask, or a test.
+//! How a task ended, for the code that waited for it: a handler that created a subtask, or a test.
 
 use std::fmt;
 
 use longhaul_engine::Failure;
-use longhaul_task::Outcome;
+use longhaul_task::{Json, Outcome};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How a task ended. The code that gets it decides what a failure means: [`text`](Self::text) and [`value`](Self::value)
-/// return it as an error, which a handler passes on with `?`.
+/// How a task ended. The code that gets it decides what a failure of the task means: [`text`](Self::text) and
+/// [`value`](Self::value) return it as an error, which a handler can pass on with `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskResult {
     tool: String,
@@ -20,12 +20,12 @@ impl TaskResult {
         Self { tool: tool.to_owned(), outcome }
     }
 
-    /// Whether it ended with a result that is no error.
+    /// Whether the task ended with a result that is not an error.
     pub fn is_success(&self) -> bool {
         matches!(self.outcome, Outcome::Result { is_error: false, .. })
     }
 
-    /// Whether it was cancelled.
+    /// Whether the task was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.outcome == Outcome::Cancelled
     }
@@ -39,23 +39,22 @@ impl TaskResult {
     pub fn value<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let mut result = self.result()?;
         let fits = serde_json::from_value(result["structuredContent"].take());
-        fits.map_err(|error| Failure::tool(format!("the result of {} does not fit: {error}", self.tool)))
+        fits.map_err(|error| {
+            Failure::tool(format!("the result of {} does not fit the expected type: {error}", self.tool))
+        })
     }
 
-    /// Why there is no result: the tool's own words, or those of the server. `None` if there is one.
+    /// Why there is no result: the message of the tool or of the server. `None` if there is a result.
     pub fn error(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Result { is_error: false, .. } => None,
-            Outcome::Result { body, .. } => Some(
-                serde_json::from_str(body.as_str())
-                    .map_or_else(|_| body.as_str().to_owned(), |result: Value| texts(&result)),
-            ),
+            Outcome::Result { body, .. } => Some(error_text(body)),
             Outcome::Error(error) => Some(error.message.to_string()),
             Outcome::Cancelled => Some("it was cancelled".into()),
         }
     }
 
-    /// How it ended, as it is stored.
+    /// The outcome as it is stored.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
@@ -68,7 +67,7 @@ impl TaskResult {
     }
 }
 
-/// The result or the error, in a message for people.
+/// The result or the error, for messages to people.
 impl fmt::Display for TaskResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {
@@ -81,6 +80,11 @@ impl fmt::Display for TaskResult {
             Outcome::Cancelled => f.write_str("cancelled"),
         }
     }
+}
+
+/// What a result that is an error says.
+pub(crate) fn error_text(body: &Json) -> String {
+    serde_json::from_str(body.as_str()).map_or_else(|_| body.as_str().to_owned(), |result: Value| texts(&result))
 }
 
 fn texts(result: &Value) -> String {

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::{IntoToolResult, arguments, schema};
+use crate::{IntoToolResult, arguments, schema, task_result};
 
 /// A tool: what clients see, what it does, and what happens to its tasks.
 ///
@@ -42,7 +42,7 @@ pub struct Tool {
     title: Option<String>,
     description: Option<String>,
     input_schema: Json,
-    read_by: ArgumentReader,
+    argument_reader: ArgumentReader,
     output_schema: Option<Json>,
     annotations: Annotations,
     task_support: TaskSupport,
@@ -73,7 +73,7 @@ impl Tool {
             title: None,
             description: None,
             input_schema: schema::of::<A>(),
-            read_by: arguments::check::<A>,
+            argument_reader: arguments::check::<A>,
             output_schema: R::output_schema(),
             annotations: Annotations::default(),
             task_support: TaskSupport::Optional,
@@ -82,7 +82,7 @@ impl Tool {
             retention: Retention::FromCreation(RETENTION_MS),
             limits: ToolLimits::default(),
             retries_failures: false,
-            handler: answering(handler),
+            handler: result_handler(handler),
             prelude: None,
             name,
         }
@@ -101,7 +101,7 @@ impl Tool {
             let body = Json::from_text(serde_json::to_string(&arguments)?);
             Ok(Outcome::Result { body, is_error: false })
         });
-        Self { input_schema: schema::of::<A>(), read_by: arguments::check::<A>, prelude: Some(prelude), ..self }
+        Self { input_schema: schema::of::<A>(), argument_reader: arguments::check::<A>, prelude: Some(prelude), ..self }
     }
 
     /// The version of the function. A task runs only on the version that it was created for. Default: `1`.
@@ -150,7 +150,8 @@ impl Tool {
         self
     }
 
-    /// The most attempts in all, and the wait before the second one; the wait then doubles.
+    /// The maximum number of attempts, and the wait before the second one; the wait then doubles. With [`OnCrash::Resume`], the
+    /// count begins again when an attempt is lost that has recorded something.
     pub fn attempts(mut self, attempts_max: u32, backoff: Duration) -> Self {
         self.policy.attempts_max = attempts_max;
         self.policy.backoff_ms = ms(backoff);
@@ -208,11 +209,11 @@ impl Tool {
         self.prelude.is_some()
     }
 
-    /// What clients see, and what the engine runs.
+    /// Splits the tool into what clients see and what the engine runs.
     pub(crate) fn split(self) -> Result<(ToolDeclaration, longhaul_engine::EngineTool), ToolError> {
         let mut draft = ToolDeclaration::draft(self.name.as_str())
             .input_schema(self.input_schema)
-            .read_by(self.read_by)
+            .argument_reader(self.argument_reader)
             .annotations(self.annotations)
             .task_support(self.task_support);
         if let Some(title) = self.title {
@@ -229,6 +230,7 @@ impl Tool {
             policy: self.policy,
             retention: self.retention,
             limits: self.limits,
+            error_text: task_result::error_text,
             fits: |kind, params, answer| {
                 let answer = serde_json::from_str::<&RawValue>(answer.as_str()).map_err(|error| error.to_string())?;
                 question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.why().to_owned())
@@ -251,7 +253,7 @@ fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn answering<A, R, F, Fut>(function: F) -> Arc<dyn Handler>
+fn result_handler<A, R, F, Fut>(function: F) -> Arc<dyn Handler>
 where
     A: DeserializeOwned + Send + 'static,
     R: IntoToolResult + 'static,
@@ -265,7 +267,7 @@ where
     })
 }
 
-/// A function of typed arguments as a handler of the engine.
+/// A handler of the engine from a function of typed arguments.
 fn handler<A, R, F, Fut>(function: F, end: fn(R) -> Result<Outcome, Failure>) -> Arc<dyn Handler>
 where
     A: DeserializeOwned + Send + 'static,
@@ -277,19 +279,19 @@ where
     Arc::new(move |ctx: Ctx, input: Json| {
         let function = Arc::clone(&function);
         let running: std::pin::Pin<Box<dyn Future<Output = Result<Outcome, CtxError>> + Send>> = Box::pin(async move {
-            // A client's arguments were read once before the call began; those that `ask_first` returned were not.
+            // The arguments of a client were checked before the call began; those that `ask_first` returned were not.
             let ended = match arguments::read(input.as_str()) {
                 Ok(arguments) => function(ctx, arguments).await.and_then(end),
                 Err(error) => Err(Failure::tool(format!("the arguments do not fit this tool: {error}"))),
             };
-            ended.or_else(end_of)
+            ended.or_else(outcome_of_failure)
         });
         running
     })
 }
 
-/// How a handler that failed ends.
-fn end_of(failure: Failure) -> Result<Outcome, CtxError> {
+/// The outcome of a handler that failed.
+fn outcome_of_failure(failure: Failure) -> Result<Outcome, CtxError> {
     match failure {
         Failure::Protocol(error) => Ok(Outcome::Error(error)),
         Failure::Stop(stop) => Err(stop),

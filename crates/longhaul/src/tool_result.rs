@@ -1,4 +1,4 @@
-//! Answers of a handler.
+//! Results of a handler.
 
 use longhaul_task::Json;
 use longhaul_wire::content::ToolResult;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::Failure;
 use crate::schema;
 
-/// Something that a handler can answer with: a text, a [`Structured`] value, a [`ToolResult`], or a type of your own.
+/// A value that a handler can return: a text, a [`Structured`] value, a [`ToolResult`], or a type of your own.
 ///
 /// ```
 /// use longhaul::{IntoToolResult, Content, Failure, Json, ToolResult};
@@ -56,7 +56,7 @@ impl IntoToolResult for &str {
     }
 }
 
-/// A typed answer: programs get the value, with a schema that clients see before they call; models get its JSON, or the text
+/// A typed result. Programs get the value, with a schema that clients see before they call; models get its JSON, or the text
 /// that [`with_text`](Self::with_text) sets.
 ///
 /// ```
@@ -67,13 +67,13 @@ impl IntoToolResult for &str {
 ///     pages: u32,
 /// }
 ///
-/// let answer = Structured(Report { pages: 3 });
-/// let answer = Structured(Report { pages: 3 }).with_text("Three pages are ready.");
+/// let result = Structured(Report { pages: 3 });
+/// let result = Structured(Report { pages: 3 }).with_text("Three pages are ready.");
 /// ```
 #[derive(Debug, Clone)]
 pub struct Structured<T>(pub T);
 
-/// A typed answer with a text for models. See [`Structured::with_text`].
+/// A typed result with a text for models. See [`Structured::with_text`].
 #[derive(Debug, Clone)]
 pub struct StructuredWithText<T> {
     value: T,

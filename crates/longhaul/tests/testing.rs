@@ -95,6 +95,25 @@ fn counts(counter: &Arc<AtomicU32>) -> Tool {
 }
 
 #[tokio::test]
+async fn a_recorded_failure_is_not_tried_again() {
+    for on_crash in [OnCrash::Resume, OnCrash::Retry] {
+        let pay = Tool::new("pay", |mut ctx: Ctx, _: NoArgs| async move {
+            let attempt = ctx.attempt();
+            ctx.step("pay", || async { Err::<(), _>(Failure::tool("no money")) }).await?;
+            Ok(format!("attempt {attempt}"))
+        });
+        let pay = pay.on_crash(on_crash).attempts(3, HOUR).retry_failures();
+        let mut run = testing::run(pay, json!({})).await;
+        assert_eq!(run.result().await.error().as_deref(), Some("no money"));
+        let attempts =
+            run.history().iter().filter(|event| matches!(event.what, HistoryItem::AttemptEnded { .. })).count();
+        // A tool that resumes would only find the failure in its journal again.
+        let expected = if on_crash == OnCrash::Resume { 0 } else { 2 };
+        assert_eq!(attempts, expected, "attempts before the last one, with {on_crash:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_crash_loses_no_try_of_a_step() {
     for after in 1..=4 {
         let counter = Arc::new(AtomicU32::new(0));
@@ -149,7 +168,7 @@ async fn a_missing_answer_is_named() {
     let mut run = testing::run(research(), json!({"topic": "otters"})).tool(summarise()).await;
     let panic = AssertUnwindSafe(run.result()).catch_unwind().await.unwrap_err();
     let message = panic.downcast_ref::<String>().unwrap();
-    assert_eq!(message, r#"its end does not come: the run waits for the answer to "approve""#);
+    assert_eq!(message, r#"the run does not reach its end: it waits for the answer to "approve""#);
 }
 
 #[tokio::test]

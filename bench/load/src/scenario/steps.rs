@@ -1,4 +1,4 @@
-//! Tasks of recorded steps: create, then `tasks/get` now and then until the task is completed.
+//! Tasks of recorded steps: create a task, then poll it with `tasks/get` until it is completed.
 
 use std::time::{Duration, Instant};
 

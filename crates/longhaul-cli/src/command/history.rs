@@ -19,9 +19,9 @@ pub(super) fn print(
     let events = history_events(&snapshot.task, history);
     for event in &events {
         if is_json {
-            say!("{}", object(event, contents));
+            say!("{}", json_object(event, contents));
         } else {
-            let (kind, text) = words(event, contents);
+            let (kind, text) = sentence(event, contents);
             say!("{}  {kind:9}  {}", when_ms(event.at), escape_control(&text));
         }
     }
@@ -37,7 +37,7 @@ fn duration(ms: u64) -> String {
     }
 }
 
-/// The output of an entry, if it is asked for.
+/// The output of an entry, if the operator asked for contents.
 fn output(state: &EntryState, contents: bool) -> Option<&Json> {
     match state {
         EntryState::Done(output) if contents => Some(output),
@@ -46,15 +46,15 @@ fn output(state: &EntryState, contents: bool) -> Option<&Json> {
 }
 
 /// The kind of an event and a sentence about it.
-fn words(event: &HistoryEvent, contents: bool) -> (&'static str, String) {
+fn sentence(event: &HistoryEvent, contents: bool) -> (&'static str, String) {
     match &event.what {
         HistoryItem::Created => ("task", "was created".to_owned()),
         HistoryItem::AttemptBegan { attempt, node } => ("attempt", format!("{attempt} began on {node}")),
         HistoryItem::AttemptEnded { attempt, ran_ms, end, .. } => {
             let why = match end {
                 AttemptEnd::Lost => "was lost with its server".to_owned(),
-                AttemptEnd::Parked => "let go of its handler, which waits".to_owned(),
-                AttemptEnd::Released(reason) => format!("failed and will be repeated: {reason}"),
+                AttemptEnd::Parked => "dropped its handler, which only waited".to_owned(),
+                AttemptEnd::Released(reason) => format!("failed, and the task was queued again: {reason}"),
             };
             ("attempt", format!("{attempt} {why}, after {}", duration(*ran_ms)))
         }
@@ -104,7 +104,8 @@ fn words(event: &HistoryEvent, contents: bool) -> (&'static str, String) {
     }
 }
 
-fn object(event: &HistoryEvent, contents: bool) -> Value {
+/// An event as `--json` prints it.
+fn json_object(event: &HistoryEvent, contents: bool) -> Value {
     let parsed = |json: &Json| serde_json::from_str::<Value>(json.as_str()).unwrap_or(Value::Null);
     let (kind, mut object) = match &event.what {
         HistoryItem::Created => ("created", json!({})),

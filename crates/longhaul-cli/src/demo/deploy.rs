@@ -20,7 +20,7 @@ pub(super) fn tool() -> Tool {
     Tool::new("deploy", deploy)
         .title("Deploy")
         .description("Prepares a (pretended) deployment, asks for approval, and carries it out.")
-        // Approval may take days, and servers are restarted: nothing is built or asked twice.
+        // Approval may take days, and the server may be restarted meanwhile. Nothing is built or asked twice.
         .on_crash(OnCrash::Resume)
 }
 

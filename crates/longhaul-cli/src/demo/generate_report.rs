@@ -27,7 +27,7 @@ struct ReportResult {
     attempt: u32,
 }
 
-/// In which attempt a phase was done: a crash does not repeat it.
+/// A phase, and the attempt in which it was done: a crash does not repeat it.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct FinishedPhase {
     phase: String,

@@ -156,7 +156,7 @@ async fn a_check_finds_what_is_damaged_with_a_server_and_without() {
 }
 
 #[tokio::test]
-async fn damaged_tasks_that_ran_at_a_crash_do_not_keep_the_next_server_from_starting() {
+async fn a_server_starts_although_tasks_that_ran_at_the_crash_are_damaged() {
     let (_directory, file) = place("tasks.db");
     let (server, mut client) = start(&file).await;
     let mut ids = Vec::new();

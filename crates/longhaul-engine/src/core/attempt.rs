@@ -50,7 +50,7 @@ impl Core {
         let mut actions = Vec::new();
         if let Some(previous) = self.attempts.insert(key.clone(), attempt) {
             self.free_slot_of(&key.owner, &previous);
-            // It may have had another tool: the ID of a deleted task can be used again.
+            // The previous attempt may have had another tool, because the ID of a deleted task can be used again.
             actions.extend(self.assign_workers(&previous.tool));
         }
         if self.commits.take_stopped(&key, fence) {

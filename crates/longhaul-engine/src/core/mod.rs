@@ -40,8 +40,8 @@ pub struct Core {
     tools: BTreeMap<Arc<str>, ToolState>,
     /// Tools that no node serves. Their queued tasks are claimed in order to settle them as failed.
     failing: BTreeSet<ToolRef>,
-    /// Without the owners that have none. The core may hear that a subtask has ended before it hears that it was created:
-    /// then a count is below zero for a moment.
+    /// Owners without open tasks are left out. The core may learn that a subtask has ended before it learns that it was created:
+    /// then the count is below zero for a moment.
     open_by_owner: HashMap<Owner, isize>,
     attempts: HashMap<TaskKey, Attempt>,
     commits: Commits,

@@ -15,9 +15,9 @@ const PAGE: usize = 256;
 /// What an engine does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
-    /// Something happens, or is about to.
+    /// A handler works, or something is due.
     Works,
-    /// Nothing happens before an answer or a cancellation comes, or this time.
+    /// Nothing happens before an answer or a cancellation arrives, or before this time.
     Waits { until: Option<Timestamp> },
 }
 
@@ -42,11 +42,11 @@ pub(crate) async fn look(engine: &Arc<EngineInner>) -> Result<Activity, StoreErr
             break;
         }
     }
-    let same = engine.waits().is_some_and(|after| after == attempts);
-    Ok(if same { Activity::Waits { until } } else { Activity::Works })
+    let is_unchanged = engine.waits().is_some_and(|after| after == attempts);
+    Ok(if is_unchanged { Activity::Waits { until } } else { Activity::Works })
 }
 
-/// The times at which a task goes on by itself. `None` if it does not only wait.
+/// The times at which a task goes on by itself. `None` if it does something other than wait.
 async fn times(
     engine: &EngineInner,
     attempts: &BTreeMap<(TaskKey, u64), Vec<WaitFor>>,

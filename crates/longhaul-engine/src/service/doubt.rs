@@ -63,7 +63,7 @@ async fn all_answered(engine: &EngineInner) {
 }
 
 async fn stop_outdated(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
-    // An attempt that has lost its task already may begin when its claim comes back.
+    // The response to a claim under way may start an attempt that has already lost its task.
     all_answered(engine).await;
     for (key, fence) in engine.held() {
         let is_outdated = match engine.store.read(&key).await {

@@ -14,7 +14,7 @@ use crate::shell::EngineInner;
 const BATCH: usize = 256;
 
 /// The longest sleep: a clock that was set forward is noticed by then.
-const SLEEP_MS_MAX: u64 = 60_000;
+pub(crate) const SLEEP_MS_MAX: u64 = 60_000;
 
 /// The pause after the store could not be asked.
 const RETRY_MS: u64 = 1_000;

@@ -16,7 +16,7 @@ const AT_ONCE: usize = 256;
 pub(crate) async fn run(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
     engine.store.join(engine.node, None, &engine.served()).await?;
     let (mut failed, mut queued) = (0_u64, 0_u64);
-    // They stay orphans, so each look finds them again.
+    // Damaged tasks stay orphans, so every read returns them again.
     let mut damaged = BTreeSet::new();
     loop {
         let mut orphans = engine.store.orphans(BATCH + damaged.len()).await?;

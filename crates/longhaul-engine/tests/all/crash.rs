@@ -9,7 +9,7 @@ use crate::common::{
 };
 use longhaul_engine::{Ctx, EngineError, EngineLimits, EngineTool, Handler};
 use longhaul_store::StoreError;
-use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy, TaskKey, ToolRef, TransitionError};
+use longhaul_task::{AttemptEnd, Json, OnCrash, Outcome, PhaseName, Policy, TaskKey, ToolRef, TransitionError};
 
 /// Says which attempt it is, and stays until its door opens.
 fn says_attempt(door: &Door, log: &HandlerLog) -> Arc<dyn Handler> {
@@ -357,7 +357,7 @@ fn fails_until(attempt: u32, is_final: bool) -> EngineTool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_can_have_its_failures_retried_with_backoff_until_its_attempts_are_used_up() {
+async fn failures_are_retried_with_backoff_until_the_attempts_are_used_up() {
     for (succeeds_at, is_final, attempts, end) in
         [(3, false, 3, "done"), (9, false, 4, "4"), (9, true, 2, "2"), (1, false, 1, "done")]
     {
@@ -373,6 +373,10 @@ async fn a_tool_can_have_its_failures_retried_with_backoff_until_its_attempts_ar
         assert!((most_ms * 8 / 10..=most_ms + 100).contains(&took_ms), "{took_ms} of {most_ms}");
         let records = lab.engine.history(&key).await.unwrap().attempts;
         assert_eq!(records.len() + 1, attempts as usize, "each failed attempt is in the history");
+        for record in records {
+            let reason = format!("it said \"{}\"", record.attempt);
+            assert_eq!(record.end, AttemptEnd::Released(reason.into()), "with the text of its error");
+        }
         lab.holds_nothing("work").await;
     }
 }

@@ -41,7 +41,7 @@ async fn a_repeated_creation_returns_the_task_in_every_phase_and_runs_it_once() 
     lab.counts("work", (0, 0)).await;
 }
 
-/// The task is there, so a client that asks for it again needs no room.
+/// The task exists, so the repeated creation needs neither a worker nor a place in the queue.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_creation_is_answered_where_a_new_one_has_no_room() {
     let (door, log) = (Door::shut(), HandlerLog::new());
@@ -56,7 +56,7 @@ async fn a_repeated_creation_is_answered_where_a_new_one_has_no_room() {
     assert_eq!(lab.engine.create(keyed("work", 1)).await.unwrap().task.key, first.task.key);
 }
 
-/// None of them finds the task before its admission.
+/// All of them look for the task before it is created.
 #[tokio::test(start_paused = true)]
 async fn of_creations_at_once_one_counts_and_the_others_give_everything_back() {
     let (door, log) = (Door::shut(), HandlerLog::new());
@@ -100,11 +100,11 @@ async fn another_request_under_the_key_is_refused_and_counts_no_more() {
 async fn a_creation_in_doubt_is_resolved_by_its_key() {
     let (door, log) = (Door::shut(), HandlerLog::new());
     let lab = Lab::start(vec![tool("work", waits_at(&door, &log))]).await;
-    // It was written, and its answer is lost.
+    // The creation is written, and the response to it is lost.
     lab.store.doubt("create", 1);
     let first = lab.engine.create(keyed("work", 1)).await.unwrap();
     assert!(!first.existed);
-    // Two requests look for the key before either is written, and the answers to both commits are lost.
+    // Both requests look for the key before either is written, and the responses to both commits are lost.
     let creation = lab.store.hold("create");
     for (key, digests) in [("same", [1, 1]), ("other", [1, 2])] {
         let calls = digests.map(|digest| {

@@ -37,7 +37,7 @@ async fn a_tool_that_does_not_resume_keeps_its_handler() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_while_the_handler_is_being_dropped_is_not_missed() {
-    // Before the commit that lets go of the handler, and after it.
+    // The answer is committed before the event that parks the task, or after it.
     for before in [true, false] {
         let lab = Lab::start(vec![resumes("ask", asks())]).await;
         let (key, question) = lab.create_until_asked("ask").await;

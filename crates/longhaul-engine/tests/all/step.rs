@@ -234,7 +234,7 @@ fn a_handler_that_changed_is_refused_and_the_error_names_the_entry() {
         (step_then_ask("tow", "approve"), [r#"step "one""#, r#"step "tow""#]),
         (step_then_ask("one", "approval"), [r#"question "approve""#, r#"question "approval""#]),
         (step_then_ask("", "approve"), [r#"step "one""#, r#"question "approve""#]),
-        (step_then_ask("one", ""), [r#"question "approve""#, "its end"]),
+        (step_then_ask("one", ""), [r#"question "approve""#, "no operation"]),
     ] {
         let (end, message) = changed(step_then_ask("one", "approve"), second);
         assert_eq!(code(&end), "HANDLER_CHANGED");
@@ -342,7 +342,7 @@ async fn names_of_operations_have_a_limit() {
 }
 
 #[test]
-fn a_task_that_kills_its_process_again_and_again_is_capped_unless_it_gets_further() {
+fn a_task_that_kills_its_process_is_given_up_unless_it_gets_further() {
     let dies = |gets_further: bool| {
         handler(move |mut ctx: Ctx, _input| async move {
             for step in 0..if gets_further { ctx.attempt() } else { 1 } {

@@ -47,7 +47,7 @@ pub(super) async fn perform(
     if let Err(wrong) = offered.declaration.check_arguments(call.arguments) {
         return Ok(OperationResult::Ready(call_result::complete(&exchange.reply_to(), &wrong.to_result())));
     }
-    // Without a task nothing is stored under the key, so it has no effect.
+    // A call that becomes no task stores nothing, so its key has no effect.
     let idempotency = if as_task { idempotency::of_call(exchange, call, headers)?.map(Box::new) } else { None };
     let mut tool_call = ToolCall {
         exchange: exchange.clone(),
@@ -135,7 +135,7 @@ impl ToolCall {
         let failed = |error: EngineError| refusal::of_engine(&error);
         let mut input = self.input.clone();
         if self.exchange.receiver.engine.asks_before_task(&self.tool) {
-            // A client that has lost the answers along with the response is not asked again.
+            // If an earlier request under the same key has created the task, the client is not asked again.
             if let Some(request) = &self.idempotency
                 && let Some(found) =
                     self.exchange.receiver.engine.find_created(&self.exchange.owner, request).await.map_err(failed)?
@@ -172,7 +172,7 @@ impl ToolCall {
             (created, Some(log))
         } else {
             match (receiver.engine.create(new).await, &self.task_id) {
-                // The client repeats the last round because it has lost the answer: the task exists.
+                // The task exists: the client repeats the last round because the response was lost.
                 (Err(EngineError::Store(StoreError::Refused(TransitionError::DuplicateId))), Some(id)) => {
                     let task = receiver.engine.read(&exchange.key(id.clone())).await.map_err(failed)?.task;
                     (CreateResult { task, existed: true }, None)
@@ -194,10 +194,10 @@ impl ToolCall {
         Ok(WorkResult { response, created })
     }
 
-    /// The response to a request that has created its task before: the task as it is now.
+    /// The response to a repeated request: the task that the first request created, as it is now.
     async fn created_earlier(&self, task: Arc<Task>) -> Result<WorkResult, RpcError> {
         let (exchange, receiver) = (&self.exchange, &self.exchange.receiver);
-        // It may have been deleted meanwhile.
+        // If the task was deleted meanwhile, the response shows it as it was found.
         let found = receiver.engine.read(&task.key).await.unwrap_or(Snapshot { task, progress: None });
         let task = LoadedTask::of(receiver, found).await.map_err(|error| refusal::of_engine(&error))?;
         let response = exchange.generation.created_earlier(&exchange.reply_to(), &task.view());

@@ -70,7 +70,7 @@ pub(crate) struct LastNotified {
 }
 
 impl LastNotified {
-    /// The client has not received the task yet.
+    /// The client has received no state of the task yet.
     fn unseen(key: TaskKey, generation: Generation) -> Self {
         Self { key, generation, revision: 0, progress: None, progress_token: None, log: None }
     }
@@ -157,7 +157,7 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
     let mut asked = AskedQuestions::new(followed.generation);
     let grace = tokio::time::sleep(QUESTION_GRACE_MAX);
     tokio::pin!(grace);
-    // How many of its children are followed, too.
+    // The number of the task's children that are followed as well.
     let mut children = 0;
     // The loop ends when the task has been deleted.
     while let Ok(view) = LoadedTask::read(&receiver, &key).await {
@@ -174,7 +174,7 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
         };
         let is_known = followed.is_known.load(Ordering::Relaxed);
         for child in &view.children()[children..] {
-            // The client has not asked for the child, and hears of it by the parent's notification.
+            // The client did not ask for the child. It learns of it from the parent's notification.
             let key = TaskKey { owner: key.owner.clone(), id: child.clone() };
             session.follow(LastNotified::unseen(key, followed.generation), is_known);
         }

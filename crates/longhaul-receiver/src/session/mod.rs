@@ -143,7 +143,7 @@ impl Session {
         }
     }
 
-    /// Names this session among those of its owner, also after it was restored. Clients do not know it.
+    /// Identifies this session among those of its owner, also after it was restored. It is not sent to clients.
     pub(crate) fn scope(&self) -> String {
         let id = self.id.map_or(u128::from(self.nonce), u128::from_be_bytes);
         format!("{id:032x}")

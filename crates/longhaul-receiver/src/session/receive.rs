@@ -31,7 +31,7 @@ enum RequestStart {
 }
 
 impl Session {
-    /// Takes what the client sent in one piece. `headers` are those of HTTP.
+    /// Processes one body that the client sent: a message or a batch. `headers` are the HTTP headers, if there are any.
     pub(crate) async fn receive(
         self: &Arc<Self>,
         headers: Option<&(dyn Headers + Sync)>,

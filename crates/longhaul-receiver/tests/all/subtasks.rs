@@ -113,7 +113,7 @@ async fn create(client: &SessionClient, tools: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn a_session_hears_of_the_children_of_its_tasks_and_each_message_names_the_parent() {
+async fn a_session_hears_of_child_tasks_and_each_message_names_the_parent() {
     let (_server, door, client) = open_session().await;
     let mut events = client.listening().await;
     let parent = create(&client, &["wait", "echo"]).await;

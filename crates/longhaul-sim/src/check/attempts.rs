@@ -7,7 +7,7 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Commit, Fact, short};
 
-/// Every attempt that ended before its task has one record, and the attempts in a row that got nowhere are counted.
+/// Every attempt that ended before its task has one record, and the failed attempts in a row are counted.
 #[derive(Default)]
 pub(super) struct AttemptLaw {
     /// The attempts that have written journal entries, by task and number of its life.

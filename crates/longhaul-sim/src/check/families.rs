@@ -5,7 +5,7 @@ use longhaul_task::{EntryKind, Task, TaskKey};
 
 use super::Law;
 use super::durable_states::DurableStates;
-use super::records::child_key;
+use super::journal::child_key;
 use crate::ledger::{Commit, Fact, WrittenEntry, short};
 
 /// A parent settles after its children, a child exists exactly as long as its parent, and the children of a lost race have
@@ -45,7 +45,7 @@ impl Law for FamilyLaw {
 
 impl FamilyLaw {
     fn lost(&self, states: &DurableStates, key: &TaskKey, attempt: u32, lost: &str) -> Result<(), String> {
-        // An attempt that has lost its task may not know it yet.
+        // An attempt that has lost its task may still run.
         if states.now(key).is_none_or(|task| task.attempt != attempt || task.phase.active_attempt().is_none()) {
             return Ok(());
         }
@@ -58,7 +58,7 @@ impl FamilyLaw {
     }
 }
 
-/// A child is created together with its entry in the journal of its parent, and an entry with its child.
+/// A child and its entry in the journal of its parent are written in the same commit.
 fn recorded(commit: &Commit) -> Result<(), String> {
     let is_subtask = |recorded: &&WrittenEntry| recorded.entry.kind == EntryKind::Subtask;
     let mut entries: Vec<_> = commit

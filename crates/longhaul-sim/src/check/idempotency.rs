@@ -8,7 +8,7 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Commit, Fact, KeyedResponse, short};
 
-/// An idempotency key names one task of its owner while that exists, and every request under the key is answered with it.
+/// An idempotency key names one task of its owner while that task exists, and every request under the key is answered with it.
 #[derive(Default)]
 pub(super) struct IdempotencyLaw {
     uses: HashMap<(Owner, Arc<str>), Vec<KeyUse>>,
@@ -20,7 +20,7 @@ struct KeyUse {
     digest: [u8; 32],
     created_at: usize,
     deleted_at: Option<usize>,
-    /// A client was told that its request has created the task.
+    /// Whether a client was told that its request has created the task.
     is_acknowledged: bool,
 }
 
@@ -32,7 +32,7 @@ impl Law for IdempotencyLaw {
     fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::Committed(commit) => self.committed(states.line, commit),
-            Fact::Keyed { began, owner, request, response } => self.answered(*began, owner, request, response),
+            Fact::KeyedCreation { began, owner, request, response } => self.answered(*began, owner, request, response),
             _ => Ok(()),
         }
     }
@@ -71,7 +71,7 @@ impl IdempotencyLaw {
     ) -> Result<(), String> {
         let key = &request.key;
         let uses = self.uses.entry((owner.clone(), Arc::clone(key))).or_default();
-        // While the request was under way.
+        // Only tasks that existed while the request was under way.
         let mut uses = uses.iter_mut().filter(|key_use| key_use.deleted_at.is_none_or(|line| line >= began));
         let found = match response {
             KeyedResponse::Refused => uses.find(|key_use| key_use.digest != request.digest),

@@ -8,11 +8,11 @@ mod fences;
 mod finality;
 mod foreign;
 mod idempotency;
+mod journal;
 mod limits;
 mod progress;
 mod questions;
 mod readers;
-mod records;
 mod recovery;
 mod steps;
 #[cfg(test)]
@@ -48,7 +48,7 @@ fn laws() -> [Box<dyn Law>; 17] {
         Box::new(finality::FinalityLaw),
         Box::new(fences::FenceLaw),
         Box::new(questions::QuestionLaw::default()),
-        Box::new(records::JournalLaw::default()),
+        Box::new(journal::JournalLaw::default()),
         Box::new(steps::StepLaw::default()),
         Box::new(attempts::AttemptLaw::default()),
         Box::new(families::FamilyLaw::default()),

@@ -29,13 +29,13 @@ fn stuck(states: &DurableStates, quiet: &IdleCounts) -> Result<(), String> {
                 stage == EndStage::LeftAlone
                     && (all_workers_taken(states, quiet, &task.tool) || !has_place(states, task))
             }
-            // A handler that resumes is dropped when it waits, and no deadline is as far away as the end of a history.
+            // A handler that resumes has been dropped if it waits, and every deadline has passed before the end of a history.
             Phase::Waiting { state, questions } => {
                 let is_dropped = matches!(state, WaitingState::Parked(condition) if condition.timer.is_none());
                 stage == EndStage::LeftAlone && questions.deadline().is_none() && (is_dropped || !task.resumes())
             }
-            // A parent waits for its child, and the child is checked separately. Only a handler that has returned waits for
-            // children in memory if it resumes.
+            // A parent waits for its child, and the child is checked separately. A handler that resumes waits for children in
+            // memory only if it has returned.
             Phase::Running { .. } => {
                 let waits_for_child = states.all().any(|it| is_open_child(it, task));
                 stage == EndStage::LeftAlone && (waits_for_child || all_workers_taken(states, quiet, &task.tool))

@@ -7,13 +7,13 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Fact, short};
 
-/// The work of a step is done again only if its end was not recorded, and not before everything that its handler did before
-/// is recorded. Holds for tools that resume.
+/// The work of a step is done again only if its end was not recorded. It begins only when everything that its handler did
+/// before is recorded. This holds for tools that resume.
 #[derive(Default)]
 pub(super) struct StepLaw {
     /// The positions that have ended, by task, number of its life and fork.
     ended: HashMap<(TaskKey, usize, String), BTreeSet<u32>>,
-    /// The last work of each step in one attempt, and whether it succeeded.
+    /// Whether the last try of each step in one attempt succeeded.
     worked: HashMap<(TaskKey, usize, u32, JournalPosition), bool>,
     /// Steps whose last failure is recorded.
     failures: HashSet<(TaskKey, usize, JournalPosition)>,
@@ -39,15 +39,15 @@ impl Law for StepLaw {
                 Ok(())
             }
             Fact::Effect { key, attempt, epoch: 0, position, succeeds } => {
-                // An attempt that has lost its task may not know it yet.
+                // An attempt that has lost its task may still work.
                 let holds =
                     |task: &longhaul_task::Task| task.attempt == *attempt && task.phase.active_attempt().is_some();
                 if !states.now(key).is_some_and(|task| holds(task)) {
                     return Ok(());
                 }
                 let life = states.lives(key).count();
-                // A late handler of a deleted task may work while a new task has its ID. The fact does not tell whose work it
-                // is, so only the work of the first task with an ID is judged.
+                // A late handler of a deleted task may work while a new task has its ID. The fact does not say whose work it
+                // is, so only the work of the first task with an ID is checked.
                 if life > 1 {
                     return Ok(());
                 }
@@ -72,12 +72,12 @@ impl StepLaw {
         self.ended.get(&(key.clone(), life, fork.to_owned())).is_some_and(|ended| ended.contains(&seq))
     }
 
-    /// Whether the work of a step may begin now.
+    /// Fails if the work of a step may not begin now.
     fn is_due(&self, key: &TaskKey, life: usize, position: &JournalPosition) -> Result<(), String> {
         if self.has_ended(key, life, &position.fork, position.seq) {
             return Err("the work of a recorded step was done again".into());
         }
-        // The key of a fork begins with the position of the next operation of the branch that made it.
+        // The key of a fork begins with the position of the next operation of its parent branch.
         let mut parent = String::new();
         for name in position.fork.split('/').filter(|name| !name.is_empty()) {
             let next = name.split([':', '-']).next().and_then(|seq| seq.parse().ok()).unwrap_or(0);

@@ -64,7 +64,7 @@ impl Book {
     }
 
     fn answer_keyed(&mut self, began: usize, digest: u8, response: KeyedResponse) {
-        self.note(Fact::Keyed { began, owner: owner(), request: request(digest), response });
+        self.note(Fact::KeyedCreation { began, owner: owner(), request: request(digest), response });
     }
 
     fn apply(&mut self, task: &Task, event: &Event) -> Task {
@@ -314,7 +314,7 @@ fn a_record_that_changes_is_caught() {
     let (mut book, _) = Book::with_task();
     book.record(&key("a"), None, "1");
     book.record(&key("a"), None, "2");
-    book.breaks("a recorded step is done");
+    book.breaks("a recorded output does not change");
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn a_handler_that_gets_something_else_than_is_on_record_is_caught() {
     let (mut book, _) = Book::with_task();
     book.record(&key("a"), None, "1");
     book.got("a", 1, "2");
-    book.breaks("a recorded step is done");
+    book.breaks("a recorded output does not change");
 }
 
 #[test]
@@ -448,7 +448,7 @@ fn an_output_that_is_missing_when_the_task_settles_is_caught() {
     book.effect("a", 0, true);
     book.got("a", 0, "1");
     book.apply(&task, &settle(1));
-    book.breaks("a recorded step is done");
+    book.breaks("a recorded output does not change");
 }
 
 #[test]

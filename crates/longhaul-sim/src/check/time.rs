@@ -10,9 +10,9 @@ use crate::ledger::{Commit, Fact, WrittenTask, short};
 /// A task's times are the times of its changes and never decrease, no task expires early, and no sleep ends early.
 #[derive(Default)]
 pub(super) struct TimeLaw {
-    /// The sleeps that began since the clock was last set back: after that, how long a sleep has taken is not known.
+    /// The sleeps that began since the clock was last set back. How long an earlier sleep has taken is not known.
     sleeps: HashMap<(TaskKey, JournalPosition), Wait>,
-    /// The latest time that the clock has shown before it was set back.
+    /// The latest time from which the clock was set back.
     set_back_from: Timestamp,
 }
 

@@ -6,8 +6,8 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Commit, Fact, short};
 
-/// A task without a handler in memory is woken by an answer, at its time, or with the end of the last child of a range: then
-/// and not before.
+/// A task without a handler in memory is woken by an answer, at its time, or with the end of the last child of a range, and not
+/// earlier.
 pub(super) struct WakingLaw;
 
 impl Law for WakingLaw {

@@ -307,7 +307,7 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "entry-forgotten-while-it-is-written",
         file: TASK_LINK,
         find: "        let entries = self.journal.unwritten();\n",
-        replace: "        let entries = self.journal.unwritten();\n        self.journal.written(entries.len());\n",
+        replace: "        let entries = self.journal.unwritten();\n        self.journal.mark_written(entries.len());\n",
     },
     Mutation {
         name: "step-before-the-last-entry",
@@ -361,7 +361,7 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "lost-race-leaves-its-child",
         file: RACE,
         find: "    cancel_children(link, &fork).await\n}",
-        replace: "    link.go_on()\n}",
+        replace: "    link.ensure_not_cancelled()\n}",
     },
     Mutation {
         name: "failures-counted-for-ever",

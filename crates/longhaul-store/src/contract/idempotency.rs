@@ -69,7 +69,7 @@ pub async fn a_request_is_found_under_its_own_key_and_owner_only<S: Subject>() {
     for (name, key) in [("ada", "K"), ("ada", "k "), ("ada", ""), ("grace", "k")] {
         assert!(store.find_created(&owner(name), &request(key, 1)).await.unwrap().is_none(), "{name} {key:?}");
     }
-    // Also with another request: nothing tells that somebody else uses the key.
+    // Another request under the same key: an owner does not learn that another owner uses it.
     let of_grace = store.create(keyed(key_of("grace", 1), request("k", 2))).await.unwrap();
     assert!(!of_grace.existed);
     assert_eq!(store.find_created(&owner("ada"), &request("k", 1)).await.unwrap().unwrap().task, of_ada);

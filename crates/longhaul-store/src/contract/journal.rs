@@ -1,4 +1,4 @@
-//! Journal entries are written at most once, and only an entry that is not final is replaced.
+//! A journal entry is written once. Only the entry of a step that is tried again, of a timer or of a question is replaced.
 
 use std::sync::Arc;
 
@@ -105,8 +105,8 @@ pub async fn of_many_concurrent_entries_at_one_position_one_is_kept<S: Subject>(
 pub async fn entries_are_ordered_by_fork_and_position<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;
-    let places = [("b", 0), ("", 10), ("a", 1), ("", 2), ("a", 0), ("", 0)];
-    for (fork, seq) in places {
+    let positions = [("b", 0), ("", 10), ("a", 1), ("", 2), ("a", 0), ("", 0)];
+    for (fork, seq) in positions {
         record(&*store, &key(1), 1, step(fork, seq, "1")).await.unwrap();
     }
     let order: Vec<_> = store.journal(&key(1), 1).await.unwrap().into_iter().map(|entry| entry.position).collect();

@@ -296,6 +296,7 @@ mod tests {
         include_str!("list.rs"),
         include_str!("due.rs"),
         include_str!("families.rs"),
+        include_str!("idempotency.rs"),
         include_str!("journal.rs"),
         include_str!("progress.rs"),
         include_str!("watch.rs"),

@@ -77,7 +77,7 @@ pub async fn the_progress_of_a_parked_task_is_kept<S: Subject>() {
     create(&*store, resuming(key(1))).await;
     for done in [1.0, 2.0] {
         store.progress(&key(1), 1, progress(done)).await.unwrap();
-        // Something is written meanwhile, so that the next progress is younger than the last that was saved.
+        // This commit saves the progress so far, so that the next one is newer than what is saved.
         create(&*store, queued(key_of("bob", 2 + u32::from(done > 1.0)))).await;
     }
     apply(&*store, &key(1), park(1, Some(50))).await;

@@ -24,7 +24,7 @@ pub trait Disk: Send + 'static {
     fn task(&mut self, key: &TaskKey) -> Result<Option<Task>, DiskError>;
     /// The arguments of the task.
     fn input(&mut self, key: &TaskKey) -> Result<Option<Json>, DiskError>;
-    /// Whether a child in this range is open, apart from the child with the index `except`.
+    /// Whether a child in this range is open. The child with the ordinal `except` does not count.
     fn has_open_child(&mut self, key: &TaskKey, range: ChildRange, except: Option<u32>) -> Result<bool, DiskError>;
     fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError>;
     /// The first queued tasks of an owner and a tool, each with its earliest time, ordered by that, the time of creation
@@ -38,11 +38,11 @@ pub trait Disk: Send + 'static {
 
     /// Writes a new task. Returns false, and writes nothing, if the key exists.
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError>;
-    /// Writes the idempotency key of a new task. The key is not in use.
+    /// Writes the idempotency key of a new task. The caller has checked that the key is not in use.
     fn insert_key(&mut self, task: &TaskKey, key: &IdempotencyKey) -> Result<(), DiskError>;
     /// Replaces the task `before`. A new attempt starts without progress.
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError>;
-    /// Deletes a family with its idempotency key, and returns the keys of its members.
+    /// Deletes a family and its idempotency key. Returns the task keys of its members.
     fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError>;
     /// Writes a journal entry and returns `None`. If there is an entry at this position, returns that one and writes nothing.
     fn insert_entry(
@@ -53,7 +53,7 @@ pub trait Disk: Send + 'static {
     ) -> Result<Option<JournalEntry>, DiskError>;
     /// Replaces the journal entry at the position of this one.
     fn replace_entry(&mut self, key: &TaskKey, epoch: u32, entry: &JournalEntry) -> Result<(), DiskError>;
-    /// The journal entry of a question, with its epoch.
+    /// The journal entry of a question, and the epoch of the entry.
     fn question(&mut self, key: &TaskKey, question: &QuestionKey) -> Result<Option<(u32, JournalEntry)>, DiskError>;
     /// Whether an attempt has written journal entries.
     fn wrote_entries(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<bool, DiskError>;

@@ -205,7 +205,7 @@ impl Store for Embedded {
         };
         let task = TaskKey { owner: owner.clone(), id: keyed.of_request(key)? };
         match self.read(&task).await {
-            // Deleted between the two reads, and its key with it.
+            // The task and its idempotency key were deleted between the two reads.
             Err(StoreError::NotFound) => Ok(None),
             found => found.map(Some),
         }

@@ -25,8 +25,8 @@ const ENTRY_BYTES: usize = 640;
 
 type LiveTasks = HashMap<TaskKey, Snapshot, SeedableRandomState>;
 
-/// Committed tasks in memory. Live tasks are kept, because they are read and changed often, unless they are parked: a task
-/// that waits for days costs no memory, and is read from the disk. Settled tasks never change, so they can be dropped and
+/// Committed tasks in memory. Live tasks are kept, because they are read and changed often. Parked tasks are not: they may
+/// wait for days, and a read loads them from the disk. Settled tasks never change, so they can be dropped and
 /// loaded again; they share a budget of bytes.
 #[derive(Debug)]
 pub(super) struct TaskCache {

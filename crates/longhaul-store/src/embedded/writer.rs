@@ -37,7 +37,7 @@ pub enum WriteRequest {
 }
 
 impl WriteRequest {
-    /// Whether it parks a task.
+    /// Whether the request parks a task.
     pub(super) fn parks(&self) -> bool {
         matches!(self, Self::Apply(_, Event::Park(_)))
     }
@@ -296,8 +296,8 @@ impl<D: Disk> Writer<D> {
         Ok(surroundings)
     }
 
-    /// The ranges in which a child is open, apart from the child with the index `except`. Ranges that do not contain it are
-    /// left out: it makes no difference to them.
+    /// The ranges that have an open child. The child with the ordinal `except` does not count, and ranges without that child
+    /// are left out, because its end does not affect them.
     fn open_ranges(
         &mut self,
         key: &TaskKey,
@@ -402,7 +402,7 @@ impl<D: Disk> Writer<D> {
         Ok(())
     }
 
-    /// The first queued tasks of an owner, without those that are known to be damaged.
+    /// The first queued tasks of an owner that are not known to be damaged.
     fn queued(&mut self, tool: &ToolRef, owner: &Owner, limit: usize) -> Result<Vec<(Timestamp, TaskId)>, DiskError> {
         let mut queued = self.disk.queued(tool, owner, limit.saturating_add(self.damaged.len()))?;
         if !self.damaged.is_empty() {
@@ -447,7 +447,7 @@ impl<D: Disk> Writer<D> {
 
     fn insert_entry(&mut self, task: &Task, entry: &JournalEntry) -> Result<(), RequestFailure> {
         let Some(existing) = self.disk.insert_entry(&task.key, task.epoch(), entry)? else { return Ok(()) };
-        match entry.replaces(&existing) {
+        match entry.conflict_with(&existing) {
             EntryConflict::Keep => Ok(()),
             EntryConflict::Replace(entry) => Ok(self.disk.replace_entry(&task.key, task.epoch(), &entry)?),
             EntryConflict::Refuse(refused) => Err(refused.into()),

@@ -23,7 +23,10 @@ use crate::{Clock, StoreError};
 const VERIFY_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What a handle sends to the writer.
-#[allow(clippy::large_enum_variant, reason = "all but one are requests, and a box would cost each an allocation")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "most messages are requests, and a box would cost each of them an allocation"
+)]
 pub(super) enum WriterMessage {
     Request {
         request: WriteRequest,

@@ -8,7 +8,7 @@ use crate::{Answer, Change, JournalEntry, JournalWrite, Task, Timestamp, Transit
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Abandon {
     pub fence: u64,
-    /// The forks that have lost, by their position.
+    /// The forks that have lost, each as in [`JournalPosition::fork`](crate::JournalPosition::fork).
     pub forks: Vec<Arc<str>>,
     pub race: JournalEntry,
 }

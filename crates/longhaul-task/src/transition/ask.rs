@@ -6,8 +6,8 @@ use crate::{
     TransitionError, Wait, WaitingState,
 };
 
-/// The attempt asks its requestor a question. If it was asked at the same position before, the event is refused with its
-/// key.
+/// The attempt asks its requestor a question. If a question was asked at the same position before, the event is refused with
+/// the key of that question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskQuestion {
     pub fence: u64,
@@ -17,7 +17,7 @@ pub struct AskQuestion {
     pub params: Json,
     pub position: JournalPosition,
     pub digest: u64,
-    /// How long the question stays open, and what the handler gets then.
+    /// The number of milliseconds after which the question is closed, and what the handler gets then.
     pub time_limit: Option<(u64, Answer)>,
 }
 

@@ -22,7 +22,7 @@ pub(super) fn apply(
         Some(_) => return Err(TransitionError::Fenced),
         None => return Err(TransitionError::WrongPhase(task.phase.name())),
     }
-    // An attempt that has got further than the last one is not a sign of a task that kills its process again and again.
+    // An attempt that wrote entries got further than the one before: the task does not kill its process at the same place.
     let before = if surroundings.attempt_wrote_entries { 0 } else { task.failed_attempts };
     let failed_attempts = before.saturating_add(1);
     let may_run_again = task.policy.on_crash != OnCrash::Fail && failed_attempts < task.policy.attempts_max;

@@ -13,7 +13,7 @@ pub struct Park {
     /// The time after which the task is woken if nothing else wakes it. A duration, because the clock may be set between the
     /// decision of the attempt and the commit.
     pub wait_ms: Option<u64>,
-    /// The children that the attempt waits for, one range for each fork that does.
+    /// The children that the attempt waits for: one range for each fork that waits for children.
     pub children: Vec<ChildRange>,
     /// The questions whose answers the attempt waits for.
     pub questions: Vec<QuestionKey>,

@@ -5,7 +5,7 @@ use crate::{Change, JournalEntry, JournalWrite, Outcome, Surroundings, Task, Tim
 pub struct Settle {
     pub fence: u64,
     pub outcome: Outcome,
-    /// Journal entries that are not written yet: the end of the last step needs no commit of its own.
+    /// Journal entries that are not written yet. They share the commit of the task's end.
     pub entries: Vec<JournalEntry>,
 }
 

@@ -1,7 +1,7 @@
 use super::answer;
 use crate::{Change, JournalWrite, QuestionKey, Task, Timestamp, TransitionError};
 
-/// The deadline of a question has passed: its default is the answer.
+/// The deadline of a question has passed. The question is closed, and its default becomes the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeOut {
     pub key: QuestionKey,

@@ -25,7 +25,7 @@ pub(super) fn wake(task: &Task, now: Timestamp) -> Change {
     queue(task.next_revision(now), now)
 }
 
-/// The same for the next revision of the task.
+/// Puts the next revision of a parked task into the queue.
 pub(super) fn queue(mut next: Task, now: Timestamp) -> Change {
     next.phase = Phase::queued(Wait::until(now, now), next.phase.questions().cloned());
     let queued = Effect::queued(&next, now);

@@ -37,7 +37,7 @@ proptest! {
 
     /// The end of a child and the waking of its parent are one commit, so no wake-up is lost between the two.
     #[test]
-    fn a_parent_that_waits_for_a_range_is_woken_by_the_end_of_its_last_child_and_not_before(plan in plans()) {
+    fn a_parent_is_woken_by_the_last_child_of_its_range_and_not_before(plan in plans()) {
         for (moment, _) in History::of(&plan).changes() {
             for (before, after) in moment.pairs() {
                 if before.phase.wake_condition().is_none() {

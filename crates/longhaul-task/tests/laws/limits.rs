@@ -140,7 +140,7 @@ fn a_handler_can_wait_for_as_many_ranges_of_children_as_the_limit_says() {
 
 /// An attempt that got further than the last one is not a sign of a task that kills its process again and again.
 #[test]
-fn a_handler_that_is_lost_a_thousand_times_but_gets_further_each_time_goes_on() {
+fn a_handler_that_gets_further_each_time_survives_a_thousand_crashes() {
     let mut new = new("root");
     new.policy.on_crash = OnCrash::Resume;
     let mut task = transition::create(&new, NOW);

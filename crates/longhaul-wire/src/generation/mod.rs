@@ -54,7 +54,7 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
     /// while the task runs.
     fn created(&self, to: &ReplyTo<'_>, view: &TaskView<'_>, immediate_response: Option<&str>) -> String;
 
-    /// The answer to a call whose task an earlier one has created: the task as it is now.
+    /// The answer to a call that is repeated: the task that the first call created, as it is now.
     fn created_earlier(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String;
 
     /// The answer to a poll.

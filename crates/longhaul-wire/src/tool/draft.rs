@@ -14,7 +14,7 @@ pub struct ToolDraft {
     title: Option<String>,
     description: Option<String>,
     input_schema: Json,
-    read_by: ArgumentReader,
+    argument_reader: ArgumentReader,
     output_schema: Option<Json>,
     annotations: Annotations,
     task_support: TaskSupport,
@@ -66,7 +66,7 @@ impl ToolDraft {
             title: None,
             description: None,
             input_schema: Json::from_text(ANY_OBJECT),
-            read_by: |_| Ok(()),
+            argument_reader: |_| Ok(()),
             output_schema: None,
             annotations: Annotations::default(),
             task_support: TaskSupport::default(),
@@ -92,10 +92,10 @@ impl ToolDraft {
         self
     }
 
-    /// How the tool reads its arguments, if that is stricter than the input schema: a call whose arguments it cannot read is
-    /// refused before there is a task.
-    pub fn read_by(mut self, reader: ArgumentReader) -> Self {
-        self.read_by = reader;
+    /// Sets how the tool reads its arguments, which can be stricter than the input schema. A call whose arguments the tool
+    /// cannot read is refused before there is a task.
+    pub fn argument_reader(mut self, reader: ArgumentReader) -> Self {
+        self.argument_reader = reader;
         self
     }
 
@@ -150,7 +150,7 @@ impl ToolDraft {
             immediate_response: self.immediate_response,
             listed,
             input,
-            read_by: self.read_by,
+            argument_reader: self.argument_reader,
             mirrors,
         })
     }

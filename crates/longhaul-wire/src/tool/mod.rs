@@ -36,7 +36,8 @@ use crate::schema::Schema;
 /// The longest tool name, in bytes.
 pub const TOOL_NAME_BYTES_MAX: usize = 128;
 
-/// Whether a tool can read arguments that fit its schema; the error says why not. A type can be stricter than its schema.
+/// Checks whether a tool can read arguments that fit its schema: a type can be stricter than its schema. The error says why
+/// the tool cannot.
 pub type ArgumentReader = fn(&RawValue) -> Result<(), String>;
 
 /// Whether a tool runs as a task.
@@ -85,7 +86,7 @@ pub struct ToolDeclaration {
     immediate_response: Option<String>,
     listed: ListedTool,
     input: Schema,
-    read_by: ArgumentReader,
+    argument_reader: ArgumentReader,
     mirrors: Vec<Mirror>,
 }
 
@@ -114,7 +115,7 @@ impl ToolDeclaration {
     pub fn check_arguments(&self, arguments: &RawValue) -> Result<(), ArgumentErrors> {
         let mut faults = self.input.faults(arguments);
         if faults.is_empty() {
-            faults.extend((self.read_by)(arguments).err().map(|why| quote(&why).into_owned()));
+            faults.extend((self.argument_reader)(arguments).err().map(|why| quote(&why).into_owned()));
         }
         if faults.is_empty() { Ok(()) } else { Err(ArgumentErrors { tool: self.name.clone(), faults }) }
     }

@@ -1,8 +1,8 @@
 //! Tests of tools: in memory, without a server, and without waiting.
 //!
-//! [`run`] runs a tool on the real engine with a store in memory. A [`Run`] answers its questions, cancels it, kills its
-//! process at any place, and shows what was recorded. [`Run::assert_resumable`] does so for every place in turn: use it for each
-//! tool with [`OnCrash::Resume`].
+//! [`run`] runs a tool on the real engine with a store in memory. A [`Run`] answers the questions of the tool, cancels it, kills
+//! its process after any journal entry, and shows what was recorded. [`Run::assert_resumable`] repeats a run with a crash after
+//! each entry in turn: use it for each tool with [`OnCrash::Resume`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -38,13 +38,13 @@
 //! # Time
 //!
 //! The clock of the store stands still while a handler works, and jumps to the next timer, deadline or retry when every
-//! handler waits for its context: a `ctx.sleep` of a day takes no time. `tokio::time::sleep` in a handler takes its time.
+//! handler waits for its context: a `ctx.sleep` of a day takes no time. `tokio::time::sleep` in a handler takes real time.
 //!
 //! # What a crash is here
 //!
-//! The process is a thread with a runtime of its own. A crash drops it as it is, and starts another one on the same
-//! tables. What your functions hold (an `Arc` of a counter, a connection to another process) outlives the crash, as the world
-//! outside of a server does.
+//! The process is a thread with a runtime of its own. A crash drops the runtime with everything that runs on it, and the next
+//! process starts on the same tables. What your functions hold (an `Arc` of a counter, a connection to another process) outlives
+//! the crash, as the world outside of a server does.
 
 #![allow(clippy::missing_panics_doc, reason = "the functions are assertions; the type says so once")]
 
@@ -66,10 +66,10 @@ use serde_json::value::RawValue;
 pub use self::run::Run;
 use crate::{OnCrash, Tool};
 
-/// Runs a tool with these arguments. It begins when the run is first used, so a test can [say](Run::crash_after) before
-/// that where it crashes.
+/// Runs a tool with these arguments. The run begins when it is first used, so that a test can first set
+/// [where it crashes](Run::crash_after).
 ///
-/// The arguments are those of the tool's own function: what [`Tool::ask_first`] asks is not asked.
+/// The arguments are those of the tool's own function: the function of [`Tool::ask_first`] does not run.
 ///
 /// # Panics
 ///
@@ -112,10 +112,11 @@ impl RunBuilder {
         let others = self.others.into_iter().map(|other| other.split().expect("the tool's declaration is valid").1);
         let mut tools: Vec<EngineTool> = std::iter::once(tool).chain(others).collect();
         for tool in tools.iter_mut().filter(|tool| tool.policy.on_crash == OnCrash::Resume) {
-            // A server drops a handler that waits for long, and that time does not count. Here the clock jumps before.
+            // A server drops a handler that waits for long, and the time without a handler does not count towards this limit.
+            // Here the clock jumps before the handler is dropped, so the limit is lifted.
             tool.policy.running_ms_max = u64::MAX;
         }
-        Run::new(Arc::new(Setup { tool: name, tools, input: Json::from_text(self.arguments.get()) }))
+        Run::new(Arc::new(RunSetup { tool: name, tools, input: Json::from_text(self.arguments.get()) }))
     }
 }
 
@@ -128,9 +129,9 @@ impl IntoFuture for RunBuilder {
     }
 }
 
-/// What is run, again and again.
+/// The tool and its input, kept so that the run can be repeated.
 #[derive(Debug)]
-struct Setup {
+struct RunSetup {
     tool: Arc<str>,
     /// The tool itself is the first.
     tools: Vec<EngineTool>,

@@ -11,11 +11,11 @@ use longhaul_store::memory::{MemoryDisk, MemoryReader};
 use longhaul_task::{Answer, JournalEntry, Json, Owner, Question, QuestionKind, Task, TaskKey, Timestamp};
 use serde_json::{Value, json};
 
-use super::Setup;
+use super::RunSetup;
 use super::process::Process;
 use crate::TaskResult;
 
-/// When every run begins, so that a run can be repeated.
+/// The time at which every run begins, so that a run can be repeated.
 const START: Timestamp = Timestamp::from_ms(1_700_000_000_000);
 
 /// How long to wait before the engine is asked again whether it still works.
@@ -23,10 +23,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// A run of a tool, in memory. [`run`](super::run) makes one.
 ///
-/// All functions wait for what they need, and panic if it cannot come: for example if the handler waits for an answer that the
+/// All functions wait for what they need, and panic if it cannot happen: for example if the handler waits for an answer that the
 /// test has not given.
 pub struct Run {
-    pub(super) setup: Arc<Setup>,
+    pub(super) setup: Arc<RunSetup>,
     disk: MemoryDisk,
     clock: ManualClock,
     process: Option<Process>,
@@ -40,28 +40,28 @@ pub struct Run {
 /// An answer of the test, to be given again when the run is repeated.
 #[derive(Debug, Clone)]
 struct GivenAnswer {
-    /// Which task was asked: the index of the child, the index of its child, and so on.
+    /// The task that asked: the ordinal of the child, the ordinal of its child, and so on. Empty for the root.
     path: Vec<usize>,
     label: String,
     body: Json,
 }
 
-/// A question that is open.
+/// An open question of a task of the run.
 struct FoundQuestion {
     path: Vec<usize>,
     task: TaskKey,
     question: Question,
 }
 
-/// Why a run does not go on.
+/// A run that waits for something that cannot happen.
 #[derive(Debug)]
-pub(super) struct Stuck {
+pub(super) struct StuckRun {
     awaited: String,
     questions: Vec<String>,
 }
 
 impl Run {
-    pub(super) fn new(setup: Arc<Setup>) -> Self {
+    pub(super) fn new(setup: Arc<RunSetup>) -> Self {
         Self {
             setup,
             disk: MemoryDisk::default(),
@@ -74,20 +74,20 @@ impl Run {
         }
     }
 
-    /// The process dies when so many journal entries have been written, counted from the start of the run, and another
-    /// process goes on. The entries of subtasks count, too; so do each failed try of a step and each answer.
-    /// [`entries`](Self::entries) shows them.
+    /// Kills the process when this many journal entries have been written, counted from the start of the run. Another process
+    /// then goes on. The entries of subtasks count, too; so do each failed try of a step and each answer.
+    /// [`entries`](Self::entries) lists them.
     ///
-    /// Say this before the run begins, or while it waits for an answer.
+    /// Call this before the run begins, or while it waits for an answer.
     ///
     /// # Panics
     ///
-    /// If so many entries have been written already.
+    /// If this many entries have been written already.
     pub fn crash_after(&mut self, entries: usize) -> &mut Self {
-        let written = self.log().len();
+        let written = self.journal_writes().len();
         assert!(entries > written, "the run has {written} journal entries already, so it cannot crash after {entries}");
         self.crash_after = Some(entries);
-        self.set_crash_point();
+        self.set_crash_trigger();
         self
     }
 
@@ -96,14 +96,13 @@ impl Run {
         self.started().await;
     }
 
-    /// The process dies now, and another one goes on.
+    /// Kills the process now. Another one then goes on.
     pub async fn crash(&mut self) {
         self.started().await;
         self.end_process().await;
     }
 
-    /// Waits until a task of the run, the tool's own or a subtask, asks the question with this label, and answers it. The answer
-    /// is
+    /// Waits until a task of the run, or one of its subtasks, asks the question with this label, and answers it. The answer is
     ///
     /// - for a [`Form`](crate::Form): the fields;
     /// - for [`Sampling`](crate::Sampling): the text of the model, or the whole result as an object;
@@ -114,30 +113,32 @@ impl Run {
     /// If the question is not asked, or the answer does not fit it.
     pub async fn answer(&mut self, label: &str, answer: impl Into<Value>) {
         let answer = answer.into();
-        self.give(label, None, |question| body(question, answer)).await.unwrap_or_else(|stuck| panic!("{stuck}"));
+        self.give_answer(label, None, |question| answer_body(question, answer))
+            .await
+            .unwrap_or_else(|stuck| panic!("{stuck}"));
     }
 
     /// Like [`answer`](Self::answer), for a user who says no to a form.
     pub async fn decline(&mut self, label: &str) {
         let body = |_: &Question| json!({ "action": "decline" });
-        self.give(label, None, body).await.unwrap_or_else(|stuck| panic!("{stuck}"));
+        self.give_answer(label, None, body).await.unwrap_or_else(|stuck| panic!("{stuck}"));
     }
 
     /// Like [`answer`](Self::answer), for a user who closes a form without an answer.
     pub async fn dismiss(&mut self, label: &str) {
         let body = |_: &Question| json!({ "action": "cancel" });
-        self.give(label, None, body).await.unwrap_or_else(|stuck| panic!("{stuck}"));
+        self.give_answer(label, None, body).await.unwrap_or_else(|stuck| panic!("{stuck}"));
     }
 
     /// Waits until the question with this label is asked, and returns the parameters of the request to the client, for
     /// example its `message`.
     pub async fn question(&mut self, label: &str) -> Value {
-        let asked = self.find(label, None).await.unwrap_or_else(|stuck| panic!("{stuck}"));
+        let asked = self.find_question(label, None).await.unwrap_or_else(|stuck| panic!("{stuck}"));
         serde_json::from_str(asked.question.params.as_str()).unwrap_or_default()
     }
 
-    /// Cancels the task, and with it its subtasks. To cancel it while it waits, wait for its [`question`](Self::question)
-    /// before.
+    /// Cancels the task and its subtasks. To cancel it while it waits for an answer, first wait for its
+    /// [`question`](Self::question).
     pub async fn cancel(&mut self) {
         loop {
             let key = self.started().await;
@@ -166,31 +167,31 @@ impl Run {
 
     /// The journal entries of all tasks of the run in the order in which they were written, in words: `step "build"`.
     pub fn entries(&self) -> Vec<String> {
-        self.log().iter().map(|(_, entry)| words(entry)).collect()
+        self.journal_writes().iter().map(|(_, entry)| describe_entry(entry)).collect()
     }
 
-    pub(super) async fn try_result(&mut self) -> Result<TaskResult, Stuck> {
+    pub(super) async fn try_result(&mut self) -> Result<TaskResult, StuckRun> {
         let find = |reader: &MemoryReader, task: &TaskKey, _| read(reader, task)?.phase.outcome().cloned();
         let ended = self.until("its end", find).await?;
         Ok(TaskResult::new(&self.setup.tool, ended))
     }
 
     /// Gives the answers of another run, and waits for the end.
-    pub(super) async fn repeat_all(&mut self, other: &Self) -> Result<TaskResult, Stuck> {
+    pub(super) async fn repeat_all(&mut self, other: &Self) -> Result<TaskResult, StuckRun> {
         for given in &other.answers {
             let body = serde_json::from_str(given.body.as_str()).unwrap_or_default();
-            self.give(&given.label, Some(&given.path), |_| body).await?;
+            self.give_answer(&given.label, Some(&given.path), |_| body).await?;
         }
         self.try_result().await
     }
 
-    async fn give(
+    async fn give_answer(
         &mut self,
         label: &str,
         path: Option<&[usize]>,
         body: impl FnOnce(&Question) -> Value,
-    ) -> Result<(), Stuck> {
-        let FoundQuestion { path, task, question } = self.find(label, path).await?;
+    ) -> Result<(), StuckRun> {
+        let FoundQuestion { path, task, question } = self.find_question(label, path).await?;
         let body = Json::from_text(body(&question).to_string());
         self.answers.push(GivenAnswer { path, label: label.to_owned(), body: body.clone() });
         loop {
@@ -198,7 +199,7 @@ impl Run {
             let is_open = read(&self.disk.reader(), &task)
                 .is_some_and(|task| task.phase.questions().is_some_and(|open| open.find(&question.key).is_some()));
             if !is_open {
-                // It was stored, and the process died before it could say so.
+                // The answer was stored, and the process died before it could confirm it.
                 return Ok(());
             }
             let (task, key, answer) = (task.clone(), question.key.clone(), Answer::Given(body.clone()));
@@ -212,29 +213,29 @@ impl Run {
         }
     }
 
-    async fn find(&mut self, label: &str, path: Option<&[usize]>) -> Result<FoundQuestion, Stuck> {
+    async fn find_question(&mut self, label: &str, path: Option<&[usize]>) -> Result<FoundQuestion, StuckRun> {
         let is_it = |found: &FoundQuestion| {
             found.question.key.label() == label && path.is_none_or(|path| found.path.as_slice() == path)
         };
         let awaited = format!("the question {label:?}");
         self.until(&awaited, |reader, task, works| {
-            // Of several subtasks, the first is answered, not the fastest: all must have asked what they ask.
+            // If several subtasks ask, the first of them is answered, not the fastest. So all of them must have asked before.
             let may_be_answered = |found: &FoundQuestion| found.path.is_empty() || !works;
             questions(reader, task).into_iter().find(|found| is_it(found) && may_be_answered(found))
         })
         .await
     }
 
-    /// Waits until `find` finds something in the store; it is told whether something else happens. When nothing can
-    /// happen, the clock goes on.
+    /// Calls `find` with the store until it returns something. Its last argument says whether a handler works. When every
+    /// handler waits, the clock jumps to the next time that one of them waits for.
     async fn until<T>(
         &mut self,
         awaited: &str,
         find: impl Fn(&MemoryReader, &TaskKey, bool) -> Option<T>,
-    ) -> Result<T, Stuck> {
+    ) -> Result<T, StuckRun> {
         loop {
             let task = self.started().await;
-            // Asked before the store is read: what it says about waiting holds until this function changes something.
+            // Asked before the store is read: if everything waits, that remains so until this function changes something.
             let activity = self.process_ref().call(|engine| async move { engine.activity().await }).await;
             let reader = self.disk.reader();
             let works = !matches!(activity, Some(Ok(Activity::Waits { .. })));
@@ -250,7 +251,7 @@ impl Run {
                 Some(Ok(Activity::Waits { until: None })) => {
                     let open = questions(&reader, &task);
                     let questions = open.iter().map(|found| found.question.key.label().to_owned()).collect();
-                    return Err(Stuck { awaited: awaited.to_owned(), questions });
+                    return Err(StuckRun { awaited: awaited.to_owned(), questions });
                 }
                 _ => {
                     self.process_ref().call(|_| tokio::time::sleep(LOOK_AGAIN)).await;
@@ -266,7 +267,7 @@ impl Run {
         }
         if self.process.is_none() {
             self.process = Some(Process::start(&self.disk, self.clock.clone(), self.setup.tools.clone()).await);
-            self.set_crash_point();
+            self.set_crash_trigger();
         }
         if let Some(task) = &self.task {
             return task.clone();
@@ -291,26 +292,26 @@ impl Run {
     }
 
     fn has_crashed(&self) -> bool {
-        self.process.as_ref().is_some_and(|process| process.crash_point.has_crashed())
+        self.process.as_ref().is_some_and(|process| process.crash_trigger.has_crashed())
     }
 
     async fn end_process(&mut self) {
         if let Some(process) = self.process.take() {
-            let crash_point = process.kill().await;
-            self.written.extend(crash_point.written());
+            let crash_trigger = process.kill().await;
+            self.written.extend(crash_trigger.written());
             self.crash_after = self.crash_after.filter(|after| *after > self.written.len());
         }
     }
 
-    fn set_crash_point(&self) {
+    fn set_crash_trigger(&self) {
         if let (Some(process), Some(after)) = (&self.process, self.crash_after) {
-            process.crash_point.crash_after(after - self.written.len());
+            process.crash_trigger.crash_after(after - self.written.len());
         }
     }
 
-    /// The journal entries in the order in which they were written.
-    pub(super) fn log(&self) -> Vec<(TaskKey, JournalEntry)> {
-        let now = self.process.as_ref().map(|process| process.crash_point.written());
+    /// The journal entries of all processes of the run, in the order in which they were written.
+    pub(super) fn journal_writes(&self) -> Vec<(TaskKey, JournalEntry)> {
+        let now = self.process.as_ref().map(|process| process.crash_trigger.written());
         self.written.iter().cloned().chain(now.into_iter().flatten()).collect()
     }
 }
@@ -321,12 +322,14 @@ impl fmt::Debug for Run {
     }
 }
 
-impl fmt::Display for Stuck {
+impl fmt::Display for StuckRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { awaited, questions } = self;
         match questions.as_slice() {
-            [] => write!(f, "{awaited} does not come: the run has ended, or waits for something that cannot come"),
-            labels => write!(f, "{awaited} does not come: the run waits for the answer to {}", quoted(labels)),
+            [] => {
+                write!(f, "the run does not reach {awaited}: it has ended, or waits for something that cannot happen")
+            }
+            labels => write!(f, "the run does not reach {awaited}: it waits for the answer to {}", quoted(labels)),
         }
     }
 }
@@ -335,8 +338,8 @@ fn quoted(labels: &[String]) -> String {
     labels.iter().map(|label| format!("{label:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// An entry in words.
-pub(super) fn words(entry: &JournalEntry) -> String {
+/// An entry as [`Run::entries`] lists it.
+pub(super) fn describe_entry(entry: &JournalEntry) -> String {
     use longhaul_task::{EntryKind, EntryState};
     let state = match (&entry.state, entry.kind) {
         (EntryState::Open, _) => ", asked",
@@ -373,8 +376,8 @@ fn questions(reader: &MemoryReader, root: &TaskKey) -> Vec<FoundQuestion> {
     found
 }
 
-/// What a client would send.
-fn body(question: &Question, answer: Value) -> Value {
+/// The body of the answer as a client would send it.
+fn answer_body(question: &Question, answer: Value) -> Value {
     let params: Value = serde_json::from_str(question.params.as_str()).unwrap_or_default();
     match question.kind {
         QuestionKind::Elicitation if params["mode"] == "url" => json!({ "action": "accept" }),

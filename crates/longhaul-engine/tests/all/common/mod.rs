@@ -212,6 +212,7 @@ pub(crate) fn tool(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
         retention: Retention::Unlimited,
         limits: ToolLimits::default(),
         fits: |_, _, _| Ok(()),
+        error_text: |body| format!("it said {}", body.as_str()),
         retries_failures: false,
         handler,
         prelude: None,

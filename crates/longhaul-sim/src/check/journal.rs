@@ -13,13 +13,13 @@ pub(super) struct JournalLaw {
     outputs: HashMap<(TaskKey, usize, u32, JournalPosition), Json>,
     /// By task, number of its life and question.
     answers: HashMap<(TaskKey, usize, QuestionKey), Json>,
-    /// What attempts have got and what is not recorded yet. By task, number of its life and attempt.
+    /// The outputs that handlers have got and that are not recorded yet. By task, number of its life and attempt.
     unrecorded: HashMap<(TaskKey, usize, u32), Vec<(JournalPosition, Json)>>,
 }
 
 impl Law for JournalLaw {
     fn statement(&self) -> &'static str {
-        "a recorded step is done"
+        "a recorded output does not change"
     }
 
     fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
@@ -30,14 +30,14 @@ impl Law for JournalLaw {
                 self.settle(states, commit)
             }
             Fact::Got { key, attempt, epoch, position, output } => {
-                // A handler whose task was deleted may hear late of what was recorded before, when its key has another life.
+                // A handler whose task was deleted may get a recorded output when another task already has the same key.
                 let newest = newest_life(key);
                 let output_in = |life| self.outputs.get(&(key.clone(), life, *epoch, position.clone()));
                 let kept: Vec<&Json> = (0..=newest).filter_map(output_in).collect();
                 if kept.contains(&output) {
                     return Ok(());
                 }
-                // With another life of the key, the fact does not tell whose handler it is.
+                // If several tasks have had the key, the fact does not say to which of them the handler belongs.
                 if output_in(newest).is_none() || newest > 1 {
                     let of = (key.clone(), newest, *attempt);
                     self.unrecorded.entry(of).or_default().push((position.clone(), output.clone()));
@@ -58,7 +58,7 @@ impl Law for JournalLaw {
                 Err(format!("{} {position:?}: got {outcome:?} of a subtask that has {lives:?}", short(key)))
             }
             Fact::Acknowledged { what: Ack::Answered { question, answer }, key, .. } => {
-                // The life that the answer was for may have ended before the acknowledgement.
+                // The task that was answered may have been deleted before the acknowledgement.
                 let answer_in = |life| self.answers.get(&(key.clone(), life, question.clone()));
                 let kept: Vec<&Json> = (0..=newest_life(key)).filter_map(answer_in).collect();
                 let told = output_of(&answer.clone().into_state());
@@ -81,7 +81,7 @@ impl JournalLaw {
         }
         let position = &entry.position;
         let before = self.outputs.insert((key.clone(), *life, *epoch, position.clone()), output.clone());
-        // The note of a question may change, and a timer when the clock was set back.
+        // An answered question is written again with a note, and a timer when the clock was set back.
         let may_repeat = match entry.kind {
             EntryKind::Question => before.as_ref() == Some(&output),
             EntryKind::Timer => true,
@@ -103,7 +103,7 @@ impl JournalLaw {
         Err(format!("{} {position:?}: a handler got {got:?}, and {output:?} was recorded", short(key)))
     }
 
-    /// When a task that resumes settles by its handler's end, everything that the handler got is recorded.
+    /// When the handler of a task that resumes settles it, every output that the handler has got is recorded.
     fn settle(&self, states: &DurableStates, commit: &Commit) -> Result<(), String> {
         for written in commit.written.iter().filter(|written| written.event == "settle") {
             let Some(task) = written.after.as_ref().filter(|task| task.resumes() && task.is_settled()) else {

@@ -1,14 +1,14 @@
-//! A crash of a store in memory, at a chosen journal entry. For tests.
+//! Crashes a store in memory after a chosen journal entry. For tests.
 
 use longhaul_task::{JournalEntry, TaskKey};
 use parking_lot::Mutex;
 
 /// Stops a store in memory as a kill of its process would: what was committed stays, and nothing further is written.
 ///
-/// It also keeps the journal entries in the order in which they were written: a new entry, a further failure of a step and
-/// the answer to a question are one each.
+/// It also keeps all writes to the journal, in order. A new entry, a further failure of a step and the answer to a question
+/// are one write each.
 #[derive(Debug, Default)]
-pub struct CrashPoint {
+pub struct CrashTrigger {
     state: Mutex<CrashState>,
 }
 
@@ -19,14 +19,14 @@ struct CrashState {
     has_crashed: bool,
 }
 
-impl CrashPoint {
-    /// Crashes after the commit with which so many entries are written. The commit itself stays, and its caller gets no
-    /// answer.
+impl CrashTrigger {
+    /// Crashes the store after the commit that writes the entry with this number, counted from 1. The commit itself stays,
+    /// and its caller gets an error.
     pub fn crash_after(&self, entries: usize) {
         self.state.lock().after_entries = Some(entries);
     }
 
-    /// Crashes now.
+    /// Crashes the store now.
     pub fn crash(&self) {
         self.state.lock().has_crashed = true;
     }
@@ -35,7 +35,7 @@ impl CrashPoint {
         self.state.lock().has_crashed
     }
 
-    /// The entries so far, in the order of their commits.
+    /// The entries that were written so far, in the order of their commits.
     pub fn written(&self) -> Vec<(TaskKey, JournalEntry)> {
         self.state.lock().written.clone()
     }

@@ -1,0 +1,166 @@
+//! What many waiting tasks and many subtasks cost: memory, the time of a restart, and the processor time of one answer or
+//! one subtask beside the same among few.
+//!
+//! `LONGHAUL_WAITING` and `LONGHAUL_CHILDREN` set the numbers. A run prints the figures.
+
+#[path = "kit/connection.rs"]
+mod connection;
+#[path = "kit/mod.rs"]
+mod kit;
+
+use std::time::{Duration, Instant};
+
+use longhaul_testkit::{ReplyMessages, StatelessClient, until};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::connection::{resident_file_kb, resident_kb};
+use crate::kit::{Launch, ServerProcess, place};
+
+/// The default number of tasks that wait for an answer.
+const WAITING: usize = 2_000;
+
+/// The default number of children in the large family. It is a multiple of [`FEW`].
+const CHILDREN: usize = 1_000;
+
+/// The number that a large one is compared with.
+const FEW: usize = 10;
+
+/// How many answers are measured.
+const ANSWERS: usize = 400;
+
+/// Clients that create tasks at the same time.
+const CLIENTS: usize = 32;
+
+fn number(variable: &str, default: usize) -> usize {
+    std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+}
+
+async fn start(store: &std::path::Path) -> ServerProcess {
+    // One owner asks for everything here.
+    Launch::conformance().store(store).arg("--rate-limit").arg("1000000").start().await
+}
+
+/// The processor time of all threads of a process.
+fn processor_time(pid: i32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("a process");
+    let spent = threads.filter_map(|thread| {
+        // A thread may have ended meanwhile.
+        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(spent.sum())
+}
+
+/// Resident memory without mapped files, whose pages the system can take back.
+fn own_kb(server: &ServerProcess) -> usize {
+    resident_kb(server.pid()) - resident_file_kb(server.pid())
+}
+
+/// Tasks that have asked and whose handlers are not in memory any more.
+async fn create_waiting(server: &ServerProcess, count: usize) -> Vec<String> {
+    let mut creating = JoinSet::new();
+    for client_number in 0..CLIENTS.min(count) {
+        let mut client = StatelessClient::connect(server.address()).await.unwrap();
+        creating.spawn(async move {
+            let mut ids = Vec::new();
+            for file in (client_number..count).step_by(CLIENTS) {
+                let arguments = json!({ "filename": format!("file {file}") });
+                ids.push((file, client.create("confirm_delete", arguments).await.expect("a task")));
+            }
+            ids
+        });
+    }
+    let mut ids: Vec<_> = creating.join_all().await.into_iter().flatten().collect();
+    ids.sort_unstable();
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    until("no handler in memory", async || client.metric_of("longhaul_budget_used", "attempts").await == Some(0.0))
+        .await;
+    ids.into_iter().map(|(_, id)| id).collect()
+}
+
+/// Answers tasks one after the other, and returns the processor time that each took from its answer to its end.
+async fn answer(server: &ServerProcess, tasks: impl IntoIterator<Item = (usize, String)>) -> Duration {
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (mut spent, mut count) = (Duration::ZERO, 0);
+    for (file, id) in tasks {
+        let question = client.asked(&id, 1).await.remove(0);
+        let mut changes = client.listen(&[&id]).await;
+        changes.next_status("input_required").await;
+        let before = processor_time(server.pid());
+        let yes = json!({ question: { "action": "accept", "content": { "confirm": true } } });
+        client.update(&id, yes).await.expect("a stored answer");
+        changes.next_status("completed").await;
+        spent += processor_time(server.pid()) - before;
+        count += 1;
+        assert_eq!(client.get(&id).await.unwrap().result_text(), format!("file {file} is deleted."));
+    }
+    spent / count
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_wait_hold_no_memory_and_are_answered_after_a_restart() {
+    let waiting = number("LONGHAUL_WAITING", WAITING);
+    let (_directory, store) = place("tasks.db");
+    let server = start(&store).await;
+    let mut among_few = Duration::ZERO;
+    for _ in 0..ANSWERS / FEW {
+        let few = create_waiting(&server, FEW).await;
+        among_few += answer(&server, few.into_iter().enumerate()).await;
+    }
+    among_few /= u32::try_from(ANSWERS / FEW).unwrap();
+    server.kill().await;
+
+    let server = start(&store).await;
+    create_waiting(&server, FEW).await;
+    let empty_kb = own_kb(&server);
+    let ids = create_waiting(&server, waiting).await;
+    let full_kb = own_kb(&server);
+    server.kill().await;
+
+    let began = Instant::now();
+    let server = start(&store).await;
+    let restart = began.elapsed();
+    let restarted_kb = own_kb(&server);
+    let every = waiting / ANSWERS.min(waiting);
+    let among_many = answer(&server, ids.into_iter().enumerate().step_by(every)).await;
+    let each = |kb: usize| kb.saturating_sub(empty_kb) * 1_024 / waiting;
+    println!(
+        "{waiting} waiting tasks: {empty_kb} kB without them, {full_kb} kB with them ({} bytes each), {restarted_kb} kB after \
+         a restart of {restart:?} ({} bytes each); one answer takes {among_many:?} of processor time, among {FEW} tasks \
+         {among_few:?}",
+        each(full_kb),
+        each(restarted_kb),
+    );
+    assert!(server.stop().await);
+}
+
+/// Waits for the end of these tasks.
+async fn ended(changes: &mut ReplyMessages, count: usize) {
+    for _ in 0..count {
+        changes.next_status("completed").await;
+    }
+}
+
+/// Families one after the other with that many children together, and the processor time of each child.
+async fn families(server: &ServerProcess, children: usize, each: usize) -> Duration {
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let before = processor_time(server.pid());
+    for _ in 0..children / each {
+        let id = client.create("fan_out", json!({ "children": each, "millis": 0 })).await.expect("a task");
+        ended(&mut client.listen(&[&id]).await, 1).await;
+    }
+    (processor_time(server.pid()) - before) / u32::try_from(children).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_family_ends_like_a_small_one() {
+    let children = number("LONGHAUL_CHILDREN", CHILDREN);
+    let (_directory, store) = place("tasks.db");
+    let server = start(&store).await;
+    families(&server, FEW, FEW).await;
+    let small = families(&server, children, FEW).await;
+    let large = families(&server, children, children).await;
+    println!("a child of {children} takes {large:?} of processor time, a child of {FEW} {small:?}");
+    assert!(server.stop().await);
+}
