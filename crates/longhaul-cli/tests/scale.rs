@@ -117,7 +117,9 @@ async fn tasks_that_wait_hold_no_memory_and_are_answered_after_a_restart() {
     server.kill().await;
 
     let server = start(&store).await;
-    create_waiting(&server, FEW).await;
+    // What the first tasks allocate for good is not counted.
+    let first = create_waiting(&server, FEW).await;
+    answer(&server, first.into_iter().enumerate()).await;
     let empty_kb = own_kb(&server);
     let ids = create_waiting(&server, waiting).await;
     let full_kb = own_kb(&server);
