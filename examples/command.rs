@@ -1,58 +1,17 @@
-//! A command: runs another program, and kills it with everything that it has started when the task is cancelled.
+//! A command: runs another program, and ends it with everything that it has started when the task is cancelled.
 //!
-//! `cargo run --release -p longhaul --example command`
+//! `cargo run --release -p longhaul --features command --example command`
 
-use std::process::{Output, Stdio};
-
-use longhaul::{Ctx, Failure, NoArgs, Server, StoreUrl, Tool};
-use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
+use longhaul::command::Command;
+use longhaul::{Ctx, NoArgs, Server, StoreUrl, Tool};
 
 /// A tool that runs `sh -c SCRIPT`. The script comes from the server, not from the caller.
 fn script(name: &str, script: &'static str) -> Tool {
     Tool::new(name, move |ctx: Ctx, _: NoArgs| async move {
-        let output = tokio::select! {
-            output = run(script) => output?,
-            // The task is cancelled, whatever this returns. Returning drops `run`, which kills the processes.
-            () = ctx.cancelled() => return Err(Failure::tool("stopped")),
-        };
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        if output.status.success() { Ok(text) } else { Err(Failure::tool(format!("{}: {text}", output.status))) }
+        Command::new("sh").args(["-c", script]).output(&ctx).await?.text()
     })
-    // By default a crash of the server fails the task: a script may do harm if it runs twice.
-}
-
-/// Runs a script in a process group of its own. When this future is dropped, the group is killed: also when the client of an
-/// ordinary call goes away, or when a cancelled handler does not end in time.
-async fn run(script: &str) -> std::io::Result<Output> {
-    let mut command = CommandWrap::with_new("sh", |command| {
-        command.arg("-c").arg(script).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    });
-    let mut group = KilledOnDrop(Some(command.wrap(ProcessGroup::leader()).spawn()?));
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let child = group.0.as_mut().expect("it was just started");
-    let (out, err) = (child.stdout().take(), child.stderr().take());
-    tokio::try_join!(read(out, &mut stdout), read(err, &mut stderr))?;
-    let status = child.wait().await?;
-    group.0 = None;
-    Ok(Output { status, stdout, stderr })
-}
-
-async fn read(pipe: Option<impl tokio::io::AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> std::io::Result<()> {
-    use tokio::io::AsyncReadExt as _;
-    if let Some(mut pipe) = pipe {
-        pipe.read_to_end(bytes).await?;
-    }
-    Ok(())
-}
-
-struct KilledOnDrop(Option<Box<dyn ChildWrapper>>);
-
-impl Drop for KilledOnDrop {
-    fn drop(&mut self) {
-        if let Some(group) = &mut self.0 {
-            let _ = group.start_kill();
-        }
-    }
+    // By default a crash of the server fails the task: a script may do harm if it runs twice. In any case the next server
+    // ends what is left of it.
 }
 
 #[tokio::main]
@@ -67,12 +26,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn a_script_answers_with_what_it_prints() {
     let mut run = longhaul::testing::run(script("hello", "echo hello"), serde_json::json!({})).await;
     assert_eq!(run.result().await.text().unwrap(), "hello\n");
-    let mut run = longhaul::testing::run(script("fail", "echo no; exit 3"), serde_json::json!({})).await;
-    assert_eq!(run.result().await.error().unwrap(), "exit status: 3: no\n");
+    let mut run = longhaul::testing::run(script("fail", "echo no >&2; exit 3"), serde_json::json!({})).await;
+    assert_eq!(run.result().await.error().unwrap(), "The command failed (exit status: 3):\nno");
 }
 
 #[tokio::test]
-async fn a_cancelled_script_is_killed_with_its_children() {
+async fn a_cancelled_script_is_ended_with_its_children() {
+    use tokio::io::AsyncReadExt as _;
+
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -84,5 +45,5 @@ async fn a_cancelled_script_is_killed_with_its_children() {
     run.cancel().await;
     assert!(run.result().await.is_cancelled());
     // The pipe ends when the sleeper, a child of the script, is dead.
-    read(Some(&mut pipe), &mut Vec::new()).await.unwrap();
+    pipe.read_to_end(&mut Vec::new()).await.unwrap();
 }

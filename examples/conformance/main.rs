@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         eprintln!("One owner may make {requests} requests of each kind in a second: far more than by default.");
         server = server.rate_limits(RateLimits::all(requests));
     }
-    exit::report(if unsafe_no_fsync { serve.run_on(server, open_without_fsync) } else { serve.run(server) })
+    exit::report(if unsafe_no_fsync { serve.run_on(server, &open_without_fsync) } else { serve.run(server) })
 }
 
 async fn open_without_fsync(url: &StoreUrl) -> OpenedStore {

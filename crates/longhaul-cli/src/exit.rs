@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use longhaul_store::{BackupError, OpenError, StoreError};
 
+use crate::config::ConfigError;
 use crate::say::tell;
 
 /// The exit codes, for the help.
@@ -15,7 +16,8 @@ Exit codes:
   2  the command line is wrong
   3  there is no such task
   4  the store cannot be used (locked, damaged, full, of a newer version)
-  5  the address cannot be listened on";
+  5  the address cannot be listened on
+  6  the config file is wrong";
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +50,10 @@ pub enum CommandError {
     TokenNeeded(SocketAddr),
     #[error("the token file {path} has no token of {owner}")]
     NoSuchToken { path: String, owner: String },
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("the config file {path} cannot be made: {cause}")]
+    NewConfig { path: String, cause: std::io::Error },
     #[error("{0}")]
     Usage(String),
     #[error("cannot write the output: {0}")]
@@ -70,6 +76,8 @@ impl CommandError {
             Self::Audit { .. } => "BAD_AUDIT_FILE",
             Self::TokenNeeded(_) => "TOKEN_NEEDED",
             Self::NoSuchToken { .. } => "NO_SUCH_TOKEN",
+            Self::Config(_) => "BAD_CONFIG",
+            Self::NewConfig { .. } => "NO_NEW_CONFIG",
             Self::Usage(_) => "USAGE",
             Self::Output(_) => "OUTPUT",
             Self::System(..) => "SYSTEM",
@@ -81,6 +89,7 @@ impl CommandError {
         match self.code() {
             "USAGE" | "STORE_UNSUPPORTED" => 2,
             "NOT_FOUND" => 3,
+            "BAD_CONFIG" => 6,
             "CANNOT_LISTEN" | "TOKEN_NEEDED" => 5,
             code if code.starts_with("STORE_") || code == "NOT_BUILT_IN" => 4,
             _ => 1,

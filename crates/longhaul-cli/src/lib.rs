@@ -1,17 +1,20 @@
 //! The `longhaul` program as a library, so that a server with its own tools can have the same command line.
 //!
 //! - [`command`]: one file per command.
+//! - [`config`]: the config file of `serve`.
 //! - [`demo`]: the tools of `serve --demo`.
 //! - [`exit`]: errors and exit codes.
 //! - [`operator`]: how an operator's command reaches a running server.
 
 mod audit;
 pub mod command;
+pub mod config;
 pub mod demo;
 mod descriptors;
 pub mod exit;
 mod log;
 pub mod operator;
+mod relay;
 mod say;
 mod store;
 mod token;

@@ -47,11 +47,11 @@ const ORDERS_MAX: usize = 32;
 /// The pause after a connection could not be accepted, for example because the process has too many files open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-fn socket_path(store: &Path) -> PathBuf {
+pub(crate) fn socket_path(store: &Path, suffix: &str) -> PathBuf {
     // If `store` is a link, the socket is beside the file that it points to.
     let file = store.canonicalize().unwrap_or_else(|_| store.to_owned());
     let mut name = file.into_os_string();
-    name.push(".sock");
+    name.push(suffix);
     name.into()
 }
 
@@ -82,17 +82,27 @@ fn inode(path: &Path) -> Option<(u64, u64)> {
 /// Opens the socket and accepts orders. The caller holds the store's lock, so a socket that is already there was left
 /// by a dead process. `None` if the socket cannot be opened.
 pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
-    let path = socket_path(store);
-    let _ = std::fs::remove_file(&path);
-    let listener = match bind(&path) {
-        Ok(listener) => listener,
+    let path = socket_path(store, ".sock");
+    match Socket::open(path.clone(), |listener| accept(listener, engine)) {
+        Ok(socket) => Some(socket),
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "`longhaul task cancel` will not reach this server");
-            return None;
+            None
         }
-    };
-    let inode = inode(&path);
-    Some(Socket { path, inode, accept_loop: tokio::spawn(accept(listener, engine)) })
+    }
+}
+
+impl Socket {
+    /// Opens a socket in place of one that a dead process has left, and accepts connections by this function.
+    pub(crate) fn open<F>(path: PathBuf, accept: impl FnOnce(UnixListener) -> F) -> io::Result<Self>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let _ = std::fs::remove_file(&path);
+        let listener = bind(&path)?;
+        let inode = inode(&path);
+        Ok(Self { path, inode, accept_loop: tokio::spawn(accept(listener)) })
+    }
 }
 
 /// The umask may let everyone open a new socket, so its mode is set before it accepts connections.
@@ -151,7 +161,7 @@ async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static 
 
 /// Asks the running server to cancel a task. `None` if no server is running.
 pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), CommandError>> {
-    let stream = UnixStream::connect(socket_path(store)).await.ok()?;
+    let stream = UnixStream::connect(socket_path(store, ".sock")).await.ok()?;
     let order = OperatorRequest::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
     // A suspended server accepts connections and does not reply.
     let reply = timeout(ANSWER_TIME_MAX, send(stream, &order)).await;

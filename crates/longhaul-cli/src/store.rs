@@ -13,9 +13,9 @@ pub(crate) struct StoreArgument {
 }
 
 impl StoreArgument {
-    /// The store's URL. Only the default directory is created if it does not exist: another may be a typing error.
-    pub(crate) async fn url(&self) -> Result<StoreUrl, CommandError> {
-        if let Some(url) = &self.store {
+    /// The store's URL: that of the command line, or else this one of the config file. Only the default directory is created if it does not exist: another may be a typing error.
+    pub(crate) async fn url(&self, configured: Option<&StoreUrl>) -> Result<StoreUrl, CommandError> {
+        if let Some(url) = self.store.as_ref().or(configured) {
             return Ok(url.clone());
         }
         let url = default_url()?;

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::unread::{CountedMessage, UnreadBudget};
 use crate::{Caller, ServerLimits};
 
-/// Serves one client until its end of file, or until `stop`.
+/// Serves one client until its end of file, or until `stop`, and then closes the receiver: the client is the only one.
 pub async fn serve(
     receiver: Receiver,
     caller: Caller,
@@ -20,6 +20,21 @@ pub async fn serve(
     output: impl AsyncWrite + Unpin + Send + 'static,
     limits: ServerLimits,
     stop: CancellationToken,
+) -> std::io::Result<()> {
+    let served = serve_one(receiver.clone(), caller, input, output, limits, stop, || true).await;
+    receiver.finished().await;
+    served
+}
+
+/// Serves one client of several until its end of file, or until `stop`. The receiver is closed if the client `is_last`.
+pub async fn serve_one(
+    receiver: Receiver,
+    caller: Caller,
+    input: impl AsyncBufRead + Unpin,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+    limits: ServerLimits,
+    stop: CancellationToken,
+    is_last: impl FnOnce() -> bool,
 ) -> std::io::Result<()> {
     let (lines, waiting) = mpsc::channel(limits.stream_messages_max);
     let writer = tokio::spawn(write(output, waiting));
@@ -34,7 +49,9 @@ pub async fn serve(
     };
     // Subscriptions end with their response, and open requests are answered if that does not take too long: a client that
     // has closed its side may still be reading. Tasks go on.
-    receiver.close();
+    if is_last() || stop.is_cancelled() {
+        receiver.close();
+    }
     client.streams.close();
     client.connection.stop_listening();
     if timeout(limits.close_time_max, client.streams.wait()).await.is_err() {
@@ -42,7 +59,6 @@ pub async fn serve(
         client.streams.wait().await;
     }
     client.connection.end();
-    receiver.finished().await;
     drop(client);
     // A client that has stopped reading is not waited for.
     match timeout(limits.close_time_max, writer).await {

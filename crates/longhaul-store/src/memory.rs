@@ -25,9 +25,14 @@ use crate::{
 /// # let _: &dyn Store = &store;
 /// ```
 pub fn open(clock: impl Clock) -> std::io::Result<Embedded> {
+    open_with(clock, &EmbeddedLimits::default())
+}
+
+/// The same with other limits.
+pub fn open_with(clock: impl Clock, limits: &EmbeddedLimits) -> std::io::Result<Embedded> {
     let disk = MemoryDisk::default();
     let reader = disk.reader();
-    Embedded::start(disk, reader, clock, &EmbeddedLimits::default())
+    Embedded::start(disk, reader, clock, limits)
 }
 
 /// The tables of a store in memory. The writer holds their lock from `begin` to the end of its transaction.

@@ -39,6 +39,7 @@
 //! - [`Subtask`]: a call of another tool as a task of its own; [`TaskResult`]: how it ended.
 //! - [`Prompt`], [`Resource`], [`ResourceTemplate`]: what a server offers beside tools. [`ServerHandle`]: changes while it
 //!   runs.
+//! - `command` (with the feature of this name): other programs, ended with everything that they have started.
 //! - [`testing`]: runs a tool in memory, crashes it after any journal entry, and compares the results.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
 //! - [`TokenFile`]: who may call; [`Identify`]: callers told apart in a way of your own.
@@ -46,6 +47,8 @@
 #![warn(missing_docs)]
 
 mod arguments;
+#[cfg(feature = "command")]
+pub mod command;
 mod completion;
 mod error;
 mod function;
@@ -142,6 +145,7 @@ pub use longhaul_server::{
     Caller, Credentials, HeaderMap, NotIdentified, RateLimits, ServerLimits, SessionLimits, TokenError, TokenFile,
     TokenFileError, Tokens,
 };
+pub use longhaul_store::embedded::EmbeddedLimits;
 pub use longhaul_store::{Backup, BackupError, OpenError, ReadOnlyStore, Store, StoreError};
 pub use longhaul_task::{
     Json, NameError, OnCrash, Outcome, Owner, QuestionKind, Retention, TaskError, TaskId, Timestamp,
@@ -155,7 +159,7 @@ pub use prompt::{IntoPromptResult, Prompt};
 pub use question::{Form, FormAnswer, Root, Roots, Sampling, SamplingAnswer, Visit};
 pub use resource::{IntoResourceContents, Resource, ResourceTemplate};
 pub use schemars::JsonSchema;
-pub use server::{HttpServer, RunningServer, Server};
+pub use server::{HttpServer, PipeServer, RunningServer, Server};
 pub use store_url::StoreUrl;
 pub use subtask::Subtask;
 pub use task_result::TaskResult;

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use longhaul_engine::{Engine, EngineLimits, SystemRandom};
 use longhaul_receiver::{Catalogue, Receiver, ReceiverOptions};
 use longhaul_server::http::{self, Guard, HttpEndpoint};
 use longhaul_server::{Anonymous, Identify, RateLimits, ServerLimits, Tokens, local, stdio};
 use longhaul_store::{Store, StoreError};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Error, Prompt, Resource, ResourceTemplate, ServerHandle, Tool};
@@ -143,6 +146,19 @@ impl Server {
         self
     }
 
+    /// The longest `ttl` that a client can ask for, of tools that keep their tasks from the end or without limit. Default:
+    /// 30 days.
+    pub fn ttl_ms_max(mut self, ms: u64) -> Self {
+        self.options.ttl_ms_max = ms;
+        self
+    }
+
+    /// The name that clients see.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.options.name = name.into();
+        self
+    }
+
     /// Allows calls from pages of this web origin.
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
@@ -189,6 +205,11 @@ impl Server {
     }
 
     async fn start_on(self, store: Arc<dyn Store>) -> Result<RunningServer, Error> {
+        // Before the engine starts: a lost attempt may run again at once.
+        #[cfg(feature = "command")]
+        if let Err(error) = crate::command::end_leftovers().await {
+            tracing::warn!(%error, "processes that a dead server left behind cannot be looked for");
+        }
         let mut catalogue = Catalogue::default();
         if self.prompts.is_some() {
             catalogue.offer_prompts();
@@ -212,7 +233,14 @@ impl Server {
         self.handle.set(&receiver);
         let (limits, identity, origins) = (self.limits, self.identity, self.origins);
         let stop = CancellationToken::new();
-        Ok(RunningServer { receiver, limits, identity, origins, stop, before_close: BeforeClose::default() })
+        let pipes = PipeServer {
+            receiver: receiver.clone(),
+            limits: limits.clone(),
+            stop: stop.clone(),
+            connected: watch::Sender::new(0),
+            ends_with_last: Arc::default(),
+        };
+        Ok(RunningServer { receiver, limits, identity, origins, stop, before_close: BeforeClose::default(), pipes })
     }
 }
 
@@ -225,6 +253,54 @@ pub struct RunningServer {
     origins: Vec<String>,
     stop: CancellationToken,
     before_close: BeforeClose,
+    pipes: PipeServer,
+}
+
+/// Serves clients on pipes or sockets of this machine. Their tasks belong to the owner `local`, so let only the user of this
+/// process connect.
+#[derive(Debug, Clone)]
+pub struct PipeServer {
+    receiver: Receiver,
+    limits: ServerLimits,
+    stop: CancellationToken,
+    connected: watch::Sender<usize>,
+    /// Set for a server that has no other clients.
+    ends_with_last: Arc<AtomicBool>,
+}
+
+impl PipeServer {
+    /// Serves one client until the end of its input, or until the server stops.
+    pub async fn serve(
+        &self,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> std::io::Result<()> {
+        self.connected.send_modify(|count| *count += 1);
+        let _leaves = Leaves(&self.connected);
+        let input = tokio::io::BufReader::new(input);
+        let is_last = || *self.connected.borrow() == 1;
+        let (receiver, limits, stop) = (self.receiver.clone(), self.limits.clone(), self.stop.clone());
+        stdio::serve_one(receiver, local(), input, output, limits, stop, || self.closes_with_last() && is_last()).await
+    }
+
+    /// Whether the server ends with its last client on a pipe.
+    fn closes_with_last(&self) -> bool {
+        self.ends_with_last.load(Ordering::Relaxed)
+    }
+
+    async fn all_left(&self) {
+        // It fails only if the sender is gone, and this is one.
+        let _ = self.connected.subscribe().wait_for(|count| *count == 0).await;
+    }
+}
+
+/// Counts a client out, also if its future is dropped.
+struct Leaves<'a>(&'a watch::Sender<usize>);
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 /// Work to do before the store is closed.
@@ -259,20 +335,38 @@ impl RunningServer {
     /// Serves one client over standard input and output until the end of input. Its tasks belong to the owner `local`: the
     /// client has started this process.
     pub async fn serve_stdio(self) -> Result<(), Error> {
-        let input = tokio::io::BufReader::new(tokio::io::stdin());
-        let client = stdio::serve(
-            self.receiver.clone(),
-            local(),
-            input,
-            tokio::io::stdout(),
-            self.limits.clone(),
-            self.stop.clone(),
-        );
+        self.serve_pipe(tokio::io::stdin(), tokio::io::stdout()).await
+    }
+
+    /// Like [`serve_stdio`](Self::serve_stdio), over other streams. If [further clients](Self::pipes) are connected when this
+    /// one ends, they are served until they have left.
+    pub async fn serve_pipe(
+        self,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<(), Error> {
+        let pipes = self.pipes();
+        pipes.ends_with_last.store(true, Ordering::Relaxed);
+        let clients = async {
+            let served = pipes.serve(input, output).await;
+            tokio::select! {
+                () = pipes.all_left() => {}
+                () = self.stop.cancelled() => {}
+            }
+            self.receiver.close();
+            self.receiver.finished().await;
+            served.map_err(Error::Stdio)
+        };
         let ended = tokio::select! {
-            ended = client => ended.map_err(Error::Stdio),
+            ended = clients => ended,
             stopped = stopped(&self.receiver) => Err(stopped),
         };
         end(&self.receiver, self.before_close, ended).await
+    }
+
+    /// A handle for clients on pipes or sockets of this machine, beside those that the server has otherwise.
+    pub fn pipes(&self) -> PipeServer {
+        self.pipes.clone()
     }
 
     /// Runs this when the server stops, after the last task has stopped and before the store is closed, while no other
@@ -331,7 +425,7 @@ impl HttpServer {
     /// Serves until it is stopped by [`stop_handle`](Self::stop_handle). Then it lets requests and tools finish, within
     /// limits, and closes the store.
     pub async fn serve(self) -> Result<(), Error> {
-        let RunningServer { receiver, limits, identity, origins, stop, before_close } = self.started;
+        let RunningServer { receiver, limits, identity, origins, stop, before_close, pipes: _ } = self.started;
         let guard = Guard { loopback_only: identity.is_none(), origins };
         let identity = identity.unwrap_or_else(|| Arc::new(Anonymous::default()));
         let keeping_up = tokio::spawn(Arc::clone(&identity).keep_up());

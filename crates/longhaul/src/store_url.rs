@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use longhaul_store::embedded::EmbeddedLimits;
 use longhaul_store::{OpenError, ReadOnlyStore, Store, SystemClock, memory};
 #[cfg(feature = "sqlite")]
 use longhaul_store_sqlite as sqlite;
@@ -57,14 +58,19 @@ impl fmt::Display for StoreUrl {
 impl StoreUrl {
     /// Opens the store for a server. A file that does not exist is created, in a directory that must exist.
     pub async fn open(&self) -> Result<Arc<dyn Store>, OpenError> {
-        self.blocking(|url| match url {
-            Self::Memory => match memory::open(SystemClock) {
+        self.open_with(EmbeddedLimits::default()).await
+    }
+
+    /// The same with other limits.
+    pub async fn open_with(&self, limits: EmbeddedLimits) -> Result<Arc<dyn Store>, OpenError> {
+        self.blocking(move |url| match url {
+            Self::Memory => match memory::open_with(SystemClock, &limits) {
                 Ok(store) => Ok(Arc::new(store) as _),
                 Err(error) => Err(url.failed(format!("cannot start a thread: {error}"))),
             },
             #[cfg(feature = "sqlite")]
             Self::Sqlite(path) => {
-                Ok(Arc::new(sqlite::open(path, &sqlite::SqliteOptions::default(), SystemClock)?) as _)
+                Ok(Arc::new(sqlite::open(path, &sqlite::SqliteOptions::default().limits(limits), SystemClock)?) as _)
             }
             #[cfg(not(feature = "sqlite"))]
             Self::Sqlite(_) => Err(url.not_built_in()),
@@ -109,7 +115,10 @@ impl StoreUrl {
     }
 
     /// Runs what waits for the disk on a thread for such work.
-    async fn blocking<T: Send + 'static>(&self, work: fn(&Self) -> Result<T, OpenError>) -> Result<T, OpenError> {
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, OpenError> + Send + 'static,
+    ) -> Result<T, OpenError> {
         let url = self.clone();
         let done = tokio::task::spawn_blocking(move || work(&url)).await;
         done.unwrap_or_else(|error| Err(self.failed(error.to_string())))

@@ -125,6 +125,11 @@ impl Tool {
         Self { input_schema: Json::from_text(schema.to_string()), ..self }
     }
 
+    /// The schema of the structured content of results, instead of the derived one. Results are not checked against it.
+    pub fn output_schema(self, schema: &serde_json::Value) -> Self {
+        Self { output_schema: Some(Json::from_text(schema.to_string())), ..self }
+    }
+
     /// Hints for clients.
     pub fn annotations(self, annotations: Annotations) -> Self {
         Self { annotations, ..self }
@@ -151,6 +156,24 @@ impl Tool {
     pub fn attempts(mut self, attempts_max: u32, backoff: Duration) -> Self {
         self.policy.attempts_max = attempts_max;
         self.policy.backoff_ms = ms(backoff);
+        self
+    }
+
+    /// The most attempts in all. Default: 5.
+    pub fn attempts_max(mut self, attempts_max: u32) -> Self {
+        self.policy.attempts_max = attempts_max;
+        self
+    }
+
+    /// The wait before the second attempt; it then doubles. Default: 1 s.
+    pub fn backoff(mut self, backoff: Duration) -> Self {
+        self.policy.backoff_ms = ms(backoff);
+        self
+    }
+
+    /// The longest wait between two attempts. Default: 1 min.
+    pub fn backoff_max(mut self, backoff_max: Duration) -> Self {
+        self.policy.backoff_ms_max = ms(backoff_max);
         self
     }
 

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod config;
 mod history;
 pub mod serve;
 pub mod store;
@@ -20,6 +21,9 @@ pub enum Command {
     /// Back up the store, or check it
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Check or make a config file, or print the configuration for a host
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Make and revoke tokens of callers
     #[command(subcommand)]
     Token(token::Token),
@@ -31,6 +35,7 @@ impl Command {
             Self::Serve(serve) => serve.run(longhaul::Server::new("longhaul")),
             Self::Task(task) => block_on(task.run()),
             Self::Store(store) => block_on(store.run()),
+            Self::Config(config) => config.run(),
             Self::Token(token) => token.run(),
         }
     }

@@ -13,14 +13,20 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
+use crate::config::clients::ClientsWithoutTasks;
+use crate::config::{self, Config, command_tool};
 use crate::exit::{self, CommandError};
 use crate::log::{self, LogFormat};
+use crate::relay::{self, RelayedClient};
 use crate::say::tell;
 use crate::store::StoreArgument;
 use crate::{demo, descriptors, operator, token};
 
 /// How long threads may take to end once everything is stored and answered.
 const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
+
+/// Bytes between a client that was passed on and the server in this process.
+const RELAY_BUFFER: usize = 64 << 10;
 
 /// A store, or why it cannot be opened.
 pub type OpenedStore = Result<Arc<dyn Store>, OpenError>;
@@ -45,8 +51,13 @@ Stopping:
 #[command(after_help = help())]
 pub struct Serve {
     /// The address to listen on: HOST:PORT
-    #[arg(long, value_name = "ADDR", env = "LONGHAUL_LISTEN", default_value = "127.0.0.1:8377", value_parser = address)]
-    listen: SocketAddr,
+    /// [default: 127.0.0.1:8377]
+    #[arg(long, value_name = "ADDR", env = "LONGHAUL_LISTEN", value_parser = address)]
+    listen: Option<SocketAddr>,
+
+    /// Serve the tools of this file, and take from it what other flags do not say
+    #[arg(long, value_name = "FILE", env = "LONGHAUL_CONFIG")]
+    config: Option<PathBuf>,
 
     /// Serve one client over standard input and output instead
     #[arg(long, conflicts_with = "token_file")]
@@ -73,45 +84,71 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
 
-    /// The format of log lines
-    #[arg(long, value_enum, default_value_t)]
-    log_format: LogFormat,
+    /// The format of log lines [default: text]
+    #[arg(long, value_enum)]
+    log_format: Option<LogFormat>,
 }
 
 impl Serve {
     /// Serves these tools until a signal stops the process.
     pub fn run(self, server: Server) -> Result<(), CommandError> {
-        self.run_on(server, StoreUrl::open)
+        self.run_with(server, async |url: &StoreUrl, config: &Config| url.open_with(config.limits.store.clone()).await)
     }
 
     /// The same on a store that the caller opens.
-    pub fn run_on(self, server: Server, open: impl AsyncFnOnce(&StoreUrl) -> OpenedStore) -> Result<(), CommandError> {
+    pub fn run_on(self, server: Server, open: &impl AsyncFn(&StoreUrl) -> OpenedStore) -> Result<(), CommandError> {
+        self.run_with(server, async |url: &StoreUrl, _: &Config| open(url).await)
+    }
+
+    fn run_with(
+        mut self,
+        server: Server,
+        open: impl AsyncFn(&StoreUrl, &Config) -> OpenedStore,
+    ) -> Result<(), CommandError> {
+        let mut config = self.config.as_deref().map(config::load).transpose()?.unwrap_or_default();
+        self.take_over(&mut config);
         let audit = self.audit.as_deref().map(|path| {
             Audit::open(path).map_err(|cause| CommandError::Audit { path: path.display().to_string(), cause })
         });
-        log::start(self.log_format, audit.transpose()?);
+        log::start(self.log_format.unwrap_or_default(), audit.transpose()?);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CommandError::System("cannot start the runtime", error))?;
-        let ended = runtime.block_on(self.serve(server, open));
+        let ended = runtime.block_on(self.serve(server, config, open));
         // A thread that reads standard input ends only when the client sends something.
         runtime.shutdown_timeout(THREADS_TIME_MAX);
         ended
     }
 
+    /// Takes from the config file what the command line does not say.
+    fn take_over(&mut self, config: &mut Config) {
+        let file = &mut config.server;
+        self.stdio |= file.stdio;
+        self.demo |= file.demo;
+        self.listen = self.listen.or(file.listen);
+        self.log_format = self.log_format.or(file.log_format);
+        self.audit = self.audit.take().or(file.audit.take());
+        // A client on standard input needs no token, also of a server that is configured for HTTP.
+        self.token_file = self.token_file.take().or(file.token_file.take()).filter(|_| !self.stdio);
+        self.allow_origin.append(&mut file.allow_origin);
+    }
+
     async fn serve(
         self,
-        mut server: Server,
-        open: impl AsyncFnOnce(&StoreUrl) -> OpenedStore,
+        server: Server,
+        config: Config,
+        open: impl AsyncFn(&StoreUrl, &Config) -> OpenedStore,
     ) -> Result<(), CommandError> {
-        if !self.stdio && self.token_file.is_none() && !self.listen.ip().is_loopback() {
+        let listen = self.listen.unwrap_or_else(default_address);
+        if !self.stdio && self.token_file.is_none() && !listen.ip().is_loopback() {
             // Before the store is opened: no task is recovered for a server that will not run.
-            return Err(CommandError::TokenNeeded(self.listen));
+            return Err(CommandError::TokenNeeded(listen));
         }
         if !self.stdio {
             // For the same reason. Another process may still take the address before this one does.
-            is_free(self.listen).map_err(|error| longhaul::Error::Listen(self.listen, error))?;
+            is_free(listen).map_err(|error| longhaul::Error::Listen(listen, error))?;
         }
-        let url = self.store.url().await?;
+        let url = self.store.url(config.server.store.as_ref()).await?;
+        let mut server = configure(server, &config);
         if self.demo {
             server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);
         }
@@ -121,10 +158,18 @@ impl Serve {
         for origin in self.allow_origin {
             server = server.origin(origin);
         }
-        let store = open(&url).await?;
-        if !server.has_tools() {
-            tracing::warn!("this server has no tools, so clients cannot call anything; --demo adds some to try");
-        }
+        let mut relayed = None;
+        let store = match (open(&url, &config).await, url.file()) {
+            (Err(OpenError::InUse { .. }), Some(file)) if self.stdio => {
+                let mut client = RelayedClient::on_stdio(config.limits.server.message_bytes_max);
+                let Some(store) = client.pass_on(file, async || open(&url, &config).await).await? else {
+                    return Ok(());
+                };
+                relayed = Some(client);
+                store
+            }
+            (opened, _) => opened?,
+        };
         if !self.stdio
             && let Some(open_files) = descriptors::raise()
         {
@@ -133,21 +178,71 @@ impl Serve {
         let has_tools = server.has_tools();
         let mut started = server.start(store).await?;
         if !has_tools {
-            tracing::warn!("this server has no tools, so clients cannot call anything; --demo adds some to try");
+            tracing::warn!(
+                "this server has no tools, so clients cannot call anything; --config FILE adds some, and --demo some to try"
+            );
         }
         if let Some(file) = url.file()
             && let Some(socket) = operator::listen(file, started.receiver().engine().clone())
         {
             started.before_close(move || drop(socket));
         }
+        if let Some(file) = url.file()
+            && let Some(socket) = relay::listen(file, started.pipes(), started.stop_handle())
+        {
+            started.before_close(move || drop(socket));
+        }
         stop_on_signal(started.stop_handle())?;
+        if let Some(client) = relayed {
+            let (near, far) = tokio::io::duplex(RELAY_BUFFER);
+            let passing_on = tokio::spawn(client.serve(near));
+            let (read, write) = tokio::io::split(far);
+            started.serve_pipe(read, write).await?;
+            return passing_on.await.unwrap_or(Ok(()));
+        }
         if self.stdio {
             return Ok(started.serve_stdio().await?);
         }
-        let listening = started.listen(self.listen).await?;
+        let listening = started.listen(listen).await?;
         greet(listening.address(), &url, self.token_file.as_deref());
         Ok(listening.serve().await?)
     }
+}
+
+/// Sets what the config file says, and adds its tools.
+fn configure(mut server: Server, config: &Config) -> Server {
+    let (file, limits) = (&config.server, &config.limits);
+    if let Some(name) = &file.name {
+        server = server.name(name);
+    }
+    if let Some(version) = &file.version {
+        server = server.version(version);
+    }
+    if let Some(instructions) = &file.instructions {
+        server = server.instructions(instructions);
+    }
+    if let Some(interval) = file.poll_interval {
+        server = server.poll_interval_ms(u64::try_from(interval.as_millis()).unwrap_or(u64::MAX));
+    }
+    if limits.is_set {
+        server =
+            server.limits(limits.server.clone()).rate_limits(limits.rates.clone()).engine_limits(limits.engine.clone());
+        if let Some(ms) = limits.receiver.ttl_ms_max {
+            server = server.ttl_ms_max(ms);
+        }
+        if let Some(ms) = limits.receiver.anonymous_kept_ms_max {
+            server = server.anonymous_kept_ms_max(ms);
+        }
+    }
+    if config.clients_without_tasks != ClientsWithoutTasks::default() {
+        tracing::warn!("this version reads `clients_without_tasks` of the config file, but does not use it yet");
+    }
+    server.tools(config.tools.iter().map(|tool| command_tool::tool(tool.clone(), limits)))
+}
+
+/// Where a server listens, unless it is told otherwise.
+pub(crate) fn default_address() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 8377))
 }
 
 fn greet(address: SocketAddr, url: &StoreUrl, token_file: Option<&Path>) {
@@ -169,7 +264,7 @@ fn is_free(address: SocketAddr) -> std::io::Result<()> {
 
 /// `HOST:PORT`, where the host may be a name. IPv4 is preferred: `localhost` has addresses of both kinds, and not every
 /// client tries both.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let resolved = text.to_socket_addrs().map(|found| found.min_by_key(SocketAddr::is_ipv6));
     match resolved {
         Ok(Some(address)) => Ok(address),

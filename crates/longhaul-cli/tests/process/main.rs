@@ -8,6 +8,7 @@ mod kit;
 mod local_user;
 mod operator;
 mod operator_socket;
+mod several_clients;
 mod shutdown;
 mod smoke;
 mod stdio;

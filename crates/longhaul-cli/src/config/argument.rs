@@ -1,0 +1,267 @@
+//! The arguments of a tool: from `args`, or from a JSON Schema.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use toml::de::DeValue;
+
+use super::keys;
+use super::section::{Entry, NamedSection, article, to_json};
+
+/// What callers may send, and what commands can rely on.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Arguments {
+    pub(super) schema: Value,
+    pub(super) list: Vec<Argument>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Argument {
+    pub(super) name: String,
+    pub(super) default: Option<Value>,
+    pub(super) is_required: bool,
+    pub(super) is_list: bool,
+}
+
+impl Arguments {
+    pub(super) fn find(&self, name: &str) -> Option<&Argument> {
+        self.list.iter().find(|argument| argument.name == name)
+    }
+
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.list.iter().map(|argument| argument.name.as_str()).collect()
+    }
+
+    /// The arguments of a call with the defaults of those that it does not have.
+    pub(super) fn with_defaults(&self, mut given: Map<String, Value>) -> Map<String, Value> {
+        for argument in &self.list {
+            if let Some(default) = &argument.default {
+                given.entry(argument.name.as_str()).or_insert_with(|| default.clone());
+            }
+        }
+        for argument in given.iter_mut().filter(|(name, _)| self.is_integer(name)).map(|(_, value)| value) {
+            match argument {
+                Value::Array(items) => items.iter_mut().for_each(write_integer),
+                value => write_integer(value),
+            }
+        }
+        given
+    }
+
+    fn is_integer(&self, name: &str) -> bool {
+        let property = &self.schema["properties"][name];
+        property["type"] == "integer" || property["items"]["type"] == "integer"
+    }
+}
+
+/// `10.0` is an integer for JSON Schema; a command expects `10`.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+fn write_integer(value: &mut Value) {
+    const LAST_EXACT: f64 = 9_007_199_254_740_992.0;
+    if let Some(number) = value.as_f64().filter(|number| value.is_f64() && number.abs() <= LAST_EXACT) {
+        *value = (number as i64).into();
+    }
+}
+
+impl Argument {
+    /// Whether every call has it.
+    pub(super) fn is_always_there(&self) -> bool {
+        self.is_required || self.default.is_some()
+    }
+}
+
+/// Reads `args` or `input_schema` of a tool.
+pub(super) fn read(tool: &NamedSection<'_>, folder: &Path) -> Arguments {
+    if tool.has("args") && tool.has("input_schema") {
+        tool.wrong("input_schema", "and `args` describe the same thing", "keep one of them");
+    }
+    if let Some(entry) = tool.entry("input_schema") {
+        return match read_schema(tool, "input_schema", entry, folder) {
+            Some(schema) => from_schema(tool, schema),
+            None => Arguments { schema: json!({ "type": "object" }), list: Vec::new() },
+        };
+    }
+    let mut properties = Map::new();
+    let mut list = Vec::new();
+    for (name, span, entry) in tool.members("args") {
+        let path = tool.key_path("args");
+        if !is_name(name) {
+            let remedy = "begin with a letter or _, and go on with letters, digits, _ and -";
+            tool.problems().add(&span, &format!("{path}.{name:?}"), "cannot be the name of an argument", remedy);
+            continue;
+        }
+        let path = format!("{path}.{name}");
+        let DeValue::Table(table) = entry.get_ref() else {
+            let what = format!("is {}", article(entry.get_ref().type_str()));
+            tool.problems().add(&entry.span(), &path, what, "write a table, such as { type = \"string\" }");
+            continue;
+        };
+        let section = NamedSection::open(tool.problems(), table, &path, span, keys::ARGUMENT);
+        if let Some((argument, schema)) = argument(&section, name) {
+            properties.insert(name.to_owned(), schema);
+            list.push(argument);
+        }
+    }
+    let required: Vec<&str> =
+        list.iter().filter(|argument| argument.is_required).map(|argument| argument.name.as_str()).collect();
+    let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    Arguments { schema, list }
+}
+
+/// Whether an argument can have this name.
+pub(super) fn is_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+fn argument(section: &NamedSection<'_>, name: &str) -> Option<(Argument, Value)> {
+    if !section.has("type") {
+        section.missing("type", format!("write one, such as `args.{name} = {{ type = \"string\" }}`"));
+    }
+    let kind = section.choice("type")?;
+    let mut schema = json!({ "type": kind });
+    let mut set = |key: &str, value: Value| schema[key] = value;
+    if let Some(description) = section.words("description") {
+        set("description", description.into());
+    }
+    let only_for = |key: &str, kinds: &[&str]| {
+        if section.has(key) && !kinds.contains(&kind) {
+            let remedy = format!("remove it, or use one of the types {}", kinds.join(", "));
+            section.wrong(key, format!("has no meaning for the type \"{kind}\""), remedy);
+            return false;
+        }
+        section.has(key)
+    };
+    for (key, keyword) in [("minimum", "minimum"), ("maximum", "maximum")] {
+        if only_for(key, &["integer", "number"])
+            && let Some(entry) = section.entry(key)
+        {
+            match to_json(entry.get_ref()).filter(Value::is_number) {
+                Some(number) => set(keyword, number),
+                None => section.wrong_type(key, entry.get_ref()),
+            }
+        }
+    }
+    if only_for("pattern", &["string"])
+        && let Some(pattern) = section.text("pattern")
+    {
+        if let Err(error) = regex::Regex::new(pattern) {
+            section.wrong("pattern", "is not a regular expression", pattern_remedy(&error));
+        }
+        set("pattern", pattern.into());
+    }
+    if only_for("length_max", &["string", "array"])
+        && let Some(length) = section.count("length_max")
+    {
+        set(if kind == "array" { "maxItems" } else { "maxLength" }, length.into());
+    }
+    if only_for("items", &["array"])
+        && let Some(items) = section.choice("items")
+    {
+        set("items", json!({ "type": items }));
+    } else if kind == "array" && !section.has("items") {
+        set("items", json!({ "type": "string" }));
+    }
+    if let Some(entry) = section.entry("choices") {
+        if let DeValue::Array(choices) = entry.get_ref() {
+            let values: Vec<Value> = choices.iter().filter_map(|choice| to_json(choice.get_ref())).collect();
+            if values.is_empty() {
+                section.wrong("choices", "is empty", "name at least one value");
+            }
+            if let Some(wrong) = values.iter().find(|value| !fits(value, kind)) {
+                section.wrong("choices", format!("has {wrong}"), format!("each must be of the type \"{kind}\""));
+            }
+            set("enum", values.into());
+        } else {
+            section.wrong_type("choices", entry.get_ref());
+        }
+    }
+    let mut default = None;
+    if let Some(entry) = section.entry("default") {
+        default = to_json(entry.get_ref());
+        let reason = match (&default, jsonschema::validator_for(&schema)) {
+            (Some(value), Ok(validator)) => validator.validate(value).err().map(|error| error.to_string()),
+            // What is wrong with the schema was reported.
+            (Some(_), Err(_)) => None,
+            (None, _) => Some("it is not a value of JSON".to_owned()),
+        };
+        if let Some(reason) = reason {
+            let remedy = format!("write a default of the type \"{kind}\" that a caller could send: {reason}");
+            section.wrong("default", "does not fit its argument", remedy);
+        }
+    }
+    if let Some(value) = &default {
+        schema["default"] = value.clone();
+    }
+    let required = section.flag("required");
+    if required == Some(true) && default.is_some() {
+        section.wrong("required", "is true although there is a default", "remove one of them");
+    }
+    let is_required = required.unwrap_or(default.is_none());
+    Some((Argument { name: name.to_owned(), default, is_required, is_list: kind == "array" }, schema))
+}
+
+fn fits(value: &Value, kind: &str) -> bool {
+    match kind {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        _ => value.is_object(),
+    }
+}
+
+pub(super) fn pattern_remedy(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    format!("correct it ({last}); use single quotes, so that backslashes stay as they are")
+}
+
+/// A JSON Schema that is written as a table, or in a file.
+pub(super) fn read_schema(section: &NamedSection<'_>, key: &str, entry: Entry<'_>, folder: &Path) -> Option<Value> {
+    let schema = match entry.get_ref() {
+        DeValue::Table(_) => to_json(entry.get_ref()),
+        DeValue::String(path) => {
+            let read = std::fs::read_to_string(folder.join(path.as_ref())).map_err(|error| error.to_string());
+            match read.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string())) {
+                Ok(schema) => Some(schema),
+                Err(error) => {
+                    section.wrong(
+                        key,
+                        format!("cannot be read from {path:?}"),
+                        format!("correct the path or the file: {error}"),
+                    );
+                    return None;
+                }
+            }
+        }
+        other => {
+            section.wrong_type(key, other);
+            return None;
+        }
+    }?;
+    if let Err(error) = jsonschema::validator_for(&schema) {
+        section.wrong(key, "is not a JSON Schema", format!("correct it: {error}"));
+        return None;
+    }
+    Some(schema)
+}
+
+fn from_schema(tool: &NamedSection<'_>, schema: Value) -> Arguments {
+    if schema["type"] != "object" {
+        tool.wrong("input_schema", "is not about an object", "write type = \"object\" in it; arguments have names");
+    }
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let argument = |(name, property): (&String, &Value)| Argument {
+        name: name.clone(),
+        default: property.get("default").cloned(),
+        is_required: required.contains(&name.as_str()),
+        is_list: property["type"] == "array",
+    };
+    let list = schema["properties"].as_object().into_iter().flatten().map(argument).collect();
+    Arguments { schema, list }
+}

@@ -1,0 +1,191 @@
+//! A tool whose function is a command.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul::command::{Command, CommandOutput, OutputLine, OutputStream};
+use longhaul::{Ctx, Failure, Json, Tool, ToolResult};
+use serde_json::{Map, Value};
+
+use super::limits::Limits;
+use super::message;
+use super::tool::{CommandLine, MessageStream, Output, ProgressPattern, ToolConfig};
+
+/// How much longer than its command a cancelled handler may take: the command's own grace period comes first.
+const GRACE_MARGIN_MS: u64 = 3_000;
+
+/// How much longer than its command's time limit an attempt may run before the engine ends it.
+const RUNNING_MARGIN: Duration = Duration::from_secs(60);
+
+/// A limit of the life of tasks that is longer than the time limit of their command.
+const LIFE_MARGIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The tool for the server.
+pub(crate) fn tool(config: ToolConfig, limits: &Limits) -> Tool {
+    let config = Arc::new(config);
+    let handled = Arc::clone(&config);
+    let mut tool = Tool::new(config.name.clone(), move |ctx: Ctx, arguments: Map<String, Value>| {
+        let config = Arc::clone(&handled);
+        async move { run(&config, ctx, arguments).await }
+    })
+    .input_schema(&config.arguments.schema)
+    .annotations(config.hints.clone())
+    .task_support(config.task)
+    .on_crash(config.on_crash);
+    if let Some(title) = &config.title {
+        tool = tool.title(title);
+    }
+    if let Some(description) = &config.description {
+        tool = tool.description(description);
+    }
+    if let Some(version) = &config.version {
+        tool = tool.version(version);
+    }
+    if let Output::Json { schema: Some(schema) } = &config.output {
+        tool = tool.output_schema(schema);
+    }
+    if let Some(retention) = config.retention {
+        tool = tool.retention(retention);
+    }
+    if config.retry_failures {
+        tool = tool.retry_failures();
+    }
+    limit(tool, &config, limits)
+}
+
+fn limit(mut tool: Tool, config: &ToolConfig, limits: &Limits) -> Tool {
+    let policy = &limits.policy;
+    let attempts = config.attempts.and_then(|attempts| u32::try_from(attempts).ok()).or(policy.attempts_max);
+    if let Some(attempts) = attempts {
+        tool = tool.attempts_max(attempts);
+    }
+    if let Some(backoff) = config.backoff.or(policy.backoff_ms.map(Duration::from_millis)) {
+        tool = tool.backoff(backoff);
+    }
+    if let Some(ms) = policy.backoff_ms_max {
+        tool = tool.backoff_max(Duration::from_millis(ms));
+    }
+    if let Some(ms) = policy.running_ms_max {
+        tool = tool.running_time_max(Duration::from_millis(ms));
+    }
+    if let Some(ms) = policy.life_ms_max {
+        tool = tool.life_time_max(Duration::from_millis(ms));
+    }
+    let mut own = limits.tool.clone();
+    if let Some(timeout) = config.timeout {
+        // The command's own limit comes first, because its error has the end of standard error.
+        tool = tool.running_time_max(timeout + RUNNING_MARGIN + config.grace.unwrap_or_default());
+        if policy.life_ms_max.is_none() {
+            tool = tool.life_time_max(timeout + LIFE_MARGIN);
+        }
+    }
+    if let Some(concurrency) = config.concurrency.and_then(|number| usize::try_from(number).ok()) {
+        own = own.running_max(concurrency).calls_max(concurrency);
+    }
+    if let Some(grace) = config.grace {
+        let ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX).saturating_add(GRACE_MARGIN_MS);
+        own.grace_ms = own.grace_ms.max(ms);
+    }
+    tool.limits(own)
+}
+
+async fn run(config: &ToolConfig, mut ctx: Ctx, arguments: Map<String, Value>) -> Result<ToolResult, Failure> {
+    let arguments = config.arguments.with_defaults(arguments);
+    let mut running = command(config, &arguments).start().await?;
+    while let Some(line) = running.next_line(&ctx).await? {
+        let text = line.text();
+        if config.messages.is_some_and(|stream| is_of(&line, stream))
+            && let Some(said) = message::of_line(&text)
+        {
+            running.discard(&line);
+            message::obey(&mut ctx, &mut running, said).await?;
+        } else if let Some(pattern) = &config.progress {
+            report(&mut ctx, pattern, &text).await?;
+        }
+    }
+    let output = running.finish(&ctx).await?;
+    result(config, output)
+}
+
+fn is_of(line: &OutputLine, stream: MessageStream) -> bool {
+    match stream {
+        MessageStream::Stdout => line.stream == OutputStream::Stdout,
+        MessageStream::Stderr => line.stream == OutputStream::Stderr,
+    }
+}
+
+fn command(config: &ToolConfig, arguments: &Map<String, Value>) -> Command {
+    let mut command = match &config.command {
+        CommandLine::Shell(text) => Command::new("sh").args(["-c", text]),
+        CommandLine::Program(parts) => {
+            let mut words = Vec::new();
+            for part in parts {
+                let filled: Option<Vec<_>> = part.iter().map(|word| word.words(arguments)).collect();
+                // A part whose argument was not given is left out.
+                words.extend(filled.into_iter().flatten().flatten());
+            }
+            let mut words = words.into_iter();
+            let program = words.next().unwrap_or_default();
+            Command::new(program_path(&program, &config.directory)).args(words)
+        }
+    };
+    command = command.directory(&config.directory);
+    for (name, template) in &config.env {
+        if let Some(value) = template.fill(arguments) {
+            command = command.env(name, value);
+        }
+    }
+    let input = if config.has_json_input { format!("{}\n", Value::Object(arguments.clone())) } else { String::new() };
+    command = match config.messages {
+        Some(_) => command.open_input(input),
+        None if config.has_json_input => command.input(input),
+        None => command,
+    };
+    if let Some(timeout) = config.timeout {
+        command = command.time_limit(timeout);
+    }
+    if let Some(grace) = config.grace {
+        command = command.grace(grace);
+    }
+    if let Some(bytes) = config.output_max.and_then(|bytes| usize::try_from(bytes).ok()) {
+        command = command.output_bytes_max(bytes);
+    }
+    command
+}
+
+/// A path that is not absolute starts from the working folder; a name without a slash is looked for in `PATH`.
+fn program_path(program: &str, folder: &Path) -> std::ffi::OsString {
+    if program.contains('/') { folder.join(program).into() } else { program.into() }
+}
+
+async fn report(ctx: &mut Ctx, progress: &ProgressPattern, line: &str) -> Result<(), Failure> {
+    let Some(found) = progress.pattern.captures(line) else { return Ok(()) };
+    let is_named = found.name("done").is_some();
+    let part = |name: &str, index: usize| if is_named { found.name(name) } else { found.get(index) };
+    let number = |name: &str, index: usize| part(name, index).and_then(|part| part.as_str().parse::<f64>().ok());
+    let Some(done) = number("done", 1) else { return Ok(()) };
+    #[expect(clippy::cast_precision_loss, reason = "progress is shown, and not computed with")]
+    let total = number("total", 2).or(progress.total.map(|total| total as f64));
+    let message = found.name("message").map_or(line, |part| part.as_str());
+    Ok(ctx.progress(done, total, message.trim()).await?)
+}
+
+fn result(config: &ToolConfig, output: CommandOutput) -> Result<ToolResult, Failure> {
+    let text = output.text()?;
+    let text = text.trim_end_matches(['\n', '\r']);
+    let Output::Json { schema } = &config.output else { return Ok(ToolResult::text(text)) };
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| Failure::tool(format!("The output of the command is not JSON: {error}")))?;
+    if let Some(schema) = schema {
+        let validator = jsonschema::validator_for(schema)
+            .map_err(|error| Failure::tool(format!("The output schema is not valid: {error}")))?;
+        if let Err(error) = validator.validate(&value) {
+            let at = error.instance_path().to_string();
+            let why = format!("The output of the command does not fit its schema: {at}: {error}");
+            return Err(Failure::tool(why));
+        }
+    }
+    let result = ToolResult::text(text);
+    Ok(if value.is_object() { result.with_structured(Json::from_text(value.to_string())) } else { result })
+}

@@ -1,0 +1,149 @@
+//! What to put into the configuration of a host, so that it uses this server.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+/// A host with a configuration of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Host {
+    ClaudeCode,
+    ClaudeDesktop,
+    Cursor,
+    Vscode,
+    Codex,
+}
+
+/// What the host needs to know.
+#[derive(Debug)]
+pub(crate) struct HostTarget<'a> {
+    /// The path of this program.
+    pub(crate) program: &'a Path,
+    /// The arguments for a server on standard input and output.
+    pub(crate) arguments: Vec<String>,
+    pub(crate) name: &'a str,
+    pub(crate) url: &'a str,
+    pub(crate) needs_token: bool,
+}
+
+/// A placeholder for the token, which only its owner has.
+const TOKEN: &str = "YOUR-TOKEN";
+
+/// The text for a host.
+pub(crate) fn describe(host: Host, target: &HostTarget<'_>) -> String {
+    match host {
+        Host::ClaudeCode => claude_code(target),
+        Host::ClaudeDesktop => claude_desktop(target),
+        Host::Cursor => cursor(target),
+        Host::Vscode => vscode(target),
+        Host::Codex => codex(target),
+    }
+}
+
+impl HostTarget<'_> {
+    fn stdio(&self) -> Value {
+        json!({ "command": self.program.display().to_string(), "args": self.arguments })
+    }
+
+    fn http(&self, with_type: bool) -> Value {
+        let mut server = json!({ "url": self.url });
+        if with_type {
+            server["type"] = "http".into();
+        }
+        if self.needs_token {
+            server["headers"] = json!({ "Authorization": format!("Bearer {TOKEN}") });
+        }
+        server
+    }
+
+    /// An object with one server under a key.
+    fn under(&self, key: &str, server: &Value) -> String {
+        let object = json!({ key: { self.name: server } });
+        serde_json::to_string_pretty(&object).unwrap_or_default()
+    }
+
+    /// The command line, for a shell.
+    fn command_line(&self) -> String {
+        let words = std::iter::once(self.program.display().to_string()).chain(self.arguments.iter().cloned());
+        words.map(|word| quote(&word)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn quote(word: &str) -> String {
+    let is_plain =
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-:=@%+,".contains(&byte));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+fn claude_code(target: &HostTarget<'_>) -> String {
+    let (name, url) = (quote(target.name), quote(target.url));
+    let header = if target.needs_token { format!(" --header 'Authorization: Bearer {TOKEN}'") } else { String::new() };
+    let stdio = json!({ "type": "stdio", "command": target.program.display().to_string(), "args": target.arguments });
+    format!(
+        "Claude Code starts the server itself (stdio). Run in a shell:\n\n  \
+         claude mcp add {name} -- {command}\n\n\
+         or connect to a server that runs (HTTP):\n\n  \
+         claude mcp add --transport http {name} {url}{header}\n\n\
+         For everybody who works on a project, put one of these into .mcp.json in its root folder:\n\n{}\n\n{}\n",
+        target.under("mcpServers", &stdio),
+        target.under("mcpServers", &target.http(true)),
+        command = target.command_line(),
+    )
+}
+
+fn claude_desktop(target: &HostTarget<'_>) -> String {
+    let header =
+        if target.needs_token { format!(", \"--header\", \"Authorization: Bearer {TOKEN}\"") } else { String::new() };
+    format!(
+        "Settings, Developer, Edit Config opens claude_desktop_config.json. On macOS it is in\n\
+         ~/Library/Application Support/Claude/, on Windows in %APPDATA%\\Claude\\. Claude Desktop starts the server itself (stdio):\n\n\
+         {}\n\n\
+         This file takes no servers over HTTP. To connect to one that runs, add its URL under Settings, Connectors, Add custom\n\
+         connector, if it can be reached from the internet; otherwise let mcp-remote pass the messages on (it needs Node.js):\n\n  \
+         \"command\": \"npx\", \"args\": [\"-y\", \"mcp-remote\", \"{}\"{header}]\n\n\
+         Restart Claude Desktop after the change.\n",
+        target.under("mcpServers", &target.stdio()),
+        target.url,
+    )
+}
+
+fn cursor(target: &HostTarget<'_>) -> String {
+    format!(
+        "Put one of these into ~/.cursor/mcp.json, or into .cursor/mcp.json in the folder of a project.\n\n\
+         Cursor starts the server itself (stdio):\n\n{}\n\nor connects to a server that runs (HTTP):\n\n{}\n",
+        target.under("mcpServers", &target.stdio()),
+        target.under("mcpServers", &target.http(false)),
+    )
+}
+
+fn vscode(target: &HostTarget<'_>) -> String {
+    let mut stdio = target.stdio();
+    stdio["type"] = "stdio".into();
+    format!(
+        "Put one of these into .vscode/mcp.json in the folder of a project, or into the file that the command\n\
+         \"MCP: Open User Configuration\" opens.\n\n\
+         VS Code starts the server itself (stdio):\n\n{}\n\nor connects to a server that runs (HTTP):\n\n{}\n",
+        target.under("servers", &stdio),
+        target.under("servers", &target.http(true)),
+    )
+}
+
+fn codex(target: &HostTarget<'_>) -> String {
+    // A string of TOML escapes what one of JSON does, except for DEL, which no path or argument has.
+    let text = |value: &str| Value::from(value).to_string();
+    let table = format!("[mcp_servers.{}]", text(target.name));
+    let mut out =
+        String::from("Put one of these into ~/.codex/config.toml.\n\nCodex starts the server itself (stdio):\n\n");
+    let arguments = target.arguments.iter().map(|argument| text(argument)).collect::<Vec<_>>().join(", ");
+    let program = text(&target.program.display().to_string());
+    let _ = write!(out, "{table}\ncommand = {program}\nargs = [{arguments}]\n");
+    let _ = write!(out, "\nor connects to a server that runs (HTTP):\n\n{table}\nurl = {}\n", text(target.url));
+    if target.needs_token {
+        out.push_str(
+            "bearer_token_env_var = \"LONGHAUL_TOKEN\"   # the token is in this variable of Codex's environment\n",
+        );
+    }
+    out
+}

@@ -1,0 +1,123 @@
+//! Lines by which a command talks to the server: `longhaul: {"progress": 3, "total": 10}`.
+
+use longhaul::command::RunningCommand;
+use longhaul::{Ask, Ctx, CtxError, Failure, Json, QuestionKind, Severity};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// How such a line begins.
+const PREFIX: &str = "longhaul:";
+
+/// What a line says. Exactly one of `progress`, `status`, `log` and `ask` is there.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandMessage {
+    progress: Option<f64>,
+    total: Option<f64>,
+    message: Option<String>,
+    status: Option<String>,
+    log: Option<Value>,
+    level: Option<Level>,
+    ask: Option<String>,
+    schema: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+}
+
+impl From<Level> for Severity {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Debug => Self::Debug,
+            Level::Info => Self::Info,
+            Level::Notice => Self::Notice,
+            Level::Warning => Self::Warning,
+            Level::Error => Self::Error,
+        }
+    }
+}
+
+/// The text of a message, if the line is one.
+pub(super) fn of_line(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix(PREFIX)
+}
+
+/// Does what a message says. The answer to a question is written to the command's standard input.
+pub(super) async fn obey(ctx: &mut Ctx, running: &mut RunningCommand, text: &str) -> Result<(), Failure> {
+    let message: CommandMessage = serde_json::from_str(text).map_err(|error| wrong(text, &error.to_string()))?;
+    match message {
+        CommandMessage { progress: Some(done), total, message, status: None, log: None, ask: None, .. } => {
+            Ok(ctx.progress(done, total, message.as_deref().unwrap_or_default()).await?)
+        }
+        CommandMessage { status: Some(status), progress: None, log: None, ask: None, .. } => {
+            Ok(ctx.report(&status).await?)
+        }
+        CommandMessage { log: Some(data), level, progress: None, status: None, ask: None, .. } => {
+            ctx.log(level.unwrap_or(Level::Info).into(), data);
+            Ok(())
+        }
+        CommandMessage { ask: Some(key), message, schema, progress: None, status: None, log: None, .. } => {
+            let question = JsonForm { message: message.unwrap_or_else(|| key.clone()), schema };
+            let mut answer = match ctx.ask(&key, question).await {
+                Ok(answer) => answer,
+                // The command decides what to do without an answer.
+                Err(CtxError::NotAnswered(reason)) => json!({ "action": "cancel", "reason": reason }),
+                Err(stop) => return Err(stop.into()),
+            };
+            answer["ask"] = key.into();
+            // A command that has ended meanwhile says why by its exit code.
+            let _ = running.write(format!("{answer}\n").as_bytes()).await;
+            Ok(())
+        }
+        _ => Err(wrong(text, "it needs one of `progress`, `status`, `log` and `ask`")),
+    }
+}
+
+fn wrong(text: &str, why: &str) -> Failure {
+    Failure::tool(format!(
+        "The command wrote a line that begins with `{PREFIX}` and cannot be read ({why}): {}",
+        text.trim()
+    ))
+}
+
+/// A form whose fields are described by the command.
+struct JsonForm {
+    message: String,
+    schema: Option<Value>,
+}
+
+impl Ask for JsonForm {
+    type Answer = Value;
+
+    fn kind(&self) -> QuestionKind {
+        QuestionKind::Elicitation
+    }
+
+    fn params(&self) -> Json {
+        let schema = self.schema.clone().unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
+        let params = json!({ "mode": "form", "message": self.message, "requestedSchema": schema });
+        Json::from_text(params.to_string())
+    }
+
+    fn read(&self, answer: &Json) -> Result<Value, CtxError> {
+        #[derive(Deserialize)]
+        struct Answered {
+            action: String,
+            content: Option<Value>,
+        }
+        let Answered { action, content } =
+            serde_json::from_str(answer.as_str()).map_err(|error| CtxError::BadAnswer(error.to_string()))?;
+        let mut answer = json!({ "action": action });
+        if let Some(content) = content {
+            answer["content"] = content;
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,130 @@
+//! The config file of `longhaul serve`: tools that are commands, and what the flags set.
+//!
+//! - [`keys`]: every key, [`section`]: how tables are read, [`problem`]: what is wrong, and where.
+//! - [`server`], [`limits`], [`clients`], [`tool`] with [`argument`] and [`template`]: one file per part of the config file.
+//! - [`command_tool`]: a tool of the file as a tool of the server; [`message`]: what its command can say while it runs.
+//! - [`example`], [`host`]: what `longhaul config new` and `longhaul config host` print.
+
+mod argument;
+#[cfg(test)]
+mod bad_files;
+pub(crate) mod clients;
+pub(crate) mod command_tool;
+#[cfg(test)]
+mod documented;
+pub(crate) mod example;
+pub mod host;
+pub(crate) mod keys;
+pub(crate) mod limits;
+mod message;
+pub mod problem;
+pub(crate) mod section;
+pub(crate) mod server;
+mod template;
+pub(crate) mod tool;
+mod unit;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use self::clients::ClientsWithoutTasks;
+use self::limits::Limits;
+use self::problem::{Problem, Problems};
+use self::section::{NamedSection, article};
+use self::server::ServerConfig;
+use self::tool::ToolConfig;
+
+/// The largest config file.
+const CONFIG_FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The content of a config file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Config {
+    pub(crate) server: ServerConfig,
+    pub(crate) limits: Limits,
+    pub(crate) clients_without_tasks: ClientsWithoutTasks,
+    pub(crate) tools: Vec<ToolConfig>,
+}
+
+/// Why a config file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("the config file {path} cannot be read: {cause}")]
+    Read { path: String, cause: std::io::Error },
+    #[error("the config file {path} has more than {CONFIG_FILE_BYTES_MAX} bytes")]
+    TooLarge { path: String },
+    #[error("the config file {path} cannot be used:\n{}", .problems.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
+    Wrong { path: String, problems: Vec<Problem> },
+}
+
+/// Reads a config file.
+pub(crate) fn load(path: &Path) -> Result<Config, ConfigError> {
+    let shown = || path.display().to_string();
+    let mut text = String::new();
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(CONFIG_FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    read.map_err(|cause| ConfigError::Read { path: shown(), cause })?;
+    if text.len() as u64 > CONFIG_FILE_BYTES_MAX {
+        return Err(ConfigError::TooLarge { path: shown() });
+    }
+    parse(&text, &folder_of(path)).map_err(|problems| ConfigError::Wrong { path: shown(), problems })
+}
+
+/// The folder that relative paths in the file start from.
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.parent().map_or_else(PathBuf::new, Path::to_owned)
+}
+
+/// Reads the text of a config file. Relative paths in it start from `folder`.
+pub(crate) fn parse(text: &str, folder: &Path) -> Result<Config, Vec<Problem>> {
+    let problems = Problems::of(text);
+    let root = match DeTable::parse(text) {
+        Ok(root) => root,
+        Err(error) => {
+            let at = error.span().unwrap_or_default();
+            let what = format!("this is not TOML: {}", error.message().replace('\n', ", "));
+            problems.add(&at, &key_at(text, at.start), what, "correct the line; https://toml.io describes the format");
+            return Err(problems.into_sorted());
+        }
+    };
+    let config = read(&problems, root.get_ref(), folder);
+    if problems.is_empty() { Ok(config) } else { Err(problems.into_sorted()) }
+}
+
+fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -> Config {
+    let root = NamedSection::open(problems, table, "", 0..0, keys::ROOT);
+    let server = server::read(&root, folder);
+    let limits = limits::read(&root);
+    let clients_without_tasks = clients::read(&root);
+    let mut tools = Vec::new();
+    for (name, span, entry) in root.members("tool") {
+        let path = root.key_path("tool");
+        let path = format!("{path}.{}", if name.contains(['.', ' ']) { format!("{name:?}") } else { name.to_owned() });
+        let DeValue::Table(table) = entry.get_ref() else {
+            let what = format!("is {}", article(entry.get_ref().type_str()));
+            problems.add(&entry.span(), &path, what, format!("write a table, which begins with [tool.{name}]"));
+            continue;
+        };
+        let section = NamedSection::open(problems, table, &path, span, keys::TOOL);
+        tools.extend(tool::read(&section, name, folder));
+    }
+    for (usual, name) in &clients_without_tasks.tools {
+        if tools.iter().any(|tool| tool.name == *name) {
+            let path = format!("clients_without_tasks.tools.{usual}");
+            let at = root.entry("clients_without_tasks").map_or(0..0, toml::Spanned::span);
+            problems.add(&at, &path, format!("is {name:?}, which is a tool of this file"), "choose another name");
+        }
+    }
+    Config { server, limits, clients_without_tasks, tools }
+}
+
+/// The key in the line of a mistake that is not TOML, as far as there is one.
+fn key_at(text: &str, at: usize) -> String {
+    let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+    let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
+    let key = line.split('=').next().unwrap_or_default().trim();
+    key.trim_matches(['[', ']', ' ']).to_owned()
+}

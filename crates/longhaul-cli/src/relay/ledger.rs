@@ -1,0 +1,307 @@
+//! What a client has sent that the next server must know: its handshake, its log level, the tasks that it follows, and
+//! its open requests.
+//!
+//! An open request is sent to the next server again. A call that becomes a task has an idempotency key for that, so the
+//! task that the old server may have made is found, and not made twice. An ordinary call could run twice; its client is told
+//! that its answer is lost.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::RngExt as _;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// Tasks that are followed again.
+const TASKS_MAX: usize = 1_000;
+
+/// Begins the IDs of requests of the ledger itself.
+const OWN_ID: &str = "longhaul-relay-";
+
+const IDEMPOTENCY_KEY: &str = "longhaul/idempotency-key";
+
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    initialize: Option<String>,
+    initialized: Option<String>,
+    log_level: Option<String>,
+    /// Requests without a response, by their IDs as JSON, in the order in which they came.
+    open: Vec<(String, OpenRequest)>,
+    /// Tasks of the client that have not ended.
+    tasks: BTreeSet<String>,
+    own_ids: u64,
+}
+
+#[derive(Debug)]
+enum OpenRequest {
+    /// It does no harm twice.
+    Repeatable(Vec<u8>),
+    /// It may have run, and must not run again.
+    Once,
+}
+
+/// What to send at the beginning of a connection.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Replay {
+    pub(super) to_server: Vec<String>,
+    pub(super) to_client: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+type Members = BTreeMap<String, Box<RawValue>>;
+
+impl Ledger {
+    /// Takes a message of the client. Returns what to pass on.
+    pub(super) fn take_from_client(&mut self, line: Vec<u8>) -> Vec<u8> {
+        if let Ok(batch) = serde_json::from_slice::<Vec<Message<'_>>>(&line) {
+            let ids = batch.iter().filter(|message| message.method.is_some()).filter_map(|message| message.id);
+            self.open.extend(ids.map(|id| (id.get().to_owned(), OpenRequest::Once)));
+            return line;
+        }
+        // What is not a message is refused by the server.
+        let Ok(message) = serde_json::from_slice::<Message<'_>>(&line) else { return line };
+        let Some(method) = &message.method else { return line };
+        let text = || String::from_utf8_lossy(&line).into_owned();
+        let Some(id) = message.id.map(|id| id.get().to_owned()) else {
+            match &**method {
+                "notifications/initialized" => self.initialized = Some(text()),
+                "notifications/cancelled" => {
+                    let cancelled =
+                        message.params.and_then(|params| serde_json::from_str::<Members>(params.get()).ok());
+                    if let Some(id) = cancelled.as_ref().and_then(|members| members.get("requestId")) {
+                        self.open.retain(|(open, _)| open != id.get());
+                    }
+                }
+                _ => {}
+            }
+            return line;
+        };
+        match &**method {
+            "initialize" => self.initialize = Some(text()),
+            "logging/setLevel" => self.log_level = Some(text()),
+            "tools/call" => {
+                let (line, is_repeatable) = match with_key(&line) {
+                    Some((line, true)) => (line, true),
+                    _ => (line, false),
+                };
+                let open = if is_repeatable { OpenRequest::Repeatable(line.clone()) } else { OpenRequest::Once };
+                self.open.push((id, open));
+                return line;
+            }
+            _ => {}
+        }
+        self.open.push((id, OpenRequest::Repeatable(line.clone())));
+        line
+    }
+
+    /// Takes a message of the server. Returns what to pass on.
+    pub(super) fn take_from_server(&mut self, line: String) -> Option<String> {
+        if let Ok(batch) = serde_json::from_str::<Vec<Message<'_>>>(&line) {
+            for id in batch.iter().filter_map(|message| message.id) {
+                self.open.retain(|(open, _)| open != id.get());
+            }
+            return Some(line);
+        }
+        let Ok(message) = serde_json::from_str::<Message<'_>>(&line) else { return Some(line) };
+        if message.method.is_some() {
+            self.note_task(message.params);
+            return Some(line);
+        }
+        let id = message.id.map(RawValue::get).unwrap_or_default();
+        if id.starts_with(&format!("\"{OWN_ID}")) {
+            self.note_task(message.result);
+            return None;
+        }
+        // The server stops, and the next one answers.
+        if message.error.is_some_and(is_draining) && self.open.iter().any(|(open, _)| open == id) {
+            return None;
+        }
+        self.open.retain(|(open, _)| open != id);
+        self.note_task(message.result);
+        Some(line)
+    }
+
+    /// Remembers a task that was made or has changed.
+    fn note_task(&mut self, value: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shown {
+            task_id: Option<String>,
+            status: Option<String>,
+            task: Option<Box<RawValue>>,
+        }
+        let Some(shown) = value.and_then(|value| serde_json::from_str::<Shown>(value.get()).ok()) else { return };
+        if let Some(task) = &shown.task {
+            return self.note_task(Some(task));
+        }
+        let (Some(id), Some(status)) = (shown.task_id, shown.status) else { return };
+        if matches!(&*status, "completed" | "failed" | "cancelled") {
+            self.tasks.remove(&id);
+        } else if self.tasks.len() < TASKS_MAX {
+            self.tasks.insert(id);
+        }
+    }
+
+    /// What a new connection begins with.
+    pub(super) fn replay(&mut self) -> Replay {
+        let mut replay = Replay::default();
+        let is_open = |id: &str, open: &[(String, OpenRequest)]| open.iter().any(|(other, _)| other == id);
+        for handshake in [self.initialize.clone(), self.log_level.clone()].into_iter().flatten() {
+            let is_initialize = self.initialize.as_deref() == Some(&handshake);
+            // If the client waits for its response, it is among the open requests.
+            let has_response = request_id(&handshake).is_some_and(|id| !is_open(&id, &self.open));
+            if has_response && let Some(message) = self.own_request(&handshake) {
+                replay.to_server.push(message);
+                if is_initialize {
+                    replay.to_server.extend(self.initialized.clone());
+                }
+            }
+        }
+        if self.initialize.is_some() {
+            // The server follows a task for the session that reads it.
+            for id in self.tasks.clone() {
+                let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "tasks/get", "params": { "taskId": id } });
+                replay.to_server.extend(self.own_request(&request.to_string()));
+            }
+        }
+        self.open.retain(|(id, request)| {
+            match request {
+                OpenRequest::Repeatable(line) => replay.to_server.push(String::from_utf8_lossy(line).into_owned()),
+                OpenRequest::Once => replay.to_client.push(lost(id)),
+            }
+            matches!(request, OpenRequest::Repeatable(_))
+        });
+        replay
+    }
+
+    /// The same request under an ID of the ledger.
+    fn own_request(&mut self, line: &str) -> Option<String> {
+        self.own_ids += 1;
+        let mut message: Members = serde_json::from_str(line).ok()?;
+        message.insert("id".into(), raw(&Value::from(format!("{OWN_ID}{}", self.own_ids)))?);
+        serde_json::to_string(&message).ok()
+    }
+}
+
+fn request_id(line: &str) -> Option<String> {
+    Some(serde_json::from_str::<Message<'_>>(line).ok()?.id?.get().to_owned())
+}
+
+fn raw(value: &Value) -> Option<Box<RawValue>> {
+    serde_json::value::to_raw_value(value).ok()
+}
+
+fn is_draining(error: &RawValue) -> bool {
+    serde_json::from_str::<Value>(error.get()).is_ok_and(|error| error["data"]["code"] == "DRAINING")
+}
+
+fn lost(id: &str) -> String {
+    let words = "The server ended before this call was done, and its result is lost. Call again if that does no harm.";
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":"{words}","data":{{"code":"ANSWER_LOST"}}}}}}"#
+    )
+}
+
+/// A call of a tool with an idempotency key, and whether it asks for a task. Everything else in it stays as it was written.
+fn with_key(line: &[u8]) -> Option<(Vec<u8>, bool)> {
+    let mut message: Members = serde_json::from_slice(line).ok()?;
+    let mut params: Members = serde_json::from_str(message.get("params")?.get()).ok()?;
+    let mut meta: Members = match params.get("_meta") {
+        Some(meta) => serde_json::from_str(meta.get()).ok()?,
+        None => Members::new(),
+    };
+    let takes_tasks = meta.values().any(|value| {
+        serde_json::from_str::<Value>(value.get())
+            .is_ok_and(|value| value["extensions"].get("io.modelcontextprotocol/tasks").is_some())
+    });
+    let is_task = takes_tasks || params.contains_key("task");
+    if !meta.contains_key(IDEMPOTENCY_KEY) {
+        meta.insert(IDEMPOTENCY_KEY.into(), raw(&Value::from(format!("relay-{:032x}", rand::rng().random::<u128>())))?);
+    }
+    params.insert("_meta".into(), serde_json::value::to_raw_value(&meta).ok()?);
+    message.insert("params".into(), serde_json::value::to_raw_value(&params).ok()?);
+    Some((serde_json::to_vec(&message).ok()?, is_task))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from_client(ledger: &mut Ledger, message: &Value) -> Value {
+        serde_json::from_slice(&ledger.take_from_client(message.to_string().into_bytes())).unwrap()
+    }
+
+    fn messages(texts: &[String]) -> Vec<Value> {
+        texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_next_server_gets_the_handshake_the_tasks_and_the_open_requests() {
+        let mut ledger = Ledger::default();
+        let initialize = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "capabilities": {} } });
+        assert_eq!(from_client(&mut ledger, &initialize), initialize);
+        assert!(ledger.take_from_server(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#.into()).is_some());
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        from_client(&mut ledger, &initialized);
+        let call =
+            json!({ "jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": { "name": "t", "task": {} } });
+        let passed_on = from_client(&mut ledger, &call);
+        assert!(passed_on["params"]["_meta"][IDEMPOTENCY_KEY].as_str().unwrap().starts_with("relay-"));
+        let ordinary = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": { "name": "t" } });
+        from_client(&mut ledger, &ordinary);
+        let made = r#"{"jsonrpc":"2.0","id":"x","result":{"task":{"taskId":"T","status":"working"}}}"#;
+        ledger.take_from_server(made.into());
+
+        let replay = ledger.replay();
+        let sent = messages(&replay.to_server);
+        let methods: Vec<&str> = sent.iter().map(|message| message["method"].as_str().unwrap()).collect();
+        assert_eq!(methods, ["initialize", "notifications/initialized", "tasks/get", "tools/call"]);
+        assert_eq!(sent[3], passed_on, "under the same key");
+        let told = messages(&replay.to_client);
+        assert_eq!(
+            (told.len(), &told[0]["id"], &told[0]["error"]["data"]["code"]),
+            (1, &json!(7), &json!("ANSWER_LOST"))
+        );
+        let own = sent[0]["id"].as_str().unwrap();
+        assert_eq!(ledger.take_from_server(format!(r#"{{"jsonrpc":"2.0","id":"{own}","result":{{}}}}"#)), None);
+        let ended =
+            r#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"T","status":"completed"}}"#;
+        assert!(ledger.take_from_server(ended.into()).is_some());
+        assert!(ledger.tasks.is_empty());
+    }
+
+    #[test]
+    fn a_cancelled_request_is_not_sent_again_and_a_stopping_server_answers_nothing() {
+        let mut ledger = Ledger::default();
+        from_client(&mut ledger, &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+        from_client(&mut ledger, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }));
+        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+        from_client(&mut ledger, &cancel);
+        let draining = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"","data":{"code":"DRAINING"}}}"#;
+        assert_eq!(ledger.take_from_server(draining.into()), None);
+        let sent = messages(&ledger.replay().to_server);
+        assert_eq!((sent.len(), &sent[0]["id"]), (1, &json!(2)));
+    }
+
+    #[test]
+    fn numbers_of_a_call_stay_as_they_were_written() {
+        let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{"n":12345678901234567890123.10}}}"#;
+        let (passed_on, is_task) = with_key(call).unwrap();
+        assert!(String::from_utf8(passed_on).unwrap().contains(r#"{"n":12345678901234567890123.10}"#));
+        assert!(!is_task);
+    }
+}

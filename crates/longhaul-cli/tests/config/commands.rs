@@ -1,0 +1,199 @@
+//! Four real commands: a build with progress, a script that asks for approval, a long copy, and one that hangs and ignores
+//! SIGTERM.
+
+use std::process::Stdio;
+
+use longhaul_testkit::{PipeClient, StatelessClient, until};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::Place;
+use crate::kit::longhaul;
+
+const CONFIG: &str = r#"
+[tool.build]
+command = ["sh", "-c", 'for i in 1 2 3; do echo "step $i/3"; done; cat "$0" >/dev/null; echo built "$1"', "{wait}", "{target}"]
+args.target = { type = "string", choices = ["debug", "release"], default = "debug" }
+args.wait = { type = "string", default = "/dev/null" }
+progress = 'step (\d+)/(\d+)'
+
+[tool.deploy]
+shell = true
+command = '''
+echo 'longhaul: {"status": "waiting for approval"}'
+echo 'longhaul: {"ask": "approve", "message": "Deploy?", "schema": {"type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"]}}'
+read -r answer
+case "$answer" in *'"yes":true'*) echo deployed;; *) echo "not deployed: $answer" >&2; exit 3;; esac
+'''
+messages = "stdout"
+
+[tool.copy]
+shell = true
+command = '''
+echo start >> starts
+dd if=/dev/urandom of=source bs=1k count=64 2>/dev/null
+while :; do cat source >> target; : > target; sleep 0.05; done
+'''
+env.MARK = "copy @"
+on_crash = "retry"
+backoff = "10ms"
+
+[tool.hang]
+shell = true
+command = '''trap "" TERM; sleep 1000 & echo hanging >> hangs; while :; do sleep 1; done'''
+env.MARK = "hang @"
+grace = "300ms"
+
+[tool.slow]
+shell = true
+command = '''trap "" TERM; echo so far >&2; while :; do sleep 1; done'''
+env.MARK = "slow @"
+timeout = "300ms"
+grace = "100ms"
+"#;
+
+fn mark(place: &Place, tool: &str) -> String {
+    format!("MARK={tool} {}", place.folder.path().display())
+}
+
+async fn all_gone(place: &Place, tool: &str) {
+    let mark = mark(place, tool);
+    until("no process is left", async || Place::processes(&mark) == 0).await;
+}
+
+async fn begun(place: &Place, file: &str, times: usize) {
+    let path = place.path(file);
+    until("a command that has begun", async || {
+        std::fs::read_to_string(&path).unwrap_or_default().lines().count() == times
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn commands_are_tasks_with_progress_questions_results_and_errors() {
+    let place = Place::new(CONFIG);
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.capabilities = longhaul_testkit::tasks_and_forms();
+
+    let fifo = place.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let id = client.create("build", json!({ "target": "release", "wait": fifo })).await.unwrap();
+    let shown = client.get_until(&id, |task| task.value["statusMessage"] == "step 3/3").await.unwrap();
+    assert_eq!(shown.status(), "working");
+    std::fs::write(&fifo, "").unwrap();
+    let end = client.settled(&id).await;
+    assert_eq!(end.result_text(), "step 1/3\nstep 2/3\nstep 3/3\nbuilt release");
+
+    for (yes, expected) in [(true, "deployed"), (false, "The command failed (exit status: 3):\nnot deployed: ")] {
+        let id = client.create("deploy", json!({})).await.unwrap();
+        let key = client.asked(&id, 1).await.remove(0);
+        let answer = json!({ key: { "action": "accept", "content": { "yes": yes } } });
+        client.update(&id, answer).await.unwrap();
+        let end = client.settled(&id).await;
+        assert!(end.result_text().starts_with(expected), "{}", end.result_text());
+    }
+
+    let id = client.create("slow", json!({})).await.unwrap();
+    let end = client.settled(&id).await;
+    assert_eq!(end.result_text(), "it was ended because it ran for longer than 0.3 s:\nso far");
+    all_gone(&place, "slow").await;
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn a_cancelled_command_that_ignores_sigterm_leaves_no_process() {
+    let place = Place::new(CONFIG);
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.capabilities = longhaul_testkit::tasks_and_forms();
+    let id = client.create("hang", json!({})).await.unwrap();
+    begun(&place, "hangs", 1).await;
+    assert!(Place::processes(&mark(&place, "hang")) >= 2);
+    client.cancel(&id).await.unwrap();
+    all_gone(&place, "hang").await;
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_old_one() {
+    let place = Place::new(CONFIG);
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.capabilities = longhaul_testkit::tasks_and_forms();
+    let copy = client.create("copy", json!({})).await.unwrap();
+    let hang = client.create("hang", json!({})).await.unwrap();
+    begun(&place, "starts", 1).await;
+    begun(&place, "hangs", 1).await;
+    let copies = leaders(&mark(&place, "copy"));
+    assert_eq!(copies.len(), 1);
+    server.kill().await;
+    assert_eq!(leaders(&mark(&place, "copy")), copies, "the command has lost its server and goes on");
+
+    let server = place.launch().start().await;
+    assert_eq!(Place::processes(&mark(&place, "hang")), 0, "ended before the server listens");
+    begun(&place, "starts", 2).await;
+    let again = leaders(&mark(&place, "copy"));
+    assert_eq!(again.len(), 1, "two copies never run side by side");
+    assert_ne!(again, copies);
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.capabilities = longhaul_testkit::tasks_and_forms();
+    let end = client.settled(&hang).await;
+    assert_eq!(end.status(), "failed", "{:?}", end.value);
+    client.cancel(&copy).await.unwrap();
+    all_gone(&place, "copy").await;
+    assert!(server.stop().await);
+    assert_eq!(
+        longhaul_testkit::names(&place.path("processes")).len(),
+        2,
+        "the lock, and the directory of the last server"
+    );
+}
+
+/// The processes with this variable that lead a process group.
+fn leaders(variable: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap() {
+        let path = entry.unwrap().path();
+        let pid = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let environment = std::fs::read(path.join("environ")).unwrap_or_default();
+        let stat = std::fs::read_to_string(path.join("stat")).unwrap_or_default();
+        let group = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(2));
+        if environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()) && group == Some(&*pid) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn the_same_commands_are_served_over_stdio() {
+    let place = Place::new(CONFIG);
+    let mut command = Command::new(longhaul());
+    command.args(["serve", "--stdio", "--config"]).arg(place.path("longhaul.toml"));
+    command.arg("--store").arg(format!("sqlite:{}", place.path("tasks.db").display()));
+    command.env("LONGHAUL_PROCESS_DIR", place.path("processes")).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut client = PipeClient::new(child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let is_settled = |task: &Value| !["working", "input_required"].contains(&task["status"].as_str().unwrap());
+
+    let id = client.create("build", json!({})).await;
+    let end = client.get_until(&id, is_settled).await;
+    assert_eq!(end["result"]["content"][0]["text"], "step 1/3\nstep 2/3\nstep 3/3\nbuilt debug");
+
+    let id = client.create("deploy", json!({})).await;
+    let asked = client.get_until(&id, |task| task["status"] == "input_required").await;
+    let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    let answers = json!({ key: { "action": "accept", "content": { "yes": true } } });
+    client.result("tasks/update", json!({ "taskId": id, "inputResponses": answers })).await;
+    let end = client.get_until(&id, is_settled).await;
+    assert_eq!(end["result"]["content"][0]["text"], "deployed");
+
+    let id = client.create("hang", json!({})).await;
+    begun(&place, "hangs", 1).await;
+    client.result("tasks/cancel", json!({ "taskId": id })).await;
+    all_gone(&place, "hang").await;
+    client.finish().await;
+    child.wait().await.unwrap();
+}

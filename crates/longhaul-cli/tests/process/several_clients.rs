@@ -1,0 +1,136 @@
+//! Several clients that start `longhaul serve --stdio` on one store at once.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use longhaul_testkit::{PipeClient, until};
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use crate::kit::longhaul;
+
+const CONFIG: &str = r#"
+[tool.work]
+shell = true
+command = 'echo "$NAME" >> starts; while [ ! -e "go-$NAME" ]; do sleep 0.02; done; echo "$NAME done"'
+args.name = { type = "string" }
+env.NAME = "{name}"
+on_crash = "retry"
+backoff = "10ms"
+
+[tool.ask]
+shell = true
+command = '''
+echo 'longhaul: {"ask": "ok", "message": "Go on?"}'
+read -r answer
+echo "$answer"
+'''
+messages = "stdout"
+on_crash = "retry"
+backoff = "10ms"
+"#;
+
+struct Client {
+    child: Child,
+    pipe: PipeClient,
+}
+
+fn start(folder: &Path) -> Client {
+    let mut command = Command::new(longhaul());
+    command.args(["serve", "--stdio", "--config"]).arg(folder.join("longhaul.toml"));
+    command.arg("--store").arg(format!("sqlite:{}", folder.join("tasks.db").display()));
+    command.env("LONGHAUL_PROCESS_DIR", folder.join("processes")).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let pipe = PipeClient::new(child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    Client { child, pipe }
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("longhaul.toml"), CONFIG).unwrap();
+    folder
+}
+
+fn starts(folder: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.join("starts")).unwrap_or_default();
+    let mut starts: Vec<String> = text.lines().map(str::to_owned).collect();
+    starts.sort();
+    starts
+}
+
+fn is_completed(task: &Value) -> bool {
+    task["status"] == "completed"
+}
+
+#[tokio::test]
+async fn three_clients_work_on_one_store_and_go_on_after_a_kill_of_the_server() {
+    let folder = folder();
+    let path = folder.path();
+    let mut first = start(path);
+    let a = first.pipe.create("work", json!({ "name": "a" })).await;
+    let (mut second, mut third) = (start(path), start(path));
+    let b = second.pipe.create("work", json!({ "name": "b" })).await;
+    let c = third.pipe.create("work", json!({ "name": "c" })).await;
+    until("three commands that run", async || starts(path).len() == 3).await;
+    let seen = third.pipe.result("tasks/get", json!({ "taskId": a })).await;
+    assert_eq!(seen["status"], "working", "they share their tasks");
+
+    // The second client has a request open while the server dies.
+    second.pipe.ask("open", "subscriptions/listen", json!({ "notifications": { "taskIds": [&b] } })).await;
+    assert_eq!(
+        second.pipe.next_of("notifications/subscriptions/acknowledged").await["params"]["notifications"]["taskIds"],
+        json!([&b])
+    );
+    first.child.kill().await.unwrap();
+    until("the second attempts", async || starts(path).len() == 6).await;
+    assert_eq!(starts(path), ["a", "a", "b", "b", "c", "c"], "each once on each server");
+    for name in ["go-a", "go-b", "go-c"] {
+        std::fs::write(path.join(name), "").unwrap();
+    }
+    // The subscription goes on at the new server, and tells the end.
+    loop {
+        let message = second.pipe.must_next().await;
+        if message["params"]["status"] == "completed" {
+            assert_eq!(message["params"]["taskId"], json!(b));
+            break;
+        }
+    }
+    for (id, name) in [(&a, "a"), (&b, "b"), (&c, "c")] {
+        let end = third.pipe.get_until(id, is_completed).await;
+        assert_eq!(end["result"]["content"][0]["text"], format!("{name} done"));
+    }
+    assert_eq!(starts(path).len(), 6);
+    let made = second.pipe.request("tools/list", json!({})).await;
+    assert!(made["result"]["tools"].is_array(), "{made}");
+    drop(second.pipe);
+    third.pipe.finish().await;
+    second.child.wait().await.unwrap();
+    third.child.wait().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_survives_the_end_of_its_server_with_its_task_and_question() {
+    let folder = folder();
+    let path = folder.path();
+    let mut first = start(path);
+    first.pipe.result("tools/list", json!({})).await;
+    let second = start(path);
+    let mut session = second.pipe.initialize("2025-11-25", json!({ "elicitation": {} })).await;
+    let params = json!({ "name": "ask", "arguments": {}, "task": {} });
+    let made = session.session_result("tools/call", params).await;
+    let id = made["task"]["taskId"].as_str().unwrap().to_owned();
+    session.session_ask("result", "tasks/result", json!({ "taskId": id })).await;
+    session.next_of("elicitation/create").await;
+    first.child.kill().await.unwrap();
+
+    // The new server asks again; the client waits for its result as before.
+    let asked = session.next_of("elicitation/create").await;
+    session
+        .send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "accept", "content": {} } }))
+        .await;
+    let end = session.response("result").await;
+    let text = end["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{end}"));
+    assert!(text.contains(r#""action":"accept""#), "{text}");
+    session.finish().await;
+}
