@@ -111,7 +111,12 @@ async fn time_to_park(engine: Arc<EngineInner>) {
 }
 
 async fn finish(link: &TaskLink, end: Result<Outcome, CtxError>, retries_failures: bool) -> AttemptResult {
-    let end = end.and_then(|outcome| link.journal.check_all_reached().map(|()| outcome));
+    let end = match end {
+        Ok(outcome) => link.journal.check_all_reached().map(|()| outcome),
+        // Not a result of the handler, which would hide that it has changed.
+        Err(CtxError::Final(outcome)) => link.journal.check_all_reached().and(Err(CtxError::Final(outcome))),
+        Err(stop) => Err(stop),
+    };
     let is_failure = matches!(end, Ok(Outcome::Result { is_error: true, .. }));
     let outcome = match end {
         Ok(outcome) => outcome,

@@ -19,12 +19,14 @@ use crate::ctx::HandlerQuestion;
 use crate::gate::{ForkGuard, Gate, WaitFor};
 use crate::shell::EngineInner;
 use crate::tool::Handler;
-use crate::{Ctx, CtxError, LogLine, RandomSource};
+use crate::{Ctx, CtxError, LogLine, RandomSource, token};
 
 /// What a call brings along beside its arguments.
 pub struct CallOptions {
     /// The calls under way of a tool are shared between owners.
     pub owner: Owner,
+    /// Identifies the call: the same in all of its rounds, and different for every other call.
+    pub id: Arc<str>,
     /// Answers to questions, by their keys: those of earlier rounds and those of this one.
     pub answers: HashMap<String, Json>,
     pub requestor: Arc<dyn Requestor>,
@@ -122,6 +124,10 @@ impl CallLink {
         // The question goes out with the end of this call; the driver drops the handler here.
         let _waits = branch.wait(WaitFor::NextCall);
         std::future::pending().await
+    }
+
+    pub(crate) fn token(&self) -> String {
+        token::of(&self.call.owner, &self.call.id)
     }
 
     pub(crate) fn can_ask(&self, kind: QuestionKind, params: &Json) -> bool {

@@ -36,6 +36,8 @@ struct JournalState {
     bytes: usize,
     /// The number of entries that earlier attempts recorded.
     loaded: usize,
+    /// The first difference between the handler and what was recorded. It ends the task, whatever the handler makes of it.
+    changed: Option<CtxError>,
 }
 
 impl Journal {
@@ -71,14 +73,20 @@ impl Journal {
         name: &str,
         digest: u64,
     ) -> Result<Option<JournalEntry>, CtxError> {
-        let Some(entry) = self.state.lock().recorded.remove(position) else { return Ok(None) };
+        let mut state = self.state.lock();
+        if let Some(changed) = &state.changed {
+            return Err(changed.clone());
+        }
+        let Some(entry) = state.recorded.remove(position) else { return Ok(None) };
         let same_input = kind != EntryKind::Subtask || entry.digest == digest;
         if entry.kind == kind && &*entry.name == name && same_input {
             return Ok(Some(entry));
         }
         let performed = describe(kind, name);
         let performed = if same_input { performed } else { format!("{performed} with other arguments").into() };
-        Err(TransitionError::HandlerChanged { recorded: entry.describe(), performed }.into())
+        let changed = CtxError::from(TransitionError::HandlerChanged { recorded: entry.describe(), performed });
+        state.changed = Some(changed.clone());
+        Err(changed)
     }
 
     /// Whether this attempt has recorded something.
@@ -151,10 +159,13 @@ impl Journal {
         state.subtasks.iter().filter(|(position, _)| position.is_in_fork(fork)).map(|(_, id)| id.clone()).collect()
     }
 
-    /// Fails if the handler has returned before it reached all entries of earlier attempts. Entries of forks are not checked: a
+    /// Fails if the handler has changed, or has returned before it reached all entries of earlier attempts. Entries of forks are not checked: a
     /// fork may end early because another one has failed.
     pub(crate) fn check_all_reached(&self) -> Result<(), CtxError> {
         let state = self.state.lock();
+        if let Some(changed) = &state.changed {
+            return Err(changed.clone());
+        }
         match state.recorded.values().find(|entry| entry.position.fork.is_empty()) {
             Some(entry) => {
                 let performed = "no operation".into();

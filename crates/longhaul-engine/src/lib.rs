@@ -46,6 +46,7 @@ mod step;
 mod subtask;
 mod task_link;
 mod timer;
+mod token;
 mod tool;
 
 pub use amount::{Amount, Total};

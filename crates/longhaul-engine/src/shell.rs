@@ -168,7 +168,20 @@ impl EngineInner {
     /// Ends an attempt that no handler will carry on, by its tool's policy: the task fails or goes back to the queue.
     /// Returns the task, or `None` when the attempt had ended already.
     pub(crate) async fn lose(self: &Arc<Self>, attempt: &HeldAttempt) -> Result<Option<Arc<Task>>, StoreError> {
-        let event = Event::Lose(Lose { node: attempt.node, fence: attempt.fence });
+        self.end_attempt(attempt, false).await
+    }
+
+    /// Does the same because this process stops as it was told to, which is no failure of the attempt.
+    pub(crate) async fn give_back(self: &Arc<Self>, attempt: &HeldAttempt) -> Result<Option<Arc<Task>>, StoreError> {
+        self.end_attempt(attempt, true).await
+    }
+
+    async fn end_attempt(
+        self: &Arc<Self>,
+        attempt: &HeldAttempt,
+        is_stop: bool,
+    ) -> Result<Option<Arc<Task>>, StoreError> {
+        let event = Event::Lose(Lose { node: attempt.node, fence: attempt.fence, is_stop });
         match self.apply(&attempt.key, event).await {
             Ok(applied) => Ok(Some(applied.task)),
             Err(StoreError::NotFound | StoreError::Refused(_)) => Ok(None),

@@ -74,10 +74,14 @@ impl Ctx {
     }
 
     /// A text that identifies the next operation of this context: the same in every attempt and in every try of a step, and
-    /// different for every other operation of every task. Pass it to services that accept an idempotency key.
+    /// different for every other operation of every task and call. Pass it to services that accept an idempotency key. It
+    /// does not reveal the task's ID.
     pub fn token(&self) -> String {
-        let id = self.task_id().map_or("call", longhaul_task::TaskId::as_str);
-        format!("{id}/{}{}{}", self.path, if self.path.is_empty() { "" } else { "/" }, self.seq)
+        let origin = match &self.link {
+            Link::Task(link) => link.token(),
+            Link::Call(link) => link.token(),
+        };
+        format!("{origin}/{}{}{}", self.path, if self.path.is_empty() { "" } else { "/" }, self.seq)
     }
 }
 

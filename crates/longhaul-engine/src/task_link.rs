@@ -17,7 +17,7 @@ use crate::gate::{ForkGuard, Gate, WaitFor};
 use crate::journal::Journal;
 use crate::service::due::SLEEP_MS_MAX;
 use crate::shell::EngineInner;
-use crate::{CtxError, LogLine, RandomSource};
+use crate::{CtxError, LogLine, RandomSource, token};
 
 /// The pause before a failed call of the store is repeated. It doubles with each try.
 const RETRY_MIN: Duration = Duration::from_millis(100);
@@ -332,6 +332,10 @@ impl TaskLink {
 
     pub(crate) async fn cancelled(&self) {
         self.stop.cancelled().await;
+    }
+
+    pub(crate) fn token(&self) -> String {
+        token::of(&self.task.key.owner, self.task.key.id.as_str())
     }
 
     pub(crate) fn attempt(&self) -> u32 {

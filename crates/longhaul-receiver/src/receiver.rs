@@ -6,7 +6,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use longhaul_engine::{BudgetUse, Engine, EngineError, secret};
-use longhaul_task::TaskKey;
+use longhaul_task::{TaskId, TaskKey};
+use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{Cache, Generation, ServerInfo};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,7 @@ use crate::rates::Rates;
 use crate::seal::Seal;
 use crate::session::table::SessionTable;
 use crate::stream::KeptBytes;
-use crate::{Catalogue, RateLimits, SessionLimits};
+use crate::{Catalogue, RateLimits, SessionLimits, refusal};
 
 /// How long a request may go on when the server stops, before it is answered with an error. Connections are closed a
 /// little later.
@@ -208,6 +209,12 @@ impl ReceiverInner {
 
     pub(crate) fn list_cache(&self) -> Cache {
         Cache { ttl_ms: self.options.list_ttl_ms, is_public: true }
+    }
+
+    /// A new ID for a task, or for a call that may become one.
+    pub(crate) async fn mint_id(&self) -> Result<TaskId, RpcError> {
+        let now = self.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
+        Ok(TaskId::mint(now, self.engine.random().bits()))
     }
 
     /// 64 random bits, for names that must not repeat.

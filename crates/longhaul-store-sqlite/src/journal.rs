@@ -158,6 +158,7 @@ pub(crate) fn insert_attempt(
 ) -> Result<(), DiskError> {
     let (end, reason) = match &attempt.end {
         AttemptEnd::Lost => ("lost", None),
+        AttemptEnd::Stopped => ("stopped", None),
         AttemptEnd::Parked => ("parked", None),
         AttemptEnd::Released(reason) => ("released", Some(&**reason)),
     };
@@ -221,6 +222,7 @@ impl Columns<'_, '_> {
             ended_at: self.time()?,
             end: match (self.required_text()?, self.text()?) {
                 ("lost", None) => AttemptEnd::Lost,
+                ("stopped", None) => AttemptEnd::Stopped,
                 ("parked", None) => AttemptEnd::Parked,
                 ("released", Some(reason)) => AttemptEnd::Released(reason.into()),
                 (word, _) => return Err(invalid_column(4, format!("{word:?} is not the end of an attempt"))),

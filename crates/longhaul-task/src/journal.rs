@@ -257,8 +257,10 @@ pub struct AttemptRecord {
 /// Why an attempt ended and the task did not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptEnd {
-    /// Its process ended, or gave the attempt up.
+    /// Its process died, or gave the attempt up.
     Lost,
+    /// Its process stopped as it was told to. This does not count as a failure.
+    Stopped,
     /// Its handler was dropped because it only waited.
     Parked,
     /// It failed, and another attempt may succeed. The text says why.

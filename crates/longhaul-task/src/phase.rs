@@ -166,7 +166,7 @@ impl Phase {
     pub(crate) fn by_clock(&self, now: Timestamp) -> Self {
         let mut phase = self.clone();
         if let Self::Waiting { questions, .. } = &mut phase {
-            questions.set_clock(now);
+            *questions = questions.by_clock(now);
         }
         match &mut phase {
             Self::Queued { wait } | Self::Waiting { state: WaitingState::Queued { wait }, .. } => {

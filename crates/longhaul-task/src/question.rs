@@ -123,11 +123,13 @@ impl Questions {
         self.0.iter().filter_map(|question| question.deadline.as_ref()).map(|deadline| deadline.wait.until).min()
     }
 
-    /// Adapts the deadlines to a clock that shows `now`.
-    pub(crate) fn set_clock(&mut self, now: Timestamp) {
-        for deadline in self.0.iter_mut().filter_map(|question| question.deadline.as_mut()) {
+    /// The questions for a clock that shows `now`: a deadline that began later begins now.
+    pub(crate) fn by_clock(&self, now: Timestamp) -> Self {
+        let mut questions = self.clone();
+        for deadline in questions.0.iter_mut().filter_map(|question| question.deadline.as_mut()) {
             deadline.wait = deadline.wait.by_clock(now);
         }
+        questions
     }
 
     pub(crate) fn with(mut self, question: Question) -> Self {

@@ -53,6 +53,7 @@ fn sentence(event: &HistoryEvent, contents: bool) -> (&'static str, String) {
         HistoryItem::AttemptEnded { attempt, ran_ms, end, .. } => {
             let why = match end {
                 AttemptEnd::Lost => "was lost with its server".to_owned(),
+                AttemptEnd::Stopped => "was ended by the stop of its server".to_owned(),
                 AttemptEnd::Parked => "dropped its handler, which only waited".to_owned(),
                 AttemptEnd::Released(reason) => format!("failed, and the task was queued again: {reason}"),
             };
@@ -115,6 +116,7 @@ fn json_object(event: &HistoryEvent, contents: bool) -> Value {
         HistoryItem::AttemptEnded { attempt, node, ran_ms, end } => {
             let (end, reason) = match end {
                 AttemptEnd::Lost => ("lost", None),
+                AttemptEnd::Stopped => ("stopped", None),
                 AttemptEnd::Parked => ("parked", None),
                 AttemptEnd::Released(reason) => ("released", Some(&**reason)),
             };

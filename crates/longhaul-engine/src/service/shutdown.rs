@@ -53,11 +53,11 @@ pub(crate) async fn give_up_waiting_tasks(engine: &Arc<EngineInner>) {
     }
 }
 
-/// Ends attempts as a crash would, but at once: failed, or back in the queue for the next process.
+/// Ends attempts at once: failed, or back in the queue for the next process.
 async fn give_up(engine: &Arc<EngineInner>, held: Vec<(TaskKey, u64)>) {
     let lose = |(key, fence)| async move {
         let attempt = HeldAttempt { key, node: engine.node, fence };
-        let given_up = engine.lose(&attempt).await;
+        let given_up = engine.give_back(&attempt).await;
         engine.drop_attempt(&attempt.key, fence);
         given_up.err()
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{Ctx, CtxError, EngineTool, Failure, Handler, Retry, ToolLimits};
+use longhaul_engine::{CallOptions, Ctx, CtxError, EngineTool, Failure, Handler, Retry, ToolLimits};
 use longhaul_task::{EntryState, Outcome, Policy, TaskKey};
 
 use crate::common::{
@@ -380,18 +380,57 @@ fn a_task_that_kills_its_process_is_given_up_unless_it_gets_further() {
 #[tokio::test(start_paused = true)]
 async fn a_token_names_one_operation_in_all_its_attempts() {
     let works = handler(|mut ctx: Ctx, _input| async move {
-        let mut tokens = vec![ctx.token()];
+        let first = ctx.token();
+        let origin = first.strip_suffix("/0").unwrap().to_owned();
+        let mut tokens = vec![first];
         tokens.push(ctx.token());
         ctx.step("one", || async { Ok::<_, CtxError>(1) }).await?;
         tokens.push(ctx.token());
         tokens.push(ctx.fork("a", |ctx| async move { ctx.token() }).await);
-        let id = ctx.task_id().unwrap().as_str();
-        assert_eq!(tokens, ["0", "0", "1", "a/0"].map(|place| format!("{id}/{place}")));
-        answer("done")
+        assert_eq!(tokens, ["0", "0", "1", "a/0"].map(|place| format!("{origin}/{place}")));
+        if let Some(id) = ctx.task_id() {
+            assert!(!origin.contains(id.as_str()), "the ID may be the only key to the task");
+        }
+        answer(&origin)
     });
     let lab = Lab::start(vec![resumes("work", works)]).await;
-    let key = lab.create("work").await;
-    assert_eq!(lab.end(&key).await, text_of("done"));
+    let (one, other) = (lab.create("work").await, lab.create("work").await);
+    let mut origins = vec![lab.end(&one).await, lab.end(&other).await];
+    for id in ["a call", "another call", "another call"] {
+        let options = CallOptions { id: id.into(), ..crate::common::call_options(&[]) };
+        let end = lab.engine.call(&"work".into(), longhaul_task::Json::from_text("{}"), options).await.unwrap();
+        let longhaul_engine::CallEnd::Done(outcome) = end else { panic!("it did not end: {end:?}") };
+        origins.push(outcome);
+    }
+    assert_eq!(origins[3], origins[4], "the rounds of a call have the same tokens");
+    origins.pop();
+    for (index, origin) in origins.iter().enumerate() {
+        assert!(!origins[..index].contains(origin), "tasks and calls have different tokens");
+    }
+}
+
+#[test]
+fn a_changed_handler_fails_even_if_it_catches_the_error() {
+    let mut machine = Machine::new();
+    let door = Door::shut();
+    let works = |name: &'static str| {
+        handler_with(door.clone(), move |door, mut ctx: Ctx, _input| async move {
+            let done = ctx.step(name, || async { Ok::<_, CtxError>(1) }).await;
+            let _ = ctx.step("next", || async { Ok::<_, CtxError>(1) }).await;
+            if done.is_ok() {
+                door.pass().await;
+            }
+            answer("done")
+        })
+    };
+    let key = machine.run_engine(vec![resumes("work", works("old"))], async |lab| {
+        let key = lab.create("work").await;
+        lab.has_entries(&key, 1).await;
+        key
+    });
+    machine.run_engine(vec![resumes("work", works("new"))], async |lab| {
+        assert_eq!(code(&lab.end(&key).await), "HANDLER_CHANGED");
+    });
 }
 
 #[tokio::test(start_paused = true)]

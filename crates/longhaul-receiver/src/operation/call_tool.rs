@@ -163,18 +163,24 @@ impl ToolCall {
         if self.as_task { self.create_task(stream).await } else { Box::pin(self.run_now(stream)).await }
     }
 
-    fn engine_call(
+    async fn engine_call(
         &mut self,
         stream: Option<Arc<MessageStream>>,
         progress: Option<watch::Sender<Option<Progress>>>,
-    ) -> CallOptions {
+    ) -> Result<CallOptions, RpcError> {
+        let id = match self.task_id.take() {
+            Some(id) => id,
+            None => self.exchange.receiver.mint_id().await?,
+        };
+        self.task_id = Some(id.clone());
         let client = CallClient { exchange: self.exchange.clone(), stream, log_level: self.log_level };
-        CallOptions {
+        Ok(CallOptions {
             owner: self.exchange.owner.clone(),
+            id: id.as_str().into(),
             answers: std::mem::take(&mut self.answers),
             requestor: Arc::new(client),
             progress,
-        }
+        })
     }
 
     /// Creates the task, after the tool has asked what it wants to know before.
@@ -189,7 +195,7 @@ impl ToolCall {
             {
                 return self.created_earlier(found.task).await;
             }
-            let call = self.engine_call(stream, None);
+            let call = self.engine_call(stream, None).await?;
             let receiver = &self.exchange.receiver;
             let asking = Box::pin(receiver.engine.before_task(&self.tool, input, call));
             let asked = until_stop(receiver, asking).await?;
@@ -280,7 +286,7 @@ impl ToolCall {
     async fn run_now(mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let (sender, updates) = watch::channel(None);
         let reports_progress = self.progress_token.is_some();
-        let call = self.engine_call(stream.clone(), reports_progress.then_some(sender));
+        let call = self.engine_call(stream.clone(), reports_progress.then_some(sender)).await?;
         let audited = AuditedCall::started(self.exchange.source(), &self.tool);
         let end = self.exchange.receiver.engine.call(&self.tool, self.input.clone(), call);
         let end = async {

@@ -466,7 +466,7 @@ fn a_count_of_failed_attempts_that_does_not_begin_again_is_caught() {
     let mut task = task;
     task.failed_attempts = 1;
     task.revision = 2;
-    let lose = Event::Lose(Lose { node: node(), fence: 1 });
+    let lose = Event::Lose(Lose { node: node(), fence: 1, is_stop: false });
     let change = transition::apply(&task, &lose, &Surroundings::default(), book.now).unwrap();
     let after = Task { revision: 2, failed_attempts: 2, ..change.task };
     let written = vec![WrittenTask { event: "lose", key: key("a"), after: Some(Arc::new(after)), idempotency: None }];

@@ -37,7 +37,7 @@ CREATE TABLE attempt (
   node      TEXT    NOT NULL,
   since     INTEGER NOT NULL,
   ended_at  INTEGER NOT NULL,
-  end       TEXT    NOT NULL, -- lost, parked, released
+  end       TEXT    NOT NULL, -- lost, stopped, parked, released
   reason    TEXT,             -- released
   PRIMARY KEY (owner, id, attempt)
 ) STRICT, WITHOUT ROWID;

@@ -243,7 +243,8 @@ pub async fn a_lost_race_closes_the_questions_of_its_forks<S: Subject>() {
 pub async fn each_attempt_that_ends_before_its_task_leaves_a_record<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
-    let ends = [AttemptEnd::Lost, AttemptEnd::Parked, AttemptEnd::Released("the disk was full".into())];
+    let released = AttemptEnd::Released("the disk was full".into());
+    let ends = [AttemptEnd::Lost, AttemptEnd::Stopped, AttemptEnd::Parked, released];
     let mut expected = Vec::new();
     for (attempt, end) in (1..).zip(ends) {
         let task = read(&*store, &key(1)).await;
@@ -252,6 +253,9 @@ pub async fn each_attempt_that_ends_before_its_task_leaves_a_record<S: Subject>(
         let ended_at = store.now().await.unwrap();
         let event = match &end {
             AttemptEnd::Lost => lose(run.node, task.fence),
+            AttemptEnd::Stopped => {
+                Event::Lose(longhaul_task::transition::Lose { node: run.node, fence: task.fence, is_stop: true })
+            }
             AttemptEnd::Parked => park(task.fence, Some(10)),
             AttemptEnd::Released(_) => release(task.fence, 0),
         };

@@ -165,7 +165,7 @@ pub(super) fn given(key: &QuestionKey, body: &str) -> Event {
 }
 
 pub(super) fn lose(node: NodeId, fence: u64) -> Event {
-    Event::Lose(Lose { node, fence })
+    Event::Lose(Lose { node, fence, is_stop: false })
 }
 
 pub(super) fn release(fence: u64, wait_ms: u64) -> Event {

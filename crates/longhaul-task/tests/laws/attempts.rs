@@ -115,12 +115,13 @@ proptest! {
             let Event::Lose(lose) = &moment.event else { continue };
             let task = moment.task();
             prop_assert_eq!((task.phase.active_attempt().map(|run| run.node), task.fence), (Some(lose.node), lose.fence));
-            let failed_attempts = failed_before(moment) + 1;
+            let failed_attempts = failed_before(moment) + u32::from(!lose.is_stop);
             let again = task.policy.on_crash != OnCrash::Fail && failed_attempts < task.policy.attempts_max;
             if again {
-                let backoff_ms = task.policy.backoff_after_ms(failed_attempts);
-                let not_before = moment.now.plus_ms(backoff_ms);
-                prop_assert_eq!(change.task.phase.not_before(), Some(not_before));
+                let backoff_ms = if lose.is_stop { 0 } else { task.policy.backoff_after_ms(failed_attempts) };
+                let not_before = change.task.phase.not_before().unwrap();
+                prop_assert!(not_before >= moment.now.plus_ms(backoff_ms - backoff_ms / 2), "at least a half");
+                prop_assert!(not_before <= moment.now.plus_ms(backoff_ms), "at most the whole backoff");
                 prop_assert_eq!(change.task.failed_attempts, failed_attempts);
             } else {
                 let fault = TaskError::crash_recovery(task);
@@ -130,22 +131,24 @@ proptest! {
         }
     }
 
-    /// A task may be parked any number of times; only lost and released attempts count towards the limit, and only those
-    /// in a row that got no further than the one before.
+    /// A task may be parked any number of times; only lost and released attempts count towards the limit (not those that
+    /// a stop ended), and only those in a row that got no further than the one before.
     #[test]
     fn only_failed_attempts_count_and_they_never_exceed_the_limit(plan in plans()) {
         let mut free: HashMap<_, u32> = HashMap::new();
         for (moment, change) in History::of(&plan).changes() {
             let free = free.entry(moment.id.clone()).or_default();
             let got_further = matches!(moment.event, Event::Lose(_)) && moment.task().resumes() && moment.wrote_entries;
-            *free += u32::from(matches!(moment.event, Event::Park(_)));
+            let is_stop = matches!(&moment.event, Event::Lose(lose) if lose.is_stop);
+            *free += u32::from(is_stop || matches!(moment.event, Event::Park(_)));
             *free += if got_further { moment.task().failed_attempts + 1 } else { 0 };
             let limit = change.task.policy.attempts_max.max(1);
             prop_assert!(change.task.attempt <= limit + *free, "{:?}", moment);
             prop_assert!(change.task.failed_attempts < limit);
-            let counts = matches!(moment.event, Event::Release(_) | Event::Lose(_)) && !change.task.is_settled();
-            let before = if counts { failed_before(moment) } else { moment.task().failed_attempts };
-            prop_assert_eq!(change.task.failed_attempts, before + u32::from(counts), "{:?}", moment.event);
+            let ends_attempt = matches!(moment.event, Event::Release(_) | Event::Lose(_)) && !change.task.is_settled();
+            let before = if ends_attempt { failed_before(moment) } else { moment.task().failed_attempts };
+            let counted = u32::from(ends_attempt && !is_stop);
+            prop_assert_eq!(change.task.failed_attempts, before + counted, "{:?}", moment.event);
         }
     }
 

@@ -157,7 +157,7 @@ fn events(task: &Task) -> Vec<Event> {
             entries: vec![step_entry("", 9)],
         }),
         Event::Cancel(Cancel::default()),
-        Event::Lose(Lose { node: node(1), fence }),
+        Event::Lose(Lose { node: node(1), fence, is_stop: false }),
         Event::Overdue(Overdue),
         Event::Expire(Expire),
         Event::Delete(Delete),

@@ -105,7 +105,12 @@ fn a_handler_that_sleeps_a_thousand_times_has_used_no_attempt() {
         task = apply(&task, &Event::Claim(Claim { node: node(1) })).unwrap().task;
     }
     assert_eq!(task.failed_attempts, 0);
-    assert!(!apply(&task, &Event::Lose(Lose { node: node(1), fence: task.fence })).unwrap().task.is_settled());
+    assert!(
+        !apply(&task, &Event::Lose(Lose { node: node(1), fence: task.fence, is_stop: false }))
+            .unwrap()
+            .task
+            .is_settled()
+    );
 }
 
 #[test]
@@ -146,7 +151,7 @@ fn a_handler_that_gets_further_each_time_survives_a_thousand_crashes() {
     let mut task = transition::create(&new, NOW);
     let after_loss = |task: &Task, wrote_entries| {
         let surroundings = Surroundings { attempt_wrote_entries: wrote_entries, ..Surroundings::default() };
-        let event = Event::Lose(Lose { node: node(1), fence: task.fence });
+        let event = Event::Lose(Lose { node: node(1), fence: task.fence, is_stop: false });
         transition::apply(task, &event, &surroundings, NOW).unwrap().task
     };
     let claim = |task: &Task| {
@@ -166,4 +171,33 @@ fn a_handler_that_gets_further_each_time_survives_a_thousand_crashes() {
         task = claim(&lost);
     }
     panic!("a task whose attempts come to nothing goes on: {task:?}");
+}
+
+#[test]
+fn stops_of_the_server_use_up_no_attempt() {
+    let mut new = new("root");
+    new.policy.on_crash = OnCrash::Retry;
+    let mut task = transition::create(&new, NOW);
+    for _ in 0..100 {
+        let stop = Event::Lose(Lose { node: node(1), fence: task.fence, is_stop: true });
+        let change = apply(&task, &stop).unwrap();
+        assert_eq!(change.ended_attempt.unwrap().end, AttemptEnd::Stopped);
+        assert_eq!(change.task.phase.not_before(), Some(NOW), "the next server need not wait");
+        task = apply(&change.task, &Event::Claim(Claim { node: node(1) })).unwrap().task;
+    }
+    assert_eq!(task.failed_attempts, 0);
+}
+
+/// Tasks that began again together would be lost together, if one of them kills its process.
+#[test]
+fn the_tasks_of_a_dead_process_begin_again_at_different_times() {
+    let not_before = |id: &str| {
+        let mut new = new(id);
+        new.policy.on_crash = OnCrash::Retry;
+        let task = transition::create(&new, NOW);
+        let lose = Event::Lose(Lose { node: node(1), fence: task.fence, is_stop: false });
+        apply(&task, &lose).unwrap().task.phase.not_before().unwrap()
+    };
+    let times: std::collections::BTreeSet<_> = (0..100).map(|number| not_before(&format!("task-{number}"))).collect();
+    assert!(times.len() > 50, "{times:?}");
 }

@@ -344,7 +344,13 @@ pub(crate) fn call_options(answers: &[(&str, &str)]) -> CallOptions {
 pub(crate) fn call_options_of(owner: Owner, answers: &[(&str, &str)]) -> CallOptions {
     let answers: HashMap<String, Json> =
         answers.iter().map(|(key, text)| ((*key).to_owned(), Json::from_text(*text))).collect();
-    CallOptions { owner, answers, requestor: Arc::new(Client { elicitation: true }), progress: None }
+    CallOptions {
+        owner,
+        id: "a call".into(),
+        answers,
+        requestor: Arc::new(Client { elicitation: true }),
+        progress: None,
+    }
 }
 
 /// A question whose answer is any text.
