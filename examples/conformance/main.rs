@@ -1,4 +1,4 @@
-//! A server with the tools that the conformance suite and the cross-implementation tests call.
+//! A server with the tools, prompts and resources that the conformance suite and the cross-implementation tests use.
 //!
 //! `cargo run --release --example conformance -- --listen 127.0.0.1:8377 --store memory:`, and the other flags of
 //! `longhaul serve`.
@@ -8,7 +8,9 @@ mod content;
 mod files;
 mod input_required;
 mod jobs;
+mod prompts;
 mod protocol;
+mod resources;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -53,7 +55,8 @@ fn main() -> ExitCode {
         .chain(asks::tools())
         .chain(input_required::tools())
         .chain(protocol::tools());
-    let mut server = Server::new("longhaul-conformance").tools(tools).poll_interval_ms(100);
+    let server = Server::new("longhaul-conformance").tools(tools).poll_interval_ms(100);
+    let mut server = resources::offer(prompts::offer(server));
     if let Some(requests) = rate_limit {
         eprintln!("One owner may make {requests} requests of each kind in a second: far more than by default.");
         server = server.rate_limits(RateLimits::all(requests));

@@ -20,9 +20,11 @@ pub(crate) fn mcpdo(shell: &Shell) -> anyhow::Result<()> {
     node(shell, "mcpdo", server::program(shell)?)
 }
 
-/// Pages in Chromium, against `longhaul serve --demo`.
+/// Pages in Chromium, against `longhaul serve --demo`, and Inspector, against the example `report_service`.
 pub(crate) fn browser(shell: &Shell) -> anyhow::Result<()> {
     cmd!(shell, "cargo build --release --quiet -p longhaul-cli --bin longhaul").run()?;
+    cmd!(shell, "cargo build --release --quiet -p longhaul --example report_service").run()?;
+    let _service = shell.push_env("LONGHAUL_REPORT_SERVICE", crate::target().join("release/examples/report_service"));
     node(shell, "browser", crate::target().join("release/longhaul"))
 }
 

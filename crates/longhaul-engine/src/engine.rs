@@ -9,8 +9,9 @@ use longhaul_task::{Answer, Event, Json, Owner, QuestionKey, Retention, Task, Ta
 
 use crate::call::{self, CallEnd, CallLink, CallOptions};
 use crate::core::{Admission, Input, limit_result};
+use crate::registry::RegisteredTool;
 use crate::service::{self, Activity};
-use crate::shell::{EngineInner, RegisteredTool, run_to_end};
+use crate::shell::{EngineInner, run_to_end};
 use crate::{BudgetUse, EngineError, EngineLimits, EngineTool, LogTail, RandomSource};
 
 /// The engine: takes tasks, runs them, ends them. Clones are handles on the same one.
@@ -47,6 +48,35 @@ impl Engine {
         service::recovery::run(&inner).await?;
         service::start(&inner);
         Ok(Self { inner })
+    }
+
+    /// Adds a tool while the engine runs, or replaces the one of its name: attempts and calls that begin from now on use
+    /// the new one. Limits of a tool that has tasks in this process keep their values. Queued tasks of the tool are run.
+    pub async fn add_tool(&self, tool: EngineTool) -> Result<(), EngineError> {
+        let inner = &self.inner;
+        // Of a tool that this process did not serve until now, it has not counted the queued tasks.
+        let has_queued = inner.store.is_shared() || inner.store.unserved().await?.contains(&tool.tool);
+        {
+            let mut core = inner.core.lock();
+            inner.tools.remove_idle(&mut core);
+            core.replace(tool.tool.clone(), tool.limits.clone())?;
+            inner.tools.insert(tool);
+        }
+        inner.store.join(inner.node, None, &inner.tools.served()).await?;
+        if has_queued {
+            inner.recount.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Removes a tool. Its tasks that exist run to their end. Returns false if there is no such tool.
+    pub async fn remove_tool(&self, name: &str) -> Result<bool, EngineError> {
+        let inner = &self.inner;
+        let was_there = inner.tools.withdraw(name);
+        if inner.tools.remove_idle(&mut inner.core.lock()) {
+            inner.store.join(inner.node, None, &inner.tools.served()).await?;
+        }
+        Ok(was_there)
     }
 
     /// Creates a task, or finds the one that the same request has created before under its idempotency key. When this returns,
@@ -111,7 +141,7 @@ impl Engine {
     pub async fn call(&self, tool: &Arc<str>, input: Json, call: CallOptions) -> Result<CallEnd, EngineError> {
         let (registered, _share) = self.inner.admit_call(tool, &call.owner, &input)?;
         let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner)));
-        let input = match self.prelude(registered, &link, input).await {
+        let input = match self.prelude(&registered, &link, input).await {
             Ok(input) => input,
             Err(end) => return Ok(end),
         };
@@ -136,7 +166,7 @@ impl Engine {
     ) -> Result<Result<Json, CallEnd>, EngineError> {
         let (registered, _share) = self.inner.admit_call(tool, &call.owner, &input)?;
         let link = Arc::new(CallLink::new(call, Arc::clone(&self.inner)));
-        Ok(self.prelude(registered, &link, input).await)
+        Ok(self.prelude(&registered, &link, input).await)
     }
 
     async fn prelude(&self, registered: &RegisteredTool, link: &Arc<CallLink>, input: Json) -> Result<Json, CallEnd> {
@@ -254,7 +284,7 @@ impl Engine {
 
     /// Ordinary calls that run now, by tool. Calls and [tasks](Self::load) do not share workers.
     pub fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
-        self.inner.running_calls()
+        self.inner.tools.running_calls()
     }
 
     /// The use of the resources of this engine that owners share: the queues, the places of attempts in memory and the

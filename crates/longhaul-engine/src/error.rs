@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_store::StoreError;
-use longhaul_task::{ENTRY_NAME_BYTES_MAX, Json, Outcome, QuestionKind, TaskError, TransitionError};
+use longhaul_task::{ENTRY_NAME_BYTES_MAX, Json, Outcome, QuestionKind, TaskError, ToolRef, TransitionError};
 
 /// Why the engine did not take a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,9 @@ pub enum EngineError {
         /// How many an owner may have.
         open_max: usize,
     },
+    /// A tool cannot be replaced by another version of it while it has tasks.
+    #[error("{0} still has tasks, so another version cannot take its place; wait until they have ended, or restart")]
+    ToolBusy(ToolRef),
     /// An answer does not fit its question. Nothing was stored.
     #[error("The answer to `{key}` does not fit: {reason}")]
     BadAnswer { key: Arc<str>, reason: String },
@@ -49,6 +52,7 @@ impl EngineError {
             Self::QueueFull { .. } => "QUEUE_FULL",
             Self::TooManyCalls { .. } => "TOO_MANY_CALLS",
             Self::TooManyOpen { .. } => "TOO_MANY_OPEN",
+            Self::ToolBusy(_) => "TOOL_BUSY",
             Self::BadAnswer { .. } => "BAD_ANSWER",
             Self::Draining => "DRAINING",
             Self::Store(error) => error.code(),

@@ -37,6 +37,7 @@ mod limits;
 mod log;
 mod race;
 mod random;
+mod registry;
 mod retry;
 mod service;
 mod shares;

@@ -15,7 +15,7 @@ use longhaul_store::{
     ToolClaim,
 };
 use longhaul_task::transition::{Create, Lose};
-use longhaul_task::{ChildRange, Event, Json, NodeId, Owner, Task, TaskKey, ToolRef, TransitionError};
+use longhaul_task::{ChildRange, Event, Json, NodeId, Owner, Task, TaskKey, TransitionError};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
@@ -29,9 +29,10 @@ use crate::core::{Action, CommitId, Core, Input};
 use crate::gate::{Gate, WaitFor};
 use crate::journal::Journal;
 use crate::log::Listeners;
+use crate::registry::{RegisteredTool, Registry};
 use crate::service;
 use crate::task_link::TaskLink;
-use crate::{Budget, BudgetUse, CtxError, EngineError, EngineLimits, EngineTool, RandomSource, Share, attempt, audit};
+use crate::{BudgetUse, CtxError, EngineError, EngineLimits, EngineTool, RandomSource, Share, attempt, audit};
 
 /// What all handles on an engine share, and all of its attempts and services.
 pub(crate) struct EngineInner {
@@ -40,7 +41,7 @@ pub(crate) struct EngineInner {
     pub(crate) node: NodeId,
     pub(crate) limits: EngineLimits,
     pub(crate) core: Mutex<Core>,
-    tools: BTreeMap<Arc<str>, RegisteredTool>,
+    pub(crate) tools: Registry,
     running: Mutex<HashMap<TaskKey, RunningAttempt>>,
     /// The ends of attempts that the store could not write yet.
     pub(crate) unwritten: Mutex<BTreeMap<TaskKey, Event>>,
@@ -61,12 +62,6 @@ pub(crate) struct EngineInner {
     /// Since when nothing new is taken.
     pub(crate) draining_since: OnceLock<Instant>,
     pub(crate) tracker: TaskTracker,
-}
-
-/// A tool, and its ordinary calls under way.
-pub(crate) struct RegisteredTool {
-    pub(crate) tool: EngineTool,
-    calls: Arc<Budget>,
 }
 
 /// What the shell keeps of an attempt.
@@ -103,11 +98,8 @@ impl EngineInner {
     ) -> Self {
         let node = NodeId::mint(random.bits());
         let mut core = Core::new(node, limits.clone());
-        let mut registered = BTreeMap::new();
-        for tool in tools {
+        for tool in &tools {
             core.register(tool.tool.clone(), tool.limits.clone());
-            let calls = Budget::new("calls", tool.limits.calls_max);
-            registered.insert(Arc::clone(&tool.tool.name), RegisteredTool { tool, calls });
         }
         Self {
             store,
@@ -115,7 +107,7 @@ impl EngineInner {
             node,
             limits,
             core: Mutex::new(core),
-            tools: registered,
+            tools: Registry::new(tools),
             running: Mutex::default(),
             unwritten: Mutex::default(),
             listeners: Arc::default(),
@@ -131,19 +123,8 @@ impl EngineInner {
         }
     }
 
-    pub(crate) fn registered(&self, tool: &Arc<str>) -> Result<&RegisteredTool, EngineError> {
+    pub(crate) fn registered(&self, tool: &Arc<str>) -> Result<Arc<RegisteredTool>, EngineError> {
         self.tools.get(tool).ok_or_else(|| EngineError::NoSuchTool(Arc::clone(tool)))
-    }
-
-    /// The tool of a subtask. Refuses a tool that this server does not have, and an input that is too large for it.
-    pub(crate) fn subtask_tool(&self, tool: &str, input: &Json) -> Result<&EngineTool, CtxError> {
-        let bad = |reason: String| CtxError::BadSubtask { tool: tool.into(), reason };
-        let registered = self.tools.get(tool).ok_or_else(|| bad("this server has no such tool".into()))?;
-        let (bytes, bytes_max) = (input.bytes(), registered.tool.limits.input_bytes_max);
-        if bytes > bytes_max {
-            return Err(bad(EngineError::InputTooLarge { bytes, bytes_max }.to_string()));
-        }
-        Ok(&registered.tool)
     }
 
     /// Admits an ordinary call of a tool. It counts until the share is dropped.
@@ -152,24 +133,17 @@ impl EngineInner {
         tool: &Arc<str>,
         owner: &Owner,
         input: &Json,
-    ) -> Result<(&RegisteredTool, Share), EngineError> {
+    ) -> Result<(Arc<RegisteredTool>, Share), EngineError> {
         if self.draining_since.get().is_some() {
             return Err(EngineError::Draining);
         }
-        let registered = self.registered(tool)?;
-        let limits = &registered.tool.limits;
-        let (bytes, bytes_max) = (input.bytes(), limits.input_bytes_max);
-        if bytes > bytes_max {
-            return Err(EngineError::InputTooLarge { bytes, bytes_max });
-        }
-        let share = registered.calls.take(owner, 1).ok_or(EngineError::TooManyCalls { calls_max: limits.calls_max })?;
-        Ok((registered, share))
+        self.tools.admit_call(tool, owner, input)
     }
 
     /// The use of everything that owners share, one entry per resource.
     pub(crate) fn budgets(&self) -> Vec<BudgetUse> {
         let mut sums: Vec<BudgetUse> = Vec::new();
-        let calls = self.tools.values().map(|registered| registered.calls.usage());
+        let calls = self.tools.budgets();
         for usage in self.core.lock().budgets().chain(calls) {
             match sums.iter_mut().find(|sum| sum.resource == usage.resource) {
                 Some(sum) => sum.add(&usage),
@@ -469,15 +443,6 @@ impl EngineInner {
             () = stop.cancelled() => Err(CtxError::Cancelled),
             resumed = resumed => resumed.map_err(|_| CtxError::Cancelled),
         }
-    }
-
-    pub(crate) fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
-        self.tools.iter().map(|(name, registered)| (Arc::clone(name), registered.calls.usage().used)).collect()
-    }
-
-    /// The tools that this node serves.
-    pub(crate) fn served(&self) -> Vec<ToolRef> {
-        self.tools.values().map(|registered| registered.tool.tool.clone()).collect()
     }
 
     /// Whether that attempt is one of this process.

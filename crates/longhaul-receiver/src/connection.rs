@@ -97,6 +97,7 @@ impl Connection {
             ..self.receiver.options.sessions.clone()
         };
         let session = Session::new(Arc::clone(&self.receiver), None, &self.caller, peer, limits);
+        self.receiver.sessions.add_pipe(&session);
         let reader = session.listen();
         // Messages are taken one at a time, so the session is not set yet.
         let _ = self.session.set(session);

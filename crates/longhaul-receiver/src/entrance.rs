@@ -142,7 +142,7 @@ pub(crate) fn handshake(
         title: None,
         version: &options.version,
         instructions: options.instructions.as_deref(),
-        tells_tool_changes: false,
+        features: receiver.catalogue.current().features(),
         lists_tasks: caller.is_known,
     };
     let to = ReplyTo { id: &request.id, revision: asked.peer.revision, server: &receiver.server };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul_engine::audit::{self, RequestSource};
 use longhaul_task::{Owner, Task, TaskId, TaskKey};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
-use longhaul_wire::{Generation, Peer, ReplyTo};
+use longhaul_wire::{Generation, Peer, ReplyTo, refusal as words};
 
 use crate::loaded_task::LoadedTask;
 use crate::receiver::ReceiverInner;
@@ -30,6 +30,11 @@ pub(crate) struct Exchange {
 impl Exchange {
     pub(crate) fn reply_to(&self) -> ReplyTo<'_> {
         ReplyTo { id: &self.id, revision: self.peer.revision, server: &self.receiver.server }
+    }
+
+    /// Refuses a request for a feature that the server does not offer.
+    pub(crate) fn require(&self, is_offered: bool) -> Result<(), RpcError> {
+        if is_offered { Ok(()) } else { Err(words::not_offered(self.method, self.peer.revision)) }
     }
 
     pub(crate) fn key(&self, id: TaskId) -> TaskKey {

@@ -35,11 +35,14 @@ mod stateless;
 mod stream;
 
 pub use caller::Caller;
-pub use catalogue::{Catalogue, CatalogueError, CatalogueTool};
+pub use catalogue::{
+    Catalogue, CatalogueEntry, CatalogueError, CataloguePrompt, CatalogueResource, CatalogueTool, Completions,
+    EntryName,
+};
 pub use connection::Connection;
 pub use memory::MemoryClient;
 pub use rates::{RateLimits, RequestKind};
-pub use receiver::{Receiver, ReceiverOptions};
+pub use receiver::{Receiver, ReceiverOptions, WeakReceiver};
 pub use refusal::SOON_MS;
 pub use response::{Body, HttpHead, MessageResponse, MetricsLabel};
 pub use session::SessionLimits;

@@ -17,9 +17,9 @@ use longhaul_wire::jsonrpc::RpcError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimits {
-    /// `tools/call` per second.
+    /// `tools/call`, `prompts/get` and `resources/read` per second.
     pub creates_per_second: u32,
-    /// `tools/call` at once.
+    /// These at once.
     pub creates_burst: u32,
     /// Reads of tasks, results, lists and streams per second.
     pub reads_per_second: u32,
@@ -101,7 +101,7 @@ impl RateLimits {
 /// The kind of a request, by its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
-    /// `tools/call`, which may create a task.
+    /// `tools/call`, `prompts/get` and `resources/read`, which run a function or create a task.
     Create,
     /// A read of tasks.
     Read,
@@ -115,7 +115,7 @@ impl RequestKind {
     /// The kind of a method.
     pub fn of(method: &str) -> Self {
         match method {
-            "tools/call" => Self::Create,
+            "tools/call" | "prompts/get" | "resources/read" => Self::Create,
             "tasks/get" | "tasks/result" | "tasks/list" | "subscriptions/listen" => Self::Read,
             "tasks/cancel" | "tasks/update" => Self::Change,
             _ => Self::Other,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use longhaul_engine::{BudgetUse, Engine, EngineError, secret};
@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::catalogue::SharedCatalogue;
 use crate::rates::Rates;
 use crate::seal::Seal;
 use crate::session::table::SessionTable;
@@ -35,6 +36,8 @@ pub struct ReceiverOptions {
     pub poll_interval_ms: u64,
     /// How long clients may cache lists.
     pub list_ttl_ms: u64,
+    /// Entries on one page of the lists of tools, prompts, resources and templates.
+    pub list_page_max: usize,
     /// The longest retention that a requestor can choose for a task whose tool sets none from its creation.
     pub ttl_ms_max: u64,
     /// The longest retention of an anonymous task. Only a client that knows its ID can find it, because anonymous
@@ -54,6 +57,7 @@ impl Default for ReceiverOptions {
             instructions: None,
             poll_interval_ms: 1_000,
             list_ttl_ms: 60_000,
+            list_page_max: 500,
             ttl_ms_max: 30 * 24 * 60 * 60 * 1_000,
             anonymous_kept_ms_max: 60 * 60 * 1_000,
             rates: RateLimits::default(),
@@ -68,9 +72,25 @@ pub struct Receiver {
     pub(crate) inner: Arc<ReceiverInner>,
 }
 
+/// A handle that does not keep the receiver alive.
+#[derive(Clone)]
+pub struct WeakReceiver(Weak<ReceiverInner>);
+
+impl WeakReceiver {
+    pub fn upgrade(&self) -> Option<Receiver> {
+        self.0.upgrade().map(|inner| Receiver { inner })
+    }
+}
+
+impl fmt::Debug for WeakReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakReceiver").finish_non_exhaustive()
+    }
+}
+
 pub(crate) struct ReceiverInner {
     pub(crate) engine: Engine,
-    pub(crate) catalogue: Catalogue,
+    pub(crate) catalogue: SharedCatalogue,
     pub(crate) options: ReceiverOptions,
     pub(crate) rates: Rates,
     pub(crate) server: ServerInfo,
@@ -97,7 +117,7 @@ impl Receiver {
         let session_key = engine.store().secret("session", secret(&**engine.random())).await?;
         let inner = ReceiverInner {
             engine,
-            catalogue,
+            catalogue: SharedCatalogue::new(catalogue),
             rates: Rates::new(&options.rates),
             server: ServerInfo::new(&options.name, &options.version),
             sessions: SessionTable::new(options.sessions.sessions_max),
@@ -127,6 +147,11 @@ impl Receiver {
             }
         }
         self.inner.sessions.stop_listening();
+    }
+
+    /// A handle that does not keep it alive.
+    pub fn downgrade(&self) -> WeakReceiver {
+        WeakReceiver(Arc::downgrade(&self.inner))
     }
 
     /// The engine behind it.

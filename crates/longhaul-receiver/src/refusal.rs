@@ -53,6 +53,12 @@ pub(crate) fn too_many_in_flight() -> RpcError {
     RpcError::try_later("TOO_MANY_IN_FLIGHT", why, SOON_MS)
 }
 
+/// The refusal of a subscription past the limit of a session.
+pub(crate) fn too_many_subscriptions(subscriptions_max: usize) -> RpcError {
+    let why = format!("this session has subscribed to {subscriptions_max} resources; unsubscribe from some of them");
+    RpcError::invalid_params(why).with_data(Json::from_text("{\"code\":\"TOO_MANY_SUBSCRIPTIONS\"}"))
+}
+
 /// The end of an ordinary call because the server stops. It says nothing about trying again: the work may be half done.
 pub(crate) fn call_stopped() -> RpcError {
     let why = "The server is stopping, so this call was ended before it was done. What it has done so far remains.";

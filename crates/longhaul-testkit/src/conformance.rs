@@ -12,11 +12,15 @@ mod files;
 mod input_required;
 #[path = "../../../examples/conformance/jobs.rs"]
 mod jobs;
+#[path = "../../../examples/conformance/prompts.rs"]
+mod prompts;
 #[path = "../../../examples/conformance/protocol.rs"]
 mod protocol;
+#[path = "../../../examples/conformance/resources.rs"]
+mod resources;
 
 pub fn conformance() -> Server {
-    Server::new("longhaul-conformance")
+    let server = Server::new("longhaul-conformance")
         .tools(protocol::greeting())
         .tools(jobs::tools())
         .tools(files::tools(files::ATTEMPTS_MAX, files::BACKOFF_MS))
@@ -24,5 +28,6 @@ pub fn conformance() -> Server {
         .tools(asks::tools())
         .tools(input_required::tools())
         .tools(protocol::tools())
-        .poll_interval_ms(100)
+        .poll_interval_ms(100);
+    resources::offer(prompts::offer(server))
 }

@@ -135,9 +135,17 @@ fn answered_2026(method: &str, message: &Value) {
     let (file, definition) = match (method, result["resultType"].as_str()) {
         ("server/discover", _) => (core.as_str(), "DiscoverResult"),
         ("tools/list", _) => (core.as_str(), "ListToolsResult"),
+        ("prompts/list", _) => (core.as_str(), "ListPromptsResult"),
+        ("resources/list", _) => (core.as_str(), "ListResourcesResult"),
+        ("resources/templates/list", _) => (core.as_str(), "ListResourceTemplatesResult"),
+        ("completion/complete", _) => (core.as_str(), "CompleteResult"),
         ("tools/call", Some("task")) => (TASKS, "CreateTaskResult"),
-        ("tools/call", Some("input_required")) => (core.as_str(), "InputRequiredResult"),
+        ("tools/call" | "prompts/get" | "resources/read", Some("input_required")) => {
+            (core.as_str(), "InputRequiredResult")
+        }
         ("tools/call", _) => (core.as_str(), "CallToolResult"),
+        ("prompts/get", _) => (core.as_str(), "GetPromptResult"),
+        ("resources/read", _) => (core.as_str(), "ReadResourceResult"),
         ("tasks/get", _) => (TASKS, "GetTaskResult"),
         ("tasks/update", _) => (TASKS, "UpdateTaskResult"),
         ("tasks/cancel", _) => (TASKS, "CancelTaskResult"),
@@ -166,10 +174,16 @@ fn answered(revision: &str, method: &str, message: &Value) {
         "tools/list" => "ListToolsResult",
         "tools/call" if result.get("task").is_some() => "CreateTaskResult",
         "tools/call" | "tasks/result" => "CallToolResult",
+        "prompts/list" => "ListPromptsResult",
+        "prompts/get" => "GetPromptResult",
+        "resources/list" => "ListResourcesResult",
+        "resources/templates/list" => "ListResourceTemplatesResult",
+        "resources/read" => "ReadResourceResult",
+        "completion/complete" => "CompleteResult",
         "tasks/get" => "GetTaskResult",
         "tasks/list" => "ListTasksResult",
         "tasks/cancel" => "CancelTaskResult",
-        "ping" | "logging/setLevel" => "EmptyResult",
+        "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => "EmptyResult",
         other => panic!("there is no response to {other}: {message}"),
     };
     must_fit(&core(revision), definition, result);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use hyper::body::Bytes;
+use longhaul_wire::headers::encode_value;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -99,8 +100,8 @@ impl StatelessClient {
             header("mcp-protocol-version", VERSION),
             header("mcp-method", method),
         ];
-        let name = params.get("name").or_else(|| params.get("taskId")).and_then(Value::as_str);
-        headers.extend(name.map(|name| header("mcp-name", name)));
+        let name = ["name", "taskId", "uri"].iter().find_map(|member| params.get(*member)).and_then(Value::as_str);
+        headers.extend(name.map(|name| header("mcp-name", &encode_value(name))));
         headers.extend(self.token.as_ref().map(|token| header("authorization", &format!("Bearer {token}"))));
         (stateless_message(&json!(self.requests), method, params, &self.capabilities), headers)
     }

@@ -1,8 +1,31 @@
-//! Answers to `tools/call` that create no task.
+//! Answers to `tools/call`, `prompts/get`, `resources/read` and `completion/complete` that create no task.
 
 use longhaul_task::{Json, QuestionKind};
 
-use crate::{ReplyTo, jsonrpc, question, session_result, splice, text};
+use crate::{Cache, ReplyTo, jsonrpc, prompt, question, resource, session_result, splice, text};
+
+/// What the result of a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultForm {
+    Tool,
+    Prompt,
+    /// With how long it may be cached, in the stateless era.
+    Resource(Cache),
+    Completion,
+}
+
+/// The answer with a result of this form.
+pub fn complete_as(form: ResultForm, to: &ReplyTo<'_>, body: &Json) -> String {
+    match form {
+        ResultForm::Tool => complete(to, body),
+        ResultForm::Resource(cache) => resource::write_read(to, body, cache),
+        ResultForm::Prompt | ResultForm::Completion if to.revision.is_stateless() => complete(to, body),
+        ResultForm::Prompt => {
+            jsonrpc::response(to.id, body.bytes(), |out| prompt::write_result(out, body.as_str(), to.revision))
+        }
+        ResultForm::Completion => jsonrpc::result(to.id, body.as_str()),
+    }
+}
 
 /// The answer with the tool's result.
 pub fn complete(to: &ReplyTo<'_>, body: &Json) -> String {

@@ -98,6 +98,11 @@ impl Content {
         Self(format!("{{\"type\":\"{kind}\""))
     }
 
+    /// The block as JSON.
+    pub(crate) fn as_json(&self) -> &str {
+        &self.0
+    }
+
     fn member(mut self, name: &str, value: &str) -> Self {
         text::push_str_member(&mut self.0, name, value);
         self
@@ -153,5 +158,17 @@ impl Content {
         let mut block = Self::of("resource");
         text::push_raw_member(&mut block.0, "resource", &resource);
         block.closed()
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(&text)
     }
 }

@@ -1,7 +1,7 @@
 //! `server/discover`: the server's revisions and capabilities, without a session.
 
 use crate::capability::EXTENSION;
-use crate::{ReplyTo, jsonrpc, text};
+use crate::{ReplyTo, ServerFeatures, jsonrpc, text};
 
 /// How long, and by whom, an answer may be cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,7 @@ impl Cache {
 pub struct Discovery<'a> {
     /// The names of the server's stateless revisions, the newest first.
     pub versions: &'a [&'a str],
-    /// Whether the server sends a notification when its tools change.
-    pub tells_tool_changes: bool,
+    pub features: ServerFeatures,
     /// For models: how to use the server.
     pub instructions: Option<&'a str>,
     pub cache: Cache,
@@ -39,11 +38,9 @@ pub fn answer(to: &ReplyTo<'_>, discovered: &Discovery<'_>) -> String {
             }
             text::push_str(out, version);
         }
-        out.push_str("],\"capabilities\":{\"logging\":{},\"tools\":{");
-        if discovered.tells_tool_changes {
-            out.push_str("\"listChanged\":true");
-        }
-        out.push_str("},\"extensions\":{\"");
+        out.push_str("],\"capabilities\":{");
+        discovered.features.write(out);
+        out.push_str(",\"extensions\":{\"");
         out.push_str(EXTENSION);
         out.push_str("\":{}}}");
         if let Some(instructions) = discovered.instructions {

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::jsonrpc::{self, RpcError, quote};
 use crate::params::required_string;
-use crate::{Capabilities, Peer, ReplyTo, Revision, text};
+use crate::{Capabilities, Peer, ReplyTo, Revision, ServerFeatures, text};
 
 pub const METHOD: &str = "initialize";
 
@@ -65,8 +65,7 @@ pub struct Offer<'a> {
     pub version: &'a str,
     /// For models: how to use the server.
     pub instructions: Option<&'a str>,
-    /// Whether the server sends a notification when its tools change.
-    pub tells_tool_changes: bool,
+    pub features: ServerFeatures,
     /// Only for a client that can be told from others.
     pub lists_tasks: bool,
 }
@@ -77,11 +76,8 @@ pub fn answer(to: &ReplyTo<'_>, offer: &Offer<'_>) -> String {
     jsonrpc::response(to.id, 512 + offer.instructions.map_or(0, str::len), |out| {
         out.push_str("{\"protocolVersion\":\"");
         out.push_str(revision.as_str());
-        out.push_str("\",\"capabilities\":{\"logging\":{},\"tools\":{");
-        if offer.tells_tool_changes {
-            out.push_str("\"listChanged\":true");
-        }
-        out.push('}');
+        out.push_str("\",\"capabilities\":{");
+        offer.features.write(out);
         if revision.has_tasks() {
             out.push_str(",\"tasks\":{");
             if offer.lists_tasks {

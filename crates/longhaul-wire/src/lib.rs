@@ -46,13 +46,17 @@
 //!   [`ClientNotification`]: notifications of clients.
 //! - [`generation`]: tasks, one module per generation. [`TaskView`] is the task that all of them show.
 //! - One module per operation for everything else, for all revisions: [`initialize`], [`discover`], [`tools_list`],
-//!   [`call_result`], [`update`], [`subscription`], [`logging`], [`progress`]. [`refusal`]: the errors that they share.
+//!   [`call_result`], [`update`], [`completion`], [`subscription`], [`logging`], [`progress`]. [`refusal`]: the errors
+//!   that they share. [`list`]: the pages of all lists.
 //! - [`ask`]: questions to the client of a session. [`remote_task`]: tasks that the client runs for them. [`question`]:
 //!   whether an answer fits.
-//! - [`tool`]: the MCP half of a tool's declaration. [`content`]: the results of tools.
+//! - [`tool`]: the MCP half of a tool's declaration. [`content`]: the results of tools. [`prompt`] and [`resource`]: the
+//!   same for prompts, resources and resource templates.
 
 mod cancelled;
 mod capability;
+mod feature;
+mod icon;
 mod idempotency;
 mod meta;
 mod notice;
@@ -73,17 +77,21 @@ mod view;
 pub mod ask;
 pub mod call_result;
 pub mod canonical;
+pub mod completion;
 pub mod content;
 pub mod discover;
 pub mod generation;
 pub mod headers;
 pub mod initialize;
 pub mod jsonrpc;
+pub mod list;
 pub mod logging;
 pub mod progress;
+pub mod prompt;
 pub mod question;
 pub mod refusal;
 pub mod remote_task;
+pub mod resource;
 pub mod route;
 pub mod sse;
 pub mod subscription;
@@ -94,13 +102,15 @@ pub mod update;
 pub use cancelled::CancelledRequest;
 pub use capability::{Capabilities, Capability};
 pub use discover::Cache;
+pub use feature::ServerFeatures;
 pub use generation::{Generation, TaskWire};
 pub use headers::{HeaderValue, Headers};
+pub use icon::{Icon, IconTheme};
 pub use logging::{LogLevel, LogMessage};
 pub use notice::ClientNotification;
 pub use peer::Peer;
 pub use related::RelatedTask;
-pub use request::{CallTool, Operation, RoutedRequest, TaskRequest, Ttl, UpdateTask};
+pub use request::{CallTool, GetPrompt, Operation, ReadResource, RoutedRequest, TaskRequest, Ttl, UpdateTask};
 pub use revision::Revision;
 pub use route::{Context, is_stateless, route};
 pub use server_info::{ReplyTo, ServerInfo};

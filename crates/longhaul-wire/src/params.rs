@@ -15,16 +15,19 @@ use crate::{refusal, text};
 pub(crate) struct RequestParams<'a> {
     #[serde(rename = "_meta", borrow, default, deserialize_with = "text::present")]
     pub(crate) meta: Option<&'a RawValue>,
-    /// Of `tools/call`.
+    /// Of `tools/call` and `prompts/get`.
     #[serde(borrow, default, deserialize_with = "text::present")]
     pub(crate) name: Option<&'a RawValue>,
-    /// Of `tools/call`.
+    /// Of `tools/call` and `prompts/get`.
     #[serde(borrow, default, deserialize_with = "text::present")]
     pub(crate) arguments: Option<&'a RawValue>,
-    /// Of `tools/call` and `tasks/update`.
+    /// Of `resources/read`, `resources/subscribe` and `resources/unsubscribe`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) uri: Option<&'a RawValue>,
+    /// Of `tools/call`, `prompts/get`, `resources/read` and `tasks/update`.
     #[serde(borrow, default, deserialize_with = "text::present")]
     pub(crate) input_responses: Option<&'a RawValue>,
-    /// Of `tools/call`.
+    /// Of `tools/call`, `prompts/get` and `resources/read`.
     #[serde(borrow, default, deserialize_with = "text::present")]
     pub(crate) request_state: Option<&'a RawValue>,
     /// Of `tools/call`, in a session.
@@ -33,7 +36,7 @@ pub(crate) struct RequestParams<'a> {
     /// Of `tasks/*`.
     #[serde(borrow, default, deserialize_with = "text::present")]
     pub(crate) task_id: Option<&'a RawValue>,
-    /// Of `tools/list` and `tasks/list`.
+    /// Of every list.
     #[serde(borrow, default, deserialize_with = "text::present")]
     pub(crate) cursor: Option<&'a RawValue>,
     /// Of `subscriptions/listen`.
@@ -42,6 +45,15 @@ pub(crate) struct RequestParams<'a> {
     /// Of `logging/setLevel`.
     #[serde(borrow, default, deserialize_with = "text::present")]
     pub(crate) level: Option<&'a RawValue>,
+    /// Of `completion/complete`.
+    #[serde(rename = "ref", borrow, default, deserialize_with = "text::present")]
+    pub(crate) reference: Option<&'a RawValue>,
+    /// Of `completion/complete`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) argument: Option<&'a RawValue>,
+    /// Of `completion/complete`.
+    #[serde(borrow, default, deserialize_with = "text::present")]
+    pub(crate) context: Option<&'a RawValue>,
 }
 
 impl<'a> RequestParams<'a> {
@@ -54,8 +66,8 @@ impl<'a> RequestParams<'a> {
     /// `null` counts as absent there.
     pub(crate) fn of_session(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
         let mut params = Self::find(params).map_err(RpcError::invalid_params)?;
-        let Self { meta, name, arguments, task, task_id, cursor, level, .. } = &mut params;
-        for param in [meta, name, arguments, task, task_id, cursor, level] {
+        let Self { meta, name, arguments, uri, task, task_id, cursor, level, context, .. } = &mut params;
+        for param in [meta, name, arguments, uri, task, task_id, cursor, level, context] {
             param.take_if(|value| value.get() == "null");
         }
         Ok(params)
@@ -79,7 +91,11 @@ impl<'a> RequestParams<'a> {
         optional_string("cursor", self.cursor)
     }
 
-    /// The arguments of a call: an object, `{}` when none were sent.
+    pub(crate) fn required_uri(&self) -> Result<Cow<'a, str>, RpcError> {
+        required_string("uri", self.uri)
+    }
+
+    /// The arguments of a call or a prompt: an object, `{}` when none were sent.
     pub(crate) fn arguments(&self) -> Result<&'a RawValue, RpcError> {
         let arguments = self.arguments.unwrap_or_else(|| text::empty_object());
         if text::is_object(arguments) {

@@ -3,7 +3,7 @@
 use longhaul_task::Json;
 
 use crate::jsonrpc::{RpcError, code, quote};
-use crate::{Capability, question};
+use crate::{Capability, Revision, question};
 
 /// For a task that does not exist, has expired or belongs to another owner. The three cannot be told apart.
 pub fn no_such_task() -> RpcError {
@@ -13,6 +13,21 @@ pub fn no_such_task() -> RpcError {
 /// For an unknown tool.
 pub fn no_such_tool(name: &str) -> RpcError {
     RpcError::invalid_params(format!("Unknown tool: {}", quote(name)))
+}
+
+/// For an unknown prompt.
+pub fn no_such_prompt(name: &str) -> RpcError {
+    RpcError::invalid_params(format!("Unknown prompt: {}", quote(name)))
+}
+
+/// For completions of something that the server does not have.
+pub fn nothing_to_complete(what: &str) -> RpcError {
+    RpcError::invalid_params(format!("There is nothing to complete: {}", quote(what)))
+}
+
+/// For a method of a feature that the server does not offer.
+pub fn not_offered(method: &str, revision: Revision) -> RpcError {
+    if revision.is_stateless() { unknown_method(method) } else { unknown_method_in_session(method) }
 }
 
 /// For a cursor that the server did not issue, or not to this caller.

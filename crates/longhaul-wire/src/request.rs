@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use longhaul_task::TaskId;
+use longhaul_task::{Json, TaskId};
 use serde_json::value::RawValue;
 
+use crate::completion::Complete;
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::meta::{StatelessMeta, session_idempotency_key};
 use crate::params::{RequestParams, optional_string, required_string};
@@ -32,6 +33,14 @@ pub enum Operation<'a> {
     Discover,
     ListTools { cursor: Option<Cow<'a, str>> },
     CallTool(CallTool<'a>),
+    ListPrompts { cursor: Option<Cow<'a, str>> },
+    GetPrompt(GetPrompt<'a>),
+    ListResources { cursor: Option<Cow<'a, str>> },
+    ListResourceTemplates { cursor: Option<Cow<'a, str>> },
+    ReadResource(ReadResource<'a>),
+    SubscribeResource { uri: Cow<'a, str> },
+    UnsubscribeResource { uri: Cow<'a, str> },
+    Complete(Complete<'a>),
     GetTask(TaskId),
     TaskResult(TaskId),
     ListTasks { cursor: Option<Cow<'a, str>> },
@@ -49,6 +58,14 @@ impl Operation<'_> {
         "server/discover",
         "tools/list",
         "tools/call",
+        "prompts/list",
+        "prompts/get",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "completion/complete",
         "tasks/get",
         "tasks/result",
         "tasks/list",
@@ -64,6 +81,14 @@ impl Operation<'_> {
             Self::Discover => "server/discover",
             Self::ListTools { .. } => "tools/list",
             Self::CallTool(_) => "tools/call",
+            Self::ListPrompts { .. } => "prompts/list",
+            Self::GetPrompt(_) => "prompts/get",
+            Self::ListResources { .. } => "resources/list",
+            Self::ListResourceTemplates { .. } => "resources/templates/list",
+            Self::ReadResource(_) => "resources/read",
+            Self::SubscribeResource { .. } => "resources/subscribe",
+            Self::UnsubscribeResource { .. } => "resources/unsubscribe",
+            Self::Complete(_) => "completion/complete",
             Self::GetTask(_) => "tasks/get",
             Self::TaskResult(_) => "tasks/result",
             Self::ListTasks { .. } => "tasks/list",
@@ -115,6 +140,71 @@ impl<'a> CallTool<'a> {
             idempotency_key: session_idempotency_key(params.meta),
         })
     }
+}
+
+/// `prompts/get`.
+#[derive(Debug)]
+pub struct GetPrompt<'a> {
+    pub name: Cow<'a, str>,
+    /// An object, `{}` when none was sent.
+    pub arguments: &'a RawValue,
+    /// As in [`CallTool`].
+    pub input_responses: Option<InputResponses<'a>>,
+    /// As in [`CallTool`].
+    pub request_state: Option<Cow<'a, str>>,
+}
+
+impl<'a> GetPrompt<'a> {
+    pub(crate) fn parse(params: &RequestParams<'a>, revision: Revision) -> Result<Self, RpcError> {
+        let (input_responses, request_state) = answers(params, revision)?;
+        let name = required_string("name", params.name)?;
+        Ok(Self { name, arguments: params.arguments()?, input_responses, request_state })
+    }
+
+    /// The request as the input of the prompt's function.
+    pub fn to_input(&self) -> Json {
+        let mut out = String::from("{\"name\":");
+        text::push_str(&mut out, &self.name);
+        text::push_raw_member(&mut out, "arguments", self.arguments.get());
+        out.push('}');
+        Json::from_text(out)
+    }
+}
+
+/// `resources/read`.
+#[derive(Debug)]
+pub struct ReadResource<'a> {
+    pub uri: Cow<'a, str>,
+    /// As in [`CallTool`].
+    pub input_responses: Option<InputResponses<'a>>,
+    /// As in [`CallTool`].
+    pub request_state: Option<Cow<'a, str>>,
+}
+
+impl<'a> ReadResource<'a> {
+    pub(crate) fn parse(params: &RequestParams<'a>, revision: Revision) -> Result<Self, RpcError> {
+        let (input_responses, request_state) = answers(params, revision)?;
+        Ok(Self { uri: params.required_uri()?, input_responses, request_state })
+    }
+
+    /// The request as the input of the resource's function.
+    pub fn to_input(&self) -> Json {
+        let mut out = String::from("{\"uri\":");
+        text::push_str(&mut out, &self.uri);
+        out.push('}');
+        Json::from_text(out)
+    }
+}
+
+/// The answers of earlier rounds of a request. Sessions have no rounds: there the client is asked while it waits.
+type Answers<'a> = (Option<InputResponses<'a>>, Option<Cow<'a, str>>);
+
+fn answers<'a>(params: &RequestParams<'a>, revision: Revision) -> Result<Answers<'a>, RpcError> {
+    if !revision.is_stateless() {
+        return Ok((None, None));
+    }
+    let responses = params.input_responses.map(InputResponses::parse).transpose()?;
+    Ok((responses, optional_string("requestState", params.request_state)?))
 }
 
 /// A call's request to run as a task.

@@ -103,8 +103,13 @@ impl Revision {
         self >= Self::V2025_06_18
     }
 
-    /// Whether tools and servers have a `title`.
+    /// Whether tools, prompts, resources and servers have a `title`; prompts and resources then have `_meta`, too.
     pub fn has_titles(self) -> bool {
         self >= Self::V2025_06_18
+    }
+
+    /// Whether prompts and resources have icons.
+    pub fn has_icons(self) -> bool {
+        self >= Self::V2025_11_25
     }
 }

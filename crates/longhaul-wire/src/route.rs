@@ -12,11 +12,12 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::completion::Complete;
 use crate::headers::{self, HeaderValue, Headers};
 use crate::jsonrpc::{self, Message, RpcError};
 use crate::meta::{StatelessMeta, VERSION_KEY, session_progress_token};
 use crate::params::{RequestParams, required_string};
-use crate::request::{CallTool, Operation, RoutedRequest, UpdateTask};
+use crate::request::{CallTool, GetPrompt, Operation, ReadResource, RoutedRequest, UpdateTask};
 use crate::subscription::SubscriptionFilter;
 use crate::{Capability, Generation, LogLevel, Peer, Revision, refusal, text};
 
@@ -98,9 +99,16 @@ fn route_stateless<'a>(
         headers::check_method(headers, &request.method)?;
     }
     let (name, needs_tasks) = match &*request.method {
-        "tools/call" => (params.name, false),
+        "tools/call" | "prompts/get" => (params.name, false),
+        "resources/read" => (params.uri, false),
         "tasks/get" | "tasks/update" | "tasks/cancel" => (params.task_id, true),
-        "server/discover" | "tools/list" | "subscriptions/listen" => (None, false),
+        "server/discover"
+        | "tools/list"
+        | "prompts/list"
+        | "resources/list"
+        | "resources/templates/list"
+        | "completion/complete"
+        | "subscriptions/listen" => (None, false),
         other => return Err(refusal::unknown_method(other)),
     };
     if let Some(headers) = headers {
@@ -117,8 +125,11 @@ fn route_stateless<'a>(
         "subscriptions/listen" => {
             Operation::Subscribe(SubscriptionFilter::parse(params.notifications, meta.capabilities)?)
         }
-        "tools/list" => Operation::ListTools { cursor: params.cursor()? },
-        _ => Operation::Discover,
+        "server/discover" => Operation::Discover,
+        other => match shared_operation(other, &params, revision)? {
+            Some(operation) => operation,
+            None => return Err(refusal::unknown_method(other)),
+        },
     };
     Ok(RoutedRequest {
         id: request.id.clone(),
@@ -136,15 +147,19 @@ fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<Ro
     let params = RequestParams::of_session(request.params)?;
     let operation = match &*request.method {
         "ping" => Operation::Ping,
-        "tools/list" => Operation::ListTools { cursor: params.cursor()? },
         "tools/call" => Operation::CallTool(CallTool::of_session(&params, peer.revision)?),
         "tasks/get" => Operation::GetTask(params.required_task_id()?),
         "tasks/result" => Operation::TaskResult(params.required_task_id()?),
         "tasks/list" => Operation::ListTasks { cursor: params.cursor()? },
         "tasks/cancel" => Operation::CancelTask(params.required_task_id()?),
         "logging/setLevel" => Operation::SetLogLevel(log_level(&params)?),
+        "resources/subscribe" => Operation::SubscribeResource { uri: params.required_uri()? },
+        "resources/unsubscribe" => Operation::UnsubscribeResource { uri: params.required_uri()? },
         "initialize" => return Err(refusal::already_initialized()),
-        other => return Err(refusal::unknown_method_in_session(other)),
+        other => match shared_operation(other, &params, peer.revision)? {
+            Some(operation) => operation,
+            None => return Err(refusal::unknown_method_in_session(other)),
+        },
     };
     Ok(RoutedRequest {
         id: request.id.clone(),
@@ -154,6 +169,24 @@ fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<Ro
         log_level: None,
         operation,
     })
+}
+
+/// The operations that both eras have in the same form.
+fn shared_operation<'a>(
+    method: &str,
+    params: &RequestParams<'a>,
+    revision: Revision,
+) -> Result<Option<Operation<'a>>, RpcError> {
+    Ok(Some(match method {
+        "tools/list" => Operation::ListTools { cursor: params.cursor()? },
+        "prompts/list" => Operation::ListPrompts { cursor: params.cursor()? },
+        "prompts/get" => Operation::GetPrompt(GetPrompt::parse(params, revision)?),
+        "resources/list" => Operation::ListResources { cursor: params.cursor()? },
+        "resources/templates/list" => Operation::ListResourceTemplates { cursor: params.cursor()? },
+        "resources/read" => Operation::ReadResource(ReadResource::parse(params, revision)?),
+        "completion/complete" => Operation::Complete(Complete::parse(params)?),
+        _ => return Ok(None),
+    }))
 }
 
 /// The generation of a request that has no marker of another one, and of a message that cannot be parsed.

@@ -7,10 +7,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::list::ListKind;
 use crate::{Capabilities, Capability, ReplyTo, text};
 
 /// Tasks in one subscription.
 pub const TASK_IDS_MAX: usize = 1_000;
+
+/// Resources in one subscription.
+pub const RESOURCES_MAX: usize = 1_000;
 
 /// The notifications that a client asks for; in the acknowledgement, those that it will get.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +23,10 @@ pub struct SubscriptionFilter {
     /// owners' tasks.
     pub task_ids: Option<Vec<TaskId>>,
     pub tools_list_changed: bool,
+    pub prompts_list_changed: bool,
+    pub resources_list_changed: bool,
+    /// The URIs of resources whose changes are asked for; `None` when the request does not mention them.
+    pub resources: Option<Vec<String>>,
 }
 
 impl SubscriptionFilter {
@@ -31,6 +39,12 @@ impl SubscriptionFilter {
             task_ids: Option<&'a RawValue>,
             #[serde(default)]
             tools_list_changed: Option<bool>,
+            #[serde(default)]
+            prompts_list_changed: Option<bool>,
+            #[serde(default)]
+            resources_list_changed: Option<bool>,
+            #[serde(borrow, default)]
+            resource_subscriptions: Option<&'a RawValue>,
         }
         let wrong = |why: &str| RpcError::invalid_params(format!("`notifications` is not valid: {why}"));
         let raw = notifications.ok_or_else(|| wrong("it is missing"))?;
@@ -38,19 +52,62 @@ impl SubscriptionFilter {
             return Err(wrong("it must be an object"));
         }
         let members: FilterMembers<'_> = serde_json::from_str(raw.get()).map_err(|error| wrong(&error.to_string()))?;
+        let strings = |name: &str, raw: &'_ RawValue, entries_max: usize| {
+            let strings: Vec<text::JsonString<'_>> =
+                serde_json::from_str(raw.get()).map_err(|_| wrong(&format!("`{name}` must be an array of strings")))?;
+            if strings.len() > entries_max {
+                return Err(wrong(&format!("`{name}` has more than {entries_max} entries")));
+            }
+            Ok(strings.into_iter().map(|string| string.0.into_owned()).collect::<Vec<_>>())
+        };
         let task_ids = match members.task_ids {
             None => None,
             Some(raw) => {
                 capabilities.require(Capability::Tasks)?;
-                let ids: Vec<text::JsonString<'_>> =
-                    serde_json::from_str(raw.get()).map_err(|_| wrong("`taskIds` must be an array of strings"))?;
-                if ids.len() > TASK_IDS_MAX {
-                    return Err(wrong(&format!("`taskIds` has more than {TASK_IDS_MAX} entries")));
-                }
-                Some(ids.iter().filter_map(|id| TaskId::parse(&id.0).ok()).collect())
+                let ids = strings("taskIds", raw, TASK_IDS_MAX)?;
+                Some(ids.iter().filter_map(|id| TaskId::parse(id).ok()).collect())
             }
         };
-        Ok(Self { task_ids, tools_list_changed: members.tools_list_changed.unwrap_or(false) })
+        let resources = members.resource_subscriptions;
+        let resources = resources.map(|raw| strings("resourceSubscriptions", raw, RESOURCES_MAX)).transpose()?;
+        Ok(Self {
+            task_ids,
+            tools_list_changed: members.tools_list_changed.unwrap_or(false),
+            prompts_list_changed: members.prompts_list_changed.unwrap_or(false),
+            resources_list_changed: members.resources_list_changed.unwrap_or(false),
+            resources,
+        })
+    }
+
+    /// Whether changes of a list are among them.
+    pub fn has_list(&self, list: ListKind) -> bool {
+        match list {
+            ListKind::Tools => self.tools_list_changed,
+            ListKind::Prompts => self.prompts_list_changed,
+            ListKind::Resources => self.resources_list_changed,
+        }
+    }
+
+    /// Appends the members, with commas between them.
+    fn write(&self, out: &mut String) {
+        let mut members = String::new();
+        let lists = [
+            (self.tools_list_changed, "toolsListChanged"),
+            (self.prompts_list_changed, "promptsListChanged"),
+            (self.resources_list_changed, "resourcesListChanged"),
+        ];
+        for (_, name) in lists.iter().filter(|(is_wanted, _)| *is_wanted) {
+            text::push_raw_member(&mut members, name, "true");
+        }
+        if let Some(uris) = &self.resources {
+            members.push_str(",\"resourceSubscriptions\":");
+            text::push_array(&mut members, uris, |out, uri| text::push_str(out, uri));
+        }
+        if let Some(ids) = &self.task_ids {
+            members.push_str(",\"taskIds\":");
+            text::push_array(&mut members, ids, |out, id| text::push_str(out, id.as_str()));
+        }
+        out.push_str(members.trim_start_matches(','));
     }
 }
 
@@ -60,22 +117,7 @@ pub fn acknowledged(id: &RequestId, honoured: &SubscriptionFilter) -> String {
         out.push('{');
         write_id(out, id);
         out.push_str(",\"notifications\":{");
-        if honoured.tools_list_changed {
-            out.push_str("\"toolsListChanged\":true");
-        }
-        if let Some(ids) = &honoured.task_ids {
-            if honoured.tools_list_changed {
-                out.push(',');
-            }
-            out.push_str("\"taskIds\":[");
-            for (index, id) in ids.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                text::push_str(out, id.as_str());
-            }
-            out.push(']');
-        }
+        honoured.write(out);
         out.push_str("}}");
     })
 }

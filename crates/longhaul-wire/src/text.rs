@@ -56,6 +56,22 @@ pub(crate) fn push_time_member(out: &mut String, name: &str, at: Timestamp) {
     let _ = write!(out, "\"{:.3}\"", moment.unwrap_or(jiff::Timestamp::MAX));
 }
 
+/// Appends an array whose elements `write` appends.
+pub(crate) fn push_array<T>(
+    out: &mut String,
+    items: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(&mut String, T),
+) {
+    out.push('[');
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write(out, item);
+    }
+    out.push(']');
+}
+
 fn push_name(out: &mut String, name: &str) {
     out.push_str(",\"");
     out.push_str(name);

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use longhaul_engine::EngineError;
 use longhaul_receiver::CatalogueError;
+use longhaul_wire::prompt::PromptError;
+use longhaul_wire::resource::ResourceError;
 use longhaul_wire::tool::ToolError;
 
 /// Why a server does not start, or had to stop.
@@ -13,7 +15,19 @@ pub enum Error {
     /// The declaration of a tool is wrong.
     #[error(transparent)]
     Tool(#[from] ToolError),
-    /// Two tools have the same name.
+    /// The declaration of a prompt is wrong.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// The declaration of a resource or a resource template is wrong.
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
+    /// What the server offers could not be changed.
+    #[error("the server could not be changed: {0}")]
+    Change(#[source] EngineError),
+    /// A handle was used before its server was started, or after it had stopped.
+    #[error("the server does not run; a handle works from its start to its end")]
+    NotRunning,
+    /// Two tools, two prompts or two resources have the same name.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// The tasks of a dead process could not be recovered.
@@ -49,7 +63,10 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Tool(_) | Self::Catalogue(_) => "BAD_TOOL",
-            Self::Engine(error) => error.code(),
+            Self::Prompt(_) => "BAD_PROMPT",
+            Self::Resource(_) => "BAD_RESOURCE",
+            Self::Engine(error) | Self::Change(error) => error.code(),
+            Self::NotRunning => "NOT_RUNNING",
             Self::Listen(..) => "CANNOT_LISTEN",
             Self::Open(_) => "TOKEN_NEEDED",
             Self::Stdio(_) => "STDIO",

@@ -38,6 +38,8 @@
 //! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client; [`Ask`]: a question of your own.
 //! - [`Subtask`]: a call of another tool as a task of its own; [`TaskResult`]: how it ended.
 //! - `command` (with the feature of this name): other programs, ended with everything that they have started.
+//! - [`Prompt`], [`Resource`], [`ResourceTemplate`]: what a server offers beside tools. [`ServerHandle`]: changes while it
+//!   runs.
 //! - [`testing`]: runs a tool in memory, crashes it after any journal entry, and compares the results.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
 //! - [`TokenFile`]: who may call; [`Identify`]: callers told apart in a way of your own.
@@ -47,18 +49,26 @@
 mod arguments;
 #[cfg(feature = "command")]
 pub mod command;
+mod completion;
 mod error;
+mod function;
+mod handle;
+mod prompt;
 mod question;
+mod resource;
 mod schema;
 mod server;
 mod store_url;
 mod subtask;
 mod task_result;
 pub mod testing;
+mod text_arguments;
 mod tool;
 mod tool_result;
 
+pub use completion::CompletionRequest;
 pub use error::Error;
+pub use handle::ServerHandle;
 /// A question of your own, where [`Form`], [`Sampling`] and [`Roots`] are not enough:
 ///
 /// ```
@@ -141,8 +151,13 @@ pub use longhaul_task::{
     Json, NameError, OnCrash, Outcome, Owner, QuestionKind, Retention, TaskError, TaskId, Timestamp,
 };
 pub use longhaul_wire::content::{Content, ToolResult};
+pub use longhaul_wire::prompt::{PromptMessage, PromptResult};
+pub use longhaul_wire::resource::{ResourceAnnotations, ResourceContent, ResourceContents};
 pub use longhaul_wire::tool::{Annotations, TaskSupport};
+pub use longhaul_wire::{Icon, IconTheme};
+pub use prompt::{IntoPromptResult, Prompt};
 pub use question::{Form, FormAnswer, Root, Roots, Sampling, SamplingAnswer, Visit};
+pub use resource::{IntoResourceContents, Resource, ResourceTemplate};
 pub use schemars::JsonSchema;
 pub use server::{HttpServer, PipeServer, RunningServer, Server};
 pub use store_url::StoreUrl;
@@ -160,3 +175,7 @@ pub struct NoArgs {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/durable-tools.md")]
 mod durable_tools_guide {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/server.md")]
+mod server_guide {}

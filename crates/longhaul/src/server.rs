@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Error, Tool};
+use crate::{Error, Prompt, Resource, ResourceTemplate, ServerHandle, Tool};
 
 /// Open files that are kept for the store and everything else that is not a connection.
 const SPARE_FILES_MIN: usize = 128;
@@ -24,6 +24,10 @@ const SPARE_FILES_MIN: usize = 128;
 #[derive(Debug, Default)]
 pub struct Server {
     tools: Vec<Tool>,
+    prompts: Option<Vec<Prompt>>,
+    resources: Option<Vec<Resource>>,
+    templates: Vec<ResourceTemplate>,
+    handle: ServerHandle,
     options: ReceiverOptions,
     limits: ServerLimits,
     engine_limits: EngineLimits,
@@ -50,6 +54,41 @@ impl Server {
         self
     }
 
+    /// Adds a prompt.
+    pub fn prompt(self, prompt: Prompt) -> Self {
+        self.prompts([prompt])
+    }
+
+    /// Adds several prompts. With none of them the server says nevertheless that it has prompts: some can be added later by
+    /// its [handle](Self::handle).
+    pub fn prompts(mut self, prompts: impl IntoIterator<Item = Prompt>) -> Self {
+        self.prompts.get_or_insert_default().extend(prompts);
+        self
+    }
+
+    /// Adds a resource.
+    pub fn resource(self, resource: Resource) -> Self {
+        self.resources([resource])
+    }
+
+    /// Adds several resources. With none of them the server says nevertheless that it has resources: some can be added later
+    /// by its [handle](Self::handle).
+    pub fn resources(mut self, resources: impl IntoIterator<Item = Resource>) -> Self {
+        self.resources.get_or_insert_default().extend(resources);
+        self
+    }
+
+    /// Adds a resource template.
+    pub fn resource_template(mut self, template: ResourceTemplate) -> Self {
+        self.templates.push(template);
+        self
+    }
+
+    /// Changes what the server offers while it runs. Tools may hold it.
+    pub fn handle(&self) -> ServerHandle {
+        self.handle.clone()
+    }
+
     /// Whether there is anything that a client can call.
     pub fn has_tools(&self) -> bool {
         !self.tools.is_empty()
@@ -64,6 +103,12 @@ impl Server {
     /// Instructions for models on how to use this server.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.options.instructions = Some(instructions.into());
+        self
+    }
+
+    /// How many entries a page of a list has, at most. Default: 500.
+    pub fn list_page_max(mut self, entries: usize) -> Self {
+        self.options.list_page_max = entries;
         self
     }
 
@@ -166,16 +211,26 @@ impl Server {
             tracing::warn!(%error, "processes that a dead server left behind cannot be looked for");
         }
         let mut catalogue = Catalogue::default();
-        let mut tools = Vec::with_capacity(self.tools.len());
-        for tool in self.tools {
-            let immediate_response = tool.immediate_response.clone();
-            let (declaration, engine) = tool.split()?;
-            catalogue.add(declaration, immediate_response)?;
-            tools.push(engine);
+        if self.prompts.is_some() {
+            catalogue.offer_prompts();
         }
-        let engine = Engine::start(store, tools, self.engine_limits, Arc::new(SystemRandom)).await?;
+        if self.resources.is_some() {
+            catalogue.offer_resources();
+        }
+        let tools = self.tools.into_iter().map(|tool| Ok(tool.entry()?));
+        let prompts = self.prompts.into_iter().flatten().map(|prompt| Ok(prompt.split()?));
+        let resources = self.resources.into_iter().flatten().map(|resource| Ok(resource.split()?));
+        let templates = self.templates.into_iter().map(|template| Ok(template.split()?));
+        let mut engine_tools = Vec::new();
+        for declared in tools.chain(prompts).chain(resources).chain(templates) {
+            let (entry, tools): (_, Vec<_>) = declared.map_err(|error: Error| error)?;
+            catalogue.add(entry)?;
+            engine_tools.extend(tools);
+        }
+        let engine = Engine::start(store, engine_tools, self.engine_limits, Arc::new(SystemRandom)).await?;
         let options = ReceiverOptions { sessions: self.limits.session.clone(), ..self.options };
         let receiver = Receiver::new(engine, catalogue, options).await?;
+        self.handle.set(&receiver);
         let (limits, identity, origins) = (self.limits, self.identity, self.origins);
         let stop = CancellationToken::new();
         let pipes = PipeServer {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_engine::{Ctx, CtxError, Failure, Handler, ToolLimits};
+use longhaul_receiver::CatalogueEntry;
 use longhaul_task::{Json, OnCrash, Outcome, Policy, Retention, ToolRef};
 use longhaul_wire::content::ToolResult;
 use longhaul_wire::question;
@@ -46,7 +47,7 @@ pub struct Tool {
     output_schema: Option<Json>,
     annotations: Annotations,
     task_support: TaskSupport,
-    pub(crate) immediate_response: Option<String>,
+    immediate_response: Option<String>,
     policy: Policy,
     retention: Retention,
     limits: ToolLimits,
@@ -56,7 +57,7 @@ pub struct Tool {
 }
 
 /// How long a task is kept after its creation, unless the tool says otherwise.
-const RETENTION_MS: u64 = 24 * 60 * 60 * 1_000;
+pub(crate) const RETENTION_MS: u64 = 24 * 60 * 60 * 1_000;
 
 impl Tool {
     /// A tool from an async function of a [`Ctx`] and typed arguments. The input schema is derived from the arguments.
@@ -209,6 +210,13 @@ impl Tool {
         self.prelude.is_some()
     }
 
+    /// The entry of the catalogue, and what the engine runs.
+    pub(crate) fn entry(self) -> Result<(CatalogueEntry, Vec<longhaul_engine::EngineTool>), ToolError> {
+        let immediate_response = self.immediate_response.clone();
+        let (declaration, engine) = self.split()?;
+        Ok((CatalogueEntry::tool(declaration, immediate_response), vec![engine]))
+    }
+
     /// Splits the tool into what clients see and what the engine runs.
     pub(crate) fn split(self) -> Result<(ToolDeclaration, longhaul_engine::EngineTool), ToolError> {
         let mut draft = ToolDeclaration::draft(self.name.as_str())
@@ -249,7 +257,7 @@ impl std::fmt::Debug for Tool {
     }
 }
 
-fn ms(duration: Duration) -> u64 {
+pub(crate) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

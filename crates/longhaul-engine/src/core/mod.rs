@@ -30,7 +30,7 @@ use self::commits::Commits;
 pub use self::due::due_event;
 use self::queue::ToolState;
 pub use self::queue_decision::{QueueDecision, decide_queue};
-use crate::{BudgetUse, EngineLimits, ToolLimits};
+use crate::{BudgetUse, EngineError, EngineLimits, ToolLimits};
 
 /// The state that decisions are made from.
 #[derive(Debug)]
@@ -156,6 +156,27 @@ impl Core {
 
     pub fn register(&mut self, tool: ToolRef, limits: ToolLimits) {
         self.tools.insert(tool.name.clone(), ToolState::new(tool, limits));
+    }
+
+    /// Adds a tool, or replaces the one of its name. One that has tasks in this process keeps its limits, and cannot be
+    /// replaced by another version of itself.
+    pub fn replace(&mut self, tool: ToolRef, limits: ToolLimits) -> Result<(), EngineError> {
+        match self.tools.get(&tool.name) {
+            Some(state) if state.is_idle() => self.register(tool, limits),
+            Some(state) if state.tool == tool => {}
+            Some(state) => return Err(EngineError::ToolBusy(state.tool.clone())),
+            None => self.register(tool, limits),
+        }
+        Ok(())
+    }
+
+    /// Removes a tool, unless it has tasks that run or wait in this process. Returns whether it is gone.
+    pub fn unregister(&mut self, name: &str) -> bool {
+        let is_idle = self.tools.get(name).is_none_or(ToolState::is_idle);
+        if is_idle {
+            self.tools.remove(name);
+        }
+        is_idle
     }
 
     /// Replaces the counts by those of the store: after recovery, and after a commit in doubt, when no commit is under

@@ -77,6 +77,11 @@ impl ToolState {
         }
     }
 
+    /// Whether no task of the tool runs, waits or is being claimed here.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running() == 0 && self.queue.total() == 0 && self.places.total() == 0 && !self.claiming
+    }
+
     pub(super) fn running(&self) -> usize {
         self.limits.running_max.saturating_sub(self.free)
     }

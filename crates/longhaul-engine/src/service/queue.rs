@@ -42,7 +42,7 @@ async fn queue_change(queue_watch: &mut Option<Watch>) {
 
 /// Looks whether the clock has gone back, offers work to every tool if some may be claimed now, and says when to look again.
 async fn check_queue(engine: &Arc<EngineInner>) -> Result<QueueDecision, StoreError> {
-    let served = engine.served();
+    let served = engine.tools.served();
     clock::shorten_waits(engine).await?;
     let decision = decide_queue(engine.store.now().await?, engine.store.next_queued(&served).await?);
     if decision.offer {

@@ -14,7 +14,7 @@ const BATCH: usize = 1_000;
 const AT_ONCE: usize = 256;
 
 pub(crate) async fn run(engine: &Arc<EngineInner>) -> Result<(), StoreError> {
-    engine.store.join(engine.node, None, &engine.served()).await?;
+    engine.store.join(engine.node, None, &engine.tools.served()).await?;
     let (mut failed, mut queued) = (0_u64, 0_u64);
     // Damaged tasks stay orphans, so every read returns them again.
     let mut damaged = BTreeSet::new();

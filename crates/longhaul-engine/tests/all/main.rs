@@ -20,3 +20,4 @@ mod step;
 mod store_trouble;
 mod subtask;
 mod timer;
+mod tools;

@@ -12,10 +12,11 @@ use longhaul_engine::audit::{self, AuditedCall};
 use longhaul_engine::{CallEnd, CallOptions, CtxError, EngineError, LogLine, NewCall, OpenQuestion, Requestor};
 use longhaul_store::{CreateResult, IdempotencyKey, Snapshot, StoreError};
 use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, Task, TaskId, TransitionError};
-use longhaul_wire::call_result::{self, InputRequest};
+use longhaul_wire::call_result::{self, InputRequest, ResultForm};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::{
-    CallTool, Headers, LogLevel, RoutedRequest, TaskRequest, TaskView, Ttl, logging, progress, question,
+    CallTool, Headers, InputResponses, LogLevel, RoutedRequest, TaskRequest, TaskView, Ttl, logging, progress,
+    question, resource,
 };
 use longhaul_wire::{headers as wire_headers, refusal as words};
 use serde_json::value::RawValue;
@@ -39,7 +40,8 @@ pub(super) async fn perform(
     call: &CallTool<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
-    let offered = exchange.receiver.catalogue.find(&call.name).ok_or_else(|| words::no_such_tool(&call.name))?;
+    let catalogue = exchange.receiver.catalogue.current();
+    let offered = catalogue.tools.find(&call.name).ok_or_else(|| words::no_such_tool(&call.name))?;
     if let Some(headers) = headers.filter(|_| exchange.session.is_none()) {
         wire_headers::check_mirrored(headers, &offered.declaration, call.arguments)?;
     }
@@ -53,6 +55,7 @@ pub(super) async fn perform(
         exchange: exchange.clone(),
         tool: Arc::clone(&offered.name),
         input: Json::from_text(call.arguments.get()),
+        form: ResultForm::Tool,
         as_task,
         task_request: call.task.clone(),
         progress_token: request.progress_token.clone(),
@@ -61,17 +64,42 @@ pub(super) async fn perform(
         task_id: None,
         idempotency,
     };
-    tool_call.take_answers(call).await?;
-    let sends_notifications = !as_task && (tool_call.progress_token.is_some() || tool_call.log_level.is_some());
-    if exchange.session.is_none() && !sends_notifications {
-        return Ok(OperationResult::Ready(tool_call.run(None).await?.response));
-    }
-    Ok(OperationResult::Work(StreamWork {
+    tool_call.take_answers(call.request_state.as_deref(), call.input_responses.as_ref()).await?;
+    tool_call.begin().await
+}
+
+/// A request other than `tools/call` whose result a function of the engine makes: a prompt, a resource, a completion.
+pub(super) struct OrdinaryCall<'a> {
+    /// The name under which the engine runs the function.
+    pub(super) engine_name: Arc<str>,
+    /// The parameters of the request.
+    pub(super) input: Json,
+    pub(super) form: ResultForm,
+    pub(super) input_responses: Option<&'a InputResponses<'a>>,
+    pub(super) request_state: Option<&'a str>,
+}
+
+/// Runs such a function while the client waits.
+pub(super) async fn perform_ordinary(
+    exchange: &Exchange,
+    request: &RoutedRequest<'_>,
+    call: OrdinaryCall<'_>,
+) -> Result<OperationResult, RpcError> {
+    let mut tool_call = ToolCall {
         exchange: exchange.clone(),
-        task: None,
-        tool: Some(Arc::clone(&offered.name)),
-        run: Box::new(move |stream| Box::pin(tool_call.run(Some(stream)))),
-    }))
+        tool: call.engine_name,
+        input: call.input,
+        form: call.form,
+        as_task: false,
+        task_request: None,
+        progress_token: request.progress_token.clone(),
+        log_level: request.log_level,
+        answers: HashMap::new(),
+        task_id: None,
+        idempotency: None,
+    };
+    tool_call.take_answers(call.request_state, call.input_responses).await?;
+    tool_call.begin().await
 }
 
 /// A call whose tool and arguments have been checked.
@@ -79,6 +107,7 @@ struct ToolCall {
     exchange: Exchange,
     tool: Arc<str>,
     input: Json,
+    form: ResultForm,
     as_task: bool,
     task_request: Option<TaskRequest>,
     progress_token: Option<RequestId>,
@@ -92,19 +121,37 @@ struct ToolCall {
 
 impl ToolCall {
     /// Takes the answers of earlier rounds from the sealed state, and those of this round.
-    async fn take_answers(&mut self, call: &CallTool<'_>) -> Result<(), RpcError> {
+    async fn take_answers(
+        &mut self,
+        request_state: Option<&str>,
+        input_responses: Option<&InputResponses<'_>>,
+    ) -> Result<(), RpcError> {
         let receiver = &self.exchange.receiver;
-        if let Some(text) = &call.request_state {
+        if let Some(text) = request_state {
             let now = receiver.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
             let state = receiver.seal.open_state(&self.binding(), text, now).ok_or_else(words::no_such_state)?;
             (self.answers, self.task_id) = (state.answers, Some(state.task_id));
         }
-        if let Some(responses) = &call.input_responses {
+        if let Some(responses) = input_responses {
             for (key, body) in responses.iter() {
                 self.answers.entry(key.to_owned()).or_insert_with(|| Json::from_text(body.get()));
             }
         }
         Ok(())
+    }
+
+    /// Runs it at once if nothing can precede the response, else on a stream.
+    async fn begin(self) -> Result<OperationResult, RpcError> {
+        let sends_notifications = !self.as_task && (self.progress_token.is_some() || self.log_level.is_some());
+        if self.exchange.session.is_none() && !sends_notifications {
+            return Ok(OperationResult::Ready(self.run(None).await?.response));
+        }
+        Ok(OperationResult::Work(StreamWork {
+            exchange: self.exchange.clone(),
+            task: None,
+            tool: Some(Arc::clone(&self.tool)),
+            run: Box::new(move |stream| Box::pin(self.run(Some(stream)))),
+        }))
     }
 
     fn binding(&self) -> CallBinding<'_> {
@@ -184,7 +231,8 @@ impl ToolCall {
             return self.created_earlier(task).await;
         }
         let view = TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task) };
-        let sentence = receiver.catalogue.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
+        let catalogue = receiver.catalogue.current();
+        let sentence = catalogue.tools.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
         let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
         let created = log.map(|log| LastNotified {
             progress_token: self.progress_token,
@@ -249,8 +297,11 @@ impl ToolCall {
     async fn response_to(&self, end: CallEnd) -> Result<WorkResult, RpcError> {
         let to = self.exchange.reply_to();
         match end {
-            CallEnd::Done(Outcome::Result { body, .. }) => Ok(call_result::complete(&to, &body).into()),
-            CallEnd::Done(Outcome::Error(error)) => Err(RpcError::from(&error)),
+            CallEnd::Done(Outcome::Result { body, .. }) => Ok(call_result::complete_as(self.form, &to, &body).into()),
+            CallEnd::Done(Outcome::Error(error)) => Err(match self.form {
+                ResultForm::Resource(_) => resource::of_revision(RpcError::from(&error), to.revision),
+                _ => RpcError::from(&error),
+            }),
             CallEnd::Done(Outcome::Cancelled) => Err(RpcError::internal("The call was cancelled.")),
             CallEnd::Stopped(stop) => Err(refusal::of_stop(&stop, self.exchange.peer.revision)),
             CallEnd::Asks { questions, answered } => {

@@ -9,7 +9,7 @@ pub(super) fn perform(exchange: &Exchange) -> String {
     let versions = Revision::STATELESS.map(Revision::as_str);
     let discovered = discover::Discovery {
         versions: &versions,
-        tells_tool_changes: false,
+        features: receiver.catalogue.current().features(),
         instructions: receiver.options.instructions.as_deref(),
         cache: receiver.list_cache(),
     };

@@ -1,17 +1,17 @@
-//! The tools of the server, all on one page.
+//! The tools of the server.
 
 use longhaul_wire::jsonrpc::RpcError;
+use longhaul_wire::list::PageEnd;
 use longhaul_wire::{refusal as words, tools_list};
 
 use crate::exchange::Exchange;
 
 pub(super) fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result<String, RpcError> {
-    if cursor.is_some() {
-        return Err(words::no_such_cursor());
-    }
     let receiver = &exchange.receiver;
-    let tools = receiver.catalogue.declarations();
-    let page =
-        tools_list::ToolPage { tools: &tools, next_cursor: None, cache: receiver.list_cache(), may_get_tickets: false };
-    Ok(tools_list::answer(&exchange.reply_to(), &page))
+    let catalogue = receiver.catalogue.current();
+    let page = catalogue.tools.page("tools", cursor, receiver.options.list_page_max);
+    let page = page.ok_or_else(words::no_such_cursor)?;
+    let tools: Vec<_> = page.entries.iter().map(|tool| &tool.declaration).collect();
+    let end = PageEnd { next_cursor: page.next_cursor.as_deref(), cache: receiver.list_cache() };
+    Ok(tools_list::answer(&exchange.reply_to(), &tools_list::ToolPage { tools: &tools, end, may_get_tickets: false }))
 }

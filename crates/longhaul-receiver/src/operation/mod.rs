@@ -2,12 +2,20 @@
 
 pub(crate) mod call_tool;
 mod cancel_task;
+mod complete;
 mod discover;
+mod get_prompt;
 mod get_task;
+mod list_prompts;
+mod list_resource_templates;
+mod list_resources;
 mod list_tasks;
 mod list_tools;
+mod read_resource;
 mod subscribe;
+mod subscribe_resource;
 pub(crate) mod task_result;
+mod unsubscribe_resource;
 mod update_task;
 
 use std::sync::Arc;
@@ -69,6 +77,14 @@ pub(crate) async fn perform(
         Operation::CancelTask(id) => cancel_task::perform(exchange, id.clone()).await?,
         Operation::ListTasks { cursor } => list_tasks::perform(exchange, cursor.as_deref()).await?,
         Operation::ListTools { cursor } => list_tools::perform(exchange, cursor.as_deref())?,
+        Operation::ListPrompts { cursor } => list_prompts::perform(exchange, cursor.as_deref())?,
+        Operation::GetPrompt(get) => return get_prompt::perform(exchange, request, get).await,
+        Operation::ListResources { cursor } => list_resources::perform(exchange, cursor.as_deref())?,
+        Operation::ListResourceTemplates { cursor } => list_resource_templates::perform(exchange, cursor.as_deref())?,
+        Operation::ReadResource(read) => return read_resource::perform(exchange, request, read).await,
+        Operation::SubscribeResource { uri } => subscribe_resource::perform(exchange, uri)?,
+        Operation::UnsubscribeResource { uri } => unsubscribe_resource::perform(exchange, uri)?,
+        Operation::Complete(complete) => return complete::perform(exchange, request, complete).await,
         Operation::Subscribe(filter) => return subscribe::perform(exchange, filter).await,
         Operation::Discover => discover::perform(exchange),
         Operation::SetLogLevel(level) => {

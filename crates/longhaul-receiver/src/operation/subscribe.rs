@@ -1,5 +1,5 @@
-//! A stream of task changes. Each message carries the whole task: a client that missed some is up to date again with the
-//! next one.
+//! A stream of changes: of tasks, of lists and of resources. A message about a task carries the whole task: a client that
+//! missed some is up to date again with the next one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,8 +12,10 @@ use longhaul_store::Watch;
 use longhaul_task::{Progress, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::subscription::{SubscriptionFilter, acknowledged, closed};
+use longhaul_wire::{list, resource};
 
 use super::{OperationResult, StreamWork, WorkResult};
+use crate::catalogue::{CatalogueChange, CatalogueChanges};
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
 use crate::stream::MessageStream;
@@ -34,14 +36,24 @@ pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) ->
             tasks.push(SubscribedTask { key, watch, sent: None });
         }
     }
-    let accepted =
-        SubscriptionFilter { task_ids: filter.task_ids.is_some().then_some(accepted), tools_list_changed: false };
+    let changes = receiver.catalogue.changes();
+    let catalogue = receiver.catalogue.current();
+    let features = catalogue.features();
+    let has_resource = |uri: &&String| catalogue.find_resource(uri).is_some();
+    let resources = filter.resources.as_ref().filter(|_| features.resources);
+    let accepted = SubscriptionFilter {
+        task_ids: filter.task_ids.is_some().then_some(accepted),
+        tools_list_changed: filter.tools_list_changed,
+        prompts_list_changed: filter.prompts_list_changed && features.prompts,
+        resources_list_changed: filter.resources_list_changed && features.resources,
+        resources: resources.map(|uris| uris.iter().filter(has_resource).cloned().collect()),
+    };
     let subscriber = exchange.clone();
     Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: None,
         tool: None,
-        run: Box::new(move |stream| Box::pin(run(subscriber, accepted, tasks, stream))),
+        run: Box::new(move |stream| Box::pin(run(subscriber, accepted, tasks, changes, stream))),
     }))
 }
 
@@ -49,6 +61,7 @@ async fn run(
     exchange: Exchange,
     accepted: SubscriptionFilter,
     tasks: Vec<SubscribedTask>,
+    mut catalogue: CatalogueChanges,
     stream: Arc<MessageStream>,
 ) -> Result<WorkResult, RpcError> {
     stream.send(acknowledged(&exchange.id, &accepted)).await;
@@ -64,7 +77,35 @@ async fn run(
                     changes.push(Box::pin(task.changed()));
                 }
             }
+            change = catalogue.next() => send_catalogue_change(&exchange, &accepted, change, &stream).await,
             () = exchange.receiver.closing.cancelled() => return Ok(closed(&exchange.reply_to()).into()),
+        }
+    }
+}
+
+/// Sends what the client has asked for of a change.
+async fn send_catalogue_change(
+    exchange: &Exchange,
+    accepted: &SubscriptionFilter,
+    change: CatalogueChange,
+    stream: &MessageStream,
+) {
+    let subscription = Some(&exchange.id);
+    match change {
+        CatalogueChange::Lists(lists) => {
+            for list in lists.into_iter().filter(|list| accepted.has_list(*list)) {
+                stream.send(list::changed(list, subscription)).await;
+            }
+        }
+        CatalogueChange::Resource(changed) => {
+            if accepted.resources.iter().flatten().any(|uri| **uri == *changed) {
+                stream.send(resource::updated(&changed, subscription)).await;
+            }
+        }
+        CatalogueChange::AnyResource => {
+            for uri in accepted.resources.iter().flatten() {
+                stream.send(resource::updated(uri, subscription)).await;
+            }
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct SessionLimits {
     pub listening_max: usize,
     /// Tasks whose changes are sent without being asked for; past that the client has to poll.
     pub followed_max: usize,
+    /// Resources whose changes the client has subscribed to; more are refused.
+    pub resource_subscriptions_max: usize,
     /// Messages of one stream that are kept for a client that lost its connection.
     pub kept_messages_max: usize,
     /// Bytes of one stream that are kept.
@@ -42,6 +44,7 @@ longhaul_store::setters!(SessionLimits {
     questions_max: usize,
     listening_max: usize,
     followed_max: usize,
+    resource_subscriptions_max: usize,
     kept_messages_max: usize,
     kept_bytes_max: usize,
     all_kept_bytes_max: usize,
@@ -60,6 +63,7 @@ impl Default for SessionLimits {
             questions_max: 1_000,
             listening_max: 4,
             followed_max: 1_000,
+            resource_subscriptions_max: 1_000,
             kept_messages_max: 256,
             kept_bytes_max: 256 << 10,
             all_kept_bytes_max: 64 << 20,

@@ -10,6 +10,7 @@
 //! A session is a cache of one client's state. Everything that must not be lost is in the store or in a token that the
 //! client keeps: [`token`] for the session itself, [`resume`] for streams and questions.
 
+mod changes;
 mod follow;
 mod limits;
 mod outgoing;
@@ -34,6 +35,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::changes::SessionChanges;
 use self::follow::FollowedTask;
 pub(crate) use self::follow::LastNotified;
 pub use self::limits::SessionLimits;
@@ -69,6 +71,7 @@ pub(crate) struct Session {
     /// Changes whenever a stream gains or loses its reader.
     reader_changes: watch::Sender<u64>,
     followed: Mutex<HashMap<TaskId, Arc<FollowedTask>>>,
+    changes: Mutex<SessionChanges>,
     /// Tasks that ended while the client had no stream open.
     unreported: Mutex<VecDeque<(TaskKey, Generation)>>,
     /// Tasks of the client whose end the server waits for.
@@ -105,6 +108,7 @@ impl Session {
             streams: Mutex::default(),
             reader_changes: watch::channel(0).0,
             followed: Mutex::default(),
+            changes: Mutex::default(),
             unreported: Mutex::default(),
             remote_tasks: Mutex::default(),
             remote_task_notices: watch::channel(0).0,

@@ -50,6 +50,7 @@ impl Session {
         let on_change = move |_: Option<&TaskId>| {
             if let Some(session) = session.upgrade() {
                 session.reader_changed(None);
+                session.send_changes();
             }
         };
         let stream = self.new_stream(StreamKind::Listening, on_change);
@@ -148,6 +149,11 @@ impl Session {
         let waiting = streams.waiting_for_result.get(id).into_iter().flatten();
         let has_reader = |stream: &&Arc<MessageStream>| stream.has_reader();
         waiting.rev().find(has_reader).or_else(|| streams.listening.iter().rev().find(has_reader)).cloned()
+    }
+
+    /// The newest stream that the client listens on.
+    pub(super) fn listening_stream(&self) -> Option<Arc<MessageStream>> {
+        self.streams.lock().listening.iter().rev().find(|stream| stream.has_reader()).cloned()
     }
 
     /// Any stream with a reader, preferably one that the client listens on.

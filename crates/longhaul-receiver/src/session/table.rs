@@ -1,7 +1,7 @@
 //! The sessions in memory. The table is a cache: every session can be rebuilt from its token, here or on another node.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use longhaul_engine::{Budget, BudgetUse, Share};
@@ -20,6 +20,8 @@ const EXAMINED_MAX: usize = 32;
 pub(crate) struct SessionTable {
     budget: Arc<Budget>,
     entries: Mutex<Entries>,
+    /// Sessions over pipes, which have no token.
+    pipes: Mutex<Vec<Weak<Session>>>,
 }
 
 #[derive(Default)]
@@ -52,7 +54,7 @@ impl From<TableFull> for RpcError {
 
 impl SessionTable {
     pub(crate) fn new(sessions_max: usize) -> Self {
-        Self { budget: Budget::new("sessions", sessions_max), entries: Mutex::default() }
+        Self { budget: Budget::new("sessions", sessions_max), entries: Mutex::default(), pipes: Mutex::default() }
     }
 
     pub(crate) fn usage(&self) -> BudgetUse {
@@ -160,6 +162,19 @@ impl SessionTable {
         for session in all {
             session.end();
         }
+    }
+
+    /// Adds a session over a pipe.
+    pub(crate) fn add_pipe(&self, session: &Arc<Session>) {
+        let mut pipes = self.pipes.lock();
+        pipes.retain(|pipe| pipe.strong_count() > 0);
+        pipes.push(Arc::downgrade(session));
+    }
+
+    /// All sessions in memory.
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        let live: Vec<_> = self.entries.lock().live.values().map(|live| Arc::clone(&live.session)).collect();
+        live.into_iter().chain(self.pipes.lock().iter().filter_map(Weak::upgrade)).collect()
     }
 
     pub(crate) fn len(&self) -> usize {

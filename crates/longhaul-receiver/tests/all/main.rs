@@ -2,6 +2,7 @@
 //!
 //! - `handshake`, `sessions`, `streams`, `restart`, `batches`: the stateful era.
 //! - `calls`, `tasks`, `subscribe`, `logging`, `question`, `remote_task`: operations, and messages beside responses.
+//! - `prompts`, `resources`: what a server offers beside tools. `catalogue`: what it offers changes while it runs.
 //! - `anonymous`: tasks of callers without an identity. `rates`, `limits`, `fair`: how much an owner may use.
 //! - `bad_input`: every error, in a table. `arguments`: those that a type refuses. `matrix`: what each generation shows of
 //!   every task, and that owners see nothing of each other.
@@ -11,6 +12,7 @@ mod arguments;
 mod bad_input;
 mod batches;
 mod calls;
+mod catalogue;
 mod fair;
 mod handshake;
 mod idempotency;
@@ -18,9 +20,11 @@ mod limits;
 mod logging;
 mod matrix;
 mod memory;
+mod prompts;
 mod question;
 mod rates;
 mod remote_task;
+mod resources;
 mod restart;
 mod sessions;
 mod streams;

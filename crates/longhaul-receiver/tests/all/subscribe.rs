@@ -228,11 +228,13 @@ async fn following_tasks_needs_the_capability_and_other_kinds_do_not() {
     let refused = client.send("subscriptions/listen", params).await;
     assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(-32021)));
 
-    // Unsupported kinds are not in the acknowledgement.
-    let asked = json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": ["file:///x"] } });
+    // Unsupported kinds and unknown resources are not in the acknowledgement.
+    let asked = json!({ "notifications": { "toolsListChanged": true, "otherListChanged": true,
+        "resourceSubscriptions": ["file:///x", "test://static-text"] } });
     let mut events = client.stream("subscriptions/listen", asked).await;
     let first = events.next().await.unwrap();
-    assert_eq!(first["params"]["notifications"], json!({}), "{first}");
+    let honoured = json!({ "toolsListChanged": true, "resourceSubscriptions": ["test://static-text"] });
+    assert_eq!(first["params"]["notifications"], honoured, "{first}");
 }
 
 #[tokio::test]

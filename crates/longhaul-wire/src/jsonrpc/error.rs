@@ -32,6 +32,8 @@ pub mod code {
     pub const INVALID_PARAMS: i64 = -32602;
     /// Something went wrong here.
     pub const INTERNAL: i64 = -32603;
+    /// No such resource, in the revisions of sessions.
+    pub const RESOURCE_NOT_FOUND: i64 = -32002;
     /// The HTTP headers say something else than the body.
     pub const HEADER_MISMATCH: i64 = -32020;
     /// The client did not declare something that the request needs.

@@ -3,7 +3,9 @@
 mod common;
 
 mod malformed;
+mod prompts;
 mod questions;
+mod resources;
 mod routing;
 mod sessions;
 mod stateless;

@@ -85,7 +85,7 @@ proptest! {
 
 #[test]
 fn every_method_is_of_some_era() {
-    let params = r#""name":"x","taskId":"t","inputResponses":{},"notifications":{},"level":"info""#;
+    let params = r#""name":"x","uri":"a:b","ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""},"taskId":"t","inputResponses":{},"notifications":{},"level":"info""#;
     for method in Operation::METHODS {
         let message = modern(method, params, WITH_TASKS);
         let request = request(&message);

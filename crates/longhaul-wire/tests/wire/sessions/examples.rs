@@ -3,6 +3,7 @@
 
 use longhaul_task::transition::Cancel;
 use longhaul_task::{Event, Outcome, Phase, Surroundings, Task, TaskId, Timestamp};
+use longhaul_wire::ServerFeatures;
 use longhaul_wire::remote_task::{RemoteStatus, RemoteTask};
 use longhaul_wire::tool::{TaskSupport, ToolDeclaration};
 use longhaul_wire::{
@@ -75,7 +76,7 @@ fn the_servers_capabilities() {
         title: None,
         version: "1",
         instructions: None,
-        tells_tool_changes: false,
+        features: ServerFeatures::default(),
         lists_tasks: true,
     };
     let message = value(&initialize::answer(&to(&1.into(), LATEST), &offer));

@@ -2,7 +2,7 @@
 
 use longhaul_task::QuestionKind;
 use longhaul_wire::initialize::{Initialize, Offer, answer};
-use longhaul_wire::{Capabilities, Capability, HeaderValue, Peer, Revision};
+use longhaul_wire::{Capabilities, Capability, HeaderValue, Peer, Revision, ServerFeatures};
 use serde_json::json;
 
 use super::{EVERY, id, to};
@@ -156,7 +156,7 @@ fn a_client_is_offered_exactly_what_holds_for_it() {
         title: Some("Longhaul"),
         version: "0.1.0",
         instructions: Some("Say \"please\"."),
-        tells_tool_changes: true,
+        features: ServerFeatures { tells_changes: true, ..ServerFeatures::default() },
         lists_tasks: false,
     };
     for revision in EVERY {

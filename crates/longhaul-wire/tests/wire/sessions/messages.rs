@@ -17,6 +17,17 @@ fn every_request_is_known_by_its_method() {
         ("tools/list", "{}"),
         ("tools/list", r#"{"cursor":"c"}"#),
         ("tools/call", r#"{"name":"t"}"#),
+        ("prompts/list", r#"{"cursor":null}"#),
+        ("prompts/get", r#"{"name":"p","arguments":null}"#),
+        ("resources/list", "{}"),
+        ("resources/templates/list", "{}"),
+        ("resources/read", r#"{"uri":"a:b"}"#),
+        ("resources/subscribe", r#"{"uri":"a:b"}"#),
+        ("resources/unsubscribe", r#"{"uri":"a:b"}"#),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""},"context":null}"#,
+        ),
         ("tasks/get", r#"{"taskId":"t"}"#),
         ("tasks/result", r#"{"taskId":"t"}"#),
         ("tasks/list", r#"{"cursor":null}"#),
@@ -34,7 +45,11 @@ fn every_request_is_known_by_its_method() {
 #[test]
 fn what_cannot_be_asked_is_refused_by_its_code() {
     let table = [
-        ("resources/list", "{}", -32601),
+        ("resources/lists", "{}", -32601),
+        ("prompts/get", "{}", -32602),
+        ("resources/read", "{}", -32602),
+        ("resources/subscribe", r#"{"uri":5}"#, -32602),
+        ("completion/complete", "{}", -32602),
         ("tasks/update", r#"{"taskId":"t"}"#, -32601),
         ("server/discover", "{}", -32601),
         ("initialize", "{}", -32600),

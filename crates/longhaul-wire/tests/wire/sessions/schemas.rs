@@ -4,11 +4,12 @@ use longhaul_task::{Progress, QuestionKind, TaskId};
 use longhaul_wire::ask::{ClientQuestion, ping, request};
 use longhaul_wire::content::ToolResult;
 use longhaul_wire::jsonrpc::{self, RpcError};
+use longhaul_wire::list::{self, ListKind, PageEnd};
 use longhaul_wire::tool::{Annotations, TaskSupport, ToolDeclaration};
 use longhaul_wire::tools_list::{self, ToolPage};
 use longhaul_wire::{
-    Cache, CancelledRequest, Capabilities, Capability, LogLevel, LogMessage, Peer, RelatedTask, Revision, TaskView,
-    acknowledge, call_result, initialize, logging, progress, refusal, remote_task,
+    Cache, CancelledRequest, Capabilities, Capability, LogLevel, LogMessage, Peer, RelatedTask, Revision,
+    ServerFeatures, TaskView, acknowledge, call_result, initialize, logging, progress, refusal, remote_task,
 };
 
 use super::{EVERY, LATEST, TASKS, id, to};
@@ -34,7 +35,7 @@ fn the_handshake_fits() {
             title,
             version: "0.1.0",
             instructions,
-            tells_tool_changes: lists_tasks,
+            features: ServerFeatures { tells_changes: lists_tasks, ..ServerFeatures::default() },
             lists_tasks,
         };
         for revision in EVERY {
@@ -64,7 +65,8 @@ fn lists_of_tools_fit_and_say_what_each_revision_knows() {
     let tools = [&full, &fixed, &bare];
     let cache = Cache { ttl_ms: 1, is_public: true };
     for revision in EVERY {
-        let mut page = ToolPage { tools: &tools, next_cursor: Some("2"), cache, may_get_tickets: false };
+        let mut page =
+            ToolPage { tools: &tools, end: PageEnd { next_cursor: Some("2"), cache }, may_get_tickets: false };
         let message = tools_list::answer(&to(&id(), revision), &page);
         must_answer(revision, "ListToolsResult", &message);
         let result = &value(&message)["result"];
@@ -90,11 +92,11 @@ fn lists_of_tools_fit_and_say_what_each_revision_knows() {
             assert_eq!(support, ["optional", "forbidden", "required"]);
         }
         page.may_get_tickets = true;
-        page.next_cursor = None;
+        page.end.next_cursor = None;
         let message = tools_list::answer(&to(&id(), revision), &page);
         must_answer(revision, "ListToolsResult", &message);
         assert_eq!(listed(&message, "outputSchema"), [false, since_june, false][..count], "a ticket would break it");
-        must_fit(&file(revision), "ToolListChangedNotification", &tools_list::changed(None), "");
+        must_fit(&file(revision), "ToolListChangedNotification", &list::changed(ListKind::Tools, None), "");
     }
 }
 

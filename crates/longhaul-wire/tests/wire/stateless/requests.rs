@@ -2,7 +2,7 @@
 
 use longhaul_task::{QuestionKind, TaskId};
 use longhaul_wire::jsonrpc::{self, RequestId};
-use longhaul_wire::subscription::{self, SubscriptionFilter, TASK_IDS_MAX};
+use longhaul_wire::subscription::{self, RESOURCES_MAX, SubscriptionFilter, TASK_IDS_MAX};
 use longhaul_wire::{CancelledRequest, Capability, LogLevel, Operation, Revision, ServerInfo};
 
 use super::{accepted, refused, routed, to};
@@ -121,8 +121,8 @@ fn another_version_is_told_which_ones_are_spoken() {
 
 #[test]
 fn methods_of_other_times_do_not_exist() {
-    let methods = "initialize ping tasks/list tasks/result tasks/delete prompts/list unknown/method tools/unknown Tools/List \
-                   tools/list/ resources/read logging/setLevel notifications/cancelled rpc.discover";
+    let methods = "initialize ping tasks/list tasks/result tasks/delete prompts/lists unknown/method tools/unknown Tools/List \
+                   tools/list/ resources/subscribe resources/unsubscribe logging/setLevel notifications/cancelled rpc.discover";
     for method in methods.split(' ') {
         let error = refused(&modern(method, r#""taskId":"t""#, "{}"));
         assert_eq!((error.code, error.http_status()), (-32601, 404), "{method}");
@@ -138,22 +138,45 @@ fn a_subscription_names_what_it_wants() {
             other => panic!("no subscription: {other:?}"),
         })
     };
-    let wanted = filter(r#"{"taskIds":["a","b","\n"],"toolsListChanged":true,"promptsListChanged":true}"#, WITH_TASKS);
+    let wanted = filter(r#"{"taskIds":["a","b","\n"],"toolsListChanged":true,"otherListChanged":true}"#, WITH_TASKS);
     let ids = ["a", "b"].map(|id| TaskId::parse(id).unwrap()).to_vec();
-    assert_eq!(wanted.unwrap(), SubscriptionFilter { task_ids: Some(ids), tools_list_changed: true });
-    assert_eq!(filter(r#"{"promptsListChanged":true}"#, "{}").unwrap(), SubscriptionFilter::default());
+    assert_eq!(
+        wanted.unwrap(),
+        SubscriptionFilter { task_ids: Some(ids), tools_list_changed: true, ..SubscriptionFilter::default() }
+    );
+    let others = r#"{"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["a:b"]}"#;
+    let (prompts_list_changed, resources) = (true, Some(vec!["a:b".to_owned()]));
+    let expected = SubscriptionFilter {
+        prompts_list_changed,
+        resources_list_changed: true,
+        resources,
+        ..SubscriptionFilter::default()
+    };
+    assert_eq!(filter(others, "{}").unwrap(), expected);
+    assert_eq!(filter(r#"{"otherListChanged":true}"#, "{}").unwrap(), SubscriptionFilter::default());
     assert_eq!(filter(r#"{"taskIds":["a"]}"#, "{}").unwrap_err(), Capability::Tasks.missing());
-    for wrong in ["null", "[]", r#"{"taskIds":"a"}"#, r#"{"taskIds":[1]}"#, r#"{"toolsListChanged":"yes"}"#] {
+    for wrong in [
+        "null",
+        "[]",
+        r#"{"taskIds":"a"}"#,
+        r#"{"taskIds":[1]}"#,
+        r#"{"toolsListChanged":"yes"}"#,
+        r#"{"resourceSubscriptions":[1]}"#,
+    ] {
         assert_eq!(filter(wrong, WITH_TASKS).unwrap_err().code, -32602, "{wrong}");
     }
     let ids = |count| format!(r#"{{"taskIds":[{}]}}"#, vec!["\"t\""; count].join(","));
     assert!(filter(&ids(TASK_IDS_MAX), WITH_TASKS).is_ok());
     assert_eq!(filter(&ids(TASK_IDS_MAX + 1), WITH_TASKS).unwrap_err().code, -32602);
+    let uris = |count| format!(r#"{{"resourceSubscriptions":[{}]}}"#, vec!["\"a:b\""; count].join(","));
+    assert!(filter(&uris(RESOURCES_MAX), "{}").is_ok());
+    assert_eq!(filter(&uris(RESOURCES_MAX + 1), "{}").unwrap_err().code, -32602);
 }
 
 #[test]
 fn every_message_of_a_subscription_carries_its_name() {
-    let honoured = SubscriptionFilter { task_ids: Some(vec![TaskId::parse("a").unwrap()]), tools_list_changed: false };
+    let honoured =
+        SubscriptionFilter { task_ids: Some(vec![TaskId::parse("a").unwrap()]), ..SubscriptionFilter::default() };
     assert_eq!(
         subscription::acknowledged(&1.into(), &honoured),
         r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"taskIds":["a"]}}}"#

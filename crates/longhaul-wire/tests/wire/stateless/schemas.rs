@@ -4,10 +4,12 @@ use longhaul_task::{Progress, QuestionKind, TaskId};
 use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::content::ToolResult;
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
+use longhaul_wire::list::{self, ListKind, PageEnd};
 use longhaul_wire::subscription::{self, SubscriptionFilter};
 use longhaul_wire::tool::{Annotations, ToolDeclaration};
 use longhaul_wire::{
-    Cache, Capability, LogLevel, LogMessage, Revision, TaskView, acknowledge, discover, logging, progress, tools_list,
+    Cache, Capability, LogLevel, LogMessage, Revision, ServerFeatures, TaskView, acknowledge, discover, logging,
+    progress, tools_list,
 };
 
 use super::{TASKS, to};
@@ -26,7 +28,7 @@ const CACHE: Cache = Cache { ttl_ms: 300_000, is_public: true };
 fn discovery_fits() {
     let discovered = discover::Discovery {
         versions: &[Revision::V2026_07_28.as_str()],
-        tells_tool_changes: true,
+        features: ServerFeatures { prompts: true, resources: true, completions: true, tells_changes: true },
         instructions: Some("Say \"please\"."),
         cache: CACHE,
     };
@@ -35,7 +37,10 @@ fn discovery_fits() {
     let capabilities = &value(&message)["result"]["capabilities"];
     assert_eq!(
         *capabilities,
-        value(r#"{"logging":{},"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
+        value(
+            r#"{"logging":{},"completions":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},
+                "tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#
+        )
     );
 }
 
@@ -51,7 +56,11 @@ fn the_list_of_tools_fits() {
         .unwrap();
     let bare = ToolDeclaration::draft("bare").declare().unwrap();
     let tools = [&full, &bare];
-    let mut page = tools_list::ToolPage { tools: &tools, next_cursor: Some("2"), cache: CACHE, may_get_tickets: false };
+    let mut page = tools_list::ToolPage {
+        tools: &tools,
+        end: PageEnd { next_cursor: Some("2"), cache: CACHE },
+        may_get_tickets: false,
+    };
     let message = tools_list::answer(&to(&id(), &server()), &page);
     must_fit(CORE, "ListToolsResultResponse", &message, "");
     assert!(!message.contains('\n'));
@@ -59,7 +68,7 @@ fn the_list_of_tools_fits() {
     assert!(message.contains("outputSchema"));
 
     page.may_get_tickets = true;
-    page.next_cursor = None;
+    page.end.next_cursor = None;
     let message = tools_list::answer(&to(&id(), &server()), &page);
     must_fit(CORE, "ListToolsResultResponse", &message, "");
     assert!(!message.contains("outputSchema"), "a ticket would break it");
@@ -141,13 +150,19 @@ fn acknowledgements_and_streams_fit() {
     must_fit(EXTENSION, "CancelTaskResult", &ack, "/result");
 
     let nothing = SubscriptionFilter::default();
-    let everything = SubscriptionFilter { task_ids: Some(vec![TaskId::parse("t").unwrap()]), tools_list_changed: true };
+    let everything = SubscriptionFilter {
+        task_ids: Some(vec![TaskId::parse("t").unwrap()]),
+        tools_list_changed: true,
+        prompts_list_changed: true,
+        resources_list_changed: true,
+        resources: Some(vec!["a:b".into()]),
+    };
     for filter in [&nothing, &everything] {
         let message = subscription::acknowledged(&3.into(), filter);
         must_fit(CORE, "SubscriptionsAcknowledgedNotification", &message, "");
         must_fit(EXTENSION, "TaskSubscriptionAcknowledgedNotifications", &message, "/params/notifications");
     }
-    must_fit(CORE, "ToolListChangedNotification", &tools_list::changed(Some(&3.into())), "");
+    must_fit(CORE, "ToolListChangedNotification", &list::changed(ListKind::Tools, Some(&3.into())), "");
     let closed = subscription::closed(&to(&3.into(), &server()));
     must_fit(CORE, "SubscriptionsListenResultResponse", &closed, "");
 

@@ -1,0 +1,30 @@
+//! `prompts/get`: the messages of a prompt, made while the client waits.
+
+use std::sync::Arc;
+
+use longhaul_wire::call_result::ResultForm;
+use longhaul_wire::jsonrpc::RpcError;
+use longhaul_wire::{GetPrompt, RoutedRequest, refusal as words};
+
+use super::OperationResult;
+use super::call_tool::{self, OrdinaryCall};
+use crate::exchange::Exchange;
+
+pub(super) async fn perform(
+    exchange: &Exchange,
+    request: &RoutedRequest<'_>,
+    get: &GetPrompt<'_>,
+) -> Result<OperationResult, RpcError> {
+    let catalogue = exchange.receiver.catalogue.current();
+    exchange.require(catalogue.features().prompts)?;
+    let prompt = catalogue.prompts.find(&get.name).ok_or_else(|| words::no_such_prompt(&get.name))?;
+    prompt.declaration.check_arguments(get.arguments)?;
+    let call = OrdinaryCall {
+        engine_name: Arc::clone(&prompt.engine_name),
+        input: get.to_input(),
+        form: ResultForm::Prompt,
+        input_responses: get.input_responses.as_ref(),
+        request_state: get.request_state.as_deref(),
+    };
+    call_tool::perform_ordinary(exchange, request, call).await
+}

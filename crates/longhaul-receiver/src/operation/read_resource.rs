@@ -1,0 +1,34 @@
+//! `resources/read`: the contents of a resource, read while the client waits.
+
+use std::sync::Arc;
+
+use longhaul_wire::call_result::ResultForm;
+use longhaul_wire::jsonrpc::RpcError;
+use longhaul_wire::{Cache, ReadResource, RoutedRequest, resource};
+
+use super::OperationResult;
+use super::call_tool::{self, OrdinaryCall};
+use crate::exchange::Exchange;
+
+/// For a result that depends on answers of the client, which are not part of what a cache looks it up by.
+const NOT_CACHED: Cache = Cache { ttl_ms: 0, is_public: false };
+
+pub(super) async fn perform(
+    exchange: &Exchange,
+    request: &RoutedRequest<'_>,
+    read: &ReadResource<'_>,
+) -> Result<OperationResult, RpcError> {
+    let catalogue = exchange.receiver.catalogue.current();
+    exchange.require(catalogue.features().resources)?;
+    let found = catalogue.find_resource(&read.uri);
+    let found = found.ok_or_else(|| resource::not_found(&read.uri, exchange.peer.revision))?;
+    let has_answers = read.input_responses.is_some() || read.request_state.is_some();
+    let call = OrdinaryCall {
+        engine_name: Arc::clone(&found.engine_name),
+        input: read.to_input(),
+        form: ResultForm::Resource(if has_answers { NOT_CACHED } else { found.cache }),
+        input_responses: read.input_responses.as_ref(),
+        request_state: read.request_state.as_deref(),
+    };
+    call_tool::perform_ordinary(exchange, request, call).await
+}
