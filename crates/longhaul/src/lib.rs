@@ -142,8 +142,8 @@ pub use longhaul_receiver::audit::TARGET as AUDIT_TARGET;
 #[doc(inline)]
 pub use longhaul_server::Identify;
 pub use longhaul_server::{
-    Caller, Credentials, HeaderMap, NotIdentified, RateLimits, ServerLimits, SessionLimits, TokenError, TokenFile,
-    TokenFileError, Tokens,
+    Caller, Credentials, FileCheck, FollowedFile, FollowedFileError, HeaderMap, NotIdentified, RateLimits,
+    ServerLimits, SessionLimits, TokenError, TokenFile, TokenFileError, Tokens,
 };
 pub use longhaul_store::embedded::EmbeddedLimits;
 pub use longhaul_store::{Backup, BackupError, OpenError, ReadOnlyStore, Store, StoreError};
