@@ -33,6 +33,7 @@ pub(crate) struct PolicyLimits {
 }
 
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the limits")]
 pub(crate) struct ReceiverLimits {
     pub(crate) ttl_ms_max: Option<u64>,
     pub(crate) anonymous_kept_ms_max: Option<u64>,
