@@ -8,6 +8,7 @@
 
 #![allow(missing_docs, reason = "the crate `longhaul` documents what users see")]
 
+mod followed_file;
 pub mod http;
 mod identity;
 mod limits;
@@ -15,6 +16,7 @@ mod metrics;
 pub mod stdio;
 mod unread;
 
+pub use followed_file::{FileCheck, FollowedFile, FollowedFileError};
 pub use hyper::HeaderMap;
 pub use identity::{
     ANONYMOUS, Anonymous, Credentials, Identify, LOCAL, NotIdentified, TokenError, TokenFile, TokenFileError, Tokens,

@@ -58,7 +58,7 @@ async fn lines_come_as_they_are_written_and_a_discarded_one_is_not_in_the_output
         while let Some(line) = running.next_line(&ctx).await? {
             if line.text() == "one" {
                 running.discard(&line);
-                running.write(b"two\n").await?;
+                running.write("two\n")?;
             }
             seen.push((line.stream, line.text()));
         }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
 use crate::config::clients::ClientsWithoutTasks;
+use crate::config::follow::ConfigFollower;
 use crate::config::{self, Config, command_tool};
 use crate::exit::{self, CommandError};
 use crate::log::{self, LogFormat};
@@ -106,6 +107,7 @@ impl Serve {
         open: impl AsyncFn(&StoreUrl, &Config) -> OpenedStore,
     ) -> Result<(), CommandError> {
         let mut config = self.config.as_deref().map(config::load).transpose()?.unwrap_or_default();
+        let settings = ConfigFollower::settings(&config);
         self.take_over(&mut config);
         let audit = self.audit.as_deref().map(|path| {
             Audit::open(path).map_err(|cause| CommandError::Audit { path: path.display().to_string(), cause })
@@ -113,7 +115,7 @@ impl Serve {
         log::start(self.log_format.unwrap_or_default(), audit.transpose()?);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CommandError::System("cannot start the runtime", error))?;
-        let ended = runtime.block_on(self.serve(server, config, open));
+        let ended = runtime.block_on(self.serve(server, config, settings, open));
         // A thread that reads standard input ends only when the client sends something.
         runtime.shutdown_timeout(THREADS_TIME_MAX);
         ended
@@ -136,6 +138,7 @@ impl Serve {
         self,
         server: Server,
         config: Config,
+        settings: String,
         open: impl AsyncFn(&StoreUrl, &Config) -> OpenedStore,
     ) -> Result<(), CommandError> {
         let listen = self.listen.unwrap_or_else(default_address);
@@ -176,7 +179,14 @@ impl Serve {
             server = server.open_files(open_files);
         }
         let has_tools = server.has_tools();
+        let handle = server.handle();
         let mut started = server.start(store).await?;
+        if let Some(path) = &self.config
+            && let Some(follower) = ConfigFollower::new(path, &config, settings, handle)
+        {
+            let following = tokio::spawn(follower.follow());
+            started.before_close(move || following.abort());
+        }
         if !has_tools {
             tracing::warn!(
                 "this server has no tools, so clients cannot call anything; --config FILE adds some, and --demo some to try"
@@ -232,6 +242,9 @@ fn configure(mut server: Server, config: &Config) -> Server {
         }
         if let Some(ms) = limits.receiver.anonymous_kept_ms_max {
             server = server.anonymous_kept_ms_max(ms);
+        }
+        if let Some(entries) = limits.receiver.list_page_max {
+            server = server.list_page_max(entries);
         }
     }
     if config.clients_without_tasks != ClientsWithoutTasks::default() {

@@ -33,9 +33,11 @@ pub(crate) struct PolicyLimits {
 }
 
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the limits")]
 pub(crate) struct ReceiverLimits {
     pub(crate) ttl_ms_max: Option<u64>,
     pub(crate) anonymous_kept_ms_max: Option<u64>,
+    pub(crate) list_page_max: Option<usize>,
 }
 
 /// A limit that can be set.
@@ -111,10 +113,10 @@ limits! {
         Count rates = failed_lookups_burst,
         Count server.session = sessions_max, Duration server.session = idle_time_max, Count server.session = ended_max,
         Count server.session = requests_max, Count server.session = questions_max, Count server.session = listening_max,
-        Count server.session = followed_max, Count server.session = kept_messages_max, Bytes server.session = kept_bytes_max,
+        Count server.session = followed_max, Count server.session = resource_subscriptions_max, Count server.session = kept_messages_max, Bytes server.session = kept_bytes_max,
         Bytes server.session = all_kept_bytes_max, Count server.session = ended_streams_max,
         Count server.session = unread_messages_max, Duration server.session = broken_time_max,
-        Duration receiver = ttl_ms_max, Duration receiver = anonymous_kept_ms_max;
+        Duration receiver = ttl_ms_max, Duration receiver = anonymous_kept_ms_max, Count receiver = list_page_max;
     "engine":
         Count engine = open_per_owner_max, Duration engine = tool_gone_ms, Duration engine = drain_ms,
         Count tool = running_max, Count tool = idle_max, Count tool = queued_max, Bytes tool = input_bytes_max,

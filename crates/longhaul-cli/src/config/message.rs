@@ -73,7 +73,7 @@ pub(super) async fn obey(ctx: &mut Ctx, running: &mut RunningCommand, text: &str
             };
             answer["ask"] = key.into();
             // A command that has ended meanwhile says why by its exit code.
-            let _ = running.write(format!("{answer}\n").as_bytes()).await;
+            let _ = running.write(format!("{answer}\n"));
             Ok(())
         }
         _ => Err(wrong(text, "it needs one of `progress`, `status`, `log` and `ask`")),

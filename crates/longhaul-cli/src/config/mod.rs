@@ -1,9 +1,10 @@
 //! The config file of `longhaul serve`: tools that are commands, and what the flags set.
 //!
-//! - [`keys`]: every key, [`section`]: how tables are read, [`problem`]: what is wrong, and where.
-//! - [`server`], [`limits`], [`clients`], [`tool`] with [`argument`] and [`template`]: one file per part of the config file.
-//! - [`command_tool`]: a tool of the file as a tool of the server; [`message`]: what its command can say while it runs.
-//! - [`example`], [`host`]: what `longhaul config new` and `longhaul config host` print.
+//! - `keys`: every key, `section`: how tables are read, `problem`: what is wrong, and where.
+//! - `server`, `limits`, `clients`, `tool` with `argument` and `template`: one file per part of the config file.
+//! - `command_tool`: a tool of the file as a tool of the server; `message`: what its command can say while it runs.
+//! - `follow`: changes of the file while the server runs.
+//! - `example`, `host`: what `longhaul config new` and `longhaul config host` print.
 
 mod argument;
 #[cfg(test)]
@@ -13,6 +14,7 @@ pub(crate) mod command_tool;
 #[cfg(test)]
 mod documented;
 pub(crate) mod example;
+pub(crate) mod follow;
 pub mod host;
 pub(crate) mod keys;
 pub(crate) mod limits;

@@ -18,7 +18,7 @@ use super::template::Template;
 pub(super) const NAME_CHARACTERS: &str = "use 1 to 128 of the letters, digits, _, - and .";
 
 /// A tool of the file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolConfig {
     pub(crate) name: String,
     pub(super) title: Option<String>,
@@ -46,7 +46,7 @@ pub(crate) struct ToolConfig {
 }
 
 /// What is run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CommandLine {
     /// A program and its arguments. A part with several words is left out if one of its arguments was not given.
     Program(Vec<Vec<Template>>),
@@ -54,7 +54,7 @@ pub(super) enum CommandLine {
     Shell(String),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Output {
     Text,
     Json { schema: Option<Value> },
@@ -64,6 +64,12 @@ pub(super) enum Output {
 pub(super) struct ProgressPattern {
     pub(super) pattern: Regex,
     pub(super) total: Option<u64>,
+}
+
+impl PartialEq for ProgressPattern {
+    fn eq(&self, other: &Self) -> bool {
+        (self.pattern.as_str(), self.total) == (other.pattern.as_str(), other.total)
+    }
 }
 
 /// Where a command writes the lines that are for the server.

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod commands;
+mod follow;
 mod injection;
 #[path = "../kit/mod.rs"]
 mod kit;

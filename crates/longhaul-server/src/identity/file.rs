@@ -1,11 +1,8 @@
 //! A token file that is reread when it changes: added tokens are accepted and removed ones refused within moments.
 
-use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use longhaul_receiver::Caller;
@@ -13,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::tokens::{TokenError, Tokens, hash};
 use super::{Credentials, Identify, NotIdentified};
+use crate::followed_file::{FileCheck, FollowedFile, FollowedFileError};
 
 /// The largest token file: about 200,000 tokens.
 const TOKEN_FILE_BYTES_MAX: u64 = 16 << 20;
@@ -20,22 +18,16 @@ const TOKEN_FILE_BYTES_MAX: u64 = 16 << 20;
 /// How often the file is checked for changes.
 const TOKEN_FILE_LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// How long a changed file must be unchanged before it is read: an editor may have truncated it and not written it yet.
-const UNTOUCHED: Duration = Duration::from_millis(50);
-
-/// The coarsest resolution of a file system's timestamps: a second change within this time can leave the timestamp as it
-/// was.
-const TIMESTAMP_RESOLUTION: Duration = Duration::from_secs(2);
-
 /// The tokens of a file, which is checked for changes about once a second.
 ///
 /// If the file becomes invalid or disappears, the tokens that were read last stay valid, and the log says why, once. With an
 /// empty file no caller is accepted.
 #[derive(Debug)]
 pub struct TokenFile {
-    path: PathBuf,
+    file: FollowedFile,
     tokens: RwLock<Tokens>,
-    last_read: Mutex<LastRead>,
+    /// The error that was logged last.
+    last_error: Mutex<Option<String>>,
 }
 
 /// Why a token file cannot be used.
@@ -44,29 +36,10 @@ pub struct TokenFile {
 pub enum TokenFileError {
     /// It cannot be read.
     #[error("{0}")]
-    Read(#[from] io::Error),
-    /// It cannot be reread, for example a pipe.
-    #[error("it is not a regular file")]
-    NotAFile,
-    /// It is too large.
-    #[error("it has more than {TOKEN_FILE_BYTES_MAX} bytes")]
-    TooLarge,
+    Read(#[from] FollowedFileError),
     /// A line of it is wrong.
     #[error("{0}")]
     Tokens(#[from] TokenError),
-    /// It is being written.
-    #[error("it changes while it is read")]
-    InMotion,
-}
-
-/// The state of the file when it was last read.
-#[derive(Debug)]
-struct LastRead {
-    stamp: Option<Stamp>,
-    /// Whether a later change is certain to change the stamp.
-    is_reliable: bool,
-    /// The error that was logged last.
-    error: Option<String>,
 }
 
 /// The result of a check for changes.
@@ -82,11 +55,9 @@ enum CheckResult {
 impl TokenFile {
     /// Reads a file, which must be valid.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, TokenFileError> {
-        let path = path.into();
-        let (bytes, stamp) = read(&path)?;
+        let (file, bytes) = FollowedFile::open(path, TOKEN_FILE_BYTES_MAX)?;
         let tokens = RwLock::new(Tokens::parse_bytes(&bytes)?);
-        let last_read = LastRead { stamp: Some(stamp), is_reliable: stamp.is_old(), error: None };
-        Ok(Self { path, tokens, last_read: Mutex::new(last_read) })
+        Ok(Self { file, tokens, last_error: Mutex::default() })
     }
 
     /// Whether it has no tokens, so that no caller is accepted.
@@ -96,37 +67,25 @@ impl TokenFile {
 
     /// Reads the file if it has changed.
     fn check(&self) -> CheckResult {
-        let mut last = self.last_read.lock();
-        let before = stamp(&self.path).ok();
-        if last.is_reliable && before.is_some() && before == last.stamp {
-            return CheckResult::Unchanged;
-        }
-        std::thread::sleep(UNTOUCHED);
-        let (bytes, now) = match read(&self.path) {
-            Ok((bytes, now)) if before == Some(now) => (bytes, now),
-            // It is being written: the next check reads it.
-            Ok(_) | Err(TokenFileError::InMotion) => return CheckResult::Unchanged,
-            Err(error) => {
-                last.stamp = None;
-                return self.fail(&mut last, &error);
-            }
-        };
-        last.stamp = Some(now);
-        last.is_reliable = now.is_old();
-        match Tokens::parse_bytes(&bytes) {
-            Ok(tokens) => self.reload(&mut last, tokens),
-            Err(error) => self.fail(&mut last, &error.into()),
+        let mut last_error = self.last_error.lock();
+        match self.file.check() {
+            FileCheck::Unchanged => CheckResult::Unchanged,
+            FileCheck::Failed(error) => self.fail(&mut last_error, &error.into()),
+            FileCheck::Read(bytes) => match Tokens::parse_bytes(&bytes) {
+                Ok(tokens) => self.reload(&mut last_error, tokens),
+                Err(error) => self.fail(&mut last_error, &error.into()),
+            },
         }
     }
 
-    fn reload(&self, last: &mut LastRead, others: Tokens) -> CheckResult {
+    fn reload(&self, last_error: &mut Option<String>, others: Tokens) -> CheckResult {
         let (tokens, (new, ended)) = {
             let mut tokens = self.tokens.write();
             let replaced = tokens.replace(others);
             (tokens.len(), replaced)
         };
-        let file = self.path.display();
-        let had_failed = last.error.take().is_some();
+        let file = self.file.path().display();
+        let had_failed = last_error.take().is_some();
         if had_failed {
             tracing::warn!(%file, tokens, "the token file is valid again and was read");
         }
@@ -145,14 +104,14 @@ impl TokenFile {
     }
 
     /// Logs an error, unless it was the last one that was logged.
-    fn fail(&self, last: &mut LastRead, error: &TokenFileError) -> CheckResult {
+    fn fail(&self, last_error: &mut Option<String>, error: &TokenFileError) -> CheckResult {
         let cause = error.to_string();
-        if last.error.as_ref() == Some(&cause) {
+        if last_error.as_ref() == Some(&cause) {
             return CheckResult::Unchanged;
         }
-        let file = self.path.display();
+        let file = self.file.path().display();
         tracing::error!(%file, %cause, "the token file cannot be used; the tokens that were read before stay valid");
-        last.error = Some(cause);
+        *last_error = Some(cause);
         CheckResult::Failed
     }
 }
@@ -175,57 +134,11 @@ impl Identify for TokenFile {
     }
 }
 
-/// Tells whether a file has changed, without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: SystemTime,
-    /// The change time (ctime). Unlike the modification time, it cannot be set back.
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(file: &Metadata) -> Result<Self, TokenFileError> {
-        if !file.is_file() {
-            return Err(TokenFileError::NotAFile);
-        }
-        Ok(Self {
-            device: file.dev(),
-            inode: file.ino(),
-            bytes: file.len(),
-            modified: file.modified()?,
-            changed: (file.ctime(), file.ctime_nsec()),
-        })
-    }
-
-    /// Whether the last change is so long ago that a further one changes the timestamp.
-    fn is_old(&self) -> bool {
-        self.modified.elapsed().is_ok_and(|age| age > TIMESTAMP_RESOLUTION)
-    }
-}
-
-fn stamp(path: &Path) -> Result<Stamp, TokenFileError> {
-    Stamp::of(&std::fs::metadata(path)?)
-}
-
-fn read(path: &Path) -> Result<(Vec<u8>, Stamp), TokenFileError> {
-    // Checked first: opening a pipe would block.
-    stamp(path)?;
-    let file = File::open(path)?;
-    let before = Stamp::of(&file.metadata()?)?;
-    let mut bytes = Vec::new();
-    (&file).take(TOKEN_FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > TOKEN_FILE_BYTES_MAX {
-        return Err(TokenFileError::TooLarge);
-    }
-    let after = Stamp::of(&file.metadata()?)?;
-    if before == after { Ok((bytes, after)) } else { Err(TokenFileError::InMotion) }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::time::SystemTime;
+
     use longhaul_task::Owner;
 
     use super::*;
@@ -248,11 +161,11 @@ mod tests {
     #[test]
     fn an_error_is_logged_once_and_so_is_its_end() {
         let (_directory, file) = adas();
-        let good = std::fs::read(&file.path).unwrap();
+        let good = std::fs::read(file.file.path()).unwrap();
         for (bad, again) in [(Some("nonsense"), 3), (None, 3), (Some("ada 12"), 1)] {
             match bad {
-                Some(text) => std::fs::write(&file.path, text).unwrap(),
-                None => std::fs::remove_file(&file.path).unwrap(),
+                Some(text) => std::fs::write(file.file.path(), text).unwrap(),
+                None => std::fs::remove_file(file.file.path()).unwrap(),
             }
             assert_eq!(file.check(), CheckResult::Failed, "{bad:?}");
             for _ in 0..again {
@@ -260,7 +173,7 @@ mod tests {
             }
             assert_eq!(owner(&file, "a").as_deref(), Some("ada"));
         }
-        std::fs::write(&file.path, good).unwrap();
+        std::fs::write(file.file.path(), good).unwrap();
         assert_eq!([file.check(), file.check()], [CheckResult::Reloaded, CheckResult::Unchanged]);
     }
 
@@ -269,8 +182,8 @@ mod tests {
         let (_directory, file) = adas();
         let at = SystemTime::now();
         for (name, token) in [("bob", "a"), ("ada", "b"), ("ada", "a")] {
-            std::fs::write(&file.path, line(name, token)).unwrap();
-            File::options().write(true).open(&file.path).unwrap().set_modified(at).unwrap();
+            std::fs::write(file.file.path(), line(name, token)).unwrap();
+            File::options().write(true).open(file.file.path()).unwrap().set_modified(at).unwrap();
             assert_eq!(file.check(), CheckResult::Reloaded, "{name} {token}");
             assert_eq!(owner(&file, token).as_deref(), Some(name));
         }
@@ -280,9 +193,9 @@ mod tests {
     #[test]
     fn a_directory_or_too_large_a_file_is_refused() {
         let (directory, _) = adas();
-        assert!(matches!(TokenFile::open(directory.path()), Err(TokenFileError::NotAFile)));
+        assert!(matches!(TokenFile::open(directory.path()), Err(TokenFileError::Read(FollowedFileError::NotAFile))));
         let large = directory.path().join("large");
         File::create(&large).unwrap().set_len(TOKEN_FILE_BYTES_MAX + 1).unwrap();
-        assert!(matches!(TokenFile::open(large), Err(TokenFileError::TooLarge)));
+        assert!(matches!(TokenFile::open(large), Err(TokenFileError::Read(FollowedFileError::TooLarge(_)))));
     }
 }

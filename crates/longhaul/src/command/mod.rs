@@ -51,7 +51,8 @@ use std::time::Duration;
 use longhaul_engine::{Ctx, CtxError, Failure};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use self::group::Group;
 use self::lines::LineReader;
@@ -176,14 +177,10 @@ impl Command {
         let stdin = stdin.map(ChildStdin::from_std).transpose().map_err(&failed)?;
         let stdin = match (stdin, input) {
             (Some(stdin), Input::Bytes(bytes)) => {
-                tokio::spawn(write_all(stdin, bytes));
+                InputWriter::start(stdin, bytes);
                 None
             }
-            (Some(mut stdin), Input::Open(bytes)) => {
-                // A program that does not read it ends with its reasons on standard error.
-                let _ = stdin.write_all(&bytes).await;
-                Some(stdin)
-            }
+            (Some(stdin), Input::Open(bytes)) => Some(InputWriter::start(stdin, bytes)),
             (_, Input::Nothing) | (None, _) => None,
         };
         Ok(RunningCommand {
@@ -216,9 +213,26 @@ impl Command {
     }
 }
 
-async fn write_all(mut stdin: ChildStdin, bytes: Vec<u8>) {
-    // A program may end without having read everything.
-    let _ = stdin.write_all(&bytes).await;
+/// Writes to standard input beside the handler: a program that reads slowly, or writes before it reads, stops nothing else.
+/// Dropping it closes standard input once everything is written.
+#[derive(Debug)]
+struct InputWriter(mpsc::UnboundedSender<Vec<u8>>);
+
+impl InputWriter {
+    fn start(mut stdin: ChildStdin, first: Vec<u8>) -> Self {
+        let (sender, mut waiting) = mpsc::unbounded_channel::<Vec<u8>>();
+        tokio::spawn(async move {
+            let mut next = Some(first);
+            while let Some(bytes) = next {
+                // A program may end without having read everything.
+                if stdin.write_all(&bytes).await.is_err() {
+                    break;
+                }
+                next = waiting.recv().await;
+            }
+        });
+        Self(sender)
+    }
 }
 
 /// Ends the processes that dead servers of this user have left behind, and waits until they are gone.
@@ -367,7 +381,7 @@ pub struct RunningCommand {
     /// `None` once it has ended.
     group: Option<Group>,
     status: Option<ExitStatus>,
-    stdin: Option<ChildStdin>,
+    stdin: Option<InputWriter>,
     stdout: LineReader<ChildStdout>,
     stderr: LineReader<ChildStderr>,
     kept: KeptOutput,
@@ -421,23 +435,22 @@ impl RunningCommand {
         }
     }
 
-    /// Removes a line of standard output from what [`finish`](Self::finish) returns. It must be the last one that was read.
+    /// Removes a line from what [`finish`](Self::finish) returns. It must be the last one of its stream that was read.
     pub fn discard(&mut self, line: &OutputLine) {
-        if line.stream == OutputStream::Stdout && self.kept.stdout.ends_with(&line.bytes) {
-            self.kept.stdout.truncate(self.kept.stdout.len() - line.bytes.len());
+        let kept = match line.stream {
+            OutputStream::Stdout => &mut self.kept.stdout,
+            OutputStream::Stderr => &mut self.kept.stderr,
+        };
+        if kept.ends_with(&line.bytes) {
+            kept.truncate(kept.len() - line.bytes.len());
         }
     }
 
-    /// Writes to standard input. The command must have been made with [`Command::open_input`].
-    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.stdin {
-            Some(stdin) => {
-                // A program that does not read would stop its handler for good.
-                let until = Instant::now() + self.time_limit.unwrap_or(Duration::from_secs(60));
-                timeout_at(until, stdin.write_all(bytes)).await?
-            }
-            None => Err(io::Error::new(io::ErrorKind::BrokenPipe, "standard input is not open")),
-        }
+    /// Writes to standard input, without waiting for the program to read it. The command must have been made with
+    /// [`Command::open_input`].
+    pub fn write(&mut self, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
+        let is_written = self.stdin.as_ref().is_some_and(|stdin| stdin.0.send(bytes.into()).is_ok());
+        if is_written { Ok(()) } else { Err(io::Error::new(io::ErrorKind::BrokenPipe, "standard input is not open")) }
     }
 
     /// Closes standard input, reads the rest of the output and waits for the end.

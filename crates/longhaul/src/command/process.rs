@@ -13,12 +13,7 @@ pub(super) struct Process {
     pub(super) start: String,
 }
 
-pub(super) use system::{boot, has_variable, list, signal};
-
-/// The process with this ID, if it runs.
-pub(super) fn find(pid: Pid) -> Option<Process> {
-    list().ok()?.into_iter().find(|process| process.pid == pid)
-}
+pub(super) use system::{boot, find, has_variable, list, signal};
 
 /// The processes of a group that run.
 pub(super) fn members(group: Pid) -> io::Result<Vec<Process>> {
@@ -44,14 +39,16 @@ mod system {
         let mut processes = Vec::new();
         for entry in std::fs::read_dir("/proc")? {
             let name = entry?.file_name();
-            if let Some(pid) = name.to_str().and_then(parse_pid)
-                // A process that ends meanwhile has no such file.
-                && let Ok(stat) = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero()))
-            {
-                processes.extend(parse_stat(pid, &String::from_utf8_lossy(&stat)));
-            }
+            processes.extend(name.to_str().and_then(parse_pid).and_then(find));
         }
         Ok(processes)
+    }
+
+    /// The process with this ID, if it runs.
+    pub(in super::super) fn find(pid: Pid) -> Option<Process> {
+        // A process that has ended has no such file.
+        let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        parse_stat(pid, &String::from_utf8_lossy(&stat))
     }
 
     /// `None` for a zombie.
@@ -95,6 +92,11 @@ mod system {
     pub(in super::super) fn list() -> io::Result<Vec<Process>> {
         let output = Command::new("ps").args(["-axo", "pid=,pgid=,stat=,lstart="]).env("LC_ALL", "C").output()?;
         Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(parse_line).collect())
+    }
+
+    /// The process with this ID, if it runs.
+    pub(in super::super) fn find(pid: Pid) -> Option<Process> {
+        list().ok()?.into_iter().find(|process| process.pid == pid)
     }
 
     fn parse_line(line: &str) -> Option<Process> {

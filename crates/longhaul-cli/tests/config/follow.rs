@@ -1,0 +1,43 @@
+//! A config file that changes while the server runs.
+
+use longhaul_testkit::{StatelessClient, until};
+use serde_json::json;
+
+use crate::Place;
+
+async fn tools(client: &mut StatelessClient) -> Vec<String> {
+    let listed = client.send("tools/list", json!({})).await.json();
+    let listed = listed["result"]["tools"].as_array().unwrap();
+    listed.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn tools_are_added_changed_and_removed_and_a_wrong_file_changes_nothing() {
+    let place = Place::new("[tool.a]\ncommand = [\"echo\", \"one\"]\n[tool.b]\ncommand = [\"true\"]\n");
+    let file = place.path("longhaul.toml");
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.capabilities = json!({});
+    assert_eq!(tools(&mut client).await, ["a", "b"]);
+
+    std::fs::write(&file, "[tool.a]\ncomand = [\"echo\", \"wrong\"]\n").unwrap();
+    server.says("did you mean `command`?").await;
+    assert_eq!(tools(&mut client).await, ["a", "b"]);
+    assert_eq!(client.call("a", json!({})).await.unwrap()["content"][0]["text"], "one");
+
+    std::fs::write(&file, "[tool.a]\ncommand = [\"echo\", \"two\"]\n[tool.c]\ncommand = [\"echo\", \"new\"]\n")
+        .unwrap();
+    until("the new tools", async || {
+        let mut listed = tools(&mut client).await;
+        listed.sort();
+        listed == ["a", "c"]
+    })
+    .await;
+    assert_eq!(client.call("a", json!({})).await.unwrap()["content"][0]["text"], "two");
+    assert_eq!(client.call("c", json!({})).await.unwrap()["content"][0]["text"], "new");
+
+    std::fs::write(&file, "[tool.c]\ncommand = [\"echo\", \"new\"]\n[limits]\nserver.connections_max = 5\n").unwrap();
+    server.says("take effect at its next start").await;
+    assert_eq!(tools(&mut client).await, ["c"]);
+    assert!(server.stop().await);
+}
