@@ -56,7 +56,7 @@ fn a_backoff_that_begins_after_the_clock_was_set_back_is_kept_over_a_restart() {
         assert_eq!(lab.end(&key).await, text_of("done"));
         let backoff = Duration::from_millis(MINUTE_MS);
         assert!(
-            (backoff.saturating_sub(SOON)..backoff + SOON).contains(&started.elapsed()),
+            ((backoff / 2).saturating_sub(SOON)..backoff + SOON).contains(&started.elapsed()),
             "it took {:?}",
             started.elapsed()
         );

@@ -425,7 +425,7 @@ fn a_changed_handler_fails_even_if_it_catches_the_error() {
     };
     let key = machine.run_engine(vec![resumes("work", works("old"))], async |lab| {
         let key = lab.create("work").await;
-        lab.has_entries(&key, 1).await;
+        lab.has_entries(&key, 2).await;
         key
     });
     machine.run_engine(vec![resumes("work", works("new"))], async |lab| {
