@@ -96,7 +96,7 @@ async fn answer(server: &ServerProcess, tasks: impl IntoIterator<Item = (usize, 
         let yes = json!({ question: { "action": "accept", "content": { "confirm": true } } });
         client.update(&id, yes).await.expect("a stored answer");
         until_status(&mut changes, "completed").await;
-        spent += processor_time(server.pid()) - before;
+        spent += processor_time(server.pid()).saturating_sub(before);
         count += 1;
         assert_eq!(client.get(&id).await.unwrap().result_text(), format!("file {file} is deleted."));
     }
@@ -150,7 +150,7 @@ async fn families(server: &ServerProcess, children: usize, each: usize) -> Durat
         let id = client.create("fan_out", json!({ "children": each, "millis": 0 })).await.expect("a task");
         until_status(&mut client.listen(&[&id]).await, "completed").await;
     }
-    (processor_time(server.pid()) - before) / u32::try_from(children).unwrap()
+    processor_time(server.pid()).saturating_sub(before) / u32::try_from(children).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -37,9 +37,9 @@
 //!   [`Failure`]: what it returns.
 //! - [`Form`], [`Sampling`], [`Roots`]: what it can ask its client; [`Ask`]: a question of your own.
 //! - [`Subtask`]: a call of another tool as a task of its own; [`TaskResult`]: how it ended.
+//! - `command` (with the feature of this name): other programs, ended with everything that they have started.
 //! - [`Prompt`], [`Resource`], [`ResourceTemplate`]: what a server offers beside tools. [`ServerHandle`]: changes while it
 //!   runs.
-//! - `command` (with the feature of this name): other programs, ended with everything that they have started.
 //! - [`testing`]: runs a tool in memory, crashes it after any journal entry, and compares the results.
 //! - [`Server`]: a whole server, over HTTP or stdio. [`StoreUrl`]: where tasks are kept.
 //! - [`TokenFile`]: who may call; [`Identify`]: callers told apart in a way of your own.
@@ -142,8 +142,8 @@ pub use longhaul_receiver::audit::TARGET as AUDIT_TARGET;
 #[doc(inline)]
 pub use longhaul_server::Identify;
 pub use longhaul_server::{
-    Caller, Credentials, HeaderMap, NotIdentified, RateLimits, ServerLimits, SessionLimits, TokenError, TokenFile,
-    TokenFileError, Tokens,
+    Caller, Credentials, FileCheck, FollowedFile, FollowedFileError, HeaderMap, NotIdentified, RateLimits,
+    ServerLimits, SessionLimits, TokenError, TokenFile, TokenFileError, Tokens,
 };
 pub use longhaul_store::embedded::EmbeddedLimits;
 pub use longhaul_store::{Backup, BackupError, OpenError, ReadOnlyStore, Store, StoreError};

@@ -58,9 +58,8 @@ impl AttemptLaw {
         let got_further =
             before.resumes() && self.writers.contains(&(before.key.clone(), states.life(after), before.attempt));
         let expected = match record.end {
-            AttemptEnd::Parked => before.failed_attempts,
             AttemptEnd::Stopped if got_further => 0,
-            AttemptEnd::Stopped => before.failed_attempts,
+            AttemptEnd::Parked | AttemptEnd::Stopped => before.failed_attempts,
             AttemptEnd::Lost if got_further => 1,
             AttemptEnd::Lost | AttemptEnd::Released(_) => before.failed_attempts + 1,
         };

@@ -304,7 +304,7 @@ fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, asked: &[Que
         ModelAction::Cancel => Event::Cancel(Cancel::default()),
         ModelAction::Lose(held, other) => {
             let node = other.map_or(task.phase.active_attempt().map_or(node(0), |run| run.node), node);
-            Event::Lose(Lose { node, fence: fence(*held), is_stop: n % 3 == 0 })
+            Event::Lose(Lose { node, fence: fence(*held), is_stop: n.is_multiple_of(3) })
         }
         ModelAction::Overdue => Event::Overdue(Overdue),
         ModelAction::Expire => Event::Expire(Expire),
