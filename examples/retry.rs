@@ -14,7 +14,7 @@ struct Page {
 
 fn download() -> Tool {
     Tool::new("download", |mut ctx: Ctx, page: Page| async move {
-        // Up to five tries, after waits of about 10, 20, 40 and 80 seconds.
+        // Up to five tries, after waits of about 10, 20, 40 and 60 seconds.
         let retry = Retry::times(5).backoff(Duration::from_secs(10));
         let text = ctx.step("fetch", || fetch(&page.url)).retry(retry).await?;
         Ok(text)
