@@ -164,6 +164,7 @@ proptest! {
             prop_assert_eq!((record.attempt, record.node, record.since), (before.attempt, run.node, run.since));
             prop_assert_eq!(record.ended_at, moment.now);
             let end = match &moment.event {
+                Event::Lose(lose) if lose.is_stop => AttemptEnd::Stopped,
                 Event::Lose(_) => AttemptEnd::Lost,
                 Event::Park(_) => AttemptEnd::Parked,
                 Event::Release(release) => AttemptEnd::Released(release.reason.clone()),
