@@ -18,6 +18,6 @@ pub(super) fn apply(task: &Task, event: &Claim, now: Timestamp) -> Result<Change
     next.fence += 1;
     next.attempt += 1;
     let run = ActiveAttempt { node: event.node, since: now };
-    next.phase = Phase::held(run, task.phase.questions().map(|open| open.by_clock(now)));
+    next.phase = Phase::held(run, task.phase.questions().cloned());
     Ok(Change::new(next))
 }

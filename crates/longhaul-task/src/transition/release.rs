@@ -44,7 +44,7 @@ pub(super) fn requeue(
     // By the clock, and not by the task's last change, which is later if the clock has gone back.
     let wait = Wait::of_ms(now, wait_ms);
     let questions = task.phase.questions().filter(|_| task.resumes());
-    next.phase = Phase::queued(wait, questions.map(|open| open.by_clock(now)));
+    next.phase = Phase::queued(wait, questions.cloned());
     let mut change = Change::new(next).with_effect(Effect::queued(task, wait.until));
     change.ended_attempt = AttemptRecord::of(task, end, now);
     if !task.resumes() {
