@@ -94,7 +94,7 @@ impl HostConfig {
         let mut arguments = vec!["serve".to_owned(), "--stdio".to_owned()];
         let mut server = config::server::ServerConfig::default();
         if let Some(path) = &self.config {
-            // A file that is wrong would fail in the host, where nobody sees why.
+            // A wrong file would fail in the host, which does not show why.
             server = config::load(path)?.server;
             let path =
                 std::path::absolute(path).map_err(|error| CommandError::System("cannot find the file", error))?;
