@@ -7,7 +7,8 @@ use anyhow::Context as _;
 use xshell::Shell;
 
 /// The pages in reading order. Each uses the server and the shell functions of the first.
-const PAGES: &[&str] = &["README.md", "docs/tour.md", "docs/clients.md", "docs/operating.md", "docs/callers.md"];
+const PAGES: &[&str] =
+    &["README.md", "docs/tour.md", "docs/clients.md", "docs/lesson.md", "docs/operating.md", "docs/callers.md"];
 
 /// Commands that are not run: those that fetch the repository, and `cargo xtask`, which is this program.
 const SKIPPED: &[&str] = &["git clone", "cd longhaul", "cargo xtask"];

@@ -160,6 +160,18 @@ pub fn cancelled(source: RequestSource<'_>, task: &TaskId, changed: bool) {
     );
 }
 
+/// A caller deleted a task.
+pub fn deleted(source: RequestSource<'_>, task: &Task) {
+    record!(
+        "task.deleted",
+        owner = source.owner.as_str(),
+        task = task.key.id.as_str(),
+        tool = &*task.tool.name,
+        generation = source.generation,
+        method = source.method,
+    );
+}
+
 /// A caller answered a question.
 pub fn answered(source: RequestSource<'_>, task: &TaskId, question: &QuestionKey) {
     record!(

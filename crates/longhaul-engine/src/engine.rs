@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use longhaul_store::{CreateResult, IdempotencyKey, NewTask, Snapshot, Store, TaskHistory, Watch};
-use longhaul_task::transition::{AnswerQuestion, Cancel, Create};
+use longhaul_task::transition::{AnswerQuestion, Cancel, Create, Delete};
 use longhaul_task::{Answer, Event, Json, Owner, QuestionKey, Retention, Task, TaskId, TaskKey, Timestamp, ToolRef};
 
 use crate::call::{self, CallEnd, CallLink, CallOptions};
@@ -201,6 +201,13 @@ impl Engine {
             Ok(applied.task)
         })
         .await
+    }
+
+    /// Deletes a task that has ended, with its subtasks. Returns what it was.
+    pub async fn delete(&self, key: &TaskKey) -> Result<Arc<Task>, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        let key = key.clone();
+        run_to_end(&self.inner.tracker, async move { Ok(inner.apply(&key, Event::Delete(Delete)).await?.task) }).await
     }
 
     /// Answers one question of a task. An answer that does not fit is refused, and the question stays open.

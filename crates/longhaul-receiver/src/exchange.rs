@@ -1,11 +1,12 @@
 //! One request and everything that its operation needs to answer it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use longhaul_engine::audit::{self, RequestSource};
 use longhaul_task::{Owner, Task, TaskId, TaskKey};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
-use longhaul_wire::{Generation, Peer, ReplyTo, refusal as words};
+use longhaul_wire::{Generation, Peer, ReplyTo, refusal as words, route};
 
 use crate::loaded_task::LoadedTask;
 use crate::receiver::ReceiverInner;
@@ -22,6 +23,8 @@ pub(crate) struct Exchange {
     pub(crate) id: RequestId,
     pub(crate) method: &'static str,
     pub(crate) generation: Generation,
+    /// The request is answered in the generation of the task that it names.
+    pub(crate) follows_task: bool,
     pub(crate) peer: Peer,
     /// `None` in the stateless era.
     pub(crate) session: Option<Arc<Session>>,
@@ -39,6 +42,40 @@ impl Exchange {
 
     pub(crate) fn key(&self, id: TaskId) -> TaskKey {
         TaskKey { owner: self.owner.clone(), id }
+    }
+
+    /// The key of a task whose ID the requestor chooses. Without an identity it belongs to the session: otherwise the refusal
+    /// of a used ID would tell about the tasks of others.
+    pub(crate) fn chosen_key(&self, id: TaskId) -> Result<TaskKey, RpcError> {
+        match &self.session {
+            Some(session) if !self.is_known => {
+                let id = TaskId::in_session(&session.scope(), &id).map_err(|_| words::task_id_too_long())?;
+                Ok(self.key(id))
+            }
+            _ => Ok(self.key(id)),
+        }
+    }
+
+    /// The key of the task that a request names by an ID which may be one of its session.
+    pub(crate) async fn find_key(&self, id: TaskId) -> TaskKey {
+        if !self.is_known
+            && self.session.is_some()
+            && let Ok(chosen) = self.chosen_key(id.clone())
+            && self.receiver.engine.read(&chosen).await.is_ok()
+        {
+            return chosen;
+        }
+        self.key(id)
+    }
+
+    /// This exchange in the generation of the task that it is about, if the request does not say in which.
+    pub(crate) fn about(&self, task: &Task) -> Cow<'_, Self> {
+        let generation = route::generation_of_task(&task.origin);
+        if self.follows_task && generation != self.generation {
+            Cow::Owned(Self { generation, ..self.clone() })
+        } else {
+            Cow::Borrowed(self)
+        }
     }
 
     /// The actor, for the audit log.

@@ -22,6 +22,15 @@ pub(crate) fn of_call(
     Ok(Some(IdempotencyKey { key, digest: digest(&call.name, call.arguments.get(), call.task.as_ref()) }))
 }
 
+/// Names the same call of the same client in a period of time; `None` for a client that cannot be told from others.
+pub(crate) fn of_same_call(exchange: &Exchange, tool: &str, arguments: &str, period: u64) -> Option<IdempotencyKey> {
+    let digest = digest(tool, arguments, None);
+    let name = digest[..16].iter().fold(String::new(), |name, byte| format!("{name}{byte:02x}"));
+    // The control character keeps it apart from the keys that clients choose.
+    let key = scoped_key(exchange, &format!("call\u{1f}{period}\u{1f}{name}")).ok()?;
+    Some(IdempotencyKey { key, digest })
+}
+
 /// The key as it is stored for the owner. All callers without an identity are one owner, and one of them could guess the key of
 /// another and see its task. So the stored key of such a caller includes its session.
 fn scoped_key(exchange: &Exchange, key: &str) -> Result<Arc<str>, RpcError> {
@@ -41,6 +50,7 @@ fn digest(tool: &str, arguments: &str, task: Option<&TaskRequest>) -> [u8; 32] {
         Ttl::Usual => String::new(),
         Ttl::Unlimited => "unlimited".to_owned(),
         Ttl::Ms(ms) => ms.to_string(),
+        Ttl::MsAfterEnd(ms) => format!("{ms} after its end"),
     };
     Sha256::digest(binding_of(&[tool, arguments.as_deref().unwrap_or_default(), &retention])).into()
 }

@@ -10,6 +10,7 @@
 //!   process, for tests.
 //! - `session/`: the stateful era: tokens, streams that can be resumed, followed tasks, questions to the client.
 //! - `stateless.rs`: the stateless era. `operation/`: what clients can ask for, one file each.
+//! - `ticket/`: what clients without tasks get, and the tools for them, one file each.
 //! - `rates.rs`, `audit.rs`, `seal.rs`: how often an owner may ask, what is logged, what clients keep for the server.
 
 #![allow(missing_docs, reason = "the crate `longhaul` documents what users see")]
@@ -33,6 +34,7 @@ mod seal;
 mod session;
 mod stateless;
 mod stream;
+mod ticket;
 
 pub use caller::Caller;
 pub use catalogue::{
@@ -47,3 +49,4 @@ pub use refusal::SOON_MS;
 pub use response::{Body, HttpHead, MessageResponse, MetricsLabel};
 pub use session::SessionLimits;
 pub use stream::StreamReader;
+pub use ticket::{CallRules, TicketOptions};

@@ -25,9 +25,9 @@ pub struct RateLimits {
     pub reads_per_second: u32,
     /// Reads at once.
     pub reads_burst: u32,
-    /// Cancellations and answers per second.
+    /// Cancellations, deletions and answers per second.
     pub changes_per_second: u32,
-    /// Cancellations and answers at once.
+    /// Cancellations, deletions and answers at once.
     pub changes_burst: u32,
     /// All other requests per second.
     pub others_per_second: u32,
@@ -105,7 +105,7 @@ pub enum RequestKind {
     Create,
     /// A read of tasks.
     Read,
-    /// A cancellation or an answer.
+    /// A cancellation, a deletion or an answer.
     Change,
     /// Everything else.
     Other,
@@ -116,8 +116,8 @@ impl RequestKind {
     pub fn of(method: &str) -> Self {
         match method {
             "tools/call" | "prompts/get" | "resources/read" => Self::Create,
-            "tasks/get" | "tasks/result" | "tasks/list" | "subscriptions/listen" => Self::Read,
-            "tasks/cancel" | "tasks/update" => Self::Change,
+            "tasks/get" | "tasks/status" | "tasks/result" | "tasks/list" | "subscriptions/listen" => Self::Read,
+            "tasks/cancel" | "tasks/delete" | "tasks/update" => Self::Change,
             _ => Self::Other,
         }
     }

@@ -18,7 +18,8 @@ use crate::rates::Rates;
 use crate::seal::Seal;
 use crate::session::table::SessionTable;
 use crate::stream::KeptBytes;
-use crate::{Catalogue, RateLimits, SessionLimits, refusal};
+use crate::ticket::{TicketDesk, Tickets};
+use crate::{Catalogue, RateLimits, SessionLimits, TicketOptions, refusal};
 
 /// How long a request may go on when the server stops, before it is answered with an error. Connections are closed a
 /// little later.
@@ -48,6 +49,8 @@ pub struct ReceiverOptions {
     pub rates: RateLimits,
     /// What sessions may use.
     pub sessions: SessionLimits,
+    /// What clients without tasks get for a call that takes long; `None`: their calls are not stored, and end with them.
+    pub tickets: Option<TicketOptions>,
 }
 
 impl Default for ReceiverOptions {
@@ -63,6 +66,7 @@ impl Default for ReceiverOptions {
             anonymous_kept_ms_max: 60 * 60 * 1_000,
             rates: RateLimits::default(),
             sessions: SessionLimits::default(),
+            tickets: None,
         }
     }
 }
@@ -92,6 +96,7 @@ impl fmt::Debug for WeakReceiver {
 pub(crate) struct ReceiverInner {
     pub(crate) engine: Engine,
     pub(crate) catalogue: SharedCatalogue,
+    ticket_desk: TicketDesk,
     pub(crate) options: ReceiverOptions,
     pub(crate) rates: Rates,
     pub(crate) server: ServerInfo,
@@ -119,6 +124,7 @@ impl Receiver {
         let inner = ReceiverInner {
             engine,
             catalogue: SharedCatalogue::new(catalogue),
+            ticket_desk: TicketDesk::new(options.tickets.clone()),
             rates: Rates::new(&options.rates),
             server: ServerInfo::new(&options.name, &options.version),
             sessions: SessionTable::new(options.sessions.sessions_max),
@@ -195,6 +201,11 @@ impl Receiver {
 }
 
 impl ReceiverInner {
+    /// The tools for clients without tasks; `None` if there is no use for them.
+    pub(crate) fn tickets(&self) -> Option<Arc<Tickets>> {
+        self.ticket_desk.current(&self.catalogue.current())
+    }
+
     pub(crate) fn origin(&self, generation: Generation) -> Arc<str> {
         let known = self.origins.iter().find(|(known, _)| *known == generation);
         known.map_or_else(|| generation.label().into(), |(_, label)| Arc::clone(label))

@@ -69,8 +69,9 @@ async fn try_perform(
         owner: caller.owner.clone(),
         is_known: caller.is_known,
         id: request.id.clone(),
-        method: request.operation.method(),
+        method: request.method,
         generation: request.generation,
+        follows_task: request.follows_task,
         peer: request.peer,
         session: None,
     };
@@ -86,14 +87,14 @@ pub(crate) fn new_stream(receiver: &ReceiverInner, caller: &Caller, request: Req
 
 /// Works on a request until it has its response, or its client is gone.
 pub(crate) async fn run(work: StreamWork, stream: &Arc<MessageStream>) {
-    let StreamWork { exchange, task, tool, run } = work;
+    let StreamWork { exchange, task, tool, run, .. } = work;
     let completed = tokio::select! {
         biased;
         () = stream.closed() => return,
         completed = run(Arc::clone(stream)) => completed,
     };
     match completed {
-        Ok(completed) => stream.respond(Some(&completed.response)),
+        Ok(completed) => stream.respond(completed.response.as_deref()),
         Err(error) => {
             audit::work_failed(&exchange, task.as_ref(), tool.as_deref(), &error);
             stream.respond(Some(&jsonrpc::error(Some(&exchange.id), &error)));

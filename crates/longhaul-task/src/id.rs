@@ -92,7 +92,26 @@ impl TaskId {
         let text = format!("{:012x}{:032x}", now.as_ms(), u128::from_be_bytes(random));
         Self(text.into())
     }
+
+    /// The ID under which a task is stored whose requestor chose `id` and is only known by its session: another session of
+    /// the same owner can use the same `id`. [`shown`](Self::shown) is `id` again.
+    pub fn in_session(scope: &str, id: &Self) -> Result<Self, NameError> {
+        Self::parse(&format!("{scope}{SCOPE_END}{id}"))
+    }
+
+    /// The ID as its requestor knows it.
+    pub fn shown(&self) -> &str {
+        self.0.split_once(SCOPE_END).map_or(&*self.0, |(_, id)| id)
+    }
+
+    /// Whether a requestor may choose this ID: not if it looks like one that [`in_session`](Self::in_session) made.
+    pub fn can_be_chosen(&self) -> bool {
+        !self.0.contains(SCOPE_END)
+    }
 }
+
+/// Ends the scope of an ID. A character for private use, which is no control character and in no ID that is made here.
+const SCOPE_END: char = '\u{f8ff}';
 
 /// The key of a task. A task is never looked up by its ID alone, so a task of another owner is not even read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -138,6 +157,15 @@ mod tests {
         assert_eq!(TaskId::parse(&"x".repeat(NAME_BYTES_MAX + 1)), Err(NameError::TooLong(NAME_BYTES_MAX + 1)));
         assert_eq!(TaskId::parse(""), Err(NameError::Empty));
         assert_eq!(TaskId::parse("a\nb"), Err(NameError::Control));
+    }
+
+    #[test]
+    fn an_id_of_a_session_is_shown_as_it_was_chosen() {
+        let chosen = TaskId::parse("t-1").unwrap();
+        let stored = TaskId::in_session("0a", &chosen).unwrap();
+        assert_eq!((chosen.shown(), stored.shown()), ("t-1", "t-1"));
+        assert_ne!(stored, TaskId::in_session("0b", &chosen).unwrap());
+        assert!(chosen.can_be_chosen() && !stored.can_be_chosen());
     }
 
     #[test]

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChildRange, Phase, Policy, Questions, Retention, TaskId, TaskKey, Timestamp, ToolRef, TransitionError,
-    WakeCondition,
+    COLLECT_MS_MIN, ChildRange, Phase, Policy, Questions, Retention, TaskId, TaskKey, Timestamp, ToolRef,
+    TransitionError, WakeCondition,
 };
 
 /// The maximum number of children of a task.
@@ -130,6 +130,19 @@ impl Task {
             self.retention.promised_until(since, self.updated_at, life)
         };
         until.map(|at| at.ms_since(self.created_at))
+    }
+
+    /// The time for which it is kept after its end, in milliseconds: exact from its end on. Before, the least that it can
+    /// be, so that it never shrinks.
+    pub fn kept_after_end_ms(&self) -> Option<u64> {
+        match (&self.phase, self.retention) {
+            (_, Retention::Unlimited) => None,
+            (_, Retention::FromEnd(ms)) => Some(ms),
+            (Phase::Settled { at, .. }, retention) => {
+                retention.expires_at(self.family.since, *at).map(|until| until.ms_since(*at))
+            }
+            (_, Retention::FromCreation(ms)) => Some(ms.min(COLLECT_MS_MIN)),
+        }
     }
 
     /// Whether another attempt is allowed if the current one fails.

@@ -10,6 +10,8 @@ use crate::VERSION;
 use crate::official::must_fit;
 
 const TASKS: &str = "ext-tasks-2026-07-28";
+const SEP: &str = "sep1686";
+const LESSON: &str = "lesson";
 
 /// The requests of a client. The schema of a response depends on its request. Clones share the requests.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +74,11 @@ impl SentRequests {
     pub fn check_received(&self, session: Option<&str>, message: &Value) {
         let session = session.unwrap_or(VERSION);
         let Some(method) = message["method"].as_str() else { return self.hears_response(session, message) };
+        match method {
+            "notifications/tasks/created" => return must_fit(SEP, "TaskCreatedNotification", message),
+            "notifications/tasks/updated" => return must_fit(LESSON, "UpdatedNotification", message),
+            _ => {}
+        }
         let is_stateless = matches!(method, "notifications/tasks" | "notifications/subscriptions/acknowledged");
         if is_stateless || session == VERSION { said_2026(method, message) } else { said(session, message) }
     }
@@ -165,10 +172,28 @@ fn said(revision: &str, message: &Value) {
     must_fit(&core(revision), &format!("Server{kind}"), message);
 }
 
+/// The schema of a result in a generation that no revision contains. It is known by its words.
+fn without_revision(method: &str, result: &Value) -> Option<(&'static str, &'static str)> {
+    let task = result["tasks"].get(0).unwrap_or(result);
+    match method {
+        "tools/call" if result["_meta"].get("task").is_some() => Some((LESSON, "CreateTaskResult")),
+        "tasks/status" => Some((LESSON, "StatusResult")),
+        "tasks/delete" => Some((SEP, "DeleteTaskResult")),
+        "tasks/list" if task.get("keepAlive").is_some() => Some((SEP, "ListTasksResult")),
+        "tasks/list" if task.get("state").is_some() => Some((LESSON, "ListTasksResult")),
+        _ if task.get("keepAlive").is_some() => Some((SEP, "GetTaskResult")),
+        _ if task.get("state").is_some() => Some((LESSON, "StatusResult")),
+        _ => None,
+    }
+}
+
 fn answered(revision: &str, method: &str, message: &Value) {
     let envelope = if revision == "2025-11-25" { "JSONRPCResultResponse" } else { "JSONRPCResponse" };
     must_fit(&core(revision), envelope, message);
     let result = &message["result"];
+    if let Some((file, definition)) = without_revision(method, result) {
+        return must_fit(file, definition, result);
+    }
     let definition = match method {
         "initialize" => "InitializeResult",
         "tools/list" => "ListToolsResult",

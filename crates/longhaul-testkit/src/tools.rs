@@ -140,7 +140,7 @@ pub fn tools(door: &Door) -> Vec<Tool> {
     ]
 }
 
-/// A server with these tools, without a token file.
+/// A server with these tools, without a token file, and with nothing for clients without tasks but ordinary calls.
 pub fn server(door: &Door) -> Server {
     Server::new("test").tools(tools(door)).poll_interval_ms(50)
 }

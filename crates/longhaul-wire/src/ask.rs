@@ -92,7 +92,7 @@ fn with_properties(schema: &RawValue) -> Cow<'_, str> {
 /// An ID for an elicitation by URL, which the revision requires. A question that is asked again keeps its ID.
 fn elicitation_id(id: &RequestId, asking: &ClientQuestion<'_>) -> String {
     match asking.related {
-        Some(related) => format!("{}/{}", related.task_id, asking.key),
+        Some(related) => format!("{}/{}", related.task_id.shown(), asking.key),
         None => format!("{}/{}", id.as_json().trim_matches('"'), asking.key),
     }
 }

@@ -132,6 +132,14 @@ impl Capabilities {
         self.has(Capability::to_answer(kind, params))
     }
 
+    /// Whether there is any question that the client can answer.
+    pub const fn can_be_asked(self) -> bool {
+        self.has(Capability::ElicitationForm)
+            || self.has(Capability::ElicitationUrl)
+            || self.has(Capability::Sampling)
+            || self.has(Capability::Roots)
+    }
+
     /// For storage; [`from_bits`](Self::from_bits) reads it.
     pub const fn bits(self) -> u16 {
         self.0

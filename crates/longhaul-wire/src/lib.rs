@@ -50,6 +50,7 @@
 //!   that they share. [`list`]: the pages of all lists.
 //! - [`ask`]: questions to the client of a session. [`remote_task`]: tasks that the client runs for them. [`question`]:
 //!   whether an answer fits.
+//! - [`ticket`]: what clients without tasks get instead of a result that takes long.
 //! - [`tool`]: the MCP half of a tool's declaration. [`content`]: the results of tools. [`prompt`] and [`resource`]: the
 //!   same for prompts, resources and resource templates.
 
@@ -95,6 +96,7 @@ pub mod resource;
 pub mod route;
 pub mod sse;
 pub mod subscription;
+pub mod ticket;
 pub mod tool;
 pub mod tools_list;
 pub mod update;
@@ -103,7 +105,7 @@ pub use cancelled::CancelledRequest;
 pub use capability::{Capabilities, Capability};
 pub use discover::Cache;
 pub use feature::ServerFeatures;
-pub use generation::{Generation, TaskWire};
+pub use generation::{CallMode, Generation, TaskWire};
 pub use headers::{HeaderValue, Headers};
 pub use icon::{Icon, IconTheme};
 pub use logging::{LogLevel, LogMessage};

@@ -16,7 +16,7 @@ pub(crate) struct StatusWords<'a> {
 pub(crate) fn write(out: &mut String, view: &TaskView<'_>, words: &StatusWords<'_>) {
     let task = view.task;
     out.push_str("\"taskId\":");
-    text::push_str(out, task.key.id.as_str());
+    text::push_str(out, task.key.id.shown());
     text::push_str_member(out, "status", words.status);
     match (words.message, view.asking_child) {
         (Some(message), None) => text::push_str_member(out, "statusMessage", message),
@@ -37,8 +37,13 @@ pub(crate) fn write(out: &mut String, view: &TaskView<'_>, words: &StatusWords<'
     if view.poll_interval_ms > 0 {
         text::push_number_member(out, words.poll_interval, view.poll_interval_ms);
     }
-    if let Some(parent) = &task.family.parent {
-        text::push_str_member(out, "parentTaskId", parent.as_str());
+    write_family(out, view);
+}
+
+/// Appends the parent and the children of a task.
+pub(crate) fn write_family(out: &mut String, view: &TaskView<'_>) {
+    if let Some(parent) = &view.task.family.parent {
+        text::push_str_member(out, "parentTaskId", parent.shown());
     }
     if !view.children.is_empty() {
         out.push_str(",\"childTaskIds\":[");
@@ -46,7 +51,7 @@ pub(crate) fn write(out: &mut String, view: &TaskView<'_>, words: &StatusWords<'
             if index > 0 {
                 out.push(',');
             }
-            text::push_str(out, child.as_str());
+            text::push_str(out, child.shown());
         }
         out.push(']');
     }

@@ -116,6 +116,31 @@ pub fn already_ended(status: &str) -> RpcError {
     RpcError::invalid_params(format!("Cannot cancel task: already in terminal status '{status}'"))
 }
 
+/// For the result of a task that has not completed, in the generations whose request for it does not wait.
+pub fn not_completed(status: &str) -> RpcError {
+    RpcError::invalid_params(format!("Cannot retrieve result: Task status is '{status}', not 'completed'"))
+}
+
+/// For a task ID that the requestor has used before.
+pub fn task_id_exists(id: &str) -> RpcError {
+    RpcError::invalid_params(format!("Task ID already exists: {}", quote(id)))
+}
+
+/// For a task ID that is too long for the session of a requestor without an identity.
+pub fn task_id_too_long() -> RpcError {
+    RpcError::invalid_params("The task ID is too long. Choose a shorter one.")
+}
+
+/// For the deletion of a task that has not ended.
+pub fn cannot_delete_open_task() -> RpcError {
+    RpcError::invalid_params("Cannot delete task: it has not ended. Cancel it first.")
+}
+
+/// For the deletion of a subtask, which its parent refers to.
+pub fn cannot_delete_subtask() -> RpcError {
+    RpcError::invalid_params("Cannot delete task: it is a subtask, and is deleted together with its parent.")
+}
+
 /// For the result of a cancelled task.
 pub fn task_was_cancelled() -> RpcError {
     RpcError::internal("The task was cancelled.").with_data(Json::from_text("{\"code\":\"CANCELLED\"}"))

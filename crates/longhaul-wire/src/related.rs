@@ -22,9 +22,9 @@ impl<'a> RelatedTask<'a> {
         out.push(',');
         text::push_str(out, key);
         out.push_str(":{\"taskId\":");
-        text::push_str(out, self.task_id.as_str());
+        text::push_str(out, self.task_id.shown());
         if let Some(parent) = self.parent {
-            text::push_str_member(out, "parentTaskId", parent.as_str());
+            text::push_str_member(out, "parentTaskId", parent.shown());
         }
         out.push('}');
     }

@@ -16,7 +16,13 @@ use crate::{Generation, InputResponses, LogLevel, Peer, Revision, text};
 #[derive(Debug)]
 pub struct RoutedRequest<'a> {
     pub id: RequestId,
+    /// One of [`Operation::METHODS`].
+    pub method: &'static str,
     pub generation: Generation,
+    /// The request does not say which generation it speaks, so it is answered in that of the task which it names.
+    pub follows_task: bool,
+    /// The generation that the request names. A session remembers it for requests that do not say.
+    pub marker: Option<Generation>,
     /// The client: of the session, or as this request describes it.
     pub peer: Peer,
     /// Names the progress notifications of this request, until its answer or until the end of the task it becomes.
@@ -45,6 +51,7 @@ pub enum Operation<'a> {
     TaskResult(TaskId),
     ListTasks { cursor: Option<Cow<'a, str>> },
     CancelTask(TaskId),
+    DeleteTask(TaskId),
     UpdateTask(UpdateTask<'a>),
     Subscribe(SubscriptionFilter),
     SetLogLevel(LogLevel),
@@ -70,6 +77,8 @@ impl Operation<'_> {
         "tasks/result",
         "tasks/list",
         "tasks/cancel",
+        "tasks/delete",
+        "tasks/status",
         "tasks/update",
         "subscriptions/listen",
         "logging/setLevel",
@@ -93,6 +102,7 @@ impl Operation<'_> {
             Self::TaskResult(_) => "tasks/result",
             Self::ListTasks { .. } => "tasks/list",
             Self::CancelTask(_) => "tasks/cancel",
+            Self::DeleteTask(_) => "tasks/delete",
             Self::UpdateTask(_) => "tasks/update",
             Self::Subscribe(_) => "subscriptions/listen",
             Self::SetLogLevel(_) => "logging/setLevel",
@@ -129,14 +139,14 @@ impl<'a> CallTool<'a> {
         })
     }
 
-    /// Reads a call in a session. `task` means nothing in revisions without tasks.
-    pub(crate) fn of_session(params: &RequestParams<'a>, revision: Revision) -> Result<Self, RpcError> {
+    /// Reads a call in a session.
+    pub(crate) fn of_session(params: &RequestParams<'a>, task: Option<TaskRequest>) -> Result<Self, RpcError> {
         Ok(Self {
             name: required_string("name", params.name)?,
             arguments: params.arguments()?,
             input_responses: None,
             request_state: None,
-            task: params.task.filter(|_| revision.has_tasks()).map(TaskRequest::parse).transpose()?,
+            task,
             idempotency_key: session_idempotency_key(params.meta),
         })
     }
@@ -213,32 +223,21 @@ pub struct TaskRequest {
     pub ttl: Ttl,
     /// The ID chosen by the requestor, in the generations that have it.
     pub id: Option<TaskId>,
+    /// The requestor leaves it to the receiver whether there is a task.
+    pub is_optional: bool,
 }
 
-/// The retention that a requestor wishes for a task, counted from its creation. The receiver decides.
+/// The retention that a requestor wishes for a task. The receiver decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ttl {
     #[default]
     Usual,
+    /// Counted from its creation.
     Ms(u64),
+    /// Counted from its end.
+    MsAfterEnd(u64),
     /// `null`. The schema does not have it, but a published client sends it.
     Unlimited,
-}
-
-impl TaskRequest {
-    fn parse(task: &RawValue) -> Result<Self, RpcError> {
-        if !text::is_object(task) {
-            return Err(RpcError::invalid_params("`task` must be an object"));
-        }
-        let ttl = match text::member(task, "ttl") {
-            None => Ttl::Usual,
-            Some(ttl) if ttl.get() == "null" => Ttl::Unlimited,
-            Some(ttl) => text::milliseconds(ttl)
-                .map(Ttl::Ms)
-                .ok_or_else(|| RpcError::invalid_params("`task.ttl` must be a number of milliseconds"))?,
-        };
-        Ok(Self { ttl, id: None })
-    }
 }
 
 /// `tasks/update`: answers to any part of a task's open questions.

@@ -3,9 +3,11 @@
 //! | request | generation |
 //! | --- | --- |
 //! | its version header or its `_meta` names a stateless revision | [`Generation::Ext2026`]; every older marker in it is ignored |
+//! | a call in a session | [`Generation::Core2025`] if the session's revision has tasks and there is `params.task`; else [`Generation::Sep1686`] or [`Generation::Lesson`] if its `_meta` asks for a task in their way |
+//! | `tasks/get`, `tasks/result` | [`Generation::Sep1686`] if its `_meta` names a related task in that generation's way; else [`Generation::Core2025`] if the revision has tasks, and in older sessions the generation that made the task |
+//! | `tasks/delete`, `tasks/status` | [`Generation::Sep1686`], [`Generation::Lesson`] |
+//! | `tasks/list`, `tasks/cancel` | the generation that the session named last; else [`Generation::Core2025`] if the revision has tasks, and [`Generation::Sep1686`] otherwise. That one has no `tasks/cancel`, so it gets [`Generation::Core2025`]'s |
 //! | every other request, in a session | [`Generation::Core2025`] |
-//!
-//! In a session, `tools/call` asks for a task with `params.task` if the session's revision has tasks.
 
 use std::borrow::Cow;
 
@@ -17,7 +19,7 @@ use crate::headers::{self, HeaderValue, Headers};
 use crate::jsonrpc::{self, Message, RpcError};
 use crate::meta::{StatelessMeta, VERSION_KEY, session_progress_token};
 use crate::params::{RequestParams, required_string};
-use crate::request::{CallTool, GetPrompt, Operation, ReadResource, RoutedRequest, UpdateTask};
+use crate::request::{CallTool, GetPrompt, Operation, ReadResource, RoutedRequest, TaskRequest, UpdateTask};
 use crate::subscription::SubscriptionFilter;
 use crate::{Capability, Generation, LogLevel, Peer, Revision, refusal, text};
 
@@ -61,19 +63,16 @@ pub fn is_stateless(body: &[u8], headers: Option<&dyn Headers>) -> bool {
 #[derive(Clone, Copy)]
 pub enum Context<'a> {
     /// Outside of a session. `headers` are those of HTTP; other transports have none.
-    Stateless {
-        headers: Option<&'a dyn Headers>,
-    },
-    Session {
-        peer: Peer,
-    },
+    Stateless { headers: Option<&'a dyn Headers> },
+    /// In a session; `last_marker` is the generation that its requests named last.
+    Session { peer: Peer, last_marker: Option<Generation> },
 }
 
 /// Reads a request and decides which generation it speaks.
 pub fn route<'a>(request: &jsonrpc::Request<'a>, context: &Context<'_>) -> Result<RoutedRequest<'a>, RpcError> {
     match *context {
         Context::Stateless { headers } => route_stateless(request, headers),
-        Context::Session { peer } => route_in_session(request, peer),
+        Context::Session { peer, last_marker } => route_in_session(request, peer, last_marker),
     }
 }
 
@@ -133,7 +132,10 @@ fn route_stateless<'a>(
     };
     Ok(RoutedRequest {
         id: request.id.clone(),
+        method: operation.method(),
         generation: generation_of(revision),
+        follows_task: false,
+        marker: None,
         peer: Peer { revision, capabilities: meta.capabilities },
         progress_token: meta.progress_token,
         log_level: meta.log_level,
@@ -143,15 +145,27 @@ fn route_stateless<'a>(
 
 /// Requests about tasks are accepted at every revision of sessions, because generations without a revision of their own
 /// use the same methods. The lookup decides whether there is such a task.
-fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<RoutedRequest<'a>, RpcError> {
+fn route_in_session<'a>(
+    request: &jsonrpc::Request<'a>,
+    peer: Peer,
+    last_marker: Option<Generation>,
+) -> Result<RoutedRequest<'a>, RpcError> {
     let params = RequestParams::of_session(request.params)?;
+    let progress_token = session_progress_token(params.meta)?;
+    let has_tasks = peer.revision.has_tasks();
+    let mut marker = None;
     let operation = match &*request.method {
         "ping" => Operation::Ping,
-        "tools/call" => Operation::CallTool(CallTool::of_session(&params, peer.revision)?),
-        "tasks/get" => Operation::GetTask(params.required_task_id()?),
+        "tools/call" => {
+            let (named, asks) = asked_task(&params, has_tasks)?.unzip();
+            marker = named;
+            Operation::CallTool(CallTool::of_session(&params, asks)?)
+        }
+        "tasks/get" | "tasks/status" => Operation::GetTask(params.required_task_id()?),
         "tasks/result" => Operation::TaskResult(params.required_task_id()?),
         "tasks/list" => Operation::ListTasks { cursor: params.cursor()? },
         "tasks/cancel" => Operation::CancelTask(params.required_task_id()?),
+        "tasks/delete" => Operation::DeleteTask(params.required_task_id()?),
         "logging/setLevel" => Operation::SetLogLevel(log_level(&params)?),
         "resources/subscribe" => Operation::SubscribeResource { uri: params.required_uri()? },
         "resources/unsubscribe" => Operation::UnsubscribeResource { uri: params.required_uri()? },
@@ -161,14 +175,58 @@ fn route_in_session<'a>(request: &jsonrpc::Request<'a>, peer: Peer) -> Result<Ro
             None => return Err(refusal::unknown_method_in_session(other)),
         },
     };
+    let names_task = || {
+        let key = Generation::Sep1686.related_task_key().unwrap_or_default();
+        params.meta.is_some_and(|meta| text::member(meta, key).is_some())
+    };
+    marker = match &*request.method {
+        "tasks/get" | "tasks/result" if names_task() => Some(Generation::Sep1686),
+        "tasks/delete" => Some(Generation::Sep1686),
+        "tasks/status" => Some(Generation::Lesson),
+        _ => marker,
+    };
+    let usual = generation_of(peer.revision);
+    let unsaid = last_marker.unwrap_or(if has_tasks { usual } else { Generation::Sep1686 });
+    let generation = match &*request.method {
+        "tasks/cancel" if unsaid == Generation::Sep1686 => usual,
+        "tasks/list" | "tasks/cancel" => unsaid,
+        _ => marker.unwrap_or(usual),
+    };
     Ok(RoutedRequest {
         id: request.id.clone(),
-        generation: generation_of(peer.revision),
+        method: known_method(&request.method),
+        generation,
+        follows_task: matches!(&*request.method, "tasks/get" | "tasks/result") && marker.is_none() && !has_tasks,
+        marker,
         peer,
-        progress_token: session_progress_token(params.meta)?,
+        progress_token,
         log_level: None,
         operation,
     })
+}
+
+/// The task that a call of a session asks for, in the first generation in which it does.
+fn asked_task(params: &RequestParams<'_>, has_tasks: bool) -> Result<Option<(Generation, TaskRequest)>, RpcError> {
+    let task = params.task.filter(|_| has_tasks);
+    for generation in [Generation::Core2025, Generation::Sep1686, Generation::Lesson] {
+        if let Some(request) = generation.task_request(task, params.meta)? {
+            return Ok(Some((generation, request)));
+        }
+    }
+    Ok(None)
+}
+
+fn known_method(method: &str) -> &'static str {
+    Operation::METHODS.iter().find(|known| **known == method).copied().unwrap_or_default()
+}
+
+/// The generation in which a session of a revision without tasks is shown a task, by the label of the generation that made
+/// the task. What was made without a session is shown as sessions show it.
+pub fn generation_of_task(origin: &str) -> Generation {
+    match Generation::of_label(origin) {
+        None | Some(Generation::Ext2026) => Generation::Core2025,
+        Some(made_by) => made_by,
+    }
 }
 
 /// The operations that both eras have in the same form.

@@ -153,6 +153,7 @@ pub use longhaul_task::{
 pub use longhaul_wire::content::{Content, ToolResult};
 pub use longhaul_wire::prompt::{PromptMessage, PromptResult};
 pub use longhaul_wire::resource::{ResourceAnnotations, ResourceContent, ResourceContents};
+pub use longhaul_wire::ticket::TicketNames;
 pub use longhaul_wire::tool::{Annotations, TaskSupport};
 pub use longhaul_wire::{Icon, IconTheme};
 pub use prompt::{IntoPromptResult, Prompt};

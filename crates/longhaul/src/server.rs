@@ -4,12 +4,14 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use longhaul_engine::{Engine, EngineLimits, SystemRandom};
 use longhaul_receiver::{Catalogue, Receiver, ReceiverOptions};
 use longhaul_server::http::{self, Guard, HttpEndpoint};
 use longhaul_server::{Anonymous, Identify, RateLimits, ServerLimits, Tokens, local, stdio};
 use longhaul_store::{Store, StoreError};
+use longhaul_wire::ticket::TicketNames;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -115,6 +117,29 @@ impl Server {
     /// How often clients should poll a task.
     pub fn poll_interval_ms(mut self, poll_interval_ms: u64) -> Self {
         self.options.poll_interval_ms = poll_interval_ms;
+        self
+    }
+
+    /// Makes a call of a client that knows no tasks durable, if its tool can run as one: the call waits this long for the task,
+    /// and then the client gets a ticket, and its model asks for the result with ordinary tools (`task_status`,
+    /// `task_result`). Keep it shorter than the time after which clients give up, which is 60 s for most. Without it, such a
+    /// call is not stored, and ends with its client.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.options.tickets.get_or_insert_default().patience = patience;
+        self
+    }
+
+    /// How often a client that knows no tasks, and waits for a tool that reports no progress, gets a sign of life. It has to ask
+    /// for progress. Default: 5 s.
+    pub fn heartbeat(mut self, interval: Duration) -> Self {
+        self.options.tickets.get_or_insert_default().heartbeat = interval;
+        self
+    }
+
+    /// The names of the tools for clients that know no tasks. If a tool of yours has one of them, `longhaul_` is put before
+    /// it.
+    pub fn ticket_names(mut self, names: TicketNames) -> Self {
+        self.options.tickets.get_or_insert_default().names = names;
         self
     }
 

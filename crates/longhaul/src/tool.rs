@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_engine::{Ctx, CtxError, Failure, Handler, ToolLimits};
-use longhaul_receiver::CatalogueEntry;
+use longhaul_receiver::{CallRules, CatalogueEntry};
 use longhaul_task::{Json, OnCrash, Outcome, Policy, Retention, ToolRef};
 use longhaul_wire::content::ToolResult;
 use longhaul_wire::question;
@@ -52,6 +52,7 @@ pub struct Tool {
     retention: Retention,
     limits: ToolLimits,
     retries_failures: bool,
+    call_rules: CallRules,
     handler: Arc<dyn Handler>,
     prelude: Option<Arc<dyn Handler>>,
 }
@@ -83,6 +84,7 @@ impl Tool {
             retention: Retention::FromCreation(RETENTION_MS),
             limits: ToolLimits::default(),
             retries_failures: false,
+            call_rules: CallRules::default(),
             handler: result_handler(handler),
             prelude: None,
             name,
@@ -206,15 +208,37 @@ impl Tool {
         Self { limits, ..self }
     }
 
+    /// The time within which a call that is done is answered with its result, also if its client takes tasks; a longer one is
+    /// answered with the task. The task exists from the start in both cases. This applies where the client leaves it
+    /// to the server whether a call becomes a task. By default every such call is answered with its task.
+    pub fn answers_within(mut self, time: Duration) -> Self {
+        self.call_rules.answers_within = Some(time);
+        self
+    }
+
+    /// Cancels the task of a call when a client that knows no tasks gives up or disconnects while it waits. By default the task
+    /// goes on, and the client finds it with `task_list` or by making the same call again.
+    pub fn cancel_abandoned_calls(mut self) -> Self {
+        self.call_rules.cancels_abandoned = true;
+        self
+    }
+
+    /// The rules for calls that wait for their task. A tool that changes nothing, or that can be called twice with the effect of
+    /// one call, lets the same call join a task that still runs.
+    pub(crate) fn call_rules(&self) -> CallRules {
+        let joins = self.annotations.idempotent == Some(true) || self.annotations.read_only == Some(true);
+        CallRules { joins, ..self.call_rules.clone() }
+    }
+
     pub(crate) fn asks_first(&self) -> bool {
         self.prelude.is_some()
     }
 
     /// The entry of the catalogue, and what the engine runs.
     pub(crate) fn entry(self) -> Result<(CatalogueEntry, Vec<longhaul_engine::EngineTool>), ToolError> {
-        let immediate_response = self.immediate_response.clone();
+        let (immediate_response, rules) = (self.immediate_response.clone(), self.call_rules());
         let (declaration, engine) = self.split()?;
-        Ok((CatalogueEntry::tool(declaration, immediate_response), vec![engine]))
+        Ok((CatalogueEntry::tool(declaration, immediate_response, rules), vec![engine]))
     }
 
     /// Splits the tool into what clients see and what the engine runs.

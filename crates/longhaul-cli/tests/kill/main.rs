@@ -14,6 +14,7 @@ mod job;
 mod ledger;
 mod load;
 mod operator;
+mod sep1686;
 mod verify;
 
 #[path = "../kit/mod.rs"]

@@ -13,6 +13,8 @@ use longhaul_wire::resource::{ResourceAddress, ResourceDeclaration};
 use longhaul_wire::tool::ToolDeclaration;
 use longhaul_wire::{Cache, ServerFeatures};
 
+use crate::CallRules;
+
 pub(crate) use self::entries::Entries;
 pub(crate) use self::shared::{CatalogueChange, CatalogueChanges, SharedCatalogue};
 
@@ -23,6 +25,7 @@ pub struct CatalogueTool {
     pub declaration: ToolDeclaration,
     /// A sentence for the model to continue with while the tool runs as a task.
     pub immediate_response: Option<String>,
+    pub rules: CallRules,
 }
 
 /// One prompt.
@@ -96,8 +99,8 @@ pub struct Catalogue {
 }
 
 impl CatalogueEntry {
-    pub fn tool(declaration: ToolDeclaration, immediate_response: Option<String>) -> Self {
-        Self::Tool(Arc::new(CatalogueTool { name: declaration.name().into(), declaration, immediate_response }))
+    pub fn tool(declaration: ToolDeclaration, immediate_response: Option<String>, rules: CallRules) -> Self {
+        Self::Tool(Arc::new(CatalogueTool { name: declaration.name().into(), declaration, immediate_response, rules }))
     }
 
     /// The names under which the engine runs it.

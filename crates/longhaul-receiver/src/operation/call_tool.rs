@@ -11,25 +11,28 @@ use futures_util::future::BoxFuture;
 use longhaul_engine::audit::{self, AuditedCall};
 use longhaul_engine::{CallEnd, CallOptions, CtxError, EngineError, LogLine, NewCall, OpenQuestion, Requestor};
 use longhaul_store::{CreateResult, IdempotencyKey, Snapshot, StoreError};
-use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, Task, TaskId, TransitionError};
+use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, Task, TaskId, TaskKey, TransitionError};
 use longhaul_wire::call_result::{self, InputRequest, ResultForm};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
+use longhaul_wire::tool::TaskSupport;
 use longhaul_wire::{
-    CallTool, Headers, InputResponses, LogLevel, RoutedRequest, TaskRequest, TaskView, Ttl, logging, progress,
-    question, resource,
+    CallMode, CallTool, Headers, InputResponses, LogLevel, RoutedRequest, TaskView, Ttl, logging, progress, question,
+    resource,
 };
 use longhaul_wire::{headers as wire_headers, refusal as words};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use super::{OperationResult, StreamWork, WorkResult};
+use super::{CallWait, OperationResult, StreamWork, WorkResult, call_answer};
+use crate::catalogue::CatalogueTool;
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
 use crate::receiver::ReceiverInner;
 use crate::seal::{CallBinding, CallState};
 use crate::session::{LastNotified, ask_on_stream};
 use crate::stream::MessageStream;
-use crate::{idempotency, log, refusal};
+use crate::ticket::{self, WaitingCall};
+use crate::{CallRules, idempotency, log, refusal};
 
 /// The shortest retention that a requestor can choose: the result must be fetchable.
 const TTL_MS_MIN: u64 = 1_000;
@@ -41,23 +44,31 @@ pub(super) async fn perform(
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
     let catalogue = exchange.receiver.catalogue.current();
-    let offered = catalogue.tools.find(&call.name).ok_or_else(|| words::no_such_tool(&call.name))?;
+    let Some(offered) = catalogue.tools.find(&call.name) else {
+        let ticket = ticket::perform(exchange, &call.name, call.arguments, request.progress_token.as_ref());
+        return ticket.ok_or_else(|| words::no_such_tool(&call.name));
+    };
     if let Some(headers) = headers.filter(|_| exchange.session.is_none()) {
         wire_headers::check_mirrored(headers, &offered.declaration, call.arguments)?;
     }
-    let as_task = exchange.generation.becomes_task(call, &offered.declaration, exchange.peer)?;
+    let mode = exchange.generation.call_mode(call, &offered.declaration, exchange.peer)?;
+    let as_task = mode != CallMode::Ordinary;
     if let Err(wrong) = offered.declaration.check_arguments(call.arguments) {
         return Ok(OperationResult::Ready(call_result::complete(&exchange.reply_to(), &wrong.to_result())));
     }
-    // A call that becomes no task stores nothing, so its key has no effect.
-    let idempotency = if as_task { idempotency::of_call(exchange, call, headers)?.map(Box::new) } else { None };
+    let chosen_id = call.task.as_ref().filter(|_| as_task).and_then(|request| request.id.clone());
+    let chosen = chosen_id.map(|id| exchange.chosen_key(id)).transpose()?;
+    // Without a task nothing is stored under the key, so it has no effect. An ID of the requestor's own says the same.
+    let idempotency =
+        if as_task && chosen.is_none() { idempotency::of_call(exchange, call, headers)?.map(Box::new) } else { None };
     let mut tool_call = ToolCall {
         exchange: exchange.clone(),
         tool: Arc::clone(&offered.name),
         input: Json::from_text(call.arguments.get()),
         form: ResultForm::Tool,
-        as_task,
-        task_request: call.task.clone(),
+        mode,
+        ttl: call.task.as_ref().map(|request| request.ttl).unwrap_or_default(),
+        chosen,
         progress_token: request.progress_token.clone(),
         log_level: request.log_level,
         answers: HashMap::new(),
@@ -65,6 +76,9 @@ pub(super) async fn perform(
         idempotency,
     };
     tool_call.take_answers(call.request_state.as_deref(), call.input_responses.as_ref()).await?;
+    if mode == CallMode::Ordinary && ticket_waits(exchange, offered) {
+        return tool_call.wait(&offered.rules).await;
+    }
     tool_call.begin().await
 }
 
@@ -90,8 +104,9 @@ pub(super) async fn perform_ordinary(
         tool: call.engine_name,
         input: call.input,
         form: call.form,
-        as_task: false,
-        task_request: None,
+        mode: CallMode::Ordinary,
+        ttl: Ttl::Usual,
+        chosen: None,
         progress_token: request.progress_token.clone(),
         log_level: request.log_level,
         answers: HashMap::new(),
@@ -102,14 +117,26 @@ pub(super) async fn perform_ordinary(
     tool_call.begin().await
 }
 
+/// Whether an ordinary call creates a task and waits for it. A stateless client that can be asked is asked by the end of its
+/// call, which then runs again: that needs no task.
+fn ticket_waits(exchange: &Exchange, offered: &CatalogueTool) -> bool {
+    let is_asked_by_rounds = exchange.session.is_none() && exchange.peer.capabilities.can_be_asked();
+    exchange.receiver.tickets().is_some()
+        && offered.declaration.task_support() != TaskSupport::Forbidden
+        && !exchange.receiver.engine.asks_before_task(&offered.name)
+        && !is_asked_by_rounds
+}
+
 /// A call whose tool and arguments have been checked.
 struct ToolCall {
     exchange: Exchange,
     tool: Arc<str>,
     input: Json,
     form: ResultForm,
-    as_task: bool,
-    task_request: Option<TaskRequest>,
+    mode: CallMode,
+    ttl: Ttl,
+    /// The task under the ID that the requestor chose.
+    chosen: Option<TaskKey>,
     progress_token: Option<RequestId>,
     log_level: Option<LogLevel>,
     /// Answers to questions of earlier rounds, by question key.
@@ -140,15 +167,47 @@ impl ToolCall {
         Ok(())
     }
 
-    /// Runs it at once if nothing can precede the response, else on a stream.
-    async fn begin(self) -> Result<OperationResult, RpcError> {
-        let sends_notifications = !self.as_task && (self.progress_token.is_some() || self.log_level.is_some());
-        if self.exchange.session.is_none() && !sends_notifications {
-            return Ok(OperationResult::Ready(self.run(None).await?.response));
+    /// Creates a task and waits for it, for a client that takes no task.
+    async fn wait(self, rules: &CallRules) -> Result<OperationResult, RpcError> {
+        let failed = |error: EngineError| refusal::of_engine(&error);
+        let engine = &self.exchange.receiver.engine;
+        let id = TaskId::mint(engine.now().await.map_err(failed)?, engine.random().bits());
+        let retention = self.retention(engine.retention(&self.tool).map_err(failed)?);
+        let Self { exchange, tool, input, progress_token, .. } = self;
+        let waiting = WaitingCall {
+            exchange: exchange.clone(),
+            tool: Arc::clone(&tool),
+            input,
+            retention,
+            id: id.clone(),
+            token: progress_token,
+            rules: rules.clone(),
+        };
+        if exchange.session.is_none() && waiting.token.is_none() {
+            return Ok(OperationResult::Ready(waiting.run(None).await?));
         }
         Ok(OperationResult::Work(StreamWork {
+            exchange,
+            task: Some(id),
+            call: Some(CallWait::Patience),
+            tool: Some(tool),
+            run: Box::new(move |stream| Box::pin(async move { Ok(waiting.run(Some(stream)).await?.into()) })),
+        }))
+    }
+
+    /// Runs it at once if nothing can precede the response, else on a stream.
+    async fn begin(self) -> Result<OperationResult, RpcError> {
+        let is_ordinary = self.mode == CallMode::Ordinary;
+        let sends_notifications = is_ordinary && (self.progress_token.is_some() || self.log_level.is_some());
+        if self.exchange.session.is_none() && !sends_notifications {
+            let response = self.run(None).await?.response;
+            return Ok(OperationResult::Ready(response.unwrap_or_default()));
+        }
+        let task = self.chosen.as_ref().map(|key| key.id.clone());
+        Ok(OperationResult::Work(StreamWork {
             exchange: self.exchange.clone(),
-            task: None,
+            call: task.is_some().then_some(CallWait::UntilEnd),
+            task,
             tool: Some(Arc::clone(&self.tool)),
             run: Box::new(move |stream| Box::pin(self.run(Some(stream)))),
         }))
@@ -160,7 +219,10 @@ impl ToolCall {
 
     async fn run(self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         // Boxed, because the future of a creation would otherwise be as large as that of an ordinary call.
-        if self.as_task { self.create_task(stream).await } else { Box::pin(self.run_now(stream)).await }
+        match self.mode {
+            CallMode::Ordinary => Box::pin(self.run_now(stream)).await,
+            CallMode::Task | CallMode::TaskOrResult | CallMode::TaskThenResult => self.create_task(stream).await,
+        }
     }
 
     async fn engine_call(
@@ -187,6 +249,12 @@ impl ToolCall {
     async fn create_task(mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let failed = |error: EngineError| refusal::of_engine(&error);
         let mut input = self.input.clone();
+        // Before anything is asked or admitted: a client that repeats its request learns that its task exists.
+        if let Some(chosen) = &self.chosen
+            && self.exchange.receiver.engine.read(chosen).await.is_ok()
+        {
+            return Err(words::task_id_exists(chosen.id.shown()));
+        }
         if self.exchange.receiver.engine.asks_before_task(&self.tool) {
             // If an earlier request under the same key has created the task, the client is not asked again.
             if let Some(request) = &self.idempotency
@@ -195,7 +263,7 @@ impl ToolCall {
             {
                 return self.created_earlier(found.task).await;
             }
-            let call = self.engine_call(stream, None).await?;
+            let call = self.engine_call(stream.clone(), None).await?;
             let receiver = &self.exchange.receiver;
             let asking = Box::pin(receiver.engine.before_task(&self.tool, input, call));
             let asked = until_stop(receiver, asking).await?;
@@ -207,10 +275,8 @@ impl ToolCall {
         let exchange = &self.exchange;
         let receiver = &exchange.receiver;
         let usual = receiver.engine.retention(&self.tool).map_err(failed)?;
-        if let Some(session) = &exchange.session {
-            session.make_uncancellable(&exchange.id);
-        }
-        let chosen_id = self.task_request.as_ref().and_then(|request| request.id.clone());
+        let taken_back = exchange.session.as_ref().map(|session| session.make_uncancellable(&exchange.id));
+        let chosen_id = self.chosen.as_ref().map(|key| key.id.clone());
         let new = NewCall {
             owner: exchange.owner.clone(),
             tool: Arc::clone(&self.tool),
@@ -221,7 +287,13 @@ impl ToolCall {
             idempotency: self.idempotency.clone(),
         };
         let (CreateResult { task, existed }, log) = if exchange.session.is_some() {
-            let (created, log) = receiver.engine.create_and_listen(new).await.map_err(failed)?;
+            let created = receiver.engine.create_and_listen(new).await;
+            let (created, log) = created.map_err(|error| match (&error, &self.chosen) {
+                (EngineError::Store(StoreError::Refused(TransitionError::DuplicateId)), Some(chosen)) => {
+                    words::task_id_exists(chosen.id.shown())
+                }
+                _ => failed(error),
+            })?;
             (created, Some(log))
         } else {
             match (receiver.engine.create(new).await, &self.task_id) {
@@ -236,16 +308,28 @@ impl ToolCall {
         if existed {
             return self.created_earlier(task).await;
         }
-        let view = TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task) };
-        let catalogue = receiver.catalogue.current();
-        let sentence = catalogue.tools.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
-        let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
-        let created = log.map(|log| LastNotified {
+        let last = log.map(|log| LastNotified {
             progress_token: self.progress_token,
             log: Some(log),
             ..LastNotified::of(&task, exchange.generation)
         });
-        Ok(WorkResult { response, created })
+        let last = match (&exchange.session, last, stream, taken_back, self.mode) {
+            (Some(session), Some(last), Some(stream), Some(taken_back), CallMode::TaskThenResult) => {
+                let waiting = exchange.clone();
+                return call_answer::announce_and_wait(waiting, session, last, &stream, taken_back).await;
+            }
+            (_, last, ..) => last,
+        };
+        if self.mode == CallMode::TaskOrResult
+            && let Some(answer) = call_answer::soon(exchange, &task.key).await
+        {
+            return Ok(answer?.into());
+        }
+        let view = TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task) };
+        let catalogue = receiver.catalogue.current();
+        let sentence = catalogue.tools.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
+        let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
+        Ok(WorkResult { response: Some(response), created: last })
     }
 
     /// The response to a repeated request: the task that the first request created, as it is now.
@@ -262,22 +346,21 @@ impl ToolCall {
             progress_token: self.progress_token.clone(),
             ..LastNotified::of(task, exchange.generation)
         });
-        Ok(WorkResult { response, created })
+        Ok(WorkResult { response: Some(response), created })
     }
 
     /// The retention that the requestor asks for, within the limits of the tool and the server. It is shorter for a task of
     /// an anonymous caller.
     fn retention(&self, usual: Retention) -> Retention {
         let options = &self.exchange.receiver.options;
-        let retention = match self.task_request {
-            Some(TaskRequest { ttl: Ttl::Ms(ttl_ms), .. }) => {
-                let longest = match usual {
-                    Retention::FromCreation(ms) => ms,
-                    Retention::FromEnd(_) | Retention::Unlimited => options.ttl_ms_max,
-                };
-                Retention::FromCreation(ttl_ms.max(TTL_MS_MIN).min(longest))
-            }
-            _ => usual,
+        let longest = match usual {
+            Retention::FromCreation(ms) => ms,
+            Retention::FromEnd(_) | Retention::Unlimited => options.ttl_ms_max,
+        };
+        let retention = match self.ttl {
+            Ttl::Ms(ms) => Retention::FromCreation(ms.max(TTL_MS_MIN).min(longest)),
+            Ttl::MsAfterEnd(ms) => Retention::FromEnd(ms.max(TTL_MS_MIN).min(longest)),
+            Ttl::Usual | Ttl::Unlimited => usual,
         };
         if self.exchange.is_known { retention } else { retention.at_most(options.anonymous_kept_ms_max) }
     }

@@ -11,7 +11,7 @@ use crate::refusal;
 
 pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, RpcError> {
     let receiver = &exchange.receiver;
-    let key = exchange.key(id);
+    let key = exchange.find_key(id).await;
     let failed = |error: EngineError| refusal::of_engine(&error);
     let (snapshot, cancelled) =
         match receiver.rates.look_up(&exchange.owner, receiver.engine.cancel(&key, None)).await? {

@@ -18,6 +18,16 @@ pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result
     if !exchange.is_known {
         return Err(words::unknown_method_in_session(exchange.method));
     }
+    let (tasks, next) = page(exchange, cursor).await?;
+    let views: Vec<TaskView<'_>> = tasks.iter().map(LoadedTask::view).collect();
+    Ok(exchange.generation.page(&exchange.reply_to(), &views, next.as_deref()))
+}
+
+/// One page, and the cursor of the next one.
+pub(crate) async fn page(
+    exchange: &Exchange,
+    cursor: Option<&str>,
+) -> Result<(Vec<LoadedTask>, Option<String>), RpcError> {
     let receiver = &exchange.receiver;
     let binding = binding_of(&["cursor", exchange.owner.as_str()]);
     let after = match cursor {
@@ -37,8 +47,7 @@ pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result
         tasks.push(LoadedTask::of(receiver, snapshot).await.map_err(failed)?);
     }
     audit::listed(exchange.source(), tasks.len());
-    let views: Vec<TaskView<'_>> = tasks.iter().map(LoadedTask::view).collect();
     let random = &**receiver.engine.random();
     let next = last.and_then(|last| receiver.session_seal.close(&binding, last.as_str().as_bytes(), random));
-    Ok(exchange.generation.page(&exchange.reply_to(), &views, next.as_deref()))
+    Ok((tasks, next))
 }

@@ -1,15 +1,18 @@
 //! The operations that a client can ask for: one file each, written once for all generations and both eras.
 
+pub(crate) mod call_answer;
 pub(crate) mod call_tool;
 mod cancel_task;
 mod complete;
+mod delete_task;
 mod discover;
+mod end_wait;
 mod get_prompt;
 mod get_task;
 mod list_prompts;
 mod list_resource_templates;
 mod list_resources;
-mod list_tasks;
+pub(crate) mod list_tasks;
 mod list_tools;
 mod read_resource;
 mod subscribe;
@@ -24,6 +27,7 @@ use futures_util::future::BoxFuture;
 use longhaul_task::TaskId;
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{Headers, Operation, RoutedRequest, acknowledge};
+use serde::{Deserialize, Serialize};
 
 use crate::exchange::Exchange;
 use crate::session::LastNotified;
@@ -42,9 +46,19 @@ pub(crate) struct StreamWork {
     pub(crate) exchange: Exchange,
     /// The task whose result is waited for.
     pub(crate) task: Option<TaskId>,
+    /// How long it waits, if it is the call that creates that task.
+    pub(crate) call: Option<CallWait>,
     /// The tool that is called.
     pub(crate) tool: Option<Arc<str>>,
     pub(crate) run: WorkFuture,
+}
+
+/// How long a call waits for the task that it has created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum CallWait {
+    UntilEnd,
+    /// As long as a client without tasks should wait.
+    Patience,
 }
 
 /// Does the work. The stream takes the messages that precede the response.
@@ -52,14 +66,15 @@ type WorkFuture = Box<dyn FnOnce(Arc<MessageStream>) -> BoxFuture<'static, Resul
 
 /// How a [`StreamWork`] ended.
 pub(crate) struct WorkResult {
-    pub(crate) response: String,
+    /// `None` for a request that its client has cancelled.
+    pub(crate) response: Option<String>,
     /// The task that the request created. The session follows it after the client has received the response.
     pub(crate) created: Option<LastNotified>,
 }
 
 impl From<String> for WorkResult {
     fn from(response: String) -> Self {
-        Self { response, created: None }
+        Self { response: Some(response), created: None }
     }
 }
 
@@ -74,6 +89,7 @@ pub(crate) async fn perform(
         Operation::CallTool(call) => return call_tool::perform(exchange, request, call, headers).await,
         Operation::TaskResult(id) => return task_result::perform(exchange, id.clone()).await,
         Operation::UpdateTask(update) => update_task::perform(exchange, update).await?,
+        Operation::DeleteTask(id) => delete_task::perform(exchange, id.clone()).await?,
         Operation::CancelTask(id) => cancel_task::perform(exchange, id.clone()).await?,
         Operation::ListTasks { cursor } => list_tasks::perform(exchange, cursor.as_deref()).await?,
         Operation::ListTools { cursor } => list_tools::perform(exchange, cursor.as_deref())?,

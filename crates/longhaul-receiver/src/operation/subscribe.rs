@@ -52,6 +52,7 @@ pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) ->
     Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: None,
+        call: None,
         tool: None,
         run: Box::new(move |stream| Box::pin(run(subscriber, accepted, tasks, changes, stream))),
     }))
@@ -128,7 +129,9 @@ impl SubscribedTask {
         let task = LoadedTask::read(&exchange.receiver, &self.key).await.ok()?;
         let current = Some((task.snapshot.task.revision, task.snapshot.progress.clone()));
         if self.sent != current {
-            stream.send(exchange.generation.changed(Some(&exchange.id), &task.view())).await;
+            if let Some(changed) = exchange.generation.changed(Some(&exchange.id), &task.view()) {
+                stream.send(changed).await;
+            }
             self.sent = current;
         }
         (!task.snapshot.task.is_settled()).then_some(self)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use longhaul_engine::LogTail;
 use longhaul_store::Snapshot;
-use longhaul_task::{Task, TaskKey};
+use longhaul_task::{Progress, Task, TaskId, TaskKey};
 use longhaul_wire::jsonrpc::RequestId;
 use longhaul_wire::{Generation, RelatedTask, logging, progress};
 use parking_lot::Mutex;
@@ -32,15 +32,28 @@ pub(super) struct FollowedTask {
     check_again: Notify,
     /// The client has shown that it knows the task, by asking for it.
     is_known: AtomicBool,
+    /// The client knows no tasks.
+    is_quiet: AtomicBool,
     /// Set by the request that created the task, which may be answered after the client has first polled the task.
     progress_token: Mutex<Option<RequestId>>,
+    /// Its parent, if that is followed, too: without a stream of its own, the client hears of it on that of its parent.
+    parent: Option<TaskId>,
     log: LogTail,
 }
 
 impl FollowedTask {
+    pub(super) fn parent(&self) -> Option<&TaskId> {
+        self.parent.as_ref()
+    }
+
     /// Has the follower look for the client's streams again.
     pub(super) fn check_again(&self) {
         self.check_again.notify_one();
+    }
+
+    /// How messages about the task name it.
+    fn related<'t>(&self, task: &'t Task) -> Option<RelatedTask<'t>> {
+        (!self.is_quiet.load(Ordering::Relaxed)).then(|| RelatedTask::to(self.generation, task))
     }
 
     /// Sends the log lines that the client wants.
@@ -49,8 +62,7 @@ impl FollowedTask {
         self.log.pass_on(|line| {
             let message = log::message(&line);
             if logging::is_wanted(message, level, session.peer.revision) {
-                let related = RelatedTask::to(self.generation, task);
-                stream.send_lossy(&logging::notification(message, Some(related)));
+                stream.send_lossy(&logging::notification(message, self.related(task)));
             }
         });
     }
@@ -64,7 +76,13 @@ pub(crate) struct LastNotified {
     pub(crate) revision: u64,
     /// The last progress that was sent.
     pub(crate) progress: Option<f64>,
+    /// The last progress that the client knows, where it is told of it as a change of the task.
+    pub(crate) progress_shown: Option<Arc<Progress>>,
     pub(crate) progress_token: Option<RequestId>,
+    /// The client knows no tasks: it is asked, and hears nothing else.
+    pub(crate) is_quiet: bool,
+    /// The parent of a child that is followed because its parent is.
+    pub(crate) parent: Option<TaskId>,
     /// The log lines since the task was created; otherwise log lines are sent from when the task is followed.
     pub(crate) log: Option<LogTail>,
 }
@@ -72,7 +90,17 @@ pub(crate) struct LastNotified {
 impl LastNotified {
     /// The client has received no state of the task yet.
     fn unseen(key: TaskKey, generation: Generation) -> Self {
-        Self { key, generation, revision: 0, progress: None, progress_token: None, log: None }
+        Self {
+            key,
+            generation,
+            revision: 0,
+            progress: None,
+            progress_shown: None,
+            progress_token: None,
+            is_quiet: false,
+            parent: None,
+            log: None,
+        }
     }
 
     /// The client has just received the task in this state.
@@ -82,9 +110,16 @@ impl LastNotified {
             generation,
             revision: task.revision,
             progress: None,
+            progress_shown: None,
             progress_token: None,
+            is_quiet: false,
+            parent: None,
             log: None,
         }
+    }
+
+    pub(crate) fn quiet(self) -> Self {
+        Self { is_quiet: true, ..self }
     }
 }
 
@@ -95,6 +130,7 @@ impl Session {
         let key = last.key.clone();
         let mut followed = self.followed.lock();
         if let Some(task) = followed.get(&key.id) {
+            task.is_quiet.fetch_and(last.is_quiet, Ordering::Relaxed);
             if last.progress_token.is_some() {
                 *task.progress_token.lock() = last.progress_token;
                 task.check_again();
@@ -117,7 +153,9 @@ impl Session {
             generation: last.generation,
             check_again: Notify::new(),
             is_known: AtomicBool::new(is_known),
+            is_quiet: AtomicBool::new(last.is_quiet),
             progress_token: Mutex::new(last.progress_token.take()),
+            parent: last.parent.take(),
             log,
         });
         followed.insert(key.id.clone(), Arc::clone(&task));
@@ -141,8 +179,10 @@ impl Session {
         let (session, stream) = (Arc::clone(self), Arc::clone(stream));
         self.receiver.tracker.spawn(async move {
             for (key, generation) in unreported {
-                if let Ok(task) = LoadedTask::read(&session.receiver, &key).await {
-                    stream.send(generation.changed(None, &task.view())).await;
+                if let Ok(task) = LoadedTask::read(&session.receiver, &key).await
+                    && let Some(changed) = generation.changed(None, &task.view())
+                {
+                    stream.send(changed).await;
                 }
             }
         });
@@ -174,15 +214,29 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
         };
         let is_known = followed.is_known.load(Ordering::Relaxed);
         for child in &view.children()[children..] {
-            // The client did not ask for the child. It learns of it from the parent's notification.
+            let related = RelatedTask { generation: followed.generation, task_id: child, parent: Some(&task.key.id) };
+            // In the other generations the client hears of the child by the parent's notification.
+            let is_quiet = followed.is_quiet.load(Ordering::Relaxed);
+            if let Some(announcement) = followed.generation.announcement(related).filter(|_| !is_quiet) {
+                // Without a stream it is announced, and followed, when there is one.
+                let Some(stream) = &stream else { break };
+                if !stream.send(announcement).await {
+                    break;
+                }
+            }
+            children += 1;
             let key = TaskKey { owner: key.owner.clone(), id: child.clone() };
-            session.follow(LastNotified::unseen(key, followed.generation), is_known);
+            let child = LastNotified {
+                is_quiet,
+                parent: Some(task.key.id.clone()),
+                ..LastNotified::unseen(key, followed.generation)
+            };
+            session.follow(child, is_known);
         }
-        children = view.children().len();
         let asks = is_known && receiver.asked_session.lock().get(&key) == Some(&session.nonce);
-        asked.update(&session, task, stream.as_ref().filter(|_| asks));
+        asked.update(&session, task, stream.as_ref().filter(|_| asks), followed.is_quiet.load(Ordering::Relaxed));
         if task.is_settled() {
-            if !is_notified {
+            if !is_notified && !followed.is_quiet.load(Ordering::Relaxed) {
                 let mut unreported = session.unreported.lock();
                 unreported.push_back((key.clone(), followed.generation));
                 if unreported.len() > UNREPORTED_MAX {
@@ -213,17 +267,20 @@ async fn notify(stream: &MessageStream, view: &LoadedTask, followed: &FollowedTa
     if let (Some(token), Some(newest)) = (&token, newest)
         && progress::grows(last.progress, newest)
     {
-        let related = RelatedTask::to(followed.generation, task);
-        if !stream.send(progress::notification(token, newest, Some(related))).await {
+        if !stream.send(progress::notification(token, newest, followed.related(task))).await {
             return false;
         }
         last.progress = Some(newest.done);
     }
-    if last.revision != task.revision {
-        if !stream.send(followed.generation.changed(None, &view.view())).await {
+    let has_news = followed.generation.progress_is_change() && *newest != last.progress_shown;
+    if last.revision != task.revision || has_news {
+        if !followed.is_quiet.load(Ordering::Relaxed)
+            && let Some(changed) = followed.generation.changed(None, &view.view())
+            && !stream.send(changed).await
+        {
             return false;
         }
-        last.revision = task.revision;
+        (last.revision, last.progress_shown) = (task.revision, newest.clone());
     }
     true
 }

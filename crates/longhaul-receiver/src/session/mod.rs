@@ -65,6 +65,10 @@ pub(crate) struct Session {
     last_used: Mutex<Instant>,
     /// Requests of the client that are being answered, with the signal that cancels each.
     requests: Mutex<HashMap<RequestId, CancellationToken>>,
+    /// Tasks that a cancellation of the request which created them cancels, the newest last.
+    creations: Mutex<VecDeque<(RequestId, TaskKey)>>,
+    /// The generation that the client's requests named last.
+    last_marker: Mutex<Option<Generation>>,
     /// Requests to the client that have no response yet.
     questions: Mutex<HashMap<RequestId, ResponseSlot>>,
     streams: Mutex<Streams>,
@@ -104,6 +108,8 @@ impl Session {
             ended: CancellationToken::new(),
             last_used: Mutex::new(Instant::now()),
             requests: Mutex::default(),
+            creations: Mutex::default(),
+            last_marker: Mutex::default(),
             questions: Mutex::default(),
             streams: Mutex::default(),
             reader_changes: watch::channel(0).0,
@@ -134,7 +140,13 @@ impl Session {
         self.is_asked_plainly.store(true, Ordering::Relaxed);
     }
 
-    fn exchange(self: &Arc<Self>, id: RequestId, generation: Generation, method: &'static str) -> Exchange {
+    fn exchange(
+        self: &Arc<Self>,
+        id: RequestId,
+        generation: Generation,
+        follows_task: bool,
+        method: &'static str,
+    ) -> Exchange {
         Exchange {
             receiver: Arc::clone(&self.receiver),
             owner: self.owner.clone(),
@@ -142,6 +154,7 @@ impl Session {
             id,
             method,
             generation,
+            follows_task,
             peer: self.peer,
             session: Some(Arc::clone(self)),
         }
@@ -180,11 +193,31 @@ impl Session {
         Ok(cancel)
     }
 
-    /// Makes a request uncancellable: from here on it creates a task, which must not exist without its answer.
-    pub(crate) fn make_uncancellable(&self, id: &RequestId) {
-        if let Some(cancel) = self.requests.lock().get_mut(id) {
-            *cancel = CancellationToken::new();
+    /// Makes a request uncancellable: from here on it creates a task, which must not exist without its answer. Returns the
+    /// signal that the client has tried to.
+    pub(crate) fn make_uncancellable(&self, id: &RequestId) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        if let Some(earlier) = self.requests.lock().get_mut(id) {
+            *earlier = cancel.clone();
         }
+        cancel
+    }
+
+    /// From now on, a cancellation of this request cancels the task that it created. Past the limit the oldest one is
+    /// forgotten.
+    pub(crate) fn cancels_with(&self, id: &RequestId, task: TaskKey) {
+        let mut creations = self.creations.lock();
+        creations.push_back((id.clone(), task));
+        if creations.len() > self.limits.followed_max {
+            creations.pop_front();
+        }
+    }
+
+    /// The task that a cancellation of this request cancels. It is forgotten: a client may use the ID again.
+    pub(crate) fn take_creation(&self, id: &RequestId) -> Option<TaskKey> {
+        let mut creations = self.creations.lock();
+        let index = creations.iter().position(|(other, _)| other == id)?;
+        creations.remove(index).map(|(_, task)| task)
     }
 
     /// Ends the session: its streams close, requests of either side are dropped. Tasks go on.

@@ -219,7 +219,14 @@ impl AskedQuestions {
 
     /// Takes back questions that are no longer open, and sends those that are, if there is a stream. A question whose
     /// stream broke is sent again as a new request; the first answer to either counts.
-    pub(super) fn update(&mut self, session: &Arc<Session>, task: &Task, stream: Option<&Arc<MessageStream>>) {
+    /// `is_quiet`: the client knows no tasks, so that the question does not name one.
+    pub(super) fn update(
+        &mut self,
+        session: &Arc<Session>,
+        task: &Task,
+        stream: Option<&Arc<MessageStream>>,
+        is_quiet: bool,
+    ) {
         let open = task.phase.questions();
         self.by_key.retain(|key, _| open.is_some_and(|open| open.find(key).is_some()));
         let (Some(open), Some(stream)) = (open, stream) else { return };
@@ -231,9 +238,11 @@ impl AskedQuestions {
             if !asked.is_delivered() {
                 asked.streams.retain(|other| !Arc::ptr_eq(other, stream));
                 asked.streams.push(Arc::clone(stream));
+                let of_task = OutgoingQuestion::of_task(self.generation, task, question);
                 let outgoing = OutgoingQuestion {
                     is_remote_task: Arc::clone(&asked.is_remote_task),
-                    ..OutgoingQuestion::of_task(self.generation, task, question)
+                    related: of_task.related.clone().filter(|_| !is_quiet),
+                    ..of_task
                 };
                 let (taken_back, given_up) = (asked.taken_back.clone(), Arc::clone(&asked.is_given_up));
                 let (session, key, stream) = (Arc::clone(session), task.key.clone(), Arc::clone(stream));

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul_engine::audit::{self as record, RequestSource};
+use longhaul_task::TaskKey;
 use longhaul_wire::jsonrpc::{self, InvalidMessage, Message, RequestId, RpcError};
 use longhaul_wire::route::{Context, generation_of, route};
-use longhaul_wire::{ClientNotification, Headers};
+use longhaul_wire::{ClientNotification, Generation, Headers};
 use tokio::time::timeout;
 
 use super::Session;
@@ -149,8 +151,12 @@ impl Session {
         batch: Option<&Arc<MessageStream>>,
     ) -> Result<RequestStart, RpcError> {
         self.receiver.rates.admit(&self.owner, RequestKind::of(&request.method))?;
-        let request = route(request, &Context::Session { peer: self.peer })?;
-        let exchange = self.exchange(request.id.clone(), request.generation, request.operation.method());
+        let last_marker = *self.last_marker.lock();
+        let request = route(request, &Context::Session { peer: self.peer, last_marker })?;
+        if request.marker.is_some() {
+            *self.last_marker.lock() = request.marker;
+        }
+        let exchange = self.exchange(request.id.clone(), request.generation, request.follows_task, request.method);
         match operation::perform(&exchange, &request, headers).await? {
             OperationResult::Ready(response) => Ok(RequestStart::Ready(response)),
             OperationResult::Work(work) => self.carry_out(work, batch).map(RequestStart::OnStream),
@@ -162,7 +168,7 @@ impl Session {
         match message {
             Message::Response(response) => self.take_response(response).await,
             Message::Notification(notification) => match ClientNotification::read(notification) {
-                ClientNotification::Cancelled(cancelled) => self.cancel_request(&cancelled.request_id),
+                ClientNotification::Cancelled(cancelled) => self.cancel_request(&cancelled.request_id).await,
                 ClientNotification::TaskStatus(task) => {
                     // Counted first: a wait that begins now reads the count after it has registered itself.
                     self.remote_task_notices.send_modify(|count| *count += 1);
@@ -179,9 +185,26 @@ impl Session {
         }
     }
 
-    fn cancel_request(&self, id: &RequestId) {
+    /// Ends a request without a response, and the task that it created if its generation says so.
+    async fn cancel_request(&self, id: &RequestId) {
+        // First, because the request may be about to name its task.
         if let Some(cancel) = self.requests.lock().get(id) {
             cancel.cancel();
+        }
+        if let Some(task) = self.take_creation(id) {
+            self.cancel_created(&task).await;
+        }
+    }
+
+    /// Cancels a task because the request that created it was cancelled. A task that has ended stays as it is.
+    pub(crate) async fn cancel_created(&self, task: &TaskKey) {
+        match self.receiver.engine.cancel(task, None).await {
+            Ok(cancelled) => {
+                let label = Generation::of_label(&cancelled.origin).map_or("", |generation| generation.label());
+                let source = RequestSource { owner: &self.owner, generation: label, method: "notifications/cancelled" };
+                record::cancelled(source, &task.id, true);
+            }
+            Err(error) => tracing::debug!(task = %task.id, %error, "the task of a cancelled request goes on"),
         }
     }
 
@@ -192,13 +215,13 @@ impl Session {
         work: StreamWork,
         batch: Option<&Arc<MessageStream>>,
     ) -> Result<Arc<MessageStream>, RpcError> {
-        let StreamWork { exchange, task, tool, run } = work;
+        let StreamWork { exchange, task, call, tool, run } = work;
         let id = exchange.id.clone();
         let cancel = self.begin_request(&id)?;
         let is_own = batch.is_none();
         let own_stream = || {
             let (request, generation) = (id.clone(), exchange.generation);
-            self.add_stream(StreamKind::SessionRequest { request, generation, task: task.clone() })
+            self.add_stream(StreamKind::SessionRequest { request, generation, task: task.clone(), call })
         };
         let stream = batch.map_or_else(own_stream, Arc::clone);
         let (session, carrier) = (Arc::clone(self), Arc::clone(&stream));
@@ -219,7 +242,7 @@ impl Session {
                     None
                 }
                 Some(Ok(completed)) => {
-                    carrier.respond(Some(&completed.response));
+                    carrier.respond(completed.response.as_deref());
                     completed.created
                 }
                 Some(Err(error)) => {

@@ -9,9 +9,10 @@ use longhaul_wire::{Generation, refusal as words};
 use serde::{Deserialize, Serialize};
 
 use super::Session;
-use crate::operation::{OperationResult, task_result};
+use crate::operation::{CallWait, OperationResult, call_answer, task_result};
 use crate::seal::binding_of;
 use crate::stream::{Resumption, StreamKind, StreamReader};
+use crate::ticket;
 
 /// What a stream answers.
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ struct PendingAnswer {
     request: Box<str>,
     /// The task whose result the request waits for; `None` for every other request.
     task: Option<TaskId>,
+    /// How long the request waits, if it is the call that created the task.
+    #[serde(default)]
+    call: Option<CallWait>,
     /// The label of the request's generation.
     generation: Box<str>,
 }
@@ -47,9 +51,9 @@ impl Session {
     /// Gives a reader the event IDs by which the client can resume its stream.
     pub(crate) fn resumable(&self, reader: StreamReader) -> StreamReader {
         let ticket = reader.ticket(|kind| {
-            let StreamKind::SessionRequest { request, generation, task } = kind else { return None };
+            let StreamKind::SessionRequest { request, generation, task, call } = kind else { return None };
             let (request, generation) = (request.as_json().into(), generation.label().into());
-            self.seal("stream", &PendingAnswer { request, task: task.clone(), generation })
+            self.seal("stream", &PendingAnswer { request, task: task.clone(), call: *call, generation })
         });
         reader.resumable(Resumption { ticket, takes_primer: self.peer.revision.has_tasks() })
     }
@@ -66,15 +70,27 @@ impl Session {
         let answer = match &pending.task {
             None => jsonrpc::error(Some(&id), &words::lost()),
             Some(task) => {
-                let exchange = self.exchange(id.clone(), generation, "tasks/result");
-                match task_result::perform(&exchange, task.clone()).await {
+                let method = if pending.call.is_some() { "tools/call" } else { "tasks/result" };
+                let exchange = self.exchange(id.clone(), generation, false, method);
+                let key = self.key(task.clone());
+                let continued = match pending.call {
+                    Some(CallWait::UntilEnd) => call_answer::resume(&exchange, key).await,
+                    Some(CallWait::Patience) => ticket::resume(&exchange, key).await,
+                    None => task_result::of(&exchange, key).await,
+                };
+                match continued {
                     Ok(OperationResult::Ready(answer)) => answer,
                     Ok(OperationResult::Work(work)) => return self.carry_out(work, None).ok()?.stream_after(0),
                     Err(error) => jsonrpc::error(Some(&id), &error),
                 }
             }
         };
-        let stream = self.add_stream(StreamKind::SessionRequest { request: id, generation, task: pending.task });
+        let stream = self.add_stream(StreamKind::SessionRequest {
+            request: id,
+            generation,
+            task: pending.task,
+            call: pending.call,
+        });
         stream.respond(Some(&answer));
         let reader = stream.stream_after(0);
         // Not kept: the client can present the ticket again.

@@ -144,7 +144,14 @@ impl Session {
     /// The stream for a message about a task: one that waits for its result, else the newest one that the client
     /// listens on. One published client reads only the former and one only the latter; a message on both would be taken
     /// for two messages.
+    /// If there is neither, a child's messages go onto the stream that waits for its parent: a client without a stream to
+    /// listen on would never be asked.
     pub(super) fn stream_for(&self, id: &TaskId) -> Option<Arc<MessageStream>> {
+        let parent = self.followed.lock().get(id).and_then(|task| task.parent().cloned());
+        self.own_stream_for(id).or_else(|| self.stream_for(&parent?))
+    }
+
+    fn own_stream_for(&self, id: &TaskId) -> Option<Arc<MessageStream>> {
         let streams = self.streams.lock();
         let waiting = streams.waiting_for_result.get(id).into_iter().flatten();
         let has_reader = |stream: &&Arc<MessageStream>| stream.has_reader();
@@ -167,7 +174,10 @@ impl Session {
     fn reader_changed(&self, task: Option<&TaskId>) {
         let followed = self.followed.lock();
         match task {
-            Some(id) => followed.get(id).into_iter().for_each(|task| task.check_again()),
+            Some(id) => {
+                let concerned = followed.iter().filter(|(other, task)| *other == id || task.parent() == Some(id));
+                concerned.for_each(|(_, task)| task.check_again());
+            }
             None => followed.values().for_each(|task| task.check_again()),
         }
         drop(followed);

@@ -23,6 +23,7 @@ pub(crate) use self::kept::{KeptBytes, OwnerKeptBytes};
 pub use self::reader::StreamReader;
 pub(crate) use self::reader::{Delivery, EventId, Resumption};
 use crate::SessionLimits;
+use crate::operation::CallWait;
 
 /// Called when a reader arrives or leaves and when the stream ends.
 type OnReaderChange = dyn Fn(Option<&TaskId>) + Send + Sync;
@@ -50,8 +51,9 @@ pub(crate) enum StreamKind {
     Listening,
     /// Carries the responses to a batch of a session.
     Batch { responses: usize },
-    /// Carries the response to one request of a session. `task` is set if the request waits for a task's result.
-    SessionRequest { request: RequestId, generation: Generation, task: Option<TaskId> },
+    /// Carries the response to one request of a session. `task` is set if the request waits for a task's result, `call`
+    /// if it is the call that created the task.
+    SessionRequest { request: RequestId, generation: Generation, task: Option<TaskId>, call: Option<CallWait> },
     /// Carries the response to one request outside of a session. Dropping the reader closes the stream.
     StatelessRequest { request: RequestId },
 }

@@ -2,6 +2,7 @@
 //!
 //! - `handshake`, `sessions`, `streams`, `restart`, `batches`: the stateful era.
 //! - `calls`, `tasks`, `subscribe`, `logging`, `question`, `remote_task`: operations, and messages beside responses.
+//! - `sep1686`, `lesson`: generations that no revision contains. `tickets`: clients without tasks.
 //! - `prompts`, `resources`: what a server offers beside tools. `catalogue`: what it offers changes while it runs.
 //! - `anonymous`: tasks of callers without an identity. `rates`, `limits`, `fair`: how much an owner may use.
 //! - `bad_input`: every error, in a table. `arguments`: those that a type refuses. `matrix`: what each generation shows of
@@ -16,6 +17,7 @@ mod catalogue;
 mod fair;
 mod handshake;
 mod idempotency;
+mod lesson;
 mod limits;
 mod logging;
 mod matrix;
@@ -26,8 +28,10 @@ mod rates;
 mod remote_task;
 mod resources;
 mod restart;
+mod sep1686;
 mod sessions;
 mod streams;
 mod subscribe;
 mod subtasks;
 mod tasks;
+mod tickets;

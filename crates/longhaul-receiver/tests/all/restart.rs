@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul::{OnCrash, Tool};
 use longhaul_store::SystemClock;
@@ -184,4 +185,49 @@ async fn a_question_on_a_broken_stream_is_asked_again_on_another() {
     assert_ne!(question["id"], again["id"]);
     client.respond(&again, named("Ada")).await;
     client.until(&id, "completed").await;
+}
+
+#[tokio::test]
+async fn a_call_that_names_its_task_is_answered_after_a_restart() {
+    let disk = Disk::new();
+    let first = disk.start().await;
+    let client = open(&first).await;
+    let meta = json!({ "modelcontextprotocol.io/task": { "taskId": "mine" } });
+    let mut call = client.send("tools/call", json!({ "name": "patient", "arguments": {}, "_meta": meta })).await;
+    call.next_of("notifications/tasks/created").await;
+    let question = call.next_of("elicitation/create").await;
+    let last = call.last_event.clone().unwrap();
+    first.stop().await;
+    let second = disk.start().await;
+    let client = client.at(&second);
+    let mut resumed = client.listen(Some(&last)).await;
+    client.respond(&question, named("Ada")).await;
+    assert_eq!(text(&resumed.last().await), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn a_call_without_tasks_is_answered_after_a_restart() {
+    let disk = Disk::new();
+    let start = async || {
+        let store = longhaul_store_sqlite::open(disk.file(), &SqliteOptions::default(), SystemClock).unwrap();
+        let patient = Tool::new("patient", greet).on_crash(OnCrash::Resume);
+        TestServer::start_on(
+            longhaul::Server::new("tickets").tool(patient).patience(Duration::from_secs(45)),
+            Arc::new(store),
+        )
+        .await
+    };
+    let first = start().await;
+    let client = SessionClient::new(&first).initialize("2025-06-18", json!({ "elicitation": {} })).await;
+    let mut call = client.send("tools/call", json!({ "name": "patient", "arguments": {} })).await;
+    let question = call.next_of("elicitation/create").await;
+    assert_eq!(question["params"].get("_meta"), None, "the client knows no tasks");
+    let last = call.last_event.clone().unwrap();
+    drop(call);
+    first.stop().await;
+    let second = start().await;
+    let client = client.at(&second);
+    let mut resumed = client.listen(Some(&last)).await;
+    client.respond(&question, named("Ada")).await;
+    assert_eq!(text(&resumed.last().await), "Hello, Ada!");
 }

@@ -103,6 +103,7 @@ async fn do_everything(server: &TestServer) {
     let waits = bob.create("wait", json!({})).await;
     bob.result("tasks/cancel", json!({ "taskId": waits })).await;
     bob.result("tasks/list", json!({})).await;
+    bob.result("tasks/delete", json!({ "taskId": waits })).await;
     bob.call("echo", text.clone()).await;
     bob.error("tools/call", json!({ "name": "break", "arguments": text })).await;
     let message = bob.message("tools/call", json!({ "name": "wait", "arguments": {} }));

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use longhaul_task::{Outcome, Phase, Progress};
 use serde_json::value::RawValue;
 
-use super::TaskWire;
+use super::{CallMode, TaskWire};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::project::{self, StatusWords};
 use crate::tool::{TaskSupport, ToolDeclaration};
-use crate::{CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskView, refusal, session_result, text};
+use crate::{
+    CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, Ttl, refusal, session_result, text,
+};
 
 /// The key of a tool's sentence for the model in the answer to a creation.
 const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
@@ -23,13 +25,29 @@ impl TaskWire for Core2025 {
         "core2025"
     }
 
+    fn task_request(&self, task: Option<&RawValue>, _: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
+        let Some(task) = task else { return Ok(None) };
+        if !text::is_object(task) {
+            return Err(RpcError::invalid_params("`task` must be an object"));
+        }
+        let ttl = match text::member(task, "ttl") {
+            None => Ttl::Usual,
+            Some(ttl) if ttl.get() == "null" => Ttl::Unlimited,
+            Some(ttl) => text::milliseconds(ttl)
+                .map(Ttl::Ms)
+                .ok_or_else(|| RpcError::invalid_params("`task.ttl` must be a number of milliseconds"))?,
+        };
+        Ok(Some(TaskRequest { ttl, ..TaskRequest::default() }))
+    }
+
     /// A tool that requires a task is refused in revisions without tasks, too: its work may take longer than any client
     /// waits. It is not listed there.
-    fn becomes_task(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<bool, RpcError> {
+    fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<CallMode, RpcError> {
         match (call.task.is_some(), tool.task_support()) {
             (true, TaskSupport::Forbidden) => Err(refusal::task_forbidden(tool.name())),
             (false, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
-            (asks, _) => Ok(asks),
+            (true, _) => Ok(CallMode::Task),
+            (false, _) => Ok(CallMode::Ordinary),
         }
     }
 
@@ -102,8 +120,8 @@ impl TaskWire for Core2025 {
     }
 
     /// The whole task, as a poll would show it. It has the task's ID, so it needs no related-task key.
-    fn changed(&self, _: Option<&RequestId>, view: &TaskView<'_>) -> String {
-        jsonrpc::notification("notifications/tasks/status", project::room(view), |out| write_task(out, view))
+    fn changed(&self, _: Option<&RequestId>, view: &TaskView<'_>) -> Option<String> {
+        Some(jsonrpc::notification("notifications/tasks/status", project::room(view), |out| write_task(out, view)))
     }
 
     fn related_task_key(&self) -> Option<&'static str> {

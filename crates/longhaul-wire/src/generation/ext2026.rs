@@ -3,7 +3,7 @@
 
 use longhaul_task::{Json, Outcome, Phase};
 
-use super::TaskWire;
+use super::{CallMode, TaskWire};
 use crate::jsonrpc::{self, RequestId, RpcError, fault_code, write_error};
 use crate::project::{self, StatusWords};
 use crate::tool::{TaskSupport, ToolDeclaration};
@@ -17,10 +17,10 @@ impl TaskWire for Ext2026 {
         "ext2026"
     }
 
-    fn becomes_task(&self, _: &CallTool<'_>, tool: &ToolDeclaration, peer: Peer) -> Result<bool, RpcError> {
+    fn call_mode(&self, _: &CallTool<'_>, tool: &ToolDeclaration, peer: Peer) -> Result<CallMode, RpcError> {
         match (tool.task_support(), peer.capabilities.has(Capability::Tasks)) {
-            (TaskSupport::Forbidden, _) | (TaskSupport::Optional, false) => Ok(false),
-            (TaskSupport::Optional | TaskSupport::Required, true) => Ok(true),
+            (TaskSupport::Forbidden, _) | (TaskSupport::Optional, false) => Ok(CallMode::Ordinary),
+            (TaskSupport::Optional | TaskSupport::Required, true) => Ok(CallMode::TaskOrResult),
             (TaskSupport::Required, false) => Err(Capability::Tasks.missing()),
         }
     }
@@ -64,8 +64,8 @@ impl TaskWire for Ext2026 {
     }
 
     /// The whole task, as a poll would show it.
-    fn changed(&self, subscription: Option<&RequestId>, view: &TaskView<'_>) -> String {
-        jsonrpc::notification("notifications/tasks", 128 + room(view), |out| {
+    fn changed(&self, subscription: Option<&RequestId>, view: &TaskView<'_>) -> Option<String> {
+        Some(jsonrpc::notification("notifications/tasks", 128 + room(view), |out| {
             out.push('{');
             if let Some(id) = subscription {
                 subscription::write_id(out, id);
@@ -73,7 +73,7 @@ impl TaskWire for Ext2026 {
             }
             write_detailed(out, view);
             out.push('}');
-        })
+        }))
     }
 
     fn related_task_key(&self) -> Option<&'static str> {

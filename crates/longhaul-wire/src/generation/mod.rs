@@ -5,24 +5,33 @@
 
 mod core2025;
 mod ext2026;
+mod lesson;
+mod sep1686;
 
 use std::fmt;
 use std::ops::Deref;
 
+use longhaul_task::Outcome;
+use serde_json::value::RawValue;
+
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::tool::ToolDeclaration;
-use crate::{CallTool, Peer, ReplyTo, TaskView, jsonrpc, refusal};
+use crate::{CallTool, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, call_result, jsonrpc, refusal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Generation {
+    /// SEP-1686 as it was accepted: the requestor chooses the ID, and the call is still answered with its result.
+    Sep1686,
     /// Tasks as a part of revision 2025-11-25.
     Core2025,
     /// The extension `io.modelcontextprotocol/tasks` at revision 2026-07-28.
     Ext2026,
+    /// The dialect of a published lesson about SEP-1686.
+    Lesson,
 }
 
 impl Generation {
-    pub const ALL: [Self; 2] = [Self::Core2025, Self::Ext2026];
+    pub const ALL: [Self; 4] = [Self::Sep1686, Self::Core2025, Self::Ext2026, Self::Lesson];
 
     /// The generation with that [`label`](TaskWire::label).
     pub fn of_label(label: &str) -> Option<Self> {
@@ -35,27 +44,69 @@ impl Deref for Generation {
 
     fn deref(&self) -> &Self::Target {
         match self {
+            Self::Sep1686 => &sep1686::Sep1686,
             Self::Core2025 => &core2025::Core2025,
             Self::Ext2026 => &ext2026::Ext2026,
+            Self::Lesson => &lesson::Lesson,
         }
     }
 }
 
+/// How a call is carried out and answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallMode {
+    /// The client takes no task.
+    Ordinary,
+    /// As a task, which is the answer.
+    Task,
+    /// As a task. If it ends soon, its result can be the answer instead.
+    TaskOrResult,
+    /// As a task that the client is told of before the answer, which is the task's result.
+    TaskThenResult,
+}
+
 /// The functions of a generation. The routing refuses a request for an operation that its generation does not have, so
-/// the defaults are never used.
+/// the defaults that refuse are never used.
 pub trait TaskWire: fmt::Debug + Sync + 'static {
     /// Names the generation in a task's `origin`, in the audit log and in metrics.
     fn label(&self) -> &'static str;
 
-    /// Whether a call becomes a task, or why neither is possible.
-    fn becomes_task(&self, call: &CallTool<'_>, tool: &ToolDeclaration, peer: Peer) -> Result<bool, RpcError>;
+    /// How a request of a session asks for a task, by its parameter `task` or its `_meta`.
+    fn task_request(
+        &self,
+        _task: Option<&RawValue>,
+        _meta: Option<&RawValue>,
+    ) -> Result<Option<TaskRequest>, RpcError> {
+        Ok(None)
+    }
+
+    /// Whether a call becomes a task and what answers it, or why neither is possible.
+    fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, peer: Peer) -> Result<CallMode, RpcError>;
 
     /// The answer to a call that became a task. `immediate_response` is the tool's sentence for the model, to go on with
     /// while the task runs.
-    fn created(&self, to: &ReplyTo<'_>, view: &TaskView<'_>, immediate_response: Option<&str>) -> String;
+    fn created(&self, to: &ReplyTo<'_>, view: &TaskView<'_>, _immediate_response: Option<&str>) -> String {
+        self.task(to, view)
+    }
 
     /// The answer to a call that is repeated: the task that the first call created, as it is now.
-    fn created_earlier(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String;
+    fn created_earlier(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
+        self.created(to, view, None)
+    }
+
+    /// The notification of a new task.
+    fn announcement(&self, _task: RelatedTask<'_>) -> Option<String> {
+        None
+    }
+
+    /// The answer to a call by the result of its task; `None` while the task has not ended.
+    fn answer(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<Result<String, RpcError>> {
+        Some(match view.task.phase.outcome()? {
+            Outcome::Result { body, .. } => Ok(call_result::complete(to, body)),
+            Outcome::Error(fault) => Err(RpcError::from(fault)),
+            Outcome::Cancelled => Err(refusal::task_was_cancelled()),
+        })
+    }
 
     /// The answer to a poll.
     fn task(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String;
@@ -71,18 +122,32 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
     }
 
     /// The answer to a cancellation that settled the task.
-    fn cancelled(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String;
+    fn cancelled(&self, to: &ReplyTo<'_>, _view: &TaskView<'_>) -> String {
+        not_in_this_generation(to, "tasks/cancel")
+    }
 
     /// The answer to a cancellation of a task that had ended before.
-    fn cancelled_too_late(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Result<String, RpcError>;
+    fn cancelled_too_late(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Result<String, RpcError> {
+        Ok(self.cancelled(to, view))
+    }
 
     /// The answer to an update.
     fn updated(&self, to: &ReplyTo<'_>) -> String {
         not_in_this_generation(to, "tasks/update")
     }
 
+    /// The answer to a deletion.
+    fn deleted(&self, to: &ReplyTo<'_>, _task: RelatedTask<'_>) -> String {
+        not_in_this_generation(to, "tasks/delete")
+    }
+
     /// The notification of a changed task; `subscription` is the request of the stream, where there is one.
-    fn changed(&self, subscription: Option<&RequestId>, view: &TaskView<'_>) -> String;
+    fn changed(&self, subscription: Option<&RequestId>, view: &TaskView<'_>) -> Option<String>;
+
+    /// Whether progress alone is a change that the client is told of.
+    fn progress_is_change(&self) -> bool {
+        false
+    }
 
     /// The key in `_meta` that relates a message to a task.
     fn related_task_key(&self) -> Option<&'static str>;

@@ -20,7 +20,8 @@ pub(crate) fn write_tool(out: &mut String, tool: &ToolDeclaration, may_get_ticke
     if revision.is_stateless() {
         tool.listed().write(out, keeps_output);
     } else {
-        tool.listed().write_strict(out, revision.has_titles(), keeps_output && revision.has_structured_content());
+        let with_output = keeps_output && revision.has_structured_content();
+        tool.listed().write_strict(out, tool.task_support(), revision.has_titles(), with_output);
     }
     if revision.has_tasks() {
         out.push_str(",\"execution\":{\"taskSupport\":\"");
@@ -54,14 +55,15 @@ impl ListedTool {
     }
 
     /// Appends what clients of the stateful era take. They are stricter about schemas, and one tool that does not fit
-    /// costs them the whole list: a property is an object there, and an output has to be one.
-    pub(crate) fn write_strict(&self, out: &mut String, with_title: bool, with_output: bool) {
+    /// costs them the whole list: a property is an object there, and an output has to be one. One generation looks for the
+    /// task support among the annotations.
+    fn write_strict(&self, out: &mut String, support: TaskSupport, with_title: bool, with_output: bool) {
         if with_title {
             self.write_title(out);
         }
         self.write_description(out);
         text::push_raw_member(out, "inputSchema", &strict(&self.input_schema));
-        self.write_annotations(out);
+        self.write_annotations_with(out, support);
         if let Some(schema) = self.output_schema.as_ref().filter(|schema| with_output && is_of_objects(schema)) {
             text::push_raw_member(out, "outputSchema", &strict(schema));
         }
@@ -77,6 +79,15 @@ impl ListedTool {
         if let Some(description) = &self.description {
             text::push_str_member(out, "description", description);
         }
+    }
+
+    fn write_annotations_with(&self, out: &mut String, support: TaskSupport) {
+        let hints = self.annotations.as_deref().and_then(|hints| hints.strip_suffix('}')).unwrap_or("{");
+        out.push_str(",\"annotations\":");
+        out.push_str(hints);
+        out.push_str(if hints == "{" { "\"taskSupport\":\"" } else { ",\"taskSupport\":\"" });
+        out.push_str(support.as_str());
+        out.push_str("\"}");
     }
 
     fn write_annotations(&self, out: &mut String) {

@@ -108,7 +108,7 @@ pub(crate) fn failed() -> Task {
     }))
 }
 
-fn settled(outcome: Outcome) -> Task {
+pub(crate) fn settled(outcome: Outcome) -> Task {
     let task = running();
     after(&task, &Event::Settle(Settle { fence: task.fence, outcome, entries: Vec::new() }))
 }

@@ -2,11 +2,13 @@
 
 mod common;
 
+mod lesson;
 mod malformed;
 mod prompts;
 mod questions;
 mod resources;
 mod routing;
+mod sep1686;
 mod sessions;
 mod stateless;
 mod tools;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::*;
 
 const STATELESS: [Generation; 1] = [Generation::Ext2026];
-const OF_SESSIONS: [Generation; 1] = [Generation::Core2025];
+const OF_SESSIONS: [Generation; 3] = [Generation::Sep1686, Generation::Core2025, Generation::Lesson];
 
 fn any_method() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -60,13 +60,13 @@ proptest! {
         if let Ok(routed) = route(&request, &Context::Stateless { headers: None }) {
             prop_assert!(is_stateless(message.as_bytes(), None));
             prop_assert!(STATELESS.contains(&routed.generation) && routed.peer.revision.is_stateless());
-            prop_assert_eq!((&routed.id, routed.operation.method()), (&request.id, method.as_str()));
+            prop_assert_eq!((&routed.id, routed.method), (&request.id, method.as_str()));
         }
         let peer = Peer::new(revision, Capabilities::from_bits(bits));
-        if let Ok(routed) = route(&request, &Context::Session { peer }) {
+        if let Ok(routed) = route(&request, &Context::Session { peer, last_marker: None }) {
             prop_assert!(OF_SESSIONS.contains(&routed.generation));
             prop_assert_eq!(routed.peer, peer);
-            prop_assert_eq!((&routed.id, routed.operation.method()), (&request.id, method.as_str()));
+            prop_assert_eq!((&routed.id, routed.method), (&request.id, method.as_str()));
         }
     }
 
@@ -78,7 +78,7 @@ proptest! {
         if let Ok(Message::Request(request)) = jsonrpc::parse(&bytes) {
             let _ = route(&request, &Context::Stateless { headers: Some(&headers) });
             let peer = Peer::new(Revision::LATEST_SESSION, Capabilities::from_bits(bits));
-            let _ = route(&request, &Context::Session { peer });
+            let _ = route(&request, &Context::Session { peer, last_marker: None });
         }
     }
 }
@@ -90,10 +90,10 @@ fn every_method_is_of_some_era() {
         let message = modern(method, params, WITH_TASKS);
         let request = request(&message);
         let peer = Peer::new(Revision::LATEST_SESSION, Capabilities::default());
-        let contexts = [Context::Stateless { headers: None }, Context::Session { peer }];
+        let contexts = [Context::Stateless { headers: None }, Context::Session { peer, last_marker: None }];
         let routed: Vec<_> = contexts.iter().filter_map(|context| route(&request, context).ok()).collect();
         assert_eq!(routed.is_empty(), *method == "initialize", "{method}");
-        assert!(routed.iter().all(|routed| routed.operation.method() == *method));
+        assert!(routed.iter().all(|routed| routed.method == *method));
     }
 }
 
@@ -126,6 +126,66 @@ fn a_generation_is_known_by_its_label() {
     for generation in Generation::ALL {
         assert_eq!(Generation::of_label(generation.label()), Some(generation));
     }
-    assert_eq!(Generation::ALL.map(|generation| generation.label()), ["core2025", "ext2026"], "stored in tasks");
+    assert_eq!(
+        Generation::ALL.map(|generation| generation.label()),
+        ["sep1686", "core2025", "ext2026", "lesson"],
+        "stored in tasks"
+    );
     assert_eq!(Generation::of_label("other"), None);
+}
+
+/// The rows of the table "Which generation is this message?" for sessions: the method, its parameters beside the task ID,
+/// the revision, the generation that the session named last, and the generation of the request. `None` is the generation
+/// that made the task.
+#[test]
+fn a_request_of_a_session_speaks_the_generation_of_the_table() {
+    use Generation::{Core2025, Lesson, Sep1686};
+    const NEW: Revision = Revision::V2025_11_25;
+    const OLD: Revision = Revision::V2025_06_18;
+    let task = r#""task":{}"#;
+    let sep = r#""_meta":{"modelcontextprotocol.io/task":{"taskId":"t"}}"#;
+    let lesson = r#""_meta":{"task":{"required":true}}"#;
+    let both = r#""_meta":{"task":{"required":true},"modelcontextprotocol.io/task":{"taskId":"t"}}"#;
+    let related = r#""_meta":{"modelcontextprotocol.io/related-task":{"taskId":"t"}}"#;
+    let prefixed = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}"#;
+    let nothing = r#""_meta":{}"#;
+    let all = format!("{task},{both}");
+    for (method, params, revision, last, expected) in [
+        ("tools/call", task, NEW, None, Some(Core2025)),
+        ("tools/call", &*all, NEW, None, Some(Core2025)),
+        ("tools/call", &*all, OLD, None, Some(Sep1686)),
+        ("tools/call", both, NEW, None, Some(Sep1686)),
+        ("tools/call", sep, NEW, Some(Lesson), Some(Sep1686)),
+        ("tools/call", lesson, NEW, Some(Sep1686), Some(Lesson)),
+        ("tools/call", lesson, OLD, None, Some(Lesson)),
+        ("tools/call", nothing, OLD, Some(Lesson), Some(Core2025)),
+        ("tasks/get", related, NEW, Some(Lesson), Some(Sep1686)),
+        ("tasks/get", related, OLD, None, Some(Sep1686)),
+        ("tasks/get", prefixed, NEW, Some(Sep1686), Some(Core2025)),
+        ("tasks/get", nothing, NEW, Some(Sep1686), Some(Core2025)),
+        ("tasks/get", nothing, OLD, Some(Sep1686), None),
+        ("tasks/result", related, NEW, None, Some(Sep1686)),
+        ("tasks/result", nothing, NEW, Some(Lesson), Some(Core2025)),
+        ("tasks/result", prefixed, OLD, None, None),
+        ("tasks/delete", nothing, NEW, Some(Core2025), Some(Sep1686)),
+        ("tasks/status", nothing, NEW, Some(Core2025), Some(Lesson)),
+        ("tasks/list", nothing, NEW, None, Some(Core2025)),
+        ("tasks/list", nothing, OLD, None, Some(Sep1686)),
+        ("tasks/list", nothing, NEW, Some(Sep1686), Some(Sep1686)),
+        ("tasks/list", nothing, OLD, Some(Lesson), Some(Lesson)),
+        ("tasks/cancel", nothing, NEW, None, Some(Core2025)),
+        ("tasks/cancel", nothing, OLD, None, Some(Core2025)),
+        ("tasks/cancel", nothing, NEW, Some(Sep1686), Some(Core2025)),
+        ("tasks/cancel", nothing, NEW, Some(Lesson), Some(Lesson)),
+    ] {
+        let message =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"x","taskId":"t",{params}}}}}"#);
+        let peer = Peer::new(revision, Capabilities::default());
+        let routed = route(&request(&message), &Context::Session { peer, last_marker: last }).unwrap();
+        let speaks = (!routed.follows_task).then_some(routed.generation);
+        assert_eq!(speaks, expected, "{method} {params} at {revision:?} after {last:?}");
+    }
+    let update = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/update","params":{"taskId":"t","inputResponses":{}}}"#;
+    let peer = Peer::new(NEW, Capabilities::default());
+    assert_eq!(route(&request(update), &Context::Session { peer, last_marker: None }).unwrap_err().code, -32_601);
 }

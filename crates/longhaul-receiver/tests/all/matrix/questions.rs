@@ -1,7 +1,7 @@
 use longhaul_testkit::tools::named;
 use serde_json::json;
 
-use crate::matrix::generation::GENERATIONS;
+use crate::matrix::generation::{GENERATIONS, status};
 use crate::matrix::kit::SteeredServer;
 
 #[tokio::test]
@@ -13,7 +13,7 @@ async fn a_question_can_be_answered_in_any_generation() {
             let mut client = answerer.client(&stage, "ada").await;
             let asked = client.asked(&id).await;
             assert_eq!(asked.message, "What is your name?", "{maker:?}, {answerer:?}");
-            assert_eq!(client.get(&id).await["result"]["status"], "input_required");
+            assert_eq!(status(&client.get(&id).await["result"]), "input_required");
             client.answer(&asked, named("Ada")).await;
             for viewer in GENERATIONS {
                 let greeting = greeting(&stage, *viewer, &id).await;
@@ -51,7 +51,7 @@ async fn greeting(stage: &SteeredServer, viewer: crate::matrix::generation::Test
     let mut pushes = client.follow(id).await;
     // A client of the stateful era that subscribes too late gets no message. The poll shows the end.
     let mut task = client.get(id).await;
-    while task["result"]["status"] != "completed" {
+    while status(&task["result"]) != "completed" {
         pushes.next().await;
         task = client.get(id).await;
     }

@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::matrix::generation::TestGeneration::{self, Core2025, Ext2026};
+use crate::matrix::generation::TestGeneration::{self, Core2025, Ext2026, Lesson, Sep1686};
 use crate::matrix::kit::KEPT_MS;
+use longhaul_task::COLLECT_MS_MIN;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -45,6 +46,16 @@ pub(crate) fn seen(by: TestGeneration, ending: Ending) -> TaskEndings {
         (Ext2026, ToolError)       => ext2026("completed", None,           json!({ "result": complete(no_luck) })),
         (Ext2026, ProtocolError)   => ext2026("failed",    Some("broken"), json!({ "error": broken })),
         (Ext2026, CancelledBy(_))  => ext2026("cancelled", None,           json!({})),
+
+        (Sep1686, Answer)          => sep1686("completed", None,           Some(well_done)),
+        (Sep1686, ToolError)       => sep1686("completed", None,           Some(no_luck)),
+        (Sep1686, ProtocolError)   => sep1686("failed",    Some("broken"), None),
+        (Sep1686, CancelledBy(_))  => sep1686("cancelled", None,           None),
+
+        (Lesson, Answer)           => lesson("completed", None,           json!({ "result": related(well_done) })),
+        (Lesson, ToolError)        => lesson("failed",    None,           json!({ "result": related(no_luck) })),
+        (Lesson, ProtocolError)    => lesson("failed",    Some("broken"), json!({ "error": broken })),
+        (Lesson, CancelledBy(_))   => lesson("cancelled", None,           json!({ "error": cancelled })),
     }
 }
 
@@ -53,14 +64,24 @@ pub(crate) fn working(by: TestGeneration) -> Value {
     match by {
         Core2025 => json!({ "result": task_2025("working", None) }),
         Ext2026 => json!({ "result": complete(task_2026("working", None)) }),
+        Sep1686 => json!({ "result": related_1686(task_1686("working", None)) }),
+        Lesson => json!({ "result": task_of_lesson("working", None) }),
     }
+}
+
+/// The response to a request for the result of a task that has not ended, where that request does not wait.
+pub(crate) fn too_early(by: TestGeneration) -> Option<Value> {
+    let why = "Cannot retrieve result: Task status is 'working', not 'completed'";
+    (by == Sep1686).then(|| json!({ "error": { "code": -32_602, "message": why } }))
 }
 
 /// The response to the `tasks/cancel` that ends the task.
 pub(crate) fn cancels(by: TestGeneration) -> Value {
     match by {
-        Core2025 => json!({ "result": task_2025("cancelled", None) }),
+        // SEP-1686 has no such request of its own.
+        Core2025 | Sep1686 => json!({ "result": task_2025("cancelled", None) }),
         Ext2026 => json!({ "result": complete(json!({})) }),
+        Lesson => json!({ "result": task_of_lesson("cancelled", None) }),
     }
 }
 
@@ -68,7 +89,7 @@ pub(crate) fn cancels(by: TestGeneration) -> Value {
 pub(crate) fn gone(by: TestGeneration) -> TaskEndings {
     let unknown = json!({ "error": { "code": -32_602, "message": UNKNOWN } });
     let (result, list) = match by {
-        Core2025 => (unknown.clone(), json!({ "result": { "tasks": [] } })),
+        Core2025 | Sep1686 | Lesson => (unknown.clone(), json!({ "result": { "tasks": [] } })),
         Ext2026 => (no_method("tasks/result"), no_method("tasks/list")),
     };
     TaskEndings { get: unknown.clone(), result, list, cancel: unknown, push: Value::Null }
@@ -100,6 +121,59 @@ fn ext2026(status: &str, message: Option<&str>, inlined: Value) -> TaskEndings {
         cancel: json!({ "result": complete(json!({})) }),
         push: task,
     }
+}
+
+/// Every view has the status and an error; only `tasks/result` of a completed task has the payload. Nothing is pushed: the
+/// "push" is what the poll shows.
+fn sep1686(status: &str, error: Option<&str>, result: Option<Value>) -> TaskEndings {
+    let task = task_1686(status, error);
+    // As seen by Core2025, where a tool's error is a failure.
+    let is_tool_error = result.as_ref().is_some_and(|result| result["isError"] == true);
+    let ended =
+        format!("Cannot cancel task: already in terminal status '{}'", if is_tool_error { "failed" } else { status });
+    let why = format!("Cannot retrieve result: Task status is '{status}', not 'completed'");
+    let shown = related_1686(task.clone());
+    TaskEndings {
+        get: json!({ "result": shown }),
+        result: match result {
+            Some(result) => json!({ "result": related_1686(result) }),
+            None => json!({ "error": { "code": -32_602, "message": why } }),
+        },
+        list: json!({ "result": { "tasks": [task] } }),
+        cancel: json!({ "error": { "code": -32_602, "message": ended } }),
+        push: shown,
+    }
+}
+
+/// Every view has the state and an error. A cancellation that comes too late is answered like one in time.
+fn lesson(state: &str, error: Option<&str>, result: Value) -> TaskEndings {
+    let task = task_of_lesson(state, error);
+    TaskEndings {
+        get: json!({ "result": task }),
+        result,
+        list: json!({ "result": { "tasks": [task] } }),
+        cancel: json!({ "result": task }),
+        push: json!({ "taskId": "ID", "state": state }),
+    }
+}
+
+/// An ended task is kept for the rest of its time from its creation, and no time has passed. Before, only the least time for
+/// its collection is certain.
+fn task_1686(status: &str, error: Option<&str>) -> Value {
+    if status == "working" {
+        return json!({ "taskId": "ID", "status": status, "keepAlive": COLLECT_MS_MIN, "pollFrequency": 50 });
+    }
+    let task = json!({ "taskId": "ID", "status": status, "keepAlive": KEPT_MS });
+    with(task, error.map_or(json!({}), |error| json!({ "error": error })))
+}
+
+fn task_of_lesson(state: &str, error: Option<&str>) -> Value {
+    let task = json!({ "taskId": "ID", "state": state, "ttl": KEPT_MS });
+    with(task, error.map_or(json!({}), |error| json!({ "error": error, "message": error })))
+}
+
+fn related_1686(result: Value) -> Value {
+    with(result, json!({ "_meta": { "modelcontextprotocol.io/related-task": { "taskId": "ID" } } }))
 }
 
 fn task_2025(status: &str, message: Option<&str>) -> Value {
@@ -143,7 +217,7 @@ fn strip(value: &mut Value, id: &str) {
                 assert_eq!(named, id);
                 *named = json!("ID");
             }
-            if members.contains_key("status") {
+            if members.contains_key("status") && !members.contains_key("keepAlive") {
                 let mut time = |name: &str| -> jiff::Timestamp {
                     let time = members.remove(name).unwrap_or_else(|| panic!("no {name}"));
                     time.as_str().and_then(|time| time.parse().ok()).unwrap_or_else(|| panic!("{name}: {time}"))

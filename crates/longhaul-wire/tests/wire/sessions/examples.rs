@@ -111,7 +111,7 @@ fn a_creation() {
     );
     let Operation::CallTool(call) = request.operation else { panic!() };
     assert_eq!((&*call.name, call.arguments.get()), ("get_weather", r#"{"city":"New York"}"#));
-    assert_eq!(call.task, Some(TaskRequest { ttl: Ttl::Ms(60_000), id: None }));
+    assert_eq!(call.task, Some(TaskRequest { ttl: Ttl::Ms(60_000), ..TaskRequest::default() }));
 
     let task = at_ten_forty(running(), Some("The operation is now in progress."));
     let task_shown = shown("working", json!({ "statusMessage": "The operation is now in progress.", "ttl": 60000 }));
@@ -153,7 +153,7 @@ fn a_result() {
 fn a_status_notification() {
     let task = shown("completed", json!({ "lastUpdatedAt": "2025-11-25T10:50:00Z", "ttl": 60000 }));
     let example = json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task });
-    assert_same(&TASKS.changed(None, &seen(&completed(r#"{"content":[]}"#, false))), &example);
+    assert_same(&TASKS.changed(None, &seen(&completed(r#"{"content":[]}"#, false))).unwrap(), &example);
 
     let ClientNotification::TaskStatus(task) = told(&example.to_string()) else { panic!() };
     let expected = RemoteTask {
@@ -216,7 +216,7 @@ fn errors() {
     let tool = ToolDeclaration::draft("render").task_support(TaskSupport::Required).declare().unwrap();
     let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"render"}}"#;
     let Operation::CallTool(call) = asked(message).operation else { panic!() };
-    let error = TASKS.becomes_task(&call, &tool, peer(LATEST)).unwrap_err();
+    let error = TASKS.call_mode(&call, &tool, peer(LATEST)).unwrap_err();
     assert_eq!(error.code, -32601);
     assert!(error.message.starts_with("Task augmentation required for tools/call requests"));
 

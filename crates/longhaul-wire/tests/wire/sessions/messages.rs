@@ -102,7 +102,7 @@ fn a_call_says_for_how_long_it_wants_its_task() {
         for revision in EVERY {
             let message = requesting("tools/call", &params);
             let Operation::CallTool(call) = operation(&message, revision).unwrap() else { panic!() };
-            let expected = revision.has_tasks().then_some(TaskRequest { ttl, id: None });
+            let expected = revision.has_tasks().then_some(TaskRequest { ttl, ..TaskRequest::default() });
             assert_eq!(call.task, expected, "{task} at {revision:?}");
         }
     }
@@ -127,7 +127,8 @@ fn a_tool_and_its_caller_must_agree_about_tasks() {
         let tool = ToolDeclaration::draft("t").task_support(support).declare().unwrap();
         let message = requesting("tools/call", if asks { r#"{"name":"t","task":{}}"# } else { r#"{"name":"t"}"# });
         let Operation::CallTool(call) = operation(&message, revision).unwrap() else { panic!() };
-        let became = TASKS.becomes_task(&call, &tool, peer(revision)).map_err(|error| error.code);
+        let became = TASKS.call_mode(&call, &tool, peer(revision)).map_err(|error| error.code);
+        let became = became.map(|mode| mode == longhaul_wire::CallMode::Task);
         assert_eq!(became, expected, "{support:?} asked {asks} at {revision:?}");
     }
 }

@@ -158,7 +158,7 @@ proptest! {
     fn a_status_told_is_a_status_read(message in proptest::option::of("(?s).{0,32}"), poll in 1_u64..1 << 50) {
         let mut task = running();
         task.message = message.map(Into::into);
-        let text = TASKS.changed(None, &TaskView { poll_interval_ms: poll, ..TaskView::of(&task) });
+        let text = TASKS.changed(None, &TaskView { poll_interval_ms: poll, ..TaskView::of(&task) }).unwrap();
         let ClientNotification::TaskStatus(read) = told(&text) else { panic!("{text}") };
         let expected = RemoteTask {
             id: task.key.id.as_str().into(),

@@ -130,7 +130,7 @@ fn a_task_fits_in_every_phase_polled_and_pushed() {
         must_fit(EXTENSION, "GetTaskResult", &polled, "/result");
         must_fit(EXTENSION, definition, &polled, "/result");
         must_fit(CORE, "JSONRPCResultResponse", &polled, "");
-        let pushed = TASKS.changed(Some(&id()), &view);
+        let pushed = TASKS.changed(Some(&id()), &view).unwrap();
         must_fit(EXTENSION, "TaskStatusNotification", &pushed, "");
         must_fit(EXTENSION, definition, &pushed, "/params");
 

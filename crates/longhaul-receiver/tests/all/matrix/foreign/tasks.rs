@@ -4,7 +4,7 @@ use longhaul_testkit::until;
 use serde_json::{Value, json};
 
 use super::probe::{Prober, unknown};
-use crate::matrix::generation::GENERATIONS;
+use crate::matrix::generation::{GENERATIONS, status};
 use crate::matrix::kit::{BRIEF_MS, SteeredServer};
 
 /// A task of another owner, and its state.
@@ -17,6 +17,7 @@ struct ForeignTask {
 fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, RawRequest, &'static str)> {
     let yes = json!({ "taskId": id, "inputResponses": { "name": named("Bob") } });
     let task = json!({ "taskId": id });
+    let related = json!({ "taskId": id, "_meta": { "modelcontextprotocol.io/related-task": { "taskId": id } } });
     vec![
         ("Ext2026 tasks/get", bob.stateless("tasks/get", task.clone()), "-32602"),
         ("Ext2026 tasks/update", bob.stateless("tasks/update", yes.clone()), "-32602"),
@@ -42,6 +43,10 @@ fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, RawRequest, &'static str)
         ("Core2025 tasks/result", bob.stateful("tasks/result", task.clone()), "-32602"),
         ("Core2025 tasks/cancel", bob.stateful("tasks/cancel", task.clone()), "-32602"),
         ("Core2025 tasks/update", bob.stateful("tasks/update", yes), "-32601"),
+        ("Sep1686 tasks/get", bob.stateful("tasks/get", related.clone()), "-32602"),
+        ("Sep1686 tasks/result", bob.stateful("tasks/result", related.clone()), "-32602"),
+        ("Sep1686 tasks/delete", bob.stateful("tasks/delete", related), "-32602"),
+        ("Lesson tasks/status", bob.stateful("tasks/status", task), "-32602"),
         ("Core2025 tasks/list", bob.stateful("tasks/list", json!({})), r#""tasks":[]"#),
         ("Core2025 tasks/list from there", bob.stateful("tasks/list", json!({ "cursor": id })), "-32602"),
     ]
@@ -55,7 +60,7 @@ async fn tasks_of_ada(stage: &SteeredServer) -> Vec<ForeignTask> {
         let (settled, expired) = (ada.create("work", answer.clone()).await, ada.create("brief", answer.clone()).await);
         stage.open_door(2);
         for id in [&settled, &expired] {
-            until("a change", async || ada.get(id).await["result"]["status"] == "completed").await;
+            until("a change", async || status(&ada.get(id).await["result"]) == "completed").await;
         }
         stage.pass(BRIEF_MS).await;
         until("a change", async || ada.get(&expired).await.get("error").is_some()).await;
@@ -66,7 +71,7 @@ async fn tasks_of_ada(stage: &SteeredServer) -> Vec<ForeignTask> {
     for maker in GENERATIONS {
         let mut ada = maker.client(stage, "ada").await;
         let (open, waiting) = (ada.create("work", answer.clone()).await, ada.create("greet", json!({})).await);
-        until("a change", async || ada.get(&waiting).await["result"]["status"] == "input_required").await;
+        until("a change", async || status(&ada.get(&waiting).await["result"]) == "input_required").await;
         for (state, id) in [("open", open), ("waiting", waiting)] {
             tasks.push(ForeignTask { state: format!("{state}, of {maker:?}"), id });
         }

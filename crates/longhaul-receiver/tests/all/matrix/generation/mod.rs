@@ -3,6 +3,8 @@
 
 mod core2025;
 mod ext2026;
+mod lesson;
+mod sep1686;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -11,15 +13,20 @@ use crate::matrix::kit::SteeredServer;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TestGeneration {
+    Sep1686,
     Core2025,
     Ext2026,
+    Lesson,
 }
 
-pub(crate) const GENERATIONS: &[TestGeneration] = &[TestGeneration::Core2025, TestGeneration::Ext2026];
+pub(crate) const GENERATIONS: &[TestGeneration] =
+    &[TestGeneration::Core2025, TestGeneration::Ext2026, TestGeneration::Sep1686, TestGeneration::Lesson];
 
 impl TestGeneration {
     pub(crate) async fn client(self, stage: &SteeredServer, name: &str) -> Box<dyn GenerationClient> {
         match self {
+            Self::Sep1686 => Box::new(sep1686::ProposalSpeaker::open(stage, name).await),
+            Self::Lesson => Box::new(lesson::LessonSpeaker::open(stage, name).await),
             Self::Core2025 => Box::new(core2025::SessionSpeaker::open(stage, name).await),
             Self::Ext2026 => Box::new(ext2026::StatelessSpeaker::open(stage, name).await),
         }
@@ -59,6 +66,11 @@ pub(crate) trait GenerationClient: Send {
 
     /// Waits until the question is closed.
     async fn taken_back(&mut self, asked: &ReceivedQuestion);
+}
+
+/// The status of a task, under whatever name.
+pub(crate) fn status(task: &Value) -> &str {
+    task["status"].as_str().or(task["state"].as_str()).unwrap_or_default()
 }
 
 #[async_trait]

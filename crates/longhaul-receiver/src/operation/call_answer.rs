@@ -1,0 +1,108 @@
+//! The answer to a call by the result of the task that it has created.
+
+use std::sync::Arc;
+
+use longhaul_task::TaskKey;
+use longhaul_wire::RelatedTask;
+use longhaul_wire::jsonrpc::RpcError;
+use tokio_util::sync::CancellationToken;
+
+use super::end_wait::EndWait;
+use super::{CallWait, OperationResult, StreamWork, WorkResult};
+use crate::exchange::Exchange;
+use crate::loaded_task::LoadedTask;
+use crate::session::{LastNotified, Session};
+use crate::stream::MessageStream;
+
+/// Tells the client of the new task, and answers the call when the task has ended. A client that cancels the call cancels
+/// the task, and gets no answer.
+pub(super) async fn announce_and_wait(
+    exchange: Exchange,
+    session: &Arc<Session>,
+    created: LastNotified,
+    stream: &Arc<MessageStream>,
+    taken_back: CancellationToken,
+) -> Result<WorkResult, RpcError> {
+    let key = created.key.clone();
+    let related = RelatedTask { generation: exchange.generation, task_id: &key.id, parent: None };
+    if let Some(announcement) = exchange.generation.announcement(related) {
+        stream.send(announcement).await;
+    }
+    session.cancels_with(&exchange.id, key.clone());
+    // The cancellation may have come before the task was there.
+    if taken_back.is_cancelled()
+        && let Some(task) = session.take_creation(&exchange.id)
+    {
+        session.cancel_created(&task).await;
+    }
+    session.follow(created, true);
+    let id = exchange.id.clone();
+    let answer = wait(exchange, key, stream);
+    let response = tokio::select! {
+        biased;
+        () = taken_back.cancelled() => None,
+        answer = answer => Some(answer?),
+    };
+    session.take_creation(&id);
+    Ok(WorkResult { response, created: None })
+}
+
+/// The result of a task that ends within the time that its tool declares for this. `None` if it does not, or asks a question:
+/// then the task is the answer.
+pub(super) async fn soon(exchange: &Exchange, key: &TaskKey) -> Option<Result<String, RpcError>> {
+    let receiver = &exchange.receiver;
+    let mut watch = receiver.engine.watch(key);
+    let mut task = LoadedTask::read(receiver, key).await.ok()?;
+    let catalogue = receiver.catalogue.current();
+    let within = catalogue.tools.find(&task.snapshot.task.tool.name)?.rules.answers_within?;
+    let ended = async {
+        loop {
+            if let Some(answer) = answer(exchange, &task) {
+                return Some(answer);
+            }
+            if task.snapshot.task.phase.questions().is_some() {
+                return None;
+            }
+            watch.changed().await;
+            task = LoadedTask::read(receiver, key).await.ok()?;
+        }
+    };
+    // Boxed, because a timer would make the future of every call larger.
+    tokio::select! {
+        ended = Box::pin(tokio::time::timeout(within, ended)) => ended.ok().flatten(),
+        () = receiver.closing.cancelled() => None,
+    }
+}
+
+/// Continues the wait of a call whose stream was lost, perhaps with the process.
+pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<OperationResult, RpcError> {
+    let task = exchange.look_up(&key).await?;
+    if let Some(answer) = answer(exchange, &task) {
+        return answer.map(OperationResult::Ready);
+    }
+    if let Some(session) = &exchange.session {
+        session.cancels_with(&exchange.id, key.clone());
+    }
+    exchange.follow(&task.snapshot.task, true);
+    let waiting = exchange.clone();
+    Ok(OperationResult::Work(StreamWork {
+        exchange: exchange.clone(),
+        task: Some(key.id.clone()),
+        call: Some(CallWait::UntilEnd),
+        tool: None,
+        run: Box::new(move |stream| Box::pin(async move { Ok(wait(waiting, key, &stream).await?.into()) })),
+    }))
+}
+
+async fn wait(exchange: Exchange, key: TaskKey, stream: &Arc<MessageStream>) -> Result<String, RpcError> {
+    let watch = exchange.receiver.engine.watch(&key);
+    let task = exchange.look_up(&key).await?;
+    if let Some(answer) = answer(&exchange, &task) {
+        return answer;
+    }
+    EndWait::new(exchange, &task.snapshot.task, watch).until(stream, answer).await?
+}
+
+fn answer(exchange: &Exchange, task: &LoadedTask) -> Option<Result<String, RpcError>> {
+    exchange.generation.answer(&exchange.reply_to(), &task.view())
+}

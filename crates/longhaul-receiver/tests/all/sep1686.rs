@@ -1,0 +1,224 @@
+//! SEP-1686: the requestor's own IDs, the announcement, the answer that still comes, cancellation by request ID, deletion.
+
+use longhaul_testkit::tools::{named, start};
+use longhaul_testkit::{ReplyMessages, SessionClient, TestServer, until};
+use serde_json::{Value, json};
+
+const TASK: &str = "modelcontextprotocol.io/task";
+const RELATED: &str = "modelcontextprotocol.io/related-task";
+
+/// A client at a revision without tasks of its own, that fills in forms.
+async fn open(server: &TestServer, token: Option<&str>) -> SessionClient {
+    let mut client = SessionClient::new(server);
+    client.token = token.map(str::to_owned);
+    client.initialize("2025-06-18", json!({ "elicitation": {} })).await
+}
+
+fn creation(tool: &str, id: &str) -> Value {
+    let arguments = json!({ "text": "hello", "tools": ["wait", "greet"] });
+    json!({ "name": tool, "arguments": arguments, "_meta": { TASK: { "taskId": id, "keepAlive": 60_000 } } })
+}
+
+fn about(id: &str) -> Value {
+    json!({ "taskId": id, "_meta": { RELATED: { "taskId": id } } })
+}
+
+/// Calls a tool as a task; gives back the stream of the call after the announcement.
+async fn create(client: &SessionClient, tool: &str, id: &str) -> ReplyMessages {
+    let mut call = client.send("tools/call", creation(tool, id)).await;
+    let created = call.next_of("notifications/tasks/created").await;
+    assert_eq!(created["params"], json!({ "_meta": { RELATED: { "taskId": id } } }));
+    call
+}
+
+async fn status(client: &SessionClient, id: &str) -> Value {
+    client.result("tasks/get", about(id)).await["status"].take()
+}
+
+#[tokio::test]
+async fn a_call_is_announced_as_a_task_and_still_answered_with_its_result() {
+    let (server, door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let mut call = create(&client, "wait", "mine").await;
+    let task = client.result("tasks/get", about("mine")).await;
+    assert_eq!((&task["status"], &task["keepAlive"]), (&json!("working"), &json!(60_000)), "{task}");
+    let early = client.error("tasks/result", about("mine")).await;
+    assert_eq!(early["message"], "Cannot retrieve result: Task status is 'working', not 'completed'");
+    door.open(1);
+    let answer = call.last().await;
+    assert_eq!(answer["result"]["content"][0]["text"], "waited");
+    assert_eq!(answer["result"]["_meta"], json!({ RELATED: { "taskId": "mine" } }));
+    assert_eq!(client.result("tasks/result", about("mine")).await, answer["result"], "as often as it is asked for");
+    assert_eq!(client.result("tasks/list", json!({})).await["tasks"][0]["taskId"], "mine");
+}
+
+#[tokio::test]
+async fn an_error_of_the_protocol_answers_the_call_and_is_the_error_of_the_task() {
+    let (server, _door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let answer = create(&client, "break", "mine").await.last().await;
+    assert_eq!((&answer["error"]["code"], &answer["error"]["message"]), (&json!(-32_001), &json!("hello")));
+    let task = client.result("tasks/get", about("mine")).await;
+    assert_eq!((&task["status"], &task["error"]), (&json!("failed"), &json!("hello")));
+    assert_eq!(client.error("tasks/result", about("mine")).await["code"], -32_602);
+    // A tool's own error is a result.
+    let answer = create(&client, "fail", "other").await.last().await;
+    assert_eq!(answer["result"]["isError"], true);
+    assert_eq!(status(&client, "other").await, "completed");
+}
+
+#[tokio::test]
+async fn an_id_is_used_once_by_its_owner_and_others_can_use_it_too() {
+    let (server, door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let _first = create(&client, "wait", "mine").await;
+    let again = open(&server, Some("ada")).await;
+    for session in [&client, &again] {
+        for tool in ["wait", "echo"] {
+            let refused = session.error("tools/call", creation(tool, "mine")).await;
+            let expected = json!({ "code": -32_602, "message": "Task ID already exists: mine" });
+            assert_eq!(refused, expected);
+        }
+    }
+    let bob = open(&server, Some("bob")).await;
+    assert_eq!(bob.error("tasks/get", about("mine")).await["code"], -32_602);
+    let mut his = create(&bob, "echo", "mine").await;
+    assert_eq!(his.last().await["result"]["content"][0]["text"], "hello");
+    door.open(1);
+    until("the end", async || status(&again, "mine").await == "completed").await;
+    assert_eq!(again.error("tools/call", creation("wait", "mine")).await["code"], -32_602, "also after its end");
+}
+
+#[tokio::test]
+async fn without_an_identity_an_id_belongs_to_its_session() {
+    let (server, door) = start().await;
+    let (one, other) = (open(&server, None).await, open(&server, None).await);
+    let mut first = create(&one, "wait", "mine").await;
+    assert_eq!(other.error("tasks/get", about("mine")).await["code"], -32_602);
+    assert_eq!(other.error("tasks/delete", about("mine")).await["code"], -32_602);
+    let mut second = create(&other, "echo", "mine").await;
+    assert_eq!(second.last().await["result"]["content"][0]["text"], "hello");
+    assert_eq!(status(&one, "mine").await, "working");
+    assert_eq!(one.error("tools/call", creation("echo", "mine")).await["message"], "Task ID already exists: mine");
+    door.open(1);
+    let answer = first.last().await;
+    assert_eq!(answer["result"]["_meta"], json!({ RELATED: { "taskId": "mine" } }), "shown as it was chosen");
+    // Tasks of other generations are found by their IDs alone, as before.
+    let made = SessionClient::open(&server, json!({})).await.create("echo", json!({ "text": "x" })).await;
+    assert_eq!(status(&other, &made).await, "completed");
+    let long = "x".repeat(250);
+    assert_eq!(one.error("tools/call", creation("echo", &long)).await["code"], -32_602);
+}
+
+#[tokio::test]
+async fn cancelling_the_request_cancels_its_task_and_no_answer_comes() {
+    let (server, _door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let message = client.message("tools/call", creation("wait", "mine"));
+    let mut call = client.post(message.to_string()).await;
+    call.next_of("notifications/tasks/created").await;
+    assert_eq!(client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await, 202);
+    assert_eq!(call.rest().await, Vec::<Value>::new());
+    assert_eq!(status(&client, "mine").await, "cancelled");
+    assert_eq!(client.error("tasks/result", about("mine")).await["code"], -32_602);
+    // A task that has ended stays as it is.
+    let message = client.message("tools/call", creation("echo", "done"));
+    let mut call = client.post(message.to_string()).await;
+    call.next_of("notifications/tasks/created").await;
+    call.last().await;
+    client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
+    assert_eq!(status(&client, "done").await, "completed");
+}
+
+#[tokio::test]
+async fn a_question_is_a_request_that_names_the_task() {
+    let (server, _door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let mut call = create(&client, "greet", "mine").await;
+    let question = call.next_of("elicitation/create").await;
+    assert_eq!(question["params"]["_meta"], json!({ RELATED: { "taskId": "mine" } }));
+    assert_eq!(status(&client, "mine").await, "input_required");
+    client.respond(&question, named("Ada")).await;
+    assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn progress_keeps_its_token_and_names_the_task() {
+    let (server, door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let mut params = creation("steps", "mine");
+    params["_meta"]["progressToken"] = json!("token");
+    let mut call = client.send("tools/call", params).await;
+    let told = call.next_of("notifications/progress").await;
+    assert_eq!(told["params"]["progressToken"], "token");
+    assert_eq!(told["params"]["_meta"], json!({ RELATED: { "taskId": "mine" } }));
+    door.open(3);
+    assert_eq!(call.last().await["result"]["content"][0]["text"], "three steps");
+}
+
+#[tokio::test]
+async fn children_are_announced_and_are_not_deleted_alone() {
+    let (server, door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let mut call = create(&client, "family", "mine").await;
+    let mut children = Vec::new();
+    for _ in 0..2 {
+        let created = call.next_of("notifications/tasks/created").await;
+        let related = &created["params"]["_meta"][RELATED];
+        assert_eq!(related["parentTaskId"], "mine", "{created}");
+        children.push(related["taskId"].clone());
+    }
+    let parent = client.result("tasks/get", about("mine")).await;
+    assert_eq!(parent["childTaskIds"], json!(children));
+    let child = children[0].as_str().unwrap();
+    assert_eq!(client.result("tasks/get", about(child)).await["parentTaskId"], "mine");
+    let question = call.next_of("elicitation/create").await;
+    assert_eq!(question["params"]["_meta"][RELATED]["taskId"], children[1]);
+    client.respond(&question, named("Ada")).await;
+    let open = client.error("tasks/delete", about("mine")).await;
+    assert_eq!(open, json!({ "code": -32_602, "message": "Cannot delete task: it has not ended. Cancel it first." }));
+    door.open(1);
+    call.last().await;
+    let refused = client.error("tasks/delete", about(child)).await;
+    assert!(refused["message"].as_str().unwrap().contains("together with its parent"), "{refused}");
+    client.result("tasks/delete", about("mine")).await;
+    for id in ["mine", child] {
+        assert_eq!(client.error("tasks/get", about(id)).await["message"], "Failed to retrieve task: Task not found");
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_task_is_gone_and_its_id_free() {
+    let (server, _door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    create(&client, "echo", "mine").await.last().await;
+    let deleted = client.result("tasks/delete", about("mine")).await;
+    assert_eq!(deleted, json!({ "_meta": { RELATED: { "taskId": "mine" } } }));
+    for method in ["tasks/get", "tasks/result", "tasks/delete"] {
+        assert_eq!(client.error(method, about("mine")).await["code"], -32_602, "{method}");
+    }
+    create(&client, "echo", "mine").await.last().await;
+}
+
+#[tokio::test]
+async fn the_key_is_ignored_by_a_tool_that_never_runs_as_a_task() {
+    let (server, _door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let result = client.result("tools/call", creation("never_task", "mine")).await;
+    assert_eq!(result["content"][0]["text"], "no task");
+    assert_eq!(client.error("tasks/get", about("mine")).await["code"], -32_602);
+    // One that always does takes the key for its task.
+    create(&client, "only_task", "other").await.last().await;
+}
+
+#[tokio::test]
+async fn a_call_is_answered_on_a_stream_that_was_resumed() {
+    let (server, door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let call = create(&client, "wait", "mine").await;
+    let last = call.last_event.clone().unwrap();
+    drop(call);
+    let mut resumed = client.listen(Some(&last)).await;
+    door.open(1);
+    assert_eq!(resumed.last().await["result"]["content"][0]["text"], "waited");
+}

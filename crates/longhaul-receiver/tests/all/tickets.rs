@@ -1,0 +1,247 @@
+//! Clients without tasks: a durable task behind an ordinary call, a ticket, and the tools to go on with.
+
+use std::time::Duration;
+
+use longhaul::{Annotations, Ctx, NoArgs, Server, Structured, Tool};
+use longhaul_testkit::tools::{Door, named, tools};
+use longhaul_testkit::{SessionClient, TestServer, until};
+use serde_json::{Value, json};
+
+const LONG: Duration = Duration::from_secs(600);
+
+async fn start(door: &Door, patience: Duration) -> TestServer {
+    TestServer::start(server(door, patience)).await
+}
+
+fn server(door: &Door, patience: Duration) -> Server {
+    let joins = Annotations { idempotent: Some(true), ..Annotations::default() };
+    let wait = |name: &str| {
+        door.tool(name, |door, ctx: Ctx, _: NoArgs| async move {
+            tokio::select! {
+                () = door.pass() => Ok("waited"),
+                () = ctx.cancelled() => Err(longhaul::Failure::tool("stopped")),
+            }
+        })
+    };
+    let typed = Tool::new("typed", |_: Ctx, _: NoArgs| async move { Ok(Structured(NoArgs {})) });
+    Server::new("tickets")
+        .tools(tools(door))
+        .tools([wait("joined").annotations(joins), wait("fragile").cancel_abandoned_calls(), typed])
+        .poll_interval_ms(50)
+        .patience(patience)
+}
+
+async fn open(server: &TestServer, capabilities: Value) -> SessionClient {
+    SessionClient::new(server).with_token("ada").initialize("2025-06-18", capabilities).await
+}
+
+fn ticket(result: &Value) -> &Value {
+    &result["_meta"]["longhaul/task"]
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_call_that_is_done_in_time_has_an_ordinary_result() {
+    let door = Door::closed();
+    let server = start(&door, LONG).await;
+    let client = open(&server, json!({})).await;
+    let result = client.call("echo", json!({ "text": "hello" })).await;
+    assert_eq!(result, json!({ "content": [{ "type": "text", "text": "hello" }] }));
+    let failed = client.call("fail", json!({ "text": "no" })).await;
+    assert_eq!(failed["isError"], true);
+    let broken = client.error("tools/call", json!({ "name": "break", "arguments": { "text": "no" } })).await;
+    assert_eq!(broken["code"], -32_001);
+    // Each was a task.
+    let listed = client.call("task_list", json!({})).await;
+    assert_eq!(ticket(&listed)["tasks"].as_array().unwrap().len(), 3, "{listed}");
+}
+
+#[tokio::test]
+async fn a_call_that_takes_longer_has_a_ticket_and_its_result_later() {
+    let door = Door::closed();
+    let server = start(&door, Duration::ZERO).await;
+    let client = open(&server, json!({})).await;
+    let result = client.call("wait", json!({})).await;
+    let id = ticket(&result)["taskId"].as_str().unwrap();
+    assert_eq!(ticket(&result)["status"], "working");
+    assert!(result.get("isError").is_none() && text(&result).contains("task_status"), "{result}");
+    assert!(text(&result).contains(id), "{result}");
+    let shown = client.call("task_status", json!({ "taskId": id })).await;
+    assert_eq!(ticket(&shown), ticket(&result));
+    let early = client.call("task_result", json!({ "taskId": id })).await;
+    assert_eq!(ticket(&early)["status"], "working");
+    door.open(1);
+    until("its end", async || {
+        let shown = client.call("task_status", json!({ "taskId": id, "waitSeconds": 30 })).await;
+        ticket(&shown)["status"] == "completed"
+    })
+    .await;
+    let result = client.call("task_result", json!({ "taskId": id })).await;
+    assert_eq!((text(&result), &ticket(&result)["status"]), ("waited", &json!("completed")));
+}
+
+#[tokio::test]
+async fn a_question_that_cannot_be_asked_comes_with_the_ticket_at_once() {
+    let door = Door::closed();
+    let server = start(&door, LONG).await;
+    let client = open(&server, json!({})).await;
+    let result = client.call("greet", json!({})).await;
+    let id = ticket(&result)["taskId"].as_str().unwrap();
+    assert_eq!(ticket(&result)["status"], "input_required", "{result}");
+    let (key, request) = ticket(&result)["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(request["method"], "elicitation/create");
+    assert!(text(&result).contains("What is your name?") && text(&result).contains("task_answer"), "{result}");
+    let wrong = client.call("task_answer", json!({ "taskId": id, "answers": { key: { "action": "accept" } } })).await;
+    assert_eq!(wrong["isError"], true, "{wrong}");
+    let unknown = client.call("task_answer", json!({ "taskId": id, "answers": { "other": named("Ada") } })).await;
+    assert!(unknown["isError"] == true && text(&unknown).contains(key), "{unknown}");
+    client.call("task_answer", json!({ "taskId": id, "answers": { key: named("Ada") } })).await;
+    client.call("task_status", json!({ "taskId": id, "waitSeconds": 60 })).await;
+    assert_eq!(text(&client.call("task_result", json!({ "taskId": id })).await), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn a_client_that_can_be_asked_is_asked_while_its_call_waits() {
+    let door = Door::closed();
+    let server = start(&door, LONG).await;
+    let client = open(&server, json!({ "elicitation": {} })).await;
+    let (mut call, question) = client.call_until_form("greet").await;
+    assert_eq!(question["params"].get("_meta"), None);
+    client.respond(&question, named("Ada")).await;
+    let last = call.last().await;
+    assert_eq!(text(&last["result"]), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn a_silent_call_sends_a_heartbeat_that_leaves_room_for_progress() {
+    let door = Door::closed();
+    let server = TestServer::start(server(&door, LONG).heartbeat(Duration::from_millis(5))).await;
+    let client = open(&server, json!({})).await;
+    let params = json!({ "name": "wait", "arguments": {}, "_meta": { "progressToken": 7 } });
+    let mut call = client.send("tools/call", params).await;
+    let mut last = -1.0;
+    for _ in 0..3 {
+        let told = call.next_of("notifications/progress").await;
+        let done = told["params"]["progress"].as_f64().unwrap();
+        assert!(done > last && done < 0.01, "{told}");
+        assert_eq!(told["params"]["progressToken"], 7);
+        assert!(told["params"]["message"].as_str().unwrap().contains(" s"), "{told}");
+        last = done;
+    }
+    door.open(1);
+    let last = call.last().await;
+    assert_eq!(text(&last["result"]), "waited");
+}
+
+#[tokio::test]
+async fn a_client_that_gives_up_leaves_the_task_running_unless_the_tool_says_otherwise() {
+    let door = Door::closed();
+    let server = start(&door, LONG).await;
+    let client = open(&server, json!({})).await;
+    for (tool, status) in [("wait", "working"), ("fragile", "cancelled")] {
+        let message = client.message("tools/call", json!({ "name": tool, "arguments": {} }));
+        let posting = tokio::spawn({
+            let (client, message) = (client.clone(), message.to_string());
+            async move { client.post(message).await.rest().await }
+        });
+        let newest = async || ticket(&client.call("task_list", json!({})).await)["tasks"][0].clone();
+        until("a task", async || newest().await["status"] == "working").await;
+        assert_eq!(client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await, 202);
+        posting.await.unwrap();
+        until("what the tool says", async || newest().await["status"] == status).await;
+        let id = newest().await["taskId"].clone();
+        let cancelled = client.call("task_cancel", json!({ "taskId": id })).await;
+        assert_eq!(ticket(&cancelled)["status"], "cancelled");
+    }
+}
+
+#[tokio::test]
+async fn the_same_call_joins_the_task_that_runs_where_the_tool_allows_it() {
+    let door = Door::closed();
+    let server = start(&door, Duration::ZERO).await;
+    let (one, other) = (open(&server, json!({})).await, open(&server, json!({})).await);
+    let first = one.call("joined", json!({})).await;
+    let again = other.call("joined", json!({})).await;
+    assert_eq!(ticket(&first)["taskId"], ticket(&again)["taskId"]);
+    let (apart, too) = (one.call("wait", json!({})).await, one.call("wait", json!({})).await);
+    assert_ne!(ticket(&apart)["taskId"], ticket(&too)["taskId"]);
+    one.call("task_cancel", json!({ "taskId": ticket(&first)["taskId"] })).await;
+    let new = one.call("joined", json!({})).await;
+    assert_ne!(ticket(&first)["taskId"], ticket(&new)["taskId"], "one that has ended is not joined");
+}
+
+#[tokio::test]
+async fn the_tools_are_offered_to_clients_without_tasks_under_free_names() {
+    let door = Door::closed();
+    let own = Tool::new("task_status", |_: Ctx, _: NoArgs| async move { Ok("mine") });
+    let server = TestServer::start(server(&door, LONG).tool(own)).await;
+    let names = |list: &Value| {
+        let tools = list["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let client = open(&server, json!({})).await;
+    let list = client.result("tools/list", json!({})).await;
+    for name in ["task_status", "longhaul_task_status", "task_result", "task_answer", "task_cancel", "task_list"] {
+        assert!(names(&list).iter().any(|listed| listed == name), "{name}");
+    }
+    assert_eq!(text(&client.call("task_status", json!({})).await), "mine");
+    let typed = list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "typed").unwrap();
+    assert_eq!(typed.get("outputSchema"), None, "a ticket would not fit it");
+    let anonymous = SessionClient::open(&server, json!({})).await;
+    let list = anonymous.result("tools/list", json!({})).await;
+    assert!(!names(&list).contains(&"task_list".to_owned()) && names(&list).contains(&"task_result".to_owned()));
+    let mut stateless = server.client().await;
+    let list = stateless.send("tools/list", json!({})).await.json();
+    assert!(!names(&list["result"]).contains(&"task_result".to_owned()), "it takes tasks");
+}
+
+#[tokio::test]
+async fn a_foreign_task_is_an_unknown_one_for_these_tools_too() {
+    let door = Door::closed();
+    let server = start(&door, Duration::ZERO).await;
+    let ada = open(&server, json!({})).await;
+    let id = ticket(&ada.call("wait", json!({})).await)["taskId"].clone();
+    let bob = SessionClient::new(&server).with_token("bob").initialize("2025-06-18", json!({})).await;
+    for (tool, more) in [
+        ("task_status", json!({})),
+        ("task_result", json!({})),
+        ("task_cancel", json!({})),
+        ("task_answer", json!({ "answers": {} })),
+    ] {
+        let mut arguments = more;
+        arguments["taskId"] = id.clone();
+        let foreign = bob.call(tool, arguments.clone()).await;
+        arguments["taskId"] = json!("none");
+        assert_eq!(foreign, bob.call(tool, arguments).await, "{tool}");
+        assert_eq!(foreign["isError"], true);
+    }
+    let listed = bob.call("task_list", json!({})).await;
+    assert_eq!(ticket(&listed)["tasks"], json!([]));
+}
+
+#[tokio::test]
+async fn a_tool_that_answers_soon_needs_no_task_for_a_client_that_takes_one() {
+    let door = Door::closed();
+    let quick = |name: &str, time| {
+        door.tool(name, |door, _: Ctx, _: NoArgs| async move {
+            door.pass().await;
+            Ok("done")
+        })
+        .answers_within(time)
+    };
+    let server = Server::new("quick").tools([quick("quick", LONG), quick("slow", Duration::ZERO)]);
+    let server = TestServer::start(server).await;
+    let mut client = server.client().await;
+    door.open(1);
+    let answer = client.call("quick", json!({})).await.unwrap();
+    assert_eq!((&answer["resultType"], text(&answer)), (&json!("complete"), "done"));
+    let answer = client.call("slow", json!({})).await.unwrap();
+    assert_eq!(answer["resultType"], "task");
+    // A client that asks for a task gets one.
+    door.open(2);
+    let session = SessionClient::open(&server, json!({})).await;
+    session.create("quick", json!({})).await;
+}

@@ -1,0 +1,163 @@
+//! The dialect of a published lesson about SEP-1686: `_meta.task` asks for a task and describes the one that was made,
+//! `tasks/status` polls, and a status is called a state.
+
+use longhaul_task::{Outcome, Phase, QuestionKind, TaskError};
+use serde_json::value::RawValue;
+
+use super::{CallMode, TaskWire};
+use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::tool::{TaskSupport, ToolDeclaration};
+use crate::{CallTool, Peer, ReplyTo, TaskRequest, TaskView, call_result, project, refusal, text};
+
+#[derive(Debug)]
+pub(super) struct Lesson;
+
+impl TaskWire for Lesson {
+    fn label(&self) -> &'static str {
+        "lesson"
+    }
+
+    fn task_request(&self, _: Option<&RawValue>, meta: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
+        let Some(task) = meta.and_then(|meta| text::member(meta, "task")) else { return Ok(None) };
+        let is_true = |name| text::member(task, name).is_some_and(|value| value.get() == "true");
+        let (is_required, is_optional) = (is_true("required"), is_true("optional"));
+        let request = TaskRequest { is_optional: !is_required, ..TaskRequest::default() };
+        Ok((is_required || is_optional).then_some(request))
+    }
+
+    /// A tool that does not run as a task answers an ordinary call.
+    fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<CallMode, RpcError> {
+        match (&call.task, tool.task_support()) {
+            (_, TaskSupport::Forbidden) | (None, TaskSupport::Optional) => Ok(CallMode::Ordinary),
+            (Some(request), _) if request.is_optional => Ok(CallMode::TaskOrResult),
+            (Some(_), _) => Ok(CallMode::Task),
+            (None, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
+        }
+    }
+
+    fn created(&self, to: &ReplyTo<'_>, view: &TaskView<'_>, _: Option<&str>) -> String {
+        // A new task is `working`, even if it ended before this answer was written: the first poll shows its end.
+        write_created(to, view, "working")
+    }
+
+    fn created_earlier(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
+        write_created(to, view, state(&view.task.phase))
+    }
+
+    fn task(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
+        jsonrpc::response(to.id, project::room(view), |out| write_task(out, view))
+    }
+
+    fn result(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<String> {
+        Some(match view.task.phase.outcome()? {
+            Outcome::Result { body, .. } => call_result::complete(to, body),
+            Outcome::Error(fault) => jsonrpc::error(Some(to.id), &RpcError::from(fault)),
+            Outcome::Cancelled => jsonrpc::error(Some(to.id), &refusal::task_was_cancelled()),
+        })
+    }
+
+    fn page(&self, to: &ReplyTo<'_>, tasks: &[TaskView<'_>], next_cursor: Option<&str>) -> String {
+        let room: usize = tasks.iter().map(project::room).sum();
+        jsonrpc::response(to.id, room + 64 + next_cursor.map_or(0, str::len), |out| {
+            out.push_str("{\"tasks\":[");
+            for (index, view) in tasks.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_task(out, view);
+            }
+            out.push(']');
+            if let Some(cursor) = next_cursor {
+                text::push_str_member(out, "nextCursor", cursor);
+            }
+            out.push('}');
+        })
+    }
+
+    /// The task as it is then; also for a task that had ended before.
+    fn cancelled(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
+        self.task(to, view)
+    }
+
+    fn changed(&self, _: Option<&RequestId>, view: &TaskView<'_>) -> Option<String> {
+        Some(jsonrpc::notification("notifications/tasks/updated", 192, |out| {
+            out.push('{');
+            write_state(out, view);
+            project::write_family(out, view);
+            out.push('}');
+        }))
+    }
+
+    fn progress_is_change(&self) -> bool {
+        true
+    }
+
+    fn related_task_key(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+fn state(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Queued { .. } | Phase::Running { .. } | Phase::Parked { .. } => "working",
+        // A task that only samples the client's model works: the client's user has nothing to do for it.
+        Phase::Waiting { questions, .. } if questions.iter().all(|asked| asked.kind == QuestionKind::Sampling) => {
+            "working"
+        }
+        Phase::Waiting { .. } => "input_required",
+        Phase::Settled { outcome: Outcome::Result { is_error: false, .. }, .. } => "completed",
+        Phase::Settled { outcome: Outcome::Result { is_error: true, .. } | Outcome::Error(_), .. } => "failed",
+        Phase::Settled { outcome: Outcome::Cancelled, .. } => "cancelled",
+    }
+}
+
+fn write_created(to: &ReplyTo<'_>, view: &TaskView<'_>, state: &str) -> String {
+    jsonrpc::response(to.id, 192, |out| {
+        out.push_str("{\"_meta\":{\"task\":{\"id\":");
+        text::push_str(out, view.task.key.id.shown());
+        text::push_str_member(out, "state", state);
+        write_ttl(out, view);
+        out.push_str("}}}");
+    })
+}
+
+/// Appends the state and the progress hint: the part that is done if the whole is known, else what the handler counts.
+fn write_state(out: &mut String, view: &TaskView<'_>) {
+    out.push_str("\"taskId\":");
+    text::push_str(out, view.task.key.id.shown());
+    text::push_str_member(out, "state", state(&view.task.phase));
+    let hint = view.progress.map(|progress| match progress.total {
+        Some(total) if total > 0.0 => progress.done / total,
+        _ => progress.done,
+    });
+    if let Some(hint) = hint.filter(|hint| hint.is_finite()) {
+        text::push_raw_member(out, "progress", &hint.to_string());
+    }
+}
+
+fn write_task(out: &mut String, view: &TaskView<'_>) {
+    out.push('{');
+    write_state(out, view);
+    if let Some(message) = view.message() {
+        text::push_str_member(out, "message", message);
+    }
+    if let Some(Outcome::Error(fault)) = view.task.phase.outcome() {
+        text::push_str_member(out, "error", &error_word(fault));
+    }
+    write_ttl(out, view);
+    project::write_family(out, view);
+    out.push('}');
+}
+
+fn write_ttl(out: &mut String, view: &TaskView<'_>) {
+    match view.task.ttl_ms() {
+        Some(ms) => text::push_number_member(out, "ttl", ms),
+        None => text::push_raw_member(out, "ttl", "null"),
+    }
+}
+
+/// The code of an error, such as `CRASH_RECOVERY`; its message if it has none.
+fn error_word(fault: &TaskError) -> String {
+    let code = fault.data.as_ref().and_then(|data| text::member(text::raw(data.as_str())?, "code"));
+    code.and_then(text::string).map_or_else(|| fault.message.to_string(), std::borrow::Cow::into_owned)
+}

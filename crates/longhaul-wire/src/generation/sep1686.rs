@@ -1,0 +1,161 @@
+//! SEP-1686 as it was accepted: a request names the task that it becomes, the requestor is told when the task exists, and
+//! the request is still answered with its result. Everything about a task names it in `_meta`.
+
+use longhaul_task::{Outcome, Phase, TaskId};
+use serde_json::value::RawValue;
+
+use super::{CallMode, TaskWire};
+use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::related::write_meta;
+use crate::tool::{TaskSupport, ToolDeclaration};
+use crate::{
+    CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, Ttl, project, refusal, session_result,
+    text,
+};
+
+/// The key by which a request asks for a task.
+const TASK: &str = "modelcontextprotocol.io/task";
+
+#[derive(Debug)]
+pub(super) struct Sep1686;
+
+impl TaskWire for Sep1686 {
+    fn label(&self) -> &'static str {
+        "sep1686"
+    }
+
+    fn task_request(&self, _: Option<&RawValue>, meta: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
+        let Some(task) = meta.and_then(|meta| text::member(meta, TASK)) else { return Ok(None) };
+        let wrong = |what: &str| RpcError::invalid_params(format!("`{TASK}` is not valid: {what}"));
+        let id = text::member(task, "taskId").and_then(text::string);
+        let id = id.ok_or_else(|| wrong("`taskId` must be a string"))?;
+        let id = TaskId::parse(&id).map_err(|error| wrong(&format!("`taskId`: {error}")))?;
+        if !id.can_be_chosen() {
+            return Err(wrong("`taskId` has a character that is reserved here"));
+        }
+        let ttl = match text::member(task, "keepAlive") {
+            None => Ttl::Usual,
+            Some(kept) if kept.get() == "null" => Ttl::Unlimited,
+            Some(kept) => text::milliseconds(kept)
+                .map(Ttl::MsAfterEnd)
+                .ok_or_else(|| wrong("`keepAlive` must be a number of milliseconds"))?,
+        };
+        Ok(Some(TaskRequest { ttl, id: Some(id), ..TaskRequest::default() }))
+    }
+
+    /// The key is ignored by a tool that does not run as a task.
+    fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<CallMode, RpcError> {
+        match (call.task.is_some(), tool.task_support()) {
+            (_, TaskSupport::Forbidden) | (false, TaskSupport::Optional) => Ok(CallMode::Ordinary),
+            (true, _) => Ok(CallMode::TaskThenResult),
+            (false, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
+        }
+    }
+
+    /// The task is named by the related-task key; there are no other parameters.
+    fn announcement(&self, task: RelatedTask<'_>) -> Option<String> {
+        Some(jsonrpc::notification("notifications/tasks/created", 160, |out| write_only_meta(out, task)))
+    }
+
+    fn answer(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<Result<String, RpcError>> {
+        Some(match view.task.phase.outcome()? {
+            Outcome::Result { body, .. } => Ok(with_result(to, view, body.as_str())),
+            Outcome::Error(fault) => Err(RpcError::from(fault)),
+            Outcome::Cancelled => Err(refusal::task_was_cancelled()),
+        })
+    }
+
+    fn task(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
+        jsonrpc::response(to.id, project::room(view), |out| {
+            out.push('{');
+            write_members(out, view);
+            write_meta(out, None, Some(RelatedTask::to(Generation::Sep1686, view.task)));
+            out.push('}');
+        })
+    }
+
+    /// Never waits: a task that has not completed has no result.
+    fn result(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<String> {
+        Some(match &view.task.phase {
+            Phase::Settled { outcome: Outcome::Result { body, .. }, .. } => with_result(to, view, body.as_str()),
+            _ => jsonrpc::error(Some(to.id), &refusal::not_completed(status(view))),
+        })
+    }
+
+    fn page(&self, to: &ReplyTo<'_>, tasks: &[TaskView<'_>], next_cursor: Option<&str>) -> String {
+        let room: usize = tasks.iter().map(project::room).sum();
+        jsonrpc::response(to.id, room + 64 + next_cursor.map_or(0, str::len), |out| {
+            out.push_str("{\"tasks\":[");
+            for (index, view) in tasks.iter().enumerate() {
+                out.push_str(if index > 0 { ",{" } else { "{" });
+                write_members(out, view);
+                out.push('}');
+            }
+            out.push(']');
+            if let Some(cursor) = next_cursor {
+                text::push_str_member(out, "nextCursor", cursor);
+            }
+            out.push('}');
+        })
+    }
+
+    fn deleted(&self, to: &ReplyTo<'_>, task: RelatedTask<'_>) -> String {
+        jsonrpc::response(to.id, 160, |out| write_only_meta(out, task))
+    }
+
+    /// The requestor polls.
+    fn changed(&self, _: Option<&RequestId>, _: &TaskView<'_>) -> Option<String> {
+        None
+    }
+
+    fn related_task_key(&self) -> Option<&'static str> {
+        Some("modelcontextprotocol.io/related-task")
+    }
+}
+
+fn with_result(to: &ReplyTo<'_>, view: &TaskView<'_>, body: &str) -> String {
+    jsonrpc::response(to.id, body.len() + 128, |out| {
+        let related = RelatedTask::to(Generation::Sep1686, view.task);
+        session_result::write(out, body, to.revision, Some(related));
+    })
+}
+
+/// There is also `unknown`, for a receiver that has lost a task's state. This one never does.
+fn status(view: &TaskView<'_>) -> &'static str {
+    match &view.task.phase {
+        // Only a task that never ran: one that waits for another attempt is working.
+        Phase::Queued { .. } if view.task.attempt == 0 => "submitted",
+        Phase::Queued { .. } | Phase::Running { .. } | Phase::Parked { .. } => "working",
+        Phase::Waiting { .. } => "input_required",
+        // An error of the tool is a result; only an error of the protocol is a failure of the task.
+        Phase::Settled { outcome: Outcome::Result { .. }, .. } => "completed",
+        Phase::Settled { outcome: Outcome::Error(_), .. } => "failed",
+        Phase::Settled { outcome: Outcome::Cancelled, .. } => "cancelled",
+    }
+}
+
+fn write_members(out: &mut String, view: &TaskView<'_>) {
+    out.push_str("\"taskId\":");
+    text::push_str(out, view.task.key.id.shown());
+    text::push_str_member(out, "status", status(view));
+    match view.task.kept_after_end_ms() {
+        Some(ms) => text::push_number_member(out, "keepAlive", ms),
+        None => text::push_raw_member(out, "keepAlive", "null"),
+    }
+    if view.poll_interval_ms > 0 && !view.task.is_settled() {
+        text::push_number_member(out, "pollFrequency", view.poll_interval_ms);
+    }
+    if let Some(Outcome::Error(fault)) = view.task.phase.outcome() {
+        text::push_str_member(out, "error", &fault.message);
+    }
+    project::write_family(out, view);
+}
+
+/// Appends an object with nothing but the related task.
+fn write_only_meta(out: &mut String, task: RelatedTask<'_>) {
+    let mut meta = String::new();
+    write_meta(&mut meta, None, Some(task));
+    out.push('{');
+    out.push_str(meta.strip_prefix(',').unwrap_or_default());
+    out.push('}');
+}
