@@ -4,6 +4,8 @@
 //! - `bench`: Longhaul compared with the ceilings and a peer.
 //! - `soak`: long runs of the stress tests.
 
+#[cfg(test)]
+mod architecture;
 mod bench;
 mod checks;
 mod conformance;

@@ -28,7 +28,7 @@ pub(super) async fn announce_and_wait(
     if let Some(announcement) = exchange.generation.announcement(related) {
         stream.send(announcement).await;
     }
-    session.cancels_with(&exchange.id, key.clone());
+    session.register_creation(&exchange.id, key.clone());
     // The cancellation may have come before the task was there.
     if taken_back.is_cancelled()
         && let Some(task) = session.take_creation(&exchange.id)
@@ -81,7 +81,7 @@ pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<Operatio
         return answer.map(OperationResult::Ready);
     }
     if let Some(session) = &exchange.session {
-        session.cancels_with(&exchange.id, key.clone());
+        session.register_creation(&exchange.id, key.clone());
     }
     exchange.follow(&task.snapshot.task, true);
     let waiting = exchange.clone();

@@ -205,7 +205,7 @@ impl Session {
 
     /// From now on, a cancellation of this request cancels the task that it created. Past the limit the oldest one is
     /// forgotten.
-    pub(crate) fn cancels_with(&self, id: &RequestId, task: TaskKey) {
+    pub(crate) fn register_creation(&self, id: &RequestId, task: TaskKey) {
         let mut creations = self.creations.lock();
         creations.push_back((id.clone(), task));
         if creations.len() > self.limits.followed_max {

@@ -185,7 +185,7 @@ impl Session {
         }
     }
 
-    /// Ends a request without a response, and the task that it created if its generation says so.
+    /// Ends a request without a response, and the task that it created if `register_creation` was called for it.
     async fn cancel_request(&self, id: &RequestId) {
         // First, because the request may be about to name its task.
         if let Some(cancel) = self.requests.lock().get(id) {
