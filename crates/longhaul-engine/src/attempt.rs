@@ -12,10 +12,10 @@ use futures_util::FutureExt;
 use longhaul_task::{JournalEntry, Json, Outcome, TaskError};
 
 use crate::core::Input;
-use crate::gate::Gate;
 use crate::shell::EngineInner;
 use crate::task_link::{PARK_AFTER, TaskLink};
 use crate::tool::{EngineTool, Handler};
+use crate::wait_tracker::WaitTracker;
 use crate::{Ctx, CtxError};
 
 /// How an attempt ended.
@@ -33,7 +33,7 @@ pub(crate) enum AttemptResult {
 pub(crate) async fn drive(
     engine: &Arc<EngineInner>,
     link: Arc<TaskLink>,
-    gate: Arc<Gate>,
+    wait_tracker: Arc<WaitTracker>,
     tool: &EngineTool,
     input: Json,
 ) -> AttemptResult {
@@ -42,17 +42,17 @@ pub(crate) async fn drive(
     }
     let (key, fence) = (link.key().clone(), link.fence());
     let mut running =
-        catch_panic(Arc::clone(&tool.handler), Ctx::for_task(Arc::clone(&link), Arc::clone(&gate)), input);
+        catch_panic(Arc::clone(&tool.handler), Ctx::for_task(Arc::clone(&link), Arc::clone(&wait_tracker)), input);
     let mut park_time = None;
     loop {
         let end = poll_fn(|cx| {
-            gate.driven_by(cx.waker());
+            wait_tracker.set_waker(cx.waker());
             if let Poll::Ready(end) = running.as_mut().poll(cx) {
                 return Poll::Ready(Some(end));
             }
             write_in_background(engine, &link);
             // Reported at every poll, because within one poll a branch may have taken the worker back and ended.
-            let all_wait = gate.if_all_wait(|| engine.step(Input::Idle { key: key.clone(), fence }));
+            let all_wait = wait_tracker.if_all_wait(|| engine.step(Input::Idle { key: key.clone(), fence }));
             if !all_wait || !link.journal.resumes() {
                 park_time = None;
                 return Poll::Pending;
@@ -70,7 +70,7 @@ pub(crate) async fn drive(
                 return finish(&link, end, tool.retries_failures).await;
             }
             None => {
-                match link.park(&gate).await {
+                match link.park(&wait_tracker).await {
                     Ok(true) => return AttemptResult::Dropped,
                     // The attempt has lost its task. A handler that was told to stop is not dropped here: it may still tidy up.
                     Err(CtxError::Cancelled) if !link.stop.is_cancelled() => return AttemptResult::Dropped,

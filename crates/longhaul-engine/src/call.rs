@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::ctx::HandlerQuestion;
-use crate::gate::{ForkGuard, Gate, WaitFor};
 use crate::shell::EngineInner;
 use crate::tool::Handler;
+use crate::wait_tracker::{BranchGuard, WaitFor, WaitTracker};
 use crate::{Ctx, CtxError, LogLine, RandomSource, token};
 
 /// What a call brings along beside its arguments.
@@ -105,7 +105,7 @@ impl CallLink {
         Self { call, engine, rounds: Mutex::default() }
     }
 
-    pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &ForkGuard) -> Result<Json, CtxError> {
+    pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &BranchGuard) -> Result<Json, CtxError> {
         let (question, answer) = self.named(asked);
         let requestor = &self.call.requestor;
         if let Some(answer) = answer {
@@ -121,7 +121,7 @@ impl CallLink {
             return answer.await;
         }
         self.rounds.lock().open.push(question);
-        // The question goes out with the end of this call; the driver drops the handler here.
+        // The question goes out with the end of this call; `drive` drops the handler here.
         let _waits = branch.wait(WaitFor::NextCall);
         std::future::pending().await
     }
@@ -161,14 +161,14 @@ impl CallLink {
 
 /// Runs a handler until it ends or until it only waits for answers.
 pub(crate) async fn drive(handler: Arc<dyn Handler>, link: &Arc<CallLink>, path: &str, input: Json) -> CallEnd {
-    let gate = Arc::new(Gate::default());
-    let ctx = Ctx::for_call(Arc::clone(link), Arc::clone(&gate), path);
+    let wait_tracker = Arc::new(WaitTracker::default());
+    let ctx = Ctx::for_call(Arc::clone(link), Arc::clone(&wait_tracker), path);
     let mut running = crate::attempt::catch_panic(handler, ctx, input);
     let end = poll_fn(|cx| {
-        gate.driven_by(cx.waker());
+        wait_tracker.set_waker(cx.waker());
         match running.as_mut().poll(cx) {
             Poll::Ready(end) => Poll::Ready(Some(end)),
-            Poll::Pending if gate.all_wait() => Poll::Ready(None),
+            Poll::Pending if wait_tracker.all_wait() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
     });

@@ -10,16 +10,16 @@ use serde_json::Value;
 use crate::amount::{Amount, Total};
 use crate::ask::{Ask, digest};
 use crate::call::CallLink;
-use crate::gate::{ForkGuard, Gate};
 use crate::log::{LogLine, Severity};
 use crate::task_link::TaskLink;
+use crate::wait_tracker::{BranchGuard, WaitTracker};
 use crate::{CtxError, RandomSource};
 
 /// A handler's context. Operations that the journal records take `&mut self`, so that they have one order.
 /// [`fork`](Ctx::fork) makes a context for concurrent work.
 #[derive(Debug)]
 pub struct Ctx {
-    pub(crate) branch: ForkGuard,
+    pub(crate) branch: BranchGuard,
     /// The keys of the forks from the root to this branch, joined by `/`.
     pub(crate) path: Arc<str>,
     /// Position of the next recorded operation within this branch, counted from 0.
@@ -53,15 +53,15 @@ pub(crate) struct HandlerQuestion {
 }
 
 impl Ctx {
-    pub(crate) fn for_task(link: Arc<TaskLink>, gate: Arc<Gate>) -> Self {
-        Self::new(ForkGuard::root(gate), "".into(), Link::Task(link))
+    pub(crate) fn for_task(link: Arc<TaskLink>, wait_tracker: Arc<WaitTracker>) -> Self {
+        Self::new(BranchGuard::root(wait_tracker), "".into(), Link::Task(link))
     }
 
-    pub(crate) fn for_call(link: Arc<CallLink>, gate: Arc<Gate>, path: &str) -> Self {
-        Self::new(ForkGuard::root(gate), path.into(), Link::Call(link))
+    pub(crate) fn for_call(link: Arc<CallLink>, wait_tracker: Arc<WaitTracker>, path: &str) -> Self {
+        Self::new(BranchGuard::root(wait_tracker), path.into(), Link::Call(link))
     }
 
-    fn new(branch: ForkGuard, path: Arc<str>, link: Link) -> Self {
+    fn new(branch: BranchGuard, path: Arc<str>, link: Link) -> Self {
         Self { branch, path, seq: 0, forks: HashSet::new(), refusal: None, link }
     }
 

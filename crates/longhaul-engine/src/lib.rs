@@ -30,7 +30,6 @@ mod ending;
 mod engine;
 mod error;
 mod failure;
-mod gate;
 mod history;
 mod journal;
 mod limits;
@@ -48,6 +47,7 @@ mod task_link;
 mod timer;
 mod token;
 mod tool;
+mod wait_tracker;
 
 pub use amount::{Amount, Total};
 pub use ask::Ask;

@@ -26,12 +26,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::attempt::AttemptResult;
 use crate::core::{Action, CommitId, Core, Input};
-use crate::gate::{Gate, WaitFor};
 use crate::journal::Journal;
 use crate::log::Listeners;
 use crate::registry::{RegisteredTool, Registry};
 use crate::service;
 use crate::task_link::TaskLink;
+use crate::wait_tracker::{WaitFor, WaitTracker};
 use crate::{BudgetUse, CtxError, EngineError, EngineLimits, EngineTool, RandomSource, Share, attempt, audit};
 
 /// What all handles on an engine share, and all of its attempts and services.
@@ -77,7 +77,7 @@ pub(crate) struct RunningAttempt {
     returned: Arc<AtomicBool>,
     /// Branches that wait for a worker.
     resuming: Vec<oneshot::Sender<()>>,
-    gate: Arc<Gate>,
+    wait_tracker: Arc<WaitTracker>,
     /// The link of its context, while the handler runs.
     link: Weak<TaskLink>,
 }
@@ -322,7 +322,7 @@ impl EngineInner {
             gone: None,
             returned: Arc::default(),
             resuming: Vec::new(),
-            gate: Arc::default(),
+            wait_tracker: Arc::default(),
             link: Weak::new(),
         };
         let before = self.running.lock().insert(task.key.clone(), running);
@@ -352,12 +352,12 @@ impl EngineInner {
         let engine = Arc::clone(self);
         let key = key.clone();
         let returned = Arc::clone(&running.returned);
-        let gate = Arc::clone(&running.gate);
+        let wait_tracker = Arc::clone(&running.wait_tracker);
         let (lives, gone) = oneshot::channel();
         running.gone = Some(gone);
         let attempt = self.tracker.spawn(async move {
             let _lives: oneshot::Sender<()> = lives;
-            let input = match attempt::drive(&engine, link, gate, &tool, input).await {
+            let input = match attempt::drive(&engine, link, wait_tracker, &tool, input).await {
                 AttemptResult::Ended { outcome, entries } => {
                     returned.store(true, Ordering::SeqCst);
                     Input::Ended { key: key.clone(), fence, outcome, entries }
@@ -473,7 +473,7 @@ impl EngineInner {
                 // Its end is written when its children have ended.
                 vec![WaitFor::Children(ChildRange::ALL)]
             } else {
-                running.gate.waits().filter(|_| is_written())?
+                running.wait_tracker.waits().filter(|_| is_written())?
             };
             Some(((key.clone(), running.fence), waits))
         });

@@ -208,7 +208,11 @@ impl TaskLink {
 
     /// Waits until all of these children have ended, one range after the other. If it waited for several ranges at once, the
     /// handler could not be dropped after the first of them has ended, because `park` refuses a range that has ended.
-    async fn wait_for_all(&self, children: &[TaskKey], branch: &crate::gate::ForkGuard) -> Result<(), CtxError> {
+    async fn wait_for_all(
+        &self,
+        children: &[TaskKey],
+        branch: &crate::wait_tracker::BranchGuard,
+    ) -> Result<(), CtxError> {
         let mut ranges: Vec<(ChildRange, Vec<TaskKey>)> = Vec::new();
         for key in children {
             let child = self.call_store(|| self.engine.store.read(key)).await?.task;

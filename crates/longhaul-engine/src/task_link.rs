@@ -13,10 +13,10 @@ use longhaul_task::{
 use tokio_util::sync::CancellationToken;
 
 use crate::ctx::HandlerQuestion;
-use crate::gate::{ForkGuard, Gate, WaitFor};
 use crate::journal::Journal;
 use crate::service::due::SLEEP_MS_MAX;
 use crate::shell::EngineInner;
+use crate::wait_tracker::{BranchGuard, WaitFor, WaitTracker};
 use crate::{CtxError, LogLine, RandomSource, token};
 
 /// The pause before a failed call of the store is repeated. It doubles with each try.
@@ -148,7 +148,7 @@ impl TaskLink {
         Ok(())
     }
 
-    pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &ForkGuard) -> Result<Answer, CtxError> {
+    pub(crate) async fn ask(&self, asked: HandlerQuestion, branch: &BranchGuard) -> Result<Answer, CtxError> {
         let recorded = self.replay(&asked.position, EntryKind::Question, &asked.label, 0).await?;
         // Subscribe before asking: an answer that comes at once is not missed.
         let mut watch = self.engine.store.watch(self.key());
@@ -223,7 +223,7 @@ impl TaskLink {
         self.engine.work_again(self.key(), self.fence(), &self.stop).await
     }
 
-    pub(crate) async fn wait_for_time(&self, wait: Wait, branch: &ForkGuard) -> Result<(), CtxError> {
+    pub(crate) async fn wait_for_time(&self, wait: Wait, branch: &BranchGuard) -> Result<(), CtxError> {
         let mut wait = wait.by_clock(self.now().await?);
         if wait.until <= self.now().await? {
             return self.ensure_not_cancelled();
@@ -255,7 +255,7 @@ impl TaskLink {
         &self,
         children: &[TaskKey],
         range: ChildRange,
-        branch: &ForkGuard,
+        branch: &BranchGuard,
     ) -> Result<(), CtxError> {
         {
             let _waits = branch.wait(WaitFor::Children(range));
@@ -274,9 +274,9 @@ impl TaskLink {
     }
 
     /// Parks the task if every branch waits. Returns whether the task is parked, which ends the attempt.
-    pub(crate) async fn park(&self, gate: &Gate) -> Result<bool, CtxError> {
+    pub(crate) async fn park(&self, wait_tracker: &WaitTracker) -> Result<bool, CtxError> {
         self.write_entries().await?;
-        let Some(waits) = gate.waits() else { return Ok(false) };
+        let Some(waits) = wait_tracker.waits() else { return Ok(false) };
         let now = self.now().await?;
         let mut park = Park { fence: self.fence(), wait_ms: None, children: Vec::new(), questions: Vec::new() };
         for wait in waits {

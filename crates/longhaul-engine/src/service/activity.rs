@@ -6,8 +6,8 @@ use std::sync::Arc;
 use longhaul_store::{ListQuery, StoreError};
 use longhaul_task::{ChildRange, Task, TaskKey, Timestamp};
 
-use crate::gate::WaitFor;
 use crate::shell::EngineInner;
+use crate::wait_tracker::WaitFor;
 
 /// How many tasks are read at once.
 const PAGE: usize = 256;
