@@ -59,7 +59,7 @@ pub(crate) async fn drive(
             }
             // A resumed handler that has recorded nothing waits for the same as before, so it is dropped at once. If it stayed
             // in memory, each of several crashes in a row would count as a failed attempt.
-            let waits_as_before = link.attempt() > 1 && !link.journal.has_grown();
+            let waits_as_before = link.attempt() > 1 && !link.journal.has_new_entries();
             let new_time =
                 || if waits_as_before { ready(()).boxed() } else { time_to_park(Arc::clone(engine)).boxed() };
             park_time.get_or_insert_with(new_time).poll_unpin(cx).map(|()| None)

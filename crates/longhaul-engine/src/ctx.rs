@@ -34,13 +34,14 @@ pub struct Ctx {
 /// The longest path of forks, in bytes.
 const PATH_BYTES_MAX: usize = 1_024;
 
+/// The task or the ordinary call that a context belongs to.
 #[derive(Debug, Clone)]
 pub(crate) enum Link {
     Task(Arc<TaskLink>),
     Call(Arc<CallLink>),
 }
 
-/// A question on its way to the requestor.
+/// A question that a handler asks, before it has a key.
 #[derive(Debug, Clone)]
 pub(crate) struct HandlerQuestion {
     pub(crate) label: Arc<str>,
@@ -48,7 +49,7 @@ pub(crate) struct HandlerQuestion {
     pub(crate) params: Json,
     pub(crate) position: JournalPosition,
     pub(crate) digest: u64,
-    /// How long the question stays open, and what the handler gets then.
+    /// How long the question stays open, and its answer if there is none by then.
     pub(crate) time_limit: Option<(Duration, Answer)>,
 }
 
@@ -75,7 +76,7 @@ impl Ctx {
         Ok(position)
     }
 
-    /// Appends an entry to the journal. An ordinary call has none.
+    /// Appends an entry to the journal. An ordinary call has no journal.
     pub(crate) fn append(&self, entry: JournalEntry) -> Result<(), CtxError> {
         match &self.link {
             Link::Task(link) => link.journal.append(entry),
@@ -83,7 +84,7 @@ impl Ctx {
         }
     }
 
-    /// Writes the entries that are not written yet. An ordinary call has none.
+    /// Writes the journal entries that are not written yet. An ordinary call has no journal.
     pub(crate) async fn write_entries(&self) -> Result<(), CtxError> {
         match &self.link {
             Link::Task(link) => link.write_entries().await,
@@ -101,15 +102,15 @@ impl Ctx {
     /// Asks the requestor something and waits for the answer, however long that takes. While every branch of the
     /// handler waits, its worker serves other tasks.
     ///
-    /// In an ordinary call, where the client did not ask for a task, not every client can be asked while it waits. A
-    /// client that cannot gets the question as the result of its call, and calls again with the answer. The handler
-    /// then runs from the start, and this function returns the answer at once.
+    /// In an ordinary call, which has no task, not every client can be asked while the call is open. Such a client receives the
+    /// question as the result of its call, and calls again with the answer. The handler then runs from the start, and this
+    /// function returns the answer at once.
     pub async fn ask<Q: Ask>(&mut self, label: &str, question: Q) -> Result<Q::Answer, CtxError> {
         self.ask_with(label, question, None).await
     }
 
-    /// Like [`ask`](Ctx::ask), with a deadline. Returns `None` if there is no answer after `limit`, or as soon as the client
-    /// refuses to answer. The question is closed then. The deadline survives a restart of the server.
+    /// Like [`ask`](Ctx::ask), with a deadline. Returns `None`, and closes the question, if there is no answer within
+    /// `limit` or if the client refuses to answer. The deadline survives a restart of the server.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -120,7 +121,7 @@ impl Ctx {
     /// # }
     /// ```
     ///
-    /// An ordinary call has no deadlines: there the client decides how long it waits.
+    /// In an ordinary call `limit` has no effect: the client decides how long it waits.
     pub async fn ask_within<Q: Ask>(
         &mut self,
         label: &str,
@@ -131,7 +132,7 @@ impl Ctx {
         match self.ask_with(label, question, Some((limit, default))).await {
             Ok(answer) => Ok(Some(answer)),
             Err(CtxError::NotAnswered(_)) => Ok(None),
-            Err(stop) => Err(stop),
+            Err(error) => Err(error),
         }
     }
 
@@ -165,8 +166,8 @@ impl Ctx {
         }
     }
 
-    /// Reports how far the work is, for clients that follow it. This is cheap; a crash may lose the newest report. The
-    /// numbers can be of any type, and the total is `None` if it is not known:
+    /// Shows clients that follow the work how far it is. This is cheap, and a crash may lose the latest progress. The numbers
+    /// can be of any numeric type. The total is `None` if it is not known:
     ///
     /// ```no_run
     /// # use longhaul_engine::{Ctx, CtxError};
@@ -193,8 +194,8 @@ impl Ctx {
         }
     }
 
-    /// Sets the status message of the task, durably. It is shown until the next call. In an ordinary call this does
-    /// nothing.
+    /// Sets the status message of the task, durably. Clients are shown this message or that of
+    /// [`progress`](Ctx::progress), whichever is newer. In an ordinary call this does nothing.
     pub async fn report(&mut self, message: &str) -> Result<(), CtxError> {
         match &self.link {
             Link::Task(link) => link.report(message).await,
@@ -208,7 +209,7 @@ impl Ctx {
         self.send_log(severity, None, &data.into());
     }
 
-    /// Like [`log`](Ctx::log), with the name of the part of the work that logs.
+    /// Like [`log`](Ctx::log), with the name of a logger, for example of the component that logs.
     pub fn log_as(&self, logger: &str, severity: Severity, data: impl Into<Value>) {
         self.send_log(severity, Some(logger), &data.into());
     }
@@ -249,14 +250,15 @@ impl Ctx {
         branch(self.fork_with(key, refusal))
     }
 
-    /// The context of a fork. If the fork cannot be made, every operation of the context returns the reason.
+    /// The context of a fork. If the fork cannot be made, every operation of the context returns an error with the reason.
+    /// `refusal` is what the caller found wrong with the key.
     pub(crate) fn fork_with(&mut self, key: &str, refusal: Option<&'static str>) -> Self {
         let path = if self.path.is_empty() { key.into() } else { format!("{}/{key}", self.path).into() };
         let mut fork = Self::new(self.branch.fork(), path, self.link.clone());
         let refusal = if !self.forks.insert(key.to_owned()) {
             Some("this context has another fork with the same key")
         } else if fork.path.len() > PATH_BYTES_MAX {
-            Some("the keys of the forks that lead to it are too long")
+            Some("its key is too long together with the keys of the forks around it; use shorter keys")
         } else {
             refusal
         };
@@ -268,8 +270,8 @@ impl Ctx {
     /// Resolves when the task is cancelled, for a handler that waits for something outside of its context. The
     /// handler then has its tool's grace period to tidy up.
     ///
-    /// In an ordinary call, where the client did not ask for a task, this never resolves: when the client cancels the call or
-    /// goes away, the handler is dropped where it waits. What must be tidied up then belongs into a `Drop`.
+    /// In an ordinary call, which has no task, this never resolves: when the client cancels the call or disconnects, the
+    /// handler's future is dropped. Clean up in a `Drop` implementation if that must happen in this case, too.
     pub async fn cancelled(&self) {
         match &self.link {
             Link::Task(link) => link.cancelled().await,
@@ -277,7 +279,7 @@ impl Ctx {
         }
     }
 
-    /// Number of this attempt, counted from 1.
+    /// The number of this attempt, counted from 1. Always 1 in an ordinary call.
     pub fn attempt(&self) -> u32 {
         match &self.link {
             Link::Task(link) => link.attempt(),
@@ -285,7 +287,7 @@ impl Ctx {
         }
     }
 
-    /// The task's public ID; an ordinary call has none.
+    /// The ID of the task; `None` in an ordinary call.
     pub fn task_id(&self) -> Option<&longhaul_task::TaskId> {
         match &self.link {
             Link::Task(link) => Some(link.id()),

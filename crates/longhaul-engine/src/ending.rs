@@ -20,21 +20,22 @@ const WRITE_RETRY_MS_MIN: u64 = 50;
 const WRITE_RETRY_MS_MAX: u64 = 5_000;
 
 impl EngineInner {
-    /// Writes the end of an attempt, and retries while the store cannot write: the outcome exists only in memory until then.
-    pub(crate) async fn write(self: &Arc<Self>, key: TaskKey, fence: u64, event: Event) {
+    /// Writes the end of an attempt, and retries while the store cannot write: until then the outcome exists only in memory.
+    pub(crate) async fn write_end(self: &Arc<Self>, key: TaskKey, fence: u64, event: Event) {
         let mut wait_ms = WRITE_RETRY_MS_MIN;
         loop {
             match self.apply(&key, event.clone()).await {
                 Ok(_) => break,
                 // A write in doubt may have been committed. Then the retry is refused, and the attempt is over either way.
                 Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {
-                    // The store itself logs its failures, with a limit: this line comes for each task and each try.
+                    // At debug level, because each try of each task logs this line. The store logs its failures itself, at a
+                    // limited rate.
                     tracing::debug!(task = %key.id, wait_ms, %error, "could not write the end of a task; trying again");
                     self.unwritten.lock().insert(key.clone(), event.clone());
                     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
                     wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
                 }
-                // A parent settles after its children. Its handler has returned, so its worker is free for them meanwhile.
+                // A parent settles after its children. Its handler has returned, so it gives its worker back meanwhile.
                 Err(StoreError::Refused(TransitionError::ChildrenOpen)) => {
                     tracing::debug!(task = %key.id, "a handler returned before its children; waiting for them");
                     self.step(Input::Idle { key: key.clone(), fence });
@@ -77,8 +78,8 @@ impl EngineInner {
                     wait_ms = (wait_ms * 2).min(WRITE_RETRY_MS_MAX);
                 }
                 Err(StoreError::Refused(TransitionError::AttemptsSpent)) => return false,
-                // The task is released. An error means that an earlier try in doubt was written, or that the attempt has lost
-                // its task.
+                // After one of the other errors there is nothing left to write either: an earlier try in doubt was written, or
+                // the attempt has lost its task.
                 Ok(()) | Err(_) => return true,
             }
         }
@@ -93,14 +94,16 @@ impl EngineInner {
         entries: &[JournalEntry],
     ) -> Result<(), StoreError> {
         let task = self.store.read(key).await?.task;
-        let failed = task.failed_attempts.saturating_add(1);
-        if failed >= tool.policy.attempts_max {
+        let failed_attempts = task.failed_attempts.saturating_add(1);
+        if failed_attempts >= tool.policy.attempts_max {
             return Err(TransitionError::AttemptsSpent.into());
         }
         if !entries.is_empty() {
             self.store.record(key, fence, entries.to_vec()).await?;
         }
-        let retry = Retry::times(u32::MAX).backoff(Duration::from_millis(tool.policy.backoff_after_ms(failed)));
+        // The policy decides how the wait grows with each failure. `Retry` is used for its jitter alone.
+        let retry =
+            Retry::times(u32::MAX).backoff(Duration::from_millis(tool.policy.backoff_after_ms(failed_attempts)));
         let wait = retry.wait_after(1, &*self.random).unwrap_or_default();
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let reason = match outcome {
@@ -111,16 +114,16 @@ impl EngineInner {
         self.apply(key, Event::Release(Release { fence, wait_ms, reason })).await.map(|_| ())
     }
 
-    /// Tries once more to write the ends that the store could not write so far. Returns the tasks of all of them, and how
-    /// many are lost when the process ends.
-    pub(crate) async fn write_last(self: &Arc<Self>) -> (BTreeSet<TaskKey>, usize) {
+    /// Tries once more to write the ends that the store could not write so far. Returns their tasks, and how many of the ends
+    /// are still not written: these are lost when the process ends.
+    pub(crate) async fn write_remaining_ends(self: &Arc<Self>) -> (BTreeSet<TaskKey>, usize) {
         let unwritten = self.unwritten.lock().clone();
         let last_try = |(key, event): (&TaskKey, &Event)| {
             let (engine, key, event) = (Arc::clone(self), key.clone(), event.clone());
             async move { engine.apply(&key, event).await }
         };
         let written = join_all(unwritten.iter().map(last_try)).await;
-        // A refused end was written by an earlier try, or its task has ended in another way.
+        // If an end is refused, an earlier try was written, or the task has ended in another way.
         let is_lost = |written: &&Result<_, _>| matches!(written, Err(error) if !matches!(error, StoreError::NotFound | StoreError::Refused(_)));
         let lost = written.iter().filter(is_lost).count();
         (unwritten.into_keys().collect(), lost)
@@ -133,7 +136,7 @@ impl EngineInner {
             let mut watch = self.store.watch(&child);
             loop {
                 match self.store.read(&child).await {
-                    Ok(found) if !found.task.is_settled() => watch.changed().await,
+                    Ok(snapshot) if !snapshot.task.is_settled() => watch.changed().await,
                     Ok(_) | Err(StoreError::NotFound) => break,
                     Err(error) => return Err(error),
                 }

@@ -1,7 +1,7 @@
 //! The journal of one attempt: what earlier attempts recorded, and what this one adds.
 //!
-//! It is loaded once, when the attempt starts. An operation of the handler first looks for the entry at its position; only if
-//! there is none, it does its work and appends an entry.
+//! It is loaded once, when the attempt starts. An operation of the handler first looks for the entry at its position. If there
+//! is none, the operation does its work and appends an entry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use crate::{CtxError, ToolLimits};
 /// Shared by all branches of one attempt.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// Whether a later attempt will read what this one appends. If not, only questions are recorded.
+    /// Whether a later attempt will read what this one appends. If not, [`append`](Self::append) records nothing; the entries
+    /// of questions and subtasks are written with the events that create these.
     resumes: bool,
     entries_max: usize,
     bytes_max: usize,
@@ -30,14 +31,17 @@ struct JournalState {
     recorded: BTreeMap<JournalPosition, JournalEntry>,
     /// Entries of this attempt that are not written yet.
     unwritten: Vec<JournalEntry>,
-    /// The children that the task has created so far.
+    /// The children that the task has created so far, and those that it is about to create.
     subtasks: Vec<(JournalPosition, TaskId)>,
-    entries: usize,
+    /// Entries of earlier attempts and of this one, as the limits count them.
+    entry_count: usize,
+    /// Their size.
     bytes: usize,
     /// The number of entries that earlier attempts recorded.
-    loaded: usize,
-    /// The first difference between the handler and what was recorded. It ends the task, whatever the handler makes of it.
-    changed: Option<CtxError>,
+    loaded_count: usize,
+    /// The first operation that differs from the entry at its position. The task ends with this error even if the handler
+    /// ignores it.
+    mismatch: Option<CtxError>,
 }
 
 impl Journal {
@@ -55,17 +59,17 @@ impl Journal {
         self.resumes
     }
 
-    /// Takes over what earlier attempts recorded.
+    /// Sets the entries that earlier attempts recorded.
     pub(crate) fn load(&self, recorded: Vec<JournalEntry>) {
         let mut state = self.state.lock();
-        state.entries = recorded.len();
-        state.loaded = recorded.len();
+        state.entry_count = recorded.len();
+        state.loaded_count = recorded.len();
         state.bytes = recorded.iter().map(JournalEntry::bytes).sum();
         state.subtasks = recorded.iter().filter_map(|entry| Some((entry.position.clone(), child_id(entry)?))).collect();
         state.recorded = recorded.into_iter().map(|entry| (entry.position.clone(), entry)).collect();
     }
 
-    /// The entry that an earlier attempt recorded at this position; an error if it is of another operation.
+    /// Takes the entry that an earlier attempt recorded at this position. Fails if the entry is of another operation.
     pub(crate) fn replay(
         &self,
         position: &JournalPosition,
@@ -74,8 +78,8 @@ impl Journal {
         digest: u64,
     ) -> Result<Option<JournalEntry>, CtxError> {
         let mut state = self.state.lock();
-        if let Some(changed) = &state.changed {
-            return Err(changed.clone());
+        if let Some(mismatch) = &state.mismatch {
+            return Err(mismatch.clone());
         }
         let Some(entry) = state.recorded.remove(position) else { return Ok(None) };
         let same_input = kind != EntryKind::Subtask || entry.digest == digest;
@@ -84,15 +88,15 @@ impl Journal {
         }
         let performed = describe(kind, name);
         let performed = if same_input { performed } else { format!("{performed} with other arguments").into() };
-        let changed = CtxError::from(TransitionError::HandlerChanged { recorded: entry.describe(), performed });
-        state.changed = Some(changed.clone());
-        Err(changed)
+        let mismatch = CtxError::from(TransitionError::HandlerChanged { recorded: entry.describe(), performed });
+        state.mismatch = Some(mismatch.clone());
+        Err(mismatch)
     }
 
-    /// Whether this attempt has recorded something.
-    pub(crate) fn has_grown(&self) -> bool {
+    /// Whether this attempt has added entries.
+    pub(crate) fn has_new_entries(&self) -> bool {
         let state = self.state.lock();
-        state.entries > state.loaded
+        state.entry_count > state.loaded_count
     }
 
     /// Appends an entry. It is written with the next operation, or when the handler waits or ends.
@@ -109,17 +113,17 @@ impl Journal {
         Ok(())
     }
 
-    /// Counts an entry towards the limits.
+    /// Counts an entry towards the limits. Fails if it exceeds one of them.
     pub(crate) fn count(&self, entry: &JournalEntry) -> Result<(), CtxError> {
         let bytes = entry.bytes();
         if bytes > self.entry_bytes_max {
             return Err(CtxError::StepTooLarge { operation: entry.describe(), bytes, bytes_max: self.entry_bytes_max });
         }
         let mut state = self.state.lock();
-        if state.entries >= self.entries_max || state.bytes.saturating_add(bytes) > self.bytes_max {
+        if state.entry_count >= self.entries_max || state.bytes.saturating_add(bytes) > self.bytes_max {
             return Err(CtxError::JournalFull { entries_max: self.entries_max, bytes_max: self.bytes_max });
         }
-        state.entries += 1;
+        state.entry_count += 1;
         state.bytes += bytes;
         Ok(())
     }
@@ -159,12 +163,12 @@ impl Journal {
         state.subtasks.iter().filter(|(position, _)| position.is_in_fork(fork)).map(|(_, id)| id.clone()).collect()
     }
 
-    /// Fails if the handler has changed, or has returned before it reached all entries of earlier attempts. Entries of forks are not checked: a
-    /// fork may end early because another one has failed.
+    /// Fails if the handler has changed, or has returned before it reached all entries of earlier attempts. Entries of forks
+    /// are not checked: a fork may end early because another one has failed.
     pub(crate) fn check_all_reached(&self) -> Result<(), CtxError> {
         let state = self.state.lock();
-        if let Some(changed) = &state.changed {
-            return Err(changed.clone());
+        if let Some(mismatch) = &state.mismatch {
+            return Err(mismatch.clone());
         }
         match state.recorded.values().find(|entry| entry.position.fork.is_empty()) {
             Some(entry) => {

@@ -1,19 +1,20 @@
-//! The engine: takes tasks, runs them, ends them, and comes back after a crash.
+//! The engine: admits tasks, runs them, writes their ends, and recovers them after a crash.
 //!
 //! ```text
 //!  create ──► admit ──► store.create (claimed at once if a worker is free) ──► start ─┐
 //!                                                                                     ▼
-//!  claim ◄── a worker is free ◄── over ◄── store.apply(settle) ◄── the handler ends ◄─┤ attempt
+//!  claim ◄── a worker is free ◄── store.apply(settle) ◄── the handler ends ◄──────────┤ attempt
 //!                                                                                     │
 //!  cancel ──► store.apply(cancel) ──► the handler is told ──► grace period ──► dropped┘
 //! ```
 //!
 //! - [`core`]: every decision, as a deterministic step function without a clock, a runtime or a store.
-//! - [`Engine`]: the face of the thin async shell around it.
+//! - [`Engine`]: the interface of the thin async shell that performs the decisions.
 //! - [`Ctx`]: what a handler gets; [`Ask`]: what it can ask; [`CtxError`]: why it cannot go on.
 //! - [`Step`], [`Retry`], [`Race`], [`Subtasks`]: operations that the journal records; [`history_events`]: what happened to a
 //!   task.
-//! - [`EngineTool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: what it may use.
+//! - [`EngineTool`], [`Handler`]: what the engine runs; [`ToolLimits`], [`EngineLimits`]: the limits of a tool and of the
+//!   engine.
 //! - [`audit`]: the events of the audit log.
 //! - [`CallOptions`], [`CallEnd`]: ordinary calls, for clients that did not ask for a task.
 //! - [`LogLine`], [`Severity`]: what a handler logs; [`LogTail`]: the lines of a task, for a client that follows it.

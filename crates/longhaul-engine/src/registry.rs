@@ -33,7 +33,7 @@ pub(crate) struct Registry(RwLock<Tools>);
 #[derive(Default)]
 struct Tools {
     by_name: BTreeMap<Arc<str>, Arc<RegisteredTool>>,
-    /// Tools that were removed and may still have tasks. These run to their end.
+    /// Tools that were removed while they had tasks. They stay in `by_name` until their tasks have ended.
     withdrawn: BTreeSet<Arc<str>>,
 }
 
@@ -54,7 +54,7 @@ impl Registry {
         tools.by_name.insert(Arc::clone(&tool.tool.name), RegisteredTool::new(tool));
     }
 
-    /// Marks a tool for its removal. Returns false if there is no such tool.
+    /// Marks a tool for removal. Returns false if there is no such tool, or if it is marked already.
     pub(crate) fn withdraw(&self, name: &str) -> bool {
         let mut tools = self.0.write();
         let Some((name, _)) = tools.by_name.get_key_value(name) else { return false };
@@ -62,7 +62,7 @@ impl Registry {
         tools.withdrawn.insert(name)
     }
 
-    /// Removes the withdrawn tools that have no tasks any more. Returns whether there were any.
+    /// Removes the withdrawn tools that have no tasks in this process any more. Returns whether it removed any.
     pub(crate) fn remove_idle(&self, core: &mut Core) -> bool {
         let mut tools = self.0.write();
         let Tools { by_name, withdrawn } = &mut *tools;
@@ -77,7 +77,7 @@ impl Registry {
         withdrawn.len() < before
     }
 
-    /// A tool for a subtask with this input.
+    /// Finds the tool for a subtask, and checks the size of the subtask's input.
     pub(crate) fn for_subtask(&self, tool: &str, input: &Json) -> Result<Arc<RegisteredTool>, CtxError> {
         let bad = |reason: String| CtxError::BadSubtask { tool: tool.into(), reason };
         let registered = self.get(tool).ok_or_else(|| bad("this server has no such tool".into()))?;

@@ -208,7 +208,7 @@ impl EngineInner {
             Action::LookAtQueue => self.queue.notify_one(),
             Action::Write { key, fence, event } => {
                 let engine = Arc::clone(self);
-                self.tracker.spawn(async move { engine.write(key, fence, event).await });
+                self.tracker.spawn(async move { engine.write_end(key, fence, event).await });
             }
             Action::Resume { key, fence } => {
                 if let Some(running) = self.running.lock().get_mut(&key).filter(|running| running.fence == fence) {
@@ -376,7 +376,7 @@ impl EngineInner {
             for action in actions {
                 match action {
                     // Its own end is written here, without another hop.
-                    Action::Write { key, fence, event } => engine.write(key, fence, event).await,
+                    Action::Write { key, fence, event } => engine.write_end(key, fence, event).await,
                     other => engine.perform(other),
                 }
             }

@@ -1,9 +1,9 @@
-//! What time alone does to a task.
+//! The event that a task gets when its due time has come.
 
 use longhaul_task::transition::{Expire, Overdue, TimeOut, Wake};
 use longhaul_task::{Event, Question, Task, Timestamp};
 
-/// The event that a task which is due wants; `None` when it changed meanwhile and is due no more.
+/// The event to apply to a due task. `None` if the task is not due, because it has changed since it was found.
 pub fn due_event(task: &Task, now: Timestamp) -> Option<Event> {
     if task.due_at().is_none_or(|due_at| now < due_at) {
         return None;
@@ -14,8 +14,9 @@ pub fn due_event(task: &Task, now: Timestamp) -> Option<Event> {
     if task.deadline().is_some_and(|deadline| deadline <= now) {
         return Some(Event::Overdue(Overdue));
     }
-    let is_over = |question: &&Question| question.deadline.as_ref().is_some_and(|limit| limit.wait.until <= now);
-    if let Some(question) = task.phase.questions().into_iter().flatten().find(is_over) {
+    let is_past_deadline =
+        |question: &&Question| question.deadline.as_ref().is_some_and(|limit| limit.wait.until <= now);
+    if let Some(question) = task.phase.questions().into_iter().flatten().find(is_past_deadline) {
         return Some(Event::TimeOut(TimeOut { key: question.key.clone() }));
     }
     Some(Event::Wake(Wake { fence: task.fence }))

@@ -27,7 +27,7 @@ pub(crate) async fn run(engine: &Arc<EngineInner>) -> usize {
     if all_ended {
         return 0;
     }
-    let (ended, lost) = engine.write_last().await;
+    let (ended, lost) = engine.write_remaining_ends().await;
     let mut held = engine.held();
     held.retain(|(key, _)| !ended.contains(key));
     if !held.is_empty() {
