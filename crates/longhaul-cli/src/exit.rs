@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use longhaul_store::{BackupError, OpenError, StoreError};
 
 use crate::config::ConfigError;
-use crate::say::tell;
+use crate::output::stderr_line;
 
 /// The exit codes, for the help.
 pub const HELP: &str = "\
@@ -102,7 +102,7 @@ pub fn report(result: Result<(), CommandError>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
-            tell!("longhaul: {failed} [{}]", failed.code());
+            stderr_line!("longhaul: {failed} [{}]", failed.code());
             ExitCode::from(failed.exit_code())
         }
     }

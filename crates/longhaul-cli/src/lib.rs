@@ -14,8 +14,8 @@ mod descriptors;
 pub mod exit;
 mod log;
 pub mod operator;
+mod output;
 mod relay;
-mod say;
 mod store;
 mod token;
 

@@ -1,5 +1,5 @@
-//! The log: text or JSON, on standard error, because standard output may carry the protocol. The audit log is JSON, and is
-//! written only where the user wants it.
+//! The log: text or JSON, on standard error, because standard output may carry the protocol. The audit log is always JSON,
+//! and is written only if `--audit` or the config file names its destination.
 
 use std::io::IsTerminal;
 
@@ -15,32 +15,32 @@ use crate::audit::Audit;
 /// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// For people to read.
     #[default]
     Text,
-    /// One object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Starts logging. `RUST_LOG` chooses what is logged; by default warnings, and information from Longhaul.
+/// Starts logging. `RUST_LOG` chooses what is logged. The default is warnings of all crates, and also information of Longhaul's.
 pub(crate) fn start(format: LogFormat, audit: Option<Audit>) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,longhaul=info"));
-    let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
-    // A line that cannot be written is lost. Reporting that on the same stream would panic.
-    let lines = lines.log_internal_errors(false);
+    let layer = fmt::layer().with_writer(std::io::stderr).with_target(false);
+    // A line that cannot be written is lost. A report of that would go to the same stream, and panic.
+    let layer = layer.log_internal_errors(false);
     // No colours in a file.
-    let lines = lines.with_ansi(std::io::stderr().is_terminal());
-    let lines = match format {
-        LogFormat::Text => lines.boxed(),
-        LogFormat::Json => lines.json().boxed(),
+    let layer = layer.with_ansi(std::io::stderr().is_terminal());
+    let layer = match format {
+        LogFormat::Text => layer.boxed(),
+        LogFormat::Json => layer.json().boxed(),
     };
-    let ordinary = Targets::new().with_default(LevelFilter::TRACE).with_target(AUDIT_TARGET, LevelFilter::OFF);
+    let without_audit = Targets::new().with_default(LevelFilter::TRACE).with_target(AUDIT_TARGET, LevelFilter::OFF);
     let audit = audit.map(|audit| {
-        let objects = fmt::layer().json().flatten_event(true).with_level(false).with_target(false);
-        let objects = objects.log_internal_errors(false).with_writer(audit);
-        objects.with_filter(Targets::new().with_target(AUDIT_TARGET, LevelFilter::INFO))
+        let layer = fmt::layer().json().flatten_event(true).with_level(false).with_target(false);
+        let layer = layer.log_internal_errors(false).with_writer(audit);
+        layer.with_filter(Targets::new().with_target(AUDIT_TARGET, LevelFilter::INFO))
     });
-    let all = tracing_subscriber::registry().with(lines.with_filter(filter).with_filter(ordinary)).with(audit);
+    let all = tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(without_audit)).with(audit);
     // Logging that was started before, for example by a test, stays.
     let _ = all.try_init();
 }

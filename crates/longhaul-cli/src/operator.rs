@@ -1,5 +1,5 @@
-//! The socket by which an operator's command reaches a running server. It is beside the store's file, and only the user
-//! who runs the server can open it.
+//! The socket through which an operator's command sends an order to a running server. It is beside the store's file, and
+//! only the user who runs the server can open it.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -21,7 +21,7 @@ use crate::exit::CommandError;
 /// An order of the operator: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum OperatorRequest {
+enum OperatorOrder {
     Cancel { owner: String, id: String },
 }
 
@@ -32,8 +32,8 @@ struct OperatorReply {
     code: Option<String>,
 }
 
-/// How long to wait for the reply of a server.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a command waits for the reply of the server.
+const REPLY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The longest order in bytes.
 const LINE_BYTES_MAX: u64 = 4_096;
@@ -41,7 +41,8 @@ const LINE_BYTES_MAX: u64 = 4_096;
 /// How long a connection may take to send its order, and to read the reply. A command sends its order at once.
 const ORDER_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Connections at once. Others wait to be accepted, so that silent ones do not use up the descriptors of the process.
+/// The most connections that are open at once. Further ones wait to be accepted, so that connections that send nothing do
+/// not use up the file descriptors of the process.
 const ORDERS_MAX: usize = 32;
 
 /// The pause after a connection could not be accepted, for example because the process has too many files open.
@@ -55,11 +56,12 @@ pub(crate) fn socket_path(store: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// A socket that accepts orders. Dropping it removes the socket, so drop it while the store's lock is held: later,
-/// another server may have created a socket at the same path.
+/// A listening socket beside the store's file. Dropping it removes the socket file, so drop it while the store's lock is
+/// held: later, another server may have created a socket at the same path.
 #[derive(Debug)]
 pub(crate) struct Socket {
     path: PathBuf,
+    /// The device and inode of the socket file.
     inode: Option<(u64, u64)>,
     accept_loop: JoinHandle<()>,
 }
@@ -67,7 +69,7 @@ pub(crate) struct Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         self.accept_loop.abort();
-        // A server that lost the files of its store leaves the socket of the next server alone.
+        // If the files of this store were moved away, the path may lead to the socket of another server, which stays.
         if inode(&self.path) == self.inode {
             // If it cannot be removed, the next server replaces it.
             let _ = std::fs::remove_file(&self.path);
@@ -86,14 +88,15 @@ pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
     match Socket::open(path.clone(), |listener| accept(listener, engine)) {
         Ok(socket) => Some(socket),
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "`longhaul task cancel` will not reach this server");
+            tracing::warn!(path = %path.display(), %error, "the operator's socket could not be opened, so `longhaul task cancel` cannot reach this server");
             None
         }
     }
 }
 
 impl Socket {
-    /// Opens a socket in place of one that a dead process has left, and accepts connections by this function.
+    /// Opens a socket in place of one that a dead process has left. The future that `accept` returns accepts connections
+    /// until the socket is dropped.
     pub(crate) fn open<F>(path: PathBuf, accept: impl FnOnce(UnixListener) -> F) -> io::Result<Self>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -150,7 +153,7 @@ async fn serve(stream: UnixStream, engine: &Engine) -> io::Result<()> {
 
 async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static str)> {
     let bad_order = |error: String| (error, "BAD_ORDER");
-    let OperatorRequest::Cancel { owner, id } =
+    let OperatorOrder::Cancel { owner, id } =
         serde_json::from_str(line).map_err(|error| bad_order(error.to_string()))?;
     let owner = Owner::parse(&owner).map_err(|error| bad_order(error.to_string()))?;
     let id = TaskId::parse(&id).map_err(|error| bad_order(error.to_string()))?;
@@ -162,9 +165,9 @@ async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static 
 /// Asks the running server to cancel a task. `None` if no server is running.
 pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), CommandError>> {
     let stream = UnixStream::connect(socket_path(store, ".sock")).await.ok()?;
-    let order = OperatorRequest::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
+    let order = OperatorOrder::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
     // A suspended server accepts connections and does not reply.
-    let reply = timeout(ANSWER_TIME_MAX, send(stream, &order)).await;
+    let reply = timeout(REPLY_TIME_MAX, send(stream, &order)).await;
     Some(match reply.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(OperatorReply { error: None, .. }) => Ok(()),
         Ok(OperatorReply { error: Some(message), code }) => {
@@ -174,14 +177,14 @@ pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), Com
     })
 }
 
-async fn send(stream: UnixStream, order: &OperatorRequest) -> io::Result<OperatorReply> {
+async fn send(stream: UnixStream, order: &OperatorOrder) -> io::Result<OperatorReply> {
     let (read, mut write) = stream.into_split();
     let mut text = serde_json::to_string(order)?;
     text.push('\n');
     write.write_all(text.as_bytes()).await?;
     let mut line = String::new();
     if BufReader::new(read).read_line(&mut line).await? == 0 {
-        return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "it has closed the connection"));
+        return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "it closed the connection"));
     }
     Ok(serde_json::from_str(&line)?)
 }

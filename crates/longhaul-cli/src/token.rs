@@ -9,7 +9,7 @@ use longhaul::{Owner, TokenFile, Tokens};
 use rand::RngExt;
 
 use crate::exit::CommandError;
-use crate::say::tell;
+use crate::output::stderr_line;
 
 /// The owner of the token that a new file begins with.
 const FIRST_OWNER: &str = "owner";
@@ -19,7 +19,7 @@ pub(crate) fn open(path: &Path) -> Result<TokenFile, CommandError> {
     if std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         let owner = Owner::parse(FIRST_OWNER).map_err(|error| failed(path, &error))?;
         let token = add(path, &owner)?;
-        tell!("{} is new. Its token is shown this once; only its hash is kept:\n  {token}", path.display());
+        stderr_line!("{} is new. Its token is shown this once; only its hash is kept:\n  {token}", path.display());
     }
     let tokens = TokenFile::open(path).map_err(|error| failed(path, &error))?;
     if tokens.is_empty() {

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use crate::config::host::{self, Host, HostTarget};
 use crate::config::{self, example};
 use crate::exit::{self, CommandError};
-use crate::say::{say, tell};
+use crate::output::{stderr_line, stdout_line};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = exit::HELP)]
@@ -69,7 +69,7 @@ impl CheckConfig {
         let config = config::load(&self.file)?;
         let tools = config.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         let tools = if tools.is_empty() { "It has no tools.".to_owned() } else { format!("Its tools: {tools}.") };
-        say!("{} is valid. {tools}", self.file.display());
+        stdout_line!("{} is valid. {tools}", self.file.display());
         Ok(())
     }
 }
@@ -77,12 +77,12 @@ impl CheckConfig {
 impl NewConfig {
     fn run(self) -> Result<(), CommandError> {
         if self.file.as_os_str() == "-" {
-            return crate::say::write_line(format_args!("{}", example::EXAMPLE.trim_end()));
+            return crate::output::write_stdout_line(format_args!("{}", example::EXAMPLE.trim_end()));
         }
         let made = OpenOptions::new().write(true).create_new(true).open(&self.file);
         let written = made.and_then(|mut file| file.write_all(example::EXAMPLE.as_bytes()));
         written.map_err(|cause| CommandError::NewConfig { path: self.file.display().to_string(), cause })?;
-        tell!("{0} is new. Serve it with `longhaul serve --config {0}`.", self.file.display());
+        stderr_line!("{0} is new. Serve it with `longhaul serve --config {0}`.", self.file.display());
         Ok(())
     }
 }
@@ -112,7 +112,7 @@ impl HostConfig {
             url: &url,
             needs_token: server.token_file.is_some(),
         };
-        say!("{}", host::describe(self.host, &target).trim_end());
+        stdout_line!("{}", host::describe(self.host, &target).trim_end());
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::task::when_ms;
 use crate::exit::CommandError;
-use crate::say::{escape_control, say};
+use crate::output::{escape_control, stdout_line};
 
 /// Prints the events of a task, oldest first. Outputs and answers are left out unless `contents` is set.
 pub(super) fn print(
@@ -19,10 +19,10 @@ pub(super) fn print(
     let events = history_events(&snapshot.task, history);
     for event in &events {
         if is_json {
-            say!("{}", json_object(event, contents));
+            stdout_line!("{}", json_object(event, contents));
         } else {
             let (kind, text) = sentence(event, contents);
-            say!("{}  {kind:9}  {}", when_ms(event.at), escape_control(&text));
+            stdout_line!("{}  {kind:9}  {}", when_ms(event.at), escape_control(&text));
         }
     }
     Ok(())

@@ -18,8 +18,8 @@ use crate::config::follow::ConfigFollower;
 use crate::config::{self, Config, command_tool};
 use crate::exit::{self, CommandError};
 use crate::log::{self, LogFormat};
+use crate::output::stderr_line;
 use crate::relay::{self, RelayedClient};
-use crate::say::tell;
 use crate::store::StoreArgument;
 use crate::{demo, descriptors, operator, token};
 
@@ -259,12 +259,12 @@ pub(crate) fn default_address() -> SocketAddr {
 }
 
 fn greet(address: SocketAddr, url: &StoreUrl, token_file: Option<&Path>) {
-    tell!("Longhaul {} is listening on http://{address}/mcp", env!("CARGO_PKG_VERSION"));
-    tell!("  tasks are kept in {url}");
+    stderr_line!("Longhaul {} is listening on http://{address}/mcp", env!("CARGO_PKG_VERSION"));
+    stderr_line!("  tasks are kept in {url}");
     if let Some(path) = token_file {
-        tell!("  callers need a token of {}", path.display());
+        stderr_line!("  callers need a token of {}", path.display());
     } else {
-        tell!("  there is no token file, so only this machine can connect");
+        stderr_line!("  there is no token file, so only this machine can connect");
     }
 }
 
@@ -299,7 +299,7 @@ fn stop_on_signal(stop: CancellationToken) -> Result<(), CommandError> {
             if stop.is_cancelled() {
                 std::process::exit(1);
             }
-            tell!("Stopping: requests and tools may finish. A second signal stops at once.");
+            stderr_line!("Stopping: requests and tools may finish. A second signal stops at once.");
             stop.cancel();
         }
     });

@@ -7,7 +7,7 @@ use longhaul_store::{Damage, OpenError, StoreReport};
 use serde_json::{Value, json};
 
 use crate::exit::{self, CommandError};
-use crate::say::{escape_control, say};
+use crate::output::{escape_control, stdout_line};
 use crate::store::OperatorStoreArgument;
 
 #[derive(Debug, Subcommand)]
@@ -53,16 +53,16 @@ impl CheckCommand {
         let url = self.store.url()?;
         let report = url.open_read_only().await?.check().await?;
         if self.json {
-            say!("{}", object(&report));
+            stdout_line!("{}", object(&report));
         } else {
             for Damage { task, problem, .. } in &report.damage {
                 let whose = task.as_ref().map(|key| format!("task {} of {}", key.id, key.owner));
-                say!("{}: {}", whose.as_deref().unwrap_or("the store"), escape_control(problem));
+                stdout_line!("{}: {}", whose.as_deref().unwrap_or("the store"), escape_control(problem));
             }
         }
         if report.damage.is_empty() {
             if !self.json {
-                say!("The store is sound: all of its {} tasks can be read.", report.tasks);
+                stdout_line!("The store is sound: all of its {} tasks can be read.", report.tasks);
             }
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl BackupCommand {
     async fn run(self) -> Result<(), CommandError> {
         let Self { to, store } = self;
         store.url()?.open_read_only().await?.backup(&to).await?;
-        say!("The store is copied to {}.", to.display());
+        stdout_line!("The store is copied to {}.", to.display());
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::exit::{self, CommandError};
 use crate::operator;
-use crate::say::{escape_control, say};
+use crate::output::{escape_control, stdout_line};
 use crate::store::OperatorStoreArgument;
 
 /// The statuses of the operator and of clients, for the help.
@@ -111,18 +111,18 @@ impl List {
         let page = store.list(&listing).await?;
         if self.json {
             for snapshot in &page.tasks {
-                say!("{}", object(snapshot));
+                stdout_line!("{}", object(snapshot));
             }
             return Ok(());
         }
         if page.tasks.is_empty() {
-            say!("There are no tasks.");
+            stdout_line!("There are no tasks.");
             return Ok(());
         }
-        say!("{:44}  {:9}  {:24}  {:20}  OWNER", "TASK", "STATUS", "TOOL", "CREATED");
+        stdout_line!("{:44}  {:9}  {:24}  {:20}  OWNER", "TASK", "STATUS", "TOOL", "CREATED");
         for Snapshot { task, .. } in &page.tasks {
             let tool = &task.tool.name;
-            say!(
+            stdout_line!(
                 "{:44}  {:9}  {:24}  {:20}  {}",
                 task.key.id,
                 status(&task.phase),
@@ -132,7 +132,7 @@ impl List {
             );
         }
         if page.has_more {
-            say!("… and more; see them with --limit");
+            stdout_line!("… and more; see them with --limit");
         }
         Ok(())
     }
@@ -151,26 +151,26 @@ impl OneTask {
     async fn get(self) -> Result<(), CommandError> {
         let snapshot = self.find(&self.store.url()?).await?;
         if self.json {
-            say!("{}", object(&snapshot));
+            stdout_line!("{}", object(&snapshot));
             return Ok(());
         }
         let task = &snapshot.task;
-        say!("task      {}", task.key.id);
-        say!("owner     {}", task.key.owner);
-        say!("tool      {}", task.tool);
-        say!("status    {}", status(&task.phase));
+        stdout_line!("task      {}", task.key.id);
+        stdout_line!("owner     {}", task.key.owner);
+        stdout_line!("tool      {}", task.tool);
+        stdout_line!("status    {}", status(&task.phase));
         if let Some(message) = message(&snapshot) {
-            say!("message   {}", escape_control(message));
+            stdout_line!("message   {}", escape_control(message));
         }
-        say!("attempt   {}", task.attempt);
-        say!("created   {}", when(task.created_at));
-        say!("updated   {}", when(updated_at(&snapshot)));
+        stdout_line!("attempt   {}", task.attempt);
+        stdout_line!("created   {}", when(task.created_at));
+        stdout_line!("updated   {}", when(updated_at(&snapshot)));
         match task.phase.outcome() {
-            Some(Outcome::Result { body, .. }) => say!("result    {}", escape_control(body.as_str())),
+            Some(Outcome::Result { body, .. }) => stdout_line!("result    {}", escape_control(body.as_str())),
             Some(Outcome::Error(error)) => {
                 // An ending of the engine's own has its code in its data.
                 let code = error.code.map(|code| code.to_string()).or_else(|| audit::word(error.data.as_ref()));
-                say!("error     {} ({})", escape_control(&error.message), code.unwrap_or_default());
+                stdout_line!("error     {} ({})", escape_control(&error.message), code.unwrap_or_default());
             }
             Some(Outcome::Cancelled) | None => {}
         }
@@ -195,9 +195,9 @@ impl OneTask {
             cancelled?;
         }
         if self.json {
-            say!("{}", json!({ "taskId": key.id.as_str(), "status": "cancelled" }));
+            stdout_line!("{}", json!({ "taskId": key.id.as_str(), "status": "cancelled" }));
         } else {
-            say!("{} is cancelled.", key.id);
+            stdout_line!("{} is cancelled.", key.id);
         }
         Ok(())
     }

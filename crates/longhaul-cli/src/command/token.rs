@@ -7,22 +7,22 @@ use clap::{Args, Subcommand};
 use longhaul::Owner;
 
 use crate::exit::{self, CommandError};
-use crate::say::tell;
+use crate::output::stderr_line;
 use crate::token;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = exit::HELP)]
 pub enum Token {
-    /// Make a token for an owner. It is shown once; the file contains its hash
+    /// Make a token for an owner. It is shown once; the file contains only its hash
     New(NewToken),
-    /// Remove all tokens of an owner. Its tasks stay
+    /// Remove all tokens of an owner. The owner's tasks stay
     Revoke(RevokeTokens),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub struct NewToken {
-    /// The owner: all callers with a token of this owner see the same tasks
+    /// The owner of the token. All callers with a token of one owner see the same tasks
     owner: String,
     /// The token file of the server; created if it does not exist
     #[arg(long, value_name = "FILE")]
@@ -32,7 +32,7 @@ pub struct NewToken {
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub struct RevokeTokens {
-    /// The owner
+    /// The owner of the tokens to remove
     owner: String,
     /// The token file of the server
     #[arg(long, value_name = "FILE")]
@@ -48,18 +48,21 @@ impl Token {
     }
 }
 
-fn owner(name: &str) -> Result<Owner, CommandError> {
+const NOT_SHOWN: &str = "the new token could not be written to standard output; delete its line, the last one, from the \
+                         token file, and run the command again";
+
+fn parse_owner(name: &str) -> Result<Owner, CommandError> {
     Owner::parse(name).map_err(|error| CommandError::Usage(error.to_string()))
 }
 
 impl RevokeTokens {
     fn run(self) -> Result<(), CommandError> {
-        let owner = owner(&self.owner)?;
-        let tokens = match token::revoke(&self.token_file, &owner)? {
-            1 => "The token".to_owned(),
-            count => format!("The {count} tokens"),
+        let owner = parse_owner(&self.owner)?;
+        let removed = match token::revoke(&self.token_file, &owner)? {
+            1 => format!("The token of {owner} is removed"),
+            count => format!("The {count} tokens of {owner} are removed"),
         };
-        tell!("{tokens} of {owner} no longer work. A running server refuses them within two seconds.");
+        stderr_line!("{removed}. A running server notices this within two seconds.");
         Ok(())
     }
 }
@@ -67,11 +70,11 @@ impl RevokeTokens {
 impl NewToken {
     fn run(self) -> Result<(), CommandError> {
         let Self { owner: name, token_file } = self;
-        let owner = owner(&name)?;
+        let owner = parse_owner(&name)?;
         let token = token::add(&token_file, &owner)?;
-        // It cannot be shown again, so failing to show it is an error.
-        writeln!(std::io::stdout(), "{token}").map_err(|error| CommandError::System("cannot show the token", error))?;
-        tell!("This token of {owner} is shown once. A running server accepts it within two seconds.");
+        // The token cannot be shown again, so even a closed pipe is an error.
+        writeln!(std::io::stdout(), "{token}").map_err(|error| CommandError::System(NOT_SHOWN, error))?;
+        stderr_line!("This token of {owner} is shown once. A running server accepts it within two seconds.");
         Ok(())
     }
 }

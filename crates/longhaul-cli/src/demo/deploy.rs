@@ -20,7 +20,8 @@ pub(super) fn tool() -> Tool {
     Tool::new("deploy", deploy)
         .title("Deploy")
         .description("Prepares a (pretended) deployment, asks for approval, and carries it out.")
-        // Approval may take days, and the server may be restarted meanwhile. Nothing is built or asked twice.
+        // Approval may take days, and the server may be restarted meanwhile. A finished build is not repeated, and the
+        // question is not asked again.
         .on_crash(OnCrash::Resume)
 }
 

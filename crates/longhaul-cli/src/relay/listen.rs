@@ -6,7 +6,7 @@ use std::time::Duration;
 use longhaul::{CancellationToken, PipeServer};
 use tokio::net::UnixListener;
 
-use super::SUFFIX;
+use super::SOCKET_SUFFIX;
 use crate::operator::{Socket, socket_path};
 
 /// The pause after a connection could not be accepted, for example because the process has too many files open.
@@ -14,7 +14,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Opens the socket. The caller holds the store's lock. `None` if it cannot be opened.
 pub(crate) fn listen(store: &Path, pipes: PipeServer, stop: CancellationToken) -> Option<Socket> {
-    let path = socket_path(store, SUFFIX);
+    let path = socket_path(store, SOCKET_SUFFIX);
     match Socket::open(path.clone(), |listener| accept(listener, pipes, stop)) {
         Ok(socket) => Some(socket),
         Err(error) => {

@@ -1,7 +1,7 @@
-//! Several clients that start `longhaul serve --stdio` on one store: the first process serves, the others pass their messages on
-//! to it, through a socket beside the store. When the server ends, one of them opens the store and serves.
+//! Several clients can start `longhaul serve --stdio` on one store. The first process serves. The others pass the messages of
+//! their clients on to it, through a socket beside the store. When the server ends, one of the others opens the store and serves.
 //!
-//! - [`ledger`]: what a client has sent that the next server must know, without a runtime.
+//! - [`ledger`]: remembers what a client has sent that the next server must know. It needs no runtime.
 //! - [`listen`]: the socket of the server.
 
 mod ledger;
@@ -24,17 +24,18 @@ use crate::command::serve::OpenedStore;
 use crate::exit::CommandError;
 use crate::operator::socket_path;
 
-/// How long to try to reach the server of a store, or to open it: as long as a server takes to stop.
+/// How long to try to reach the server of a store, or else to open the store. A server that stops does not accept
+/// connections, and holds the store until it has stopped.
 const HAND_OVER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The pause between two tries.
-const PAUSE: Duration = Duration::from_millis(50);
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Messages that wait for a server that reads slowly.
+/// The most messages that wait in memory for a server that reads slowly.
 const PASSED_MESSAGES_MAX: usize = 64;
 
-/// The suffix of the socket's name.
-const SUFFIX: &str = ".clients.sock";
+/// The socket's name is that of the store's file with this suffix.
+const SOCKET_SUFFIX: &str = ".clients.sock";
 
 /// The client on standard input and output of this process.
 #[derive(Debug)]
@@ -44,14 +45,15 @@ pub(crate) struct RelayedClient {
     ledger: Ledger,
 }
 
-/// Why messages are no longer passed on.
-enum ExchangeEnd {
+/// The side that closed its connection first.
+enum RelayEnd {
     Client,
     Server,
 }
 
 impl RelayedClient {
-    /// Begins to read standard input. The server decides about messages that are too long; one byte more than it takes is read.
+    /// Begins to read standard input. A message longer than `message_bytes_max` is cut one byte past it, so that
+    /// the server refuses it.
     pub(crate) fn on_stdio(message_bytes_max: usize) -> Self {
         let (sender, lines) = mpsc::channel(PASSED_MESSAGES_MAX);
         tokio::spawn(async move {
@@ -65,21 +67,21 @@ impl RelayedClient {
         Self { lines, output: tokio::io::stdout(), ledger: Ledger::default() }
     }
 
-    /// Passes messages on to the server of the store. Returns the store if this process is to serve it, and `None` when the
-    /// client has ended.
+    /// Passes messages on to the server of the store, and to its successors. Returns the opened store if this process has to
+    /// serve it now, and `None` if the client has closed its input.
     pub(crate) async fn pass_on(
         &mut self,
         store: &Path,
         open: impl AsyncFn() -> OpenedStore,
     ) -> Result<Option<Arc<dyn Store>>, CommandError> {
-        let path = socket_path(store, SUFFIX);
-        let mut since = Instant::now();
+        let path = socket_path(store, SOCKET_SUFFIX);
+        let mut tries_began = Instant::now();
         loop {
             if let Ok(stream) = UnixStream::connect(&path).await {
                 let (read, write) = stream.into_split();
-                match self.exchange(read, write).await? {
-                    ExchangeEnd::Client => return Ok(None),
-                    ExchangeEnd::Server => since = Instant::now(),
+                match self.relay(read, write).await? {
+                    RelayEnd::Client => return Ok(None),
+                    RelayEnd::Server => tries_began = Instant::now(),
                 }
             }
             match open().await {
@@ -87,60 +89,63 @@ impl RelayedClient {
                     tracing::info!("the server of this store has ended; this process serves it now");
                     return Ok(Some(store));
                 }
-                Err(OpenError::InUse { .. }) if since.elapsed() < HAND_OVER_TIME_MAX => tokio::time::sleep(PAUSE).await,
+                Err(OpenError::InUse { .. }) if tries_began.elapsed() < HAND_OVER_TIME_MAX => {
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Passes messages on to a server in this process, until the client ends.
+    /// Passes messages on to a server in this process, until the client closes its input.
     pub(crate) async fn serve(mut self, server: tokio::io::DuplexStream) -> Result<(), CommandError> {
         let (read, write) = tokio::io::split(server);
-        self.exchange(read, write).await.map(drop)
+        self.relay(read, write).await.map(drop)
     }
 
-    async fn exchange(
+    /// Passes messages on in both directions until one side closes its connection.
+    async fn relay(
         &mut self,
         read: impl AsyncRead + Unpin,
         write: impl AsyncWrite + Unpin + Send + 'static,
-    ) -> Result<ExchangeEnd, CommandError> {
-        let (sender, waiting) = mpsc::channel(PASSED_MESSAGES_MAX);
-        let writer = tokio::spawn(write_lines(write, waiting));
+    ) -> Result<RelayEnd, CommandError> {
+        let (sender, queue) = mpsc::channel(PASSED_MESSAGES_MAX);
+        let writer = tokio::spawn(write_lines(write, queue));
         let mut sender = Some(sender);
         let replay = self.ledger.replay();
         for message in replay.to_client {
-            self.tell(&message).await?;
+            self.write_to_client(&message).await?;
         }
         let mut replayed = replay.to_server.into_iter();
-        let mut next = replayed.next();
+        let mut next_replayed = replayed.next();
         let mut messages = BufReader::new(read).lines();
         let ended = loop {
-            // Nothing is taken from the client before there is room for it, and the server is read meanwhile: two full pipes
-            // would wait for each other.
+            // A message is taken from the client only if there is room for it, and the server's messages are read meanwhile.
+            // Otherwise this process and the server could wait for each other, each with a full pipe.
             let has_room = sender.as_ref().is_some_and(|sender| sender.capacity() > 0);
             tokio::select! {
                 biased;
                 message = messages.next_line() => match message {
                     Ok(Some(message)) => {
                         if let Some(message) = self.ledger.take_from_server(message) {
-                            self.tell(&message).await?;
+                            self.write_to_client(&message).await?;
                         }
                     }
-                    Ok(None) | Err(_) => break if sender.is_some() { ExchangeEnd::Server } else { ExchangeEnd::Client },
+                    Ok(None) | Err(_) => break if sender.is_some() { RelayEnd::Server } else { RelayEnd::Client },
                 },
-                () = room(sender.as_ref()), if !has_room && sender.is_some() => {}
-                () = std::future::ready(()), if has_room && next.is_some() => {
-                    if let (Some(sender), Some(message)) = (&sender, next.take()) {
-                        // If the writer has ended, the end of the messages follows.
+                () = wait_for_room(sender.as_ref()), if !has_room && sender.is_some() => {}
+                () = std::future::ready(()), if has_room && next_replayed.is_some() => {
+                    if let (Some(sender), Some(message)) = (&sender, next_replayed.take()) {
+                        // This fails if the writer has ended. Then the server has gone, and its messages end, too.
                         let _ = sender.try_send(message.into_bytes());
                     }
-                    next = replayed.next();
+                    next_replayed = replayed.next();
                 }
-                line = self.lines.recv(), if has_room && next.is_none() => match (line, &sender) {
+                line = self.lines.recv(), if has_room && next_replayed.is_none() => match (line, &sender) {
                     (Some(line), Some(sender)) => {
                         let _ = sender.try_send(self.ledger.take_from_client(line));
                     }
-                    // The server answers what is open, and closes the connection.
+                    // The client has closed its input. The server answers the open requests, and closes the connection.
                     _ => sender = None,
                 },
             }
@@ -150,7 +155,7 @@ impl RelayedClient {
         Ok(ended)
     }
 
-    async fn tell(&mut self, message: &str) -> Result<(), CommandError> {
+    async fn write_to_client(&mut self, message: &str) -> Result<(), CommandError> {
         let written = async {
             self.output.write_all(message.as_bytes()).await?;
             self.output.write_all(b"\n").await?;
@@ -160,18 +165,18 @@ impl RelayedClient {
     }
 }
 
-/// Waits until there is room for a message, or the writer has ended.
-async fn room(sender: Option<&mpsc::Sender<Vec<u8>>>) {
+/// Waits until there is room for a message. If the writer has ended, this waits for ever: the caller then sees that the
+/// server's messages have ended.
+async fn wait_for_room(sender: Option<&mpsc::Sender<Vec<u8>>>) {
     if let Some(sender) = sender
         && sender.reserve().await.is_err()
     {
-        // The end of the messages follows.
         std::future::pending::<()>().await;
     }
 }
 
-async fn write_lines(mut write: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
-    while let Some(mut line) = waiting.recv().await {
+async fn write_lines(mut write: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+    while let Some(mut line) = queue.recv().await {
         line.push(b'\n');
         write.write_all(&line).await?;
     }
@@ -181,13 +186,13 @@ async fn write_lines(mut write: impl AsyncWrite + Unpin, mut waiting: mpsc::Rece
 /// The next line, or the first `bytes_max` bytes of a longer one.
 async fn read_line(input: &mut (impl AsyncBufRead + Unpin), bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
-    let mut is_begun = false;
+    let mut has_bytes = false;
     loop {
         let available = input.fill_buf().await?;
         if available.is_empty() {
-            return Ok(is_begun.then_some(line));
+            return Ok(has_bytes.then_some(line));
         }
-        is_begun = true;
+        has_bytes = true;
         let end = available.iter().position(|byte| *byte == b'\n');
         let part = &available[..end.unwrap_or(available.len())];
         line.extend_from_slice(&part[..part.len().min(bytes_max - line.len())]);
