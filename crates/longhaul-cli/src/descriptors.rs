@@ -9,7 +9,10 @@ pub(crate) fn raise() -> Option<u64> {
     match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         Ok(()) => maximum,
         Err(error) => {
-            tracing::warn!(%error, "the limit of open files could not be raised; if the server needs more, set it with `ulimit -n` before the start");
+            tracing::warn!(
+                %error,
+                "the limit of open files could not be raised; if the server needs more, set it with `ulimit -n` before the start"
+            );
             current
         }
     }

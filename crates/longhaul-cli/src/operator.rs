@@ -88,7 +88,10 @@ pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
     match Socket::open(path.clone(), |listener| accept(listener, engine)) {
         Ok(socket) => Some(socket),
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "the operator's socket could not be opened, so `longhaul task cancel` cannot reach this server");
+            tracing::warn!(
+                path = %path.display(), %error,
+                "the operator's socket could not be opened, so `longhaul task cancel` cannot reach this server"
+            );
             None
         }
     }

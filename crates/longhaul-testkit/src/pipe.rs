@@ -1,4 +1,5 @@
-//! A client on a pipe, such as standard input and output: one message per line, of both eras.
+//! A client on a pipe, such as standard input and output of a server, with one message per line. It can send requests of
+//! both eras.
 
 use longhaul_receiver::Caller;
 use longhaul_server::{ServerLimits, stdio};
@@ -22,8 +23,9 @@ pub struct PipeClient {
     sent_requests: SentRequests,
     /// The revision of the session; `None` without a session.
     revision: Option<String>,
-    /// The server, if it is in this process.
-    serving: Option<JoinHandle<std::io::Result<()>>>,
+    /// Serves this pipe, if the server is in this process.
+    server_task: Option<JoinHandle<std::io::Result<()>>>,
+    /// Stops that server.
     stop: CancellationToken,
 }
 
@@ -39,7 +41,7 @@ impl PipeClient {
             output: BufReader::new(output).lines(),
             sent_requests: SentRequests::default(),
             revision: None,
-            serving: None,
+            server_task: None,
             stop: CancellationToken::new(),
         }
     }
@@ -50,8 +52,8 @@ impl PipeClient {
         let (output, output_end) = tokio::io::duplex(PIPE_BYTES);
         let mut client = Self::new(input, output);
         let (receiver, stop) = (server.receiver().clone(), client.stop.clone());
-        let serving = stdio::serve(receiver, caller, BufReader::new(input_end), output_end, limits, stop);
-        client.serving = Some(tokio::spawn(serving));
+        let server_task = stdio::serve(receiver, caller, BufReader::new(input_end), output_end, limits, stop);
+        client.server_task = Some(tokio::spawn(server_task));
         client
     }
 
@@ -77,7 +79,7 @@ impl PipeClient {
     pub async fn next(&mut self) -> Option<Value> {
         let line = in_time("a line from the server", self.output.next_line()).await.expect("UTF-8")?;
         self.sent_requests.check_received_body(self.revision.as_deref(), Some("application/json"), line.as_bytes());
-        let message: Value = serde_json::from_str(&line).expect("it was parsed before");
+        let message: Value = serde_json::from_str(&line).expect("JSON that the check has parsed");
         if let Some(agreed) = message["result"]["protocolVersion"].as_str() {
             self.revision = Some(agreed.to_owned());
         }
@@ -98,13 +100,14 @@ impl PipeClient {
         }
     }
 
-    pub async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+    /// Sends a request of the stateless era.
+    pub async fn send_request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         self.send(&stateless_message(&id.into(), method, params, &tasks_and_forms())).await;
     }
 
-    /// A request of the stateless era and its response. No other request may be open.
+    /// Sends a request of the stateless era, and returns the next message, which must be its response.
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
-        self.ask("r", method, params).await;
+        self.send_request("r", method, params).await;
         let response = self.must_next().await;
         assert_eq!(response["id"], "r", "{response}");
         response
@@ -116,16 +119,18 @@ impl PipeClient {
         response["result"].take()
     }
 
+    /// Calls a tool as a task, and returns the task's ID.
     pub async fn create(&mut self, tool: &str, arguments: Value) -> String {
-        let made = self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await;
-        made["taskId"].as_str().expect("a task").to_owned()
+        let result = self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        result["taskId"].as_str().expect("a task").to_owned()
     }
 
-    pub async fn get_until(&mut self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    /// Polls a task until it meets the condition.
+    pub async fn get_until(&mut self, id: &str, condition: impl Fn(&Value) -> bool) -> Value {
         in_time("a change of a task", async {
             loop {
                 let task = self.result("tasks/get", json!({ "taskId": id })).await;
-                if wanted(&task) {
+                if condition(&task) {
                     return task;
                 }
             }
@@ -133,8 +138,9 @@ impl PipeClient {
         .await
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
-    pub async fn session_ask(&mut self, id: &str, method: &str, params: Value) {
+    /// Sends a request of a session.
+    #[allow(clippy::needless_pass_by_value, reason = "so that a test can write `json!` in the call")]
+    pub async fn send_session_request(&mut self, id: &str, method: &str, params: Value) {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
     }
 
@@ -149,7 +155,7 @@ impl PipeClient {
     }
 
     pub async fn session_result(&mut self, method: &str, params: Value) -> Value {
-        self.session_ask("r", method, params).await;
+        self.send_session_request("r", method, params).await;
         let mut response = self.response("r").await;
         assert!(response.get("result").is_some(), "{response}");
         response["result"].take()
@@ -159,7 +165,8 @@ impl PipeClient {
         self.input = None;
     }
 
-    pub fn tell_to_stop(&self) {
+    /// Tells the server to stop, without waiting.
+    pub fn begin_stop(&self) {
         self.stop.cancel();
     }
 
@@ -175,8 +182,8 @@ impl PipeClient {
         while let Some(message) = self.next().await {
             rest.push(message);
         }
-        if let Some(serving) = self.serving {
-            in_time("the end of the server", serving).await.expect("no panic").expect("a graceful end");
+        if let Some(server_task) = self.server_task {
+            in_time("the end of the server", server_task).await.expect("no panic").expect("a graceful end");
         }
         rest
     }

@@ -104,7 +104,7 @@ impl RawRequest {
                 tokio::task::spawn_blocking(exchange).await.expect("no panic")
             }
             endpoint @ TestEndpoint::Memory(_) => {
-                self.begin(&endpoint).await.checked(&SentRequests::of(&self.body)).await.expect("a whole body")
+                self.begin(&endpoint).await.read_checked(&SentRequests::of(&self.body)).await.expect("a whole body")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Responses: a whole body, or messages one after the other.
+//! Responses of a server, read as a whole or message by message.
 
 use std::collections::VecDeque;
 
@@ -74,6 +74,7 @@ impl Reply {
         self.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream")
     }
 
+    /// The body, of which nothing was read before.
     pub async fn bytes(&mut self) -> Result<Bytes, FailureReport> {
         match &mut self.body {
             ReplyBody::Http { body, .. } => {
@@ -97,14 +98,14 @@ impl Reply {
         Ok(WholeReply { status: self.status, headers: self.headers, body })
     }
 
-    /// The whole response to what was asked, which is checked.
-    pub(crate) async fn checked(self, asked: &SentRequests) -> Result<WholeReply, FailureReport> {
+    /// Reads the whole response, and checks it against the schemas of the results of these requests.
+    pub(crate) async fn read_checked(self, sent_requests: &SentRequests) -> Result<WholeReply, FailureReport> {
         let reply = self.read_whole().await?;
-        asked.check_received_body(None, reply.header("content-type"), &reply.body);
+        sent_requests.check_received_body(None, reply.header("content-type"), &reply.body);
         Ok(reply)
     }
 
-    /// The body as text; of a stream, the first message.
+    /// The first message of a stream, or the whole body of another response, as text.
     pub async fn first(mut self) -> String {
         if !self.is_stream() {
             return String::from_utf8(self.bytes().await.expect("a whole body").to_vec()).expect("UTF-8");
@@ -117,6 +118,7 @@ impl Reply {
         }
     }
 
+    /// The next event of a stream; `None` at its end.
     pub async fn event(&mut self) -> Option<StreamEvent> {
         match &mut self.body {
             ReplyBody::Whole(_) => None,
@@ -162,8 +164,10 @@ pub struct ReplyMessages {
     pub headers: HeaderMap,
     pub last_event: Option<String>,
     reply: Reply,
-    ready: VecDeque<Value>,
-    is_read: bool,
+    /// Messages of a batch that `next` has not returned yet.
+    batch: VecDeque<Value>,
+    /// Whether the body was read, if the response is not a stream.
+    body_is_read: bool,
     sent_requests: SentRequests,
     /// The revision of the session; `None` in the stateless era.
     revision: Option<String>,
@@ -177,8 +181,8 @@ impl ReplyMessages {
             headers,
             last_event: None,
             reply,
-            ready: VecDeque::new(),
-            is_read: false,
+            batch: VecDeque::new(),
+            body_is_read: false,
             sent_requests,
             revision,
         }
@@ -210,11 +214,11 @@ impl ReplyMessages {
     }
 
     async fn read(&mut self) -> Option<Value> {
-        if let Some(message) = self.ready.pop_front() {
+        if let Some(message) = self.batch.pop_front() {
             return Some(message);
         }
         if !self.is_stream() {
-            return self.whole().await;
+            return self.read_body().await;
         }
         loop {
             let event = self.reply.event().await?;
@@ -225,24 +229,25 @@ impl ReplyMessages {
         }
     }
 
-    async fn whole(&mut self) -> Option<Value> {
-        if std::mem::replace(&mut self.is_read, true) {
+    /// The first message of the body, once.
+    async fn read_body(&mut self) -> Option<Value> {
+        if std::mem::replace(&mut self.body_is_read, true) {
             return None;
         }
         let body = self.reply.bytes().await.expect("a whole body");
         match serde_json::from_slice(&body).ok()? {
-            Value::Array(messages) => self.ready.extend(messages),
+            Value::Array(messages) => self.batch.extend(messages),
             message => return Some(message),
         }
-        self.ready.pop_front()
+        self.batch.pop_front()
     }
 
-    /// The next notification that a task has this status; other messages are passed over.
+    /// The next notification that a task has this status. Other messages are skipped.
     pub async fn next_status(&mut self, status: &str) -> Value {
         loop {
-            let told = self.next_of("notifications/tasks/status").await;
-            if told["params"]["status"] == status {
-                return told;
+            let notification = self.next_of("notifications/tasks/status").await;
+            if notification["params"]["status"] == status {
+                return notification;
             }
         }
     }
@@ -257,6 +262,7 @@ impl ReplyMessages {
         self.last_event.clone().expect("an ID")
     }
 
+    /// All messages to the end.
     pub async fn rest(&mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(message) = self.next().await {

@@ -1,5 +1,5 @@
-//! The official schemas. Every message from a server in a test must fit the schema of its revision. Each test client
-//! records its requests in [`SentRequests`], which checks the responses.
+//! Checks every message that a server sends in a test against the schema of its revision. Each test client records its
+//! requests in [`SentRequests`], which then knows the schemas of the responses.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,11 +9,12 @@ use serde_json::Value;
 use crate::VERSION;
 use crate::official::must_fit;
 
+// Names of schema files: the tasks extension, and the two generations that no revision contains.
 const TASKS: &str = "ext-tasks-2026-07-28";
 const SEP: &str = "sep1686";
 const LESSON: &str = "lesson";
 
-/// The requests of a client. The schema of a response depends on its request. Clones share the requests.
+/// The requests that a client has sent. The schema of a response depends on its request. Clones share the requests.
 #[derive(Debug, Clone, Default)]
 pub struct SentRequests {
     by_id: Arc<Mutex<HashMap<String, SentRequest>>>,
@@ -35,34 +36,36 @@ impl SentRequests {
     /// Records the requests in a body: a message, a batch, or invalid bytes.
     pub fn record_sent(&self, body: &[u8]) {
         match serde_json::from_slice(body) {
-            Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.note(message)),
-            Ok(message) => self.note(&message),
+            Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.record(message)),
+            Ok(message) => self.record(&message),
             Err(_) => {}
         }
     }
 
-    fn note(&self, message: &Value) {
+    fn record(&self, message: &Value) {
         if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
-            let said = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
-            let request = SentRequest { method: method.to_owned(), is_stateless: !said.is_null() };
+            let version = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+            let request = SentRequest { method: method.to_owned(), is_stateless: !version.is_null() };
             self.by_id.lock().unwrap().insert(id.to_string(), request);
         }
     }
 
     /// Checks the body of an HTTP response: a message, a batch, or events with a message each. Other content is
-    /// ignored.
-    pub fn check_received_body(&self, session: Option<&str>, content_type: Option<&str>, body: &[u8]) {
+    /// ignored. `revision` is that of the session.
+    pub fn check_received_body(&self, revision: Option<&str>, content_type: Option<&str>, body: &[u8]) {
         match content_type {
             Some("application/json") => match serde_json::from_slice(body) {
-                Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.check_received(session, message)),
-                Ok(message) => self.check_received(session, &message),
+                Ok(Value::Array(messages)) => {
+                    messages.iter().for_each(|message| self.check_received(revision, message));
+                }
+                Ok(message) => self.check_received(revision, &message),
                 Err(error) => panic!("{error} in {:?}", String::from_utf8_lossy(body)),
             },
             Some("text/event-stream") => {
                 let text = std::str::from_utf8(body).expect("UTF-8");
                 for data in text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim) {
                     if !data.is_empty() {
-                        self.check_received(session, &serde_json::from_str(data).expect("JSON"));
+                        self.check_received(revision, &serde_json::from_str(data).expect("JSON"));
                     }
                 }
             }
@@ -71,46 +74,55 @@ impl SentRequests {
     }
 
     /// Checks a message of a server, in a session of this revision or without a session.
-    pub fn check_received(&self, session: Option<&str>, message: &Value) {
-        let session = session.unwrap_or(VERSION);
-        let Some(method) = message["method"].as_str() else { return self.hears_response(session, message) };
+    pub fn check_received(&self, revision: Option<&str>, message: &Value) {
+        let revision = revision.unwrap_or(VERSION);
+        let Some(method) = message["method"].as_str() else { return self.check_response(revision, message) };
         match method {
             "notifications/tasks/created" => return must_fit(SEP, "TaskCreatedNotification", message),
             "notifications/tasks/updated" => return must_fit(LESSON, "UpdatedNotification", message),
             _ => {}
         }
         let is_stateless = matches!(method, "notifications/tasks" | "notifications/subscriptions/acknowledged");
-        if is_stateless || session == VERSION { said_2026(method, message) } else { said(session, message) }
+        if is_stateless || revision == VERSION {
+            check_stateless_notification(method, message);
+        } else {
+            check_session_message(revision, message);
+        }
     }
 
-    fn hears_response(&self, session: &str, message: &Value) {
+    fn check_response(&self, session_revision: &str, message: &Value) {
         let request = message.get("id").and_then(|id| self.by_id.lock().unwrap().get(&id.to_string()).cloned());
         let is_stateless = request.as_ref().is_some_and(|request| request.is_stateless);
         let revision = match message["result"]["protocolVersion"].as_str() {
             _ if is_stateless => VERSION,
             Some(agreed) if request.as_ref().is_some_and(|request| request.method == "initialize") => agreed,
-            _ => session,
+            _ => session_revision,
         };
         if message.get("error").is_some() {
-            return refused(revision, message);
+            return check_error(revision, message);
         }
-        let unasked = || panic!("the answer to nothing that was asked: {message}");
-        let method = request.map_or_else(unasked, |request| request.method);
-        if revision == VERSION { answered_2026(&method, message) } else { answered(revision, &method, message) }
+        let no_request = || panic!("a response to a request that was not sent: {message}");
+        let method = request.map_or_else(no_request, |request| request.method);
+        if revision == VERSION {
+            check_stateless_result(&method, message);
+        } else {
+            check_session_result(revision, &method, message);
+        }
     }
 }
 
-fn core(revision: &str) -> String {
+/// The name of the schema file of a revision.
+fn schema_file(revision: &str) -> String {
     format!("mcp-{revision}")
 }
 
-fn refused(revision: &str, message: &Value) {
+fn check_error(revision: &str, message: &Value) {
     // Revisions before 2025-11-25 do not define an error without an ID.
-    let is_named = revision == VERSION || revision == "2025-11-25";
-    if is_named {
-        must_fit(&core(revision), "JSONRPCErrorResponse", message);
+    let defines_all_errors = revision == VERSION || revision == "2025-11-25";
+    if defines_all_errors {
+        must_fit(&schema_file(revision), "JSONRPCErrorResponse", message);
     } else if message.get("id").is_some() {
-        must_fit(&core(revision), "JSONRPCError", message);
+        must_fit(&schema_file(revision), "JSONRPCError", message);
     }
     let definition = match message["error"]["code"].as_i64() {
         Some(-32_020) => "HeaderMismatchError",
@@ -118,12 +130,12 @@ fn refused(revision: &str, message: &Value) {
         Some(-32_022) => "UnsupportedProtocolVersionError",
         _ => return,
     };
-    assert_eq!(revision, VERSION, "{definition} is not known there: {message}");
-    must_fit(&core(VERSION), definition, message);
+    assert_eq!(revision, VERSION, "{revision} does not define {definition}: {message}");
+    must_fit(&schema_file(VERSION), definition, message);
 }
 
-fn said_2026(method: &str, message: &Value) {
-    let core = core(VERSION);
+fn check_stateless_notification(method: &str, message: &Value) {
+    let core = schema_file(VERSION);
     assert!(message.get("id").is_none(), "a server asks nothing in the stateless era: {message}");
     must_fit(&core, "JSONRPCNotification", message);
     if method == "notifications/tasks" {
@@ -135,8 +147,8 @@ fn said_2026(method: &str, message: &Value) {
     }
 }
 
-fn answered_2026(method: &str, message: &Value) {
-    let core = core(VERSION);
+fn check_stateless_result(method: &str, message: &Value) {
+    let core = schema_file(VERSION);
     must_fit(&core, "JSONRPCResultResponse", message);
     let result = &message["result"];
     let (file, definition) = match (method, result["resultType"].as_str()) {
@@ -157,7 +169,7 @@ fn answered_2026(method: &str, message: &Value) {
         ("tasks/update", _) => (TASKS, "UpdateTaskResult"),
         ("tasks/cancel", _) => (TASKS, "CancelTaskResult"),
         ("subscriptions/listen", _) => (core.as_str(), "SubscriptionsListenResult"),
-        (other, _) => panic!("there is no response to {other}: {message}"),
+        (other, _) => panic!("no schema is known for the result of {other}: {message}"),
     };
     must_fit(file, definition, result);
     if method == "tasks/get" && result["status"] == "completed" {
@@ -165,15 +177,14 @@ fn answered_2026(method: &str, message: &Value) {
     }
 }
 
-fn said(revision: &str, message: &Value) {
+fn check_session_message(revision: &str, message: &Value) {
     let kind = if message.get("id").is_some() { "Request" } else { "Notification" };
-    must_fit(&core(revision), &format!("JSONRPC{kind}"), message);
-    // Not every revision lists the requests about a client's task.
-    must_fit(&core(revision), &format!("Server{kind}"), message);
+    must_fit(&schema_file(revision), &format!("JSONRPC{kind}"), message);
+    must_fit(&schema_file(revision), &format!("Server{kind}"), message);
 }
 
-/// The schema of a result in a generation that no revision contains. It is known by its words.
-fn without_revision(method: &str, result: &Value) -> Option<(&'static str, &'static str)> {
+/// The schema of a result in a generation that no revision contains. The fields of the result show which one it is.
+fn schema_without_revision(method: &str, result: &Value) -> Option<(&'static str, &'static str)> {
     let task = result["tasks"].get(0).unwrap_or(result);
     match method {
         "tools/call" if result["_meta"].get("task").is_some() => Some((LESSON, "CreateTaskResult")),
@@ -187,11 +198,11 @@ fn without_revision(method: &str, result: &Value) -> Option<(&'static str, &'sta
     }
 }
 
-fn answered(revision: &str, method: &str, message: &Value) {
+fn check_session_result(revision: &str, method: &str, message: &Value) {
     let envelope = if revision == "2025-11-25" { "JSONRPCResultResponse" } else { "JSONRPCResponse" };
-    must_fit(&core(revision), envelope, message);
+    must_fit(&schema_file(revision), envelope, message);
     let result = &message["result"];
-    if let Some((file, definition)) = without_revision(method, result) {
+    if let Some((file, definition)) = schema_without_revision(method, result) {
         return must_fit(file, definition, result);
     }
     let definition = match method {
@@ -209,7 +220,7 @@ fn answered(revision: &str, method: &str, message: &Value) {
         "tasks/list" => "ListTasksResult",
         "tasks/cancel" => "CancelTaskResult",
         "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => "EmptyResult",
-        other => panic!("there is no response to {other}: {message}"),
+        other => panic!("no schema is known for the result of {other}: {message}"),
     };
-    must_fit(&core(revision), definition, result);
+    must_fit(&schema_file(revision), definition, result);
 }

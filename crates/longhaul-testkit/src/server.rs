@@ -69,7 +69,7 @@ impl TestServer {
     }
 
     /// Tells the server to stop, without waiting.
-    pub fn tell_to_stop(&self) {
+    pub fn begin_stop(&self) {
         self.stop.cancel();
     }
 

@@ -1,4 +1,4 @@
-//! A client of the stateful era: a session, with a connection for each request.
+//! A client of the stateful era: one session, with a new connection for each request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +10,10 @@ use crate::endpoint::HttpConnection;
 use crate::schema::SentRequests;
 use crate::{ReplyMessages, TestEndpoint, until};
 
+/// The latest revision that has sessions.
 pub const LATEST: &str = "2025-11-25";
 
-#[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
+#[allow(clippy::needless_pass_by_value, reason = "so that a test can write `json!` in the call")]
 pub fn initialize_params(revision: &str, capabilities: Value) -> Value {
     let info = json!({ "name": "test", "version": "1" });
     json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": info })
@@ -25,10 +26,11 @@ pub struct SessionClient {
     pub token: Option<String>,
     pub session: Option<String>,
     pub revision: String,
-    /// The result of `initialize`.
-    pub server: Value,
+    /// `null` before `initialize`.
+    pub initialize_result: Value,
     sent_requests: SentRequests,
-    requests: Arc<AtomicU64>,
+    /// The ID of the newest request.
+    last_id: Arc<AtomicU64>,
 }
 
 impl SessionClient {
@@ -38,9 +40,9 @@ impl SessionClient {
             token: None,
             session: None,
             revision: LATEST.to_owned(),
-            server: Value::Null,
+            initialize_result: Value::Null,
             sent_requests: SentRequests::default(),
-            requests: Arc::default(),
+            last_id: Arc::default(),
         }
     }
 
@@ -49,7 +51,7 @@ impl SessionClient {
         Self { endpoint: endpoint.into(), ..self.clone() }
     }
 
-    /// The same client with the token of this owner.
+    /// The same client with this bearer token.
     pub fn with_token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
@@ -68,20 +70,21 @@ impl SessionClient {
         assert!(session.bytes().all(|byte| byte.is_ascii_graphic()));
         let message = reply.must_next().await;
         assert!(message.get("result").is_some(), "{message}");
-        self.server = message["result"].clone();
-        self.revision = self.server["protocolVersion"].as_str().unwrap().to_owned();
+        self.initialize_result = message["result"].clone();
+        self.revision = self.initialize_result["protocolVersion"].as_str().unwrap().to_owned();
         self.session = Some(session);
         assert_eq!(self.notify("notifications/initialized", json!({})).await, 202);
         self
     }
 
-    /// A request that is not sent yet.
-    #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
+    /// A request with a new ID. It is not sent.
+    #[allow(clippy::needless_pass_by_value, reason = "so that a test can write `json!` in the call")]
     pub fn message(&self, method: &str, params: Value) -> Value {
-        let id = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
     }
 
+    /// Sends a request, and returns the messages of its response.
     pub async fn send(&self, method: &str, params: Value) -> ReplyMessages {
         self.post(self.message(method, params).to_string()).await
     }
@@ -94,25 +97,26 @@ impl SessionClient {
     /// Opens a stream with GET, or resumes one after an event.
     pub async fn listen(&self, after: Option<&str>) -> ReplyMessages {
         let headers: Vec<_> = after.map(|id| ("last-event-id", id)).into_iter().collect();
-        let exchange = self.http("GET", &headers, Bytes::new()).await;
-        assert!(exchange.is_stream(), "{}", exchange.status);
-        exchange
+        let reply = self.http("GET", &headers, Bytes::new()).await;
+        assert!(reply.is_stream(), "{}", reply.status);
+        reply
     }
 
-    /// A new stream, after its first event.
+    /// Opens a stream with GET, and waits for its first event: from then on the server can use the stream.
     pub async fn listening(&self) -> ReplyMessages {
         let mut stream = self.listen(None).await;
         stream.first_event_id().await;
         stream
     }
 
+    /// Ends the session.
     pub async fn end(&self) {
         assert_eq!(self.http("DELETE", &[], "").await.status, 204);
     }
 
-    /// A request with the headers of this client. A header in `more` replaces one of the client; an empty one removes
-    /// it.
-    pub async fn http(&self, method: &str, more: &[(&str, &str)], body: impl Into<Bytes>) -> ReplyMessages {
+    /// Sends an HTTP request with the headers of this client. A header in `changes` replaces that of the client, or removes
+    /// it if the value is empty.
+    pub async fn http(&self, method: &str, changes: &[(&str, &str)], body: impl Into<Bytes>) -> ReplyMessages {
         let mut headers = vec![("accept", "application/json, text/event-stream")];
         if method == "POST" {
             headers.push(("content-type", "application/json"));
@@ -122,8 +126,8 @@ impl SessionClient {
         }
         let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
         headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
-        headers.retain(|(name, _)| !more.iter().any(|(other, _)| other == name));
-        headers.extend(more.iter().filter(|(_, value)| !value.is_empty()));
+        headers.retain(|(name, _)| !changes.iter().any(|(other, _)| other == name));
+        headers.extend(changes.iter().filter(|(_, value)| !value.is_empty()));
         let body = body.into();
         self.sent_requests.record_sent(&body);
         let mut connection = HttpConnection::open(&self.endpoint).await.expect("a server that listens");
@@ -136,17 +140,19 @@ impl SessionClient {
         self.post(json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()).await.status
     }
 
+    /// Sends the result of a request that the server has sent.
     pub async fn respond(&self, request: &Value, result: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
         assert_eq!(self.post(message.to_string()).await.status, 202);
     }
 
-    pub async fn refuse(&self, request: &Value, code: i64, why: &str) {
-        let message = json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": code, "message": why } });
-        assert_eq!(self.post(message.to_string()).await.status, 202);
+    /// Sends an error as the response to a request that the server has sent.
+    pub async fn refuse(&self, request: &Value, code: i64, message: &str) {
+        let response = json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": code, "message": message } });
+        assert_eq!(self.post(response.to_string()).await.status, 202);
     }
 
-    /// A request and its response, a result or an error.
+    /// Sends a request, and returns its response: a result or an error.
     pub async fn response(&self, method: &str, params: Value) -> Value {
         self.send(method, params).await.last().await
     }
@@ -163,18 +169,19 @@ impl SessionClient {
         response["error"].take()
     }
 
+    /// Calls a tool without asking for a task, and returns the result.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Calls a tool that asks for a form; gives back the stream of the call and the question.
+    /// Calls a tool that shows a form. Returns the stream of the call, and the form.
     pub async fn call_until_form(&self, tool: &str) -> (ReplyMessages, Value) {
         let mut call = self.send("tools/call", json!({ "name": tool, "arguments": {} })).await;
         let question = call.next_of("elicitation/create").await;
         (call, question)
     }
 
-    /// Makes a task that asks for a form; gives back the stream on which it asks, its ID and the question.
+    /// Creates a task that shows a form. Returns the stream on which the form came, the task's ID, and the form.
     pub async fn create_until_form(&self, tool: &str) -> (ReplyMessages, String, Value) {
         let mut listening = self.listening().await;
         let id = self.create(tool, json!({})).await;
@@ -182,14 +189,15 @@ impl SessionClient {
         (listening, id, question)
     }
 
-    /// Waits for the result of a task, and gives back its text.
+    /// Waits for the result of a task, and returns its text.
     pub async fn result_text(&self, id: &str) -> Value {
         self.result("tasks/result", json!({ "taskId": id })).await["content"][0]["text"].take()
     }
 
+    /// Calls a tool as a task, and returns the task's ID.
     pub async fn create(&self, tool: &str, arguments: Value) -> String {
-        let made = self.result("tools/call", json!({ "name": tool, "arguments": arguments, "task": {} })).await;
-        made["task"]["taskId"].as_str().expect("a task").to_owned()
+        let result = self.result("tools/call", json!({ "name": tool, "arguments": arguments, "task": {} })).await;
+        result["task"]["taskId"].as_str().expect("a task").to_owned()
     }
 
     pub async fn get(&self, id: &str) -> Value {

@@ -119,7 +119,7 @@ impl StatelessClient {
         headers: &[(String, String)],
     ) -> Result<WholeReply, FailureReport> {
         let sent = body.into();
-        self.post(sent.clone(), headers).await?.checked(&SentRequests::of(&sent)).await
+        self.post(sent.clone(), headers).await?.read_checked(&SentRequests::of(&sent)).await
     }
 
     /// Posts exactly this body. The response must be a stream.

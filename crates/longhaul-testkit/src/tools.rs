@@ -1,4 +1,4 @@
-//! Tools that a test controls, and a server with these tools.
+//! Tools for tests, some of which wait until the test lets them continue, and a server with these tools.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::{SessionClient, TestServer};
 
-/// Handlers wait here until a test lets them continue.
+/// Handlers wait at the door until a test opens it.
 #[derive(Clone)]
 pub struct Door(Arc<Semaphore>);
 
@@ -22,14 +22,17 @@ impl Door {
         Self(Arc::new(Semaphore::new(0)))
     }
 
+    /// Lets `times` waits at the door end, now or later.
     pub fn open(&self, times: usize) {
         self.0.add_permits(times);
     }
 
+    /// Waits until the door is open, and uses up one opening.
     pub async fn pass(&self) {
         self.0.acquire().await.expect("an open semaphore").forget();
     }
 
+    /// A tool whose function also gets the door.
     pub fn tool<A, R, F, Fut>(&self, name: &str, run: F) -> Tool
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -57,8 +60,9 @@ struct NameArguments {
     name: String,
 }
 
+/// The arguments of the task that `ask_first` creates from the answer.
 #[derive(serde::Serialize, Deserialize, JsonSchema)]
-struct Named {
+struct GreetingArguments {
     name: String,
 }
 
@@ -79,7 +83,7 @@ async fn ask_model(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {
 }
 
 /// The number of lines that `chatter` logs: more than the buffers of a connection hold.
-pub const CHATTER: usize = 3_000;
+pub const CHATTER_LINES: usize = 3_000;
 
 /// The tools, and the door at which `wait`, `steps` and `talk` wait.
 pub fn tools(door: &Door) -> Vec<Tool> {
@@ -114,7 +118,7 @@ pub fn tools(door: &Door) -> Vec<Tool> {
         }),
         // Logs, and then opens the door.
         door.tool("chatter", |door, ctx: Ctx, _: NoArgs| async move {
-            for _ in 0..CHATTER {
+            for _ in 0..CHATTER_LINES {
                 ctx.log(Severity::Info, "x".repeat(10_000));
             }
             door.open(1);
@@ -122,9 +126,11 @@ pub fn tools(door: &Door) -> Vec<Tool> {
         }),
         Tool::new("greet", greet),
         Tool::new("ask_model", ask_model),
-        Tool::new("ask_first", |_: Ctx, Named { name }| async move { Ok(format!("Hello, {name}, from a task!")) })
-            .ask_first(|mut ctx: Ctx, _: NoArgs| async move { Ok(Named { name: ask_name(&mut ctx).await? }) }),
-        // Its children are the tools that it is given, in order. It answers with their texts or errors.
+        Tool::new("ask_first", |_: Ctx, GreetingArguments { name }| async move {
+            Ok(format!("Hello, {name}, from a task!"))
+        })
+        .ask_first(|mut ctx: Ctx, _: NoArgs| async move { Ok(GreetingArguments { name: ask_name(&mut ctx).await? }) }),
+        // Runs each tool in its arguments as a child, and returns the texts or errors of the children, in order.
         Tool::new("family", |mut ctx: Ctx, FamilyArguments { tools }| async move {
             let children = tools.iter().map(|tool| Subtask::new(tool, json!({ "text": tool })));
             let results = ctx.subtasks("children", children).await?;
@@ -140,18 +146,18 @@ pub fn tools(door: &Door) -> Vec<Tool> {
     ]
 }
 
-/// A server with these tools, without a token file, and with nothing for clients without tasks but ordinary calls.
+/// A server with these tools. It has no token file and no tickets: clients without tasks get ordinary calls.
 pub fn server(door: &Door) -> Server {
     Server::new("test").tools(tools(door)).poll_interval_ms(50)
 }
 
-/// The server in this process, and the door.
+/// Starts the server in this process. Returns it, and the door at which its tools wait.
 pub async fn start() -> (TestServer, Door) {
     let door = Door::closed();
     (TestServer::start(server(&door)).await, door)
 }
 
-/// That server with these limits for its sessions, the door, and a session of a client that fills in forms.
+/// Starts the server with these limits for its sessions, and opens a session of a client that supports forms.
 pub async fn open_session_within(limits: SessionLimits) -> (TestServer, Door, SessionClient) {
     let door = Door::closed();
     let server = TestServer::start(server(&door).limits(ServerLimits::default().session(limits))).await;
@@ -159,26 +165,29 @@ pub async fn open_session_within(limits: SessionLimits) -> (TestServer, Door, Se
     (server, door, client)
 }
 
+/// Opens a session of a client that supports forms.
 pub async fn open(server: &TestServer) -> SessionClient {
     SessionClient::open(server, forms()).await
 }
 
-/// The server, the door, and a session of a client that supports forms.
+/// Starts the server, and opens a session of a client that supports forms.
 pub async fn open_session() -> (TestServer, Door, SessionClient) {
     open_session_with(forms()).await
 }
 
-/// That server, the door, and a session of a client that declares these capabilities.
+/// Starts the server, and opens a session of a client with these capabilities.
 pub async fn open_session_with(capabilities: Value) -> (TestServer, Door, SessionClient) {
     let (server, door) = start().await;
     let client = SessionClient::open(&server, capabilities).await;
     (server, door, client)
 }
 
+/// The capabilities of a client that supports forms.
 pub fn forms() -> Value {
     json!({ "elicitation": {} })
 }
 
+/// The answer to the form of `greet` and `ask_first`, with this name in it.
 pub fn named(name: &str) -> Value {
     json!({ "action": "accept", "content": { "name": name } })
 }

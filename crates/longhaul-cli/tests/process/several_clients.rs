@@ -77,7 +77,7 @@ async fn three_clients_work_on_one_store_and_go_on_after_a_kill_of_the_server() 
     assert_eq!(seen["status"], "working", "they share their tasks");
 
     // The second client has a request open while the server dies.
-    second.pipe.ask("open", "subscriptions/listen", json!({ "notifications": { "taskIds": [&b] } })).await;
+    second.pipe.send_request("open", "subscriptions/listen", json!({ "notifications": { "taskIds": [&b] } })).await;
     assert_eq!(
         second.pipe.next_of("notifications/subscriptions/acknowledged").await["params"]["notifications"]["taskIds"],
         json!([&b])
@@ -120,7 +120,7 @@ async fn a_session_survives_the_end_of_its_server_with_its_task_and_question() {
     let params = json!({ "name": "ask", "arguments": {}, "task": {} });
     let made = session.session_result("tools/call", params).await;
     let id = made["task"]["taskId"].as_str().unwrap().to_owned();
-    session.session_ask("result", "tasks/result", json!({ "taskId": id })).await;
+    session.send_session_request("result", "tasks/result", json!({ "taskId": id })).await;
     session.next_of("elicitation/create").await;
     first.child.kill().await.unwrap();
 

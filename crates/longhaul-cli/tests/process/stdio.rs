@@ -43,7 +43,7 @@ async fn tasks_survive_into_the_next_process() {
 #[tokio::test]
 async fn a_signal_ends_it_gracefully_while_the_client_still_holds_the_line() {
     let (child, mut pipe) = start("memory:");
-    pipe.ask("s", "subscriptions/listen", json!({ "notifications": { "taskIds": [] } })).await;
+    pipe.send_request("s", "subscriptions/listen", json!({ "notifications": { "taskIds": [] } })).await;
     assert_eq!(pipe.must_next().await["method"], "notifications/subscriptions/acknowledged");
     let id = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).unwrap();
     kill_process(id, Signal::TERM).unwrap();

@@ -26,7 +26,7 @@ async fn tools_prompts_and_resources_come_and_go() {
     let handle = server.handle();
     let server = TestServer::start(server).await;
     let client = SessionClient::new(&server).initialize(LATEST, json!({})).await;
-    assert_eq!(client.server["capabilities"]["tools"], json!({ "listChanged": true }));
+    assert_eq!(client.initialize_result["capabilities"]["tools"], json!({ "listChanged": true }));
     assert_eq!(names(&client, "prompts/list", "prompts", "name").await, [] as [Value; 0]);
     let mut stream = client.listening().await;
 

@@ -28,13 +28,13 @@ async fn declared_capabilities_hold_for_this_client() {
     let (server, _) = start().await;
     let anonymous = open(&server).await;
     let declared = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
-    assert_eq!(anonymous.server["capabilities"]["tasks"], declared, "an anonymous client lists nothing");
+    assert_eq!(anonymous.initialize_result["capabilities"]["tasks"], declared, "an anonymous client lists nothing");
     assert_eq!(anonymous.error("tasks/list", json!({})).await["code"], -32601);
     let older = SessionClient::new(&server).initialize("2025-06-18", forms()).await;
-    assert!(older.server["capabilities"].get("tasks").is_none());
+    assert!(older.initialize_result["capabilities"].get("tasks").is_none());
 
     let ada = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", forms()).await;
-    assert_eq!(ada.server["capabilities"]["tasks"]["list"], json!({}));
+    assert_eq!(ada.initialize_result["capabilities"]["tasks"]["list"], json!({}));
     assert_eq!(ada.result("tasks/list", json!({})).await["tasks"], json!([]));
     // The stateless era has neither method.
     for mut newest in [server.client().await, server.client().await.with_token("ada")] {

@@ -1,5 +1,5 @@
 use longhaul::{Ctx, JsonSchema, NoArgs, Sampling, Severity};
-use longhaul_testkit::tools::{CHATTER, Door, forms, open, open_session, start};
+use longhaul_testkit::tools::{CHATTER_LINES, Door, forms, open, open_session, start};
 use longhaul_testkit::{LATEST, SessionClient, TestServer, in_time};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ async fn the_lines_of_a_call_come_on_its_stream_before_its_answer() {
     let (server, door) = start().await;
     for revision in ["2025-11-25", "2025-06-18", "2025-03-26"] {
         let client = SessionClient::new(&server).initialize(revision, forms()).await;
-        assert_eq!(client.server["capabilities"]["logging"], json!({}));
+        assert_eq!(client.initialize_result["capabilities"]["logging"], json!({}));
         let mut stream = client.send("tools/call", call("talk")).await;
         let first = stream.must_next().await;
         assert_eq!(said(&first), (&json!("info"), &json!("first")), "what is only for fault-finding takes asking for");
@@ -109,7 +109,7 @@ async fn a_client_that_does_not_read_misses_lines_and_holds_up_no_tool() {
             answer => break answer,
         }
     };
-    assert!(heard < CHATTER, "all of it was kept");
+    assert!(heard < CHATTER_LINES, "all of it was kept");
     assert_eq!(answer["result"]["content"][0]["text"], "chattered");
 }
 

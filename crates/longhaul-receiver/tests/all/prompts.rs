@@ -59,9 +59,9 @@ async fn a_session_lists_gets_and_completes_prompts() {
     let server = TestServer::start(server()).await;
     for revision in SESSIONS {
         let client = SessionClient::new(&server).initialize(revision, forms()).await;
-        assert_eq!(client.server["capabilities"]["prompts"], json!({ "listChanged": true }));
-        assert_eq!(client.server["capabilities"]["completions"], json!({}));
-        assert!(client.server["capabilities"].get("resources").is_none());
+        assert_eq!(client.initialize_result["capabilities"]["prompts"], json!({ "listChanged": true }));
+        assert_eq!(client.initialize_result["capabilities"]["completions"], json!({}));
+        assert!(client.initialize_result["capabilities"].get("resources").is_none());
         let list = client.result("prompts/list", json!({})).await;
         let names: Vec<_> = list["prompts"].as_array().unwrap().iter().map(|prompt| &prompt["name"]).collect();
         assert_eq!(names, ["code_review", "poem", "broken"]);

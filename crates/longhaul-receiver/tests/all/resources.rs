@@ -69,7 +69,7 @@ async fn a_session_lists_and_reads_resources() {
     let server = TestServer::start(server()).await;
     for revision in ["2025-11-25", "2025-06-18", "2025-03-26"] {
         let client = SessionClient::new(&server).initialize(revision, forms()).await;
-        let offered = &client.server["capabilities"];
+        let offered = &client.initialize_result["capabilities"];
         assert_eq!(offered["resources"], json!({ "listChanged": true, "subscribe": true }));
         let list = client.result("resources/list", json!({})).await;
         assert_eq!(list["resources"].as_array().unwrap().len(), 4, "{list}");

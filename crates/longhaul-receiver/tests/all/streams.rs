@@ -145,7 +145,7 @@ async fn a_server_that_stops_ends_its_streams() {
     let mut waiting = client.send("tasks/result", json!({ "taskId": id })).await;
     waiting.next_of("elicitation/create").await;
     let mut listening = client.listening().await;
-    server.tell_to_stop();
+    server.begin_stop();
     listening.rest().await;
     assert_eq!(waiting.last().await["error"]["data"]["code"], "DRAINING");
     server.stop().await;
@@ -162,7 +162,7 @@ async fn a_wait_is_answered_by_a_task_that_ends_while_the_server_stops() {
         async move { client.response("tasks/result", params).await }
     });
     server.client().await.until_metric("longhaul_session_jobs", 2.0).await;
-    server.tell_to_stop();
+    server.begin_stop();
     listening.rest().await;
     door.open(3);
     assert_eq!(waiting.await.unwrap()["result"]["content"][0]["text"], "three steps");

@@ -129,7 +129,7 @@ async fn a_finished_task_is_shown_once_and_then_there_is_silence_until_the_end()
 
     let mut nothing = client.listen(&[]).await;
     acknowledged(&mut nothing).await;
-    server.tell_to_stop();
+    server.begin_stop();
     for mut events in [events, nothing] {
         let rest = events.rest().await;
         assert_eq!(rest.len(), 1, "{rest:?}");

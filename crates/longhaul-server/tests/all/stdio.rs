@@ -219,16 +219,16 @@ async fn a_client_has_so_many_requests_open_and_a_cancelled_one_makes_room() {
     let server = TestServer::start(Server::new("test")).await;
     let mut pipe = PipeClient::connect(&server, local(), ServerLimits::default().in_flight_max(2));
     for id in ["one", "two"] {
-        pipe.ask(id, "subscriptions/listen", json!({ "notifications": {} })).await;
+        pipe.send_request(id, "subscriptions/listen", json!({ "notifications": {} })).await;
         assert_eq!(pipe.must_next().await["method"], "notifications/subscriptions/acknowledged");
     }
-    pipe.ask("three", "tools/list", json!({})).await;
+    pipe.send_request("three", "tools/list", json!({})).await;
     assert!(is_refused(&pipe.must_next().await, "three", "TOO_MANY_IN_FLIGHT"));
     // The cancellation is read although the limit of requests is reached.
     pipe.send(&cancelled(&json!("one"))).await;
     in_time("room for one more", async {
         loop {
-            pipe.ask("three", "tools/list", json!({})).await;
+            pipe.send_request("three", "tools/list", json!({})).await;
             let response = pipe.must_next().await;
             if !is_refused(&response, "three", "TOO_MANY_IN_FLIGHT") {
                 assert!(response.get("result").is_some(), "{response}");
@@ -286,9 +286,9 @@ async fn a_client_that_asks_too_often_is_refused_in_both_eras_and_served_again()
 #[tokio::test]
 async fn a_stop_ends_subscriptions_with_their_response() {
     let (_server, mut pipe) = connect().await;
-    pipe.ask("s", "subscriptions/listen", json!({ "notifications": { "taskIds": [] } })).await;
+    pipe.send_request("s", "subscriptions/listen", json!({ "notifications": { "taskIds": [] } })).await;
     assert_eq!(pipe.must_next().await["method"], "notifications/subscriptions/acknowledged");
-    pipe.tell_to_stop();
+    pipe.begin_stop();
     let rest = pipe.rest().await;
     assert_eq!(rest.len(), 1, "{rest:?}");
     assert_eq!((&rest[0]["id"], &rest[0]["result"]["_meta"][SUBSCRIPTION]), (&json!("s"), &json!("s")));

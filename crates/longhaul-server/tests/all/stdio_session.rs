@@ -22,14 +22,14 @@ async fn a_session_works_as_over_http() {
     assert_eq!(pipe.session_result("tools/call", echo).await["content"][0]["text"], "hi");
 
     let delete = json!({ "name": "confirm_delete", "arguments": { "filename": "a.txt" }, "task": {} });
-    pipe.session_ask("make", "tools/call", delete).await;
+    pipe.send_session_request("make", "tools/call", delete).await;
     // No message about the task comes before the response that creates it.
     let made = pipe.must_next().await;
     assert_eq!(made["id"], "make", "{made}");
     let id = made["result"]["task"]["taskId"].clone();
     let question = pipe.next_of("elicitation/create").await;
     let yes = json!({ "action": "accept", "content": { "confirm": true } });
-    pipe.session_ask("wait", "tasks/result", json!({ "taskId": id })).await;
+    pipe.send_session_request("wait", "tasks/result", json!({ "taskId": id })).await;
     pipe.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": yes })).await;
     assert_eq!(pipe.response("wait").await["result"]["content"][0]["text"], "a.txt is deleted.");
     let listed = pipe.session_result("tasks/list", json!({})).await;
@@ -41,15 +41,15 @@ async fn a_session_works_as_over_http() {
 async fn a_call_asks_and_is_cancelled_on_the_same_pipe() {
     let (_server, mut pipe) = open("2025-06-18").await;
     let ask = json!({ "name": "test_input_required_result_elicitation", "arguments": {} });
-    pipe.session_ask("a", "tools/call", ask.clone()).await;
+    pipe.send_session_request("a", "tools/call", ask.clone()).await;
     let question = pipe.next_of("elicitation/create").await;
     pipe.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") })).await;
     assert_eq!(pipe.response("a").await["result"]["content"][0]["text"], "Hello, Ada!");
 
-    pipe.session_ask("b", "tools/call", ask).await;
+    pipe.send_session_request("b", "tools/call", ask).await;
     pipe.next_of("elicitation/create").await;
     pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "b" } })).await;
-    pipe.session_ask("c", "ping", json!({})).await;
+    pipe.send_session_request("c", "ping", json!({})).await;
     loop {
         let message = pipe.must_next().await;
         assert_ne!(message["id"], "b", "a cancelled request is never answered");
@@ -63,13 +63,13 @@ async fn a_call_asks_and_is_cancelled_on_the_same_pipe() {
 #[tokio::test]
 async fn both_eras_are_spoken_on_one_pipe_and_a_second_handshake_is_refused() {
     let (_server, mut pipe) = open("2025-11-25").await;
-    pipe.ask("newest", "tools/call", json!({ "name": "echo", "arguments": { "text": "hi" } })).await;
+    pipe.send_request("newest", "tools/call", json!({ "name": "echo", "arguments": { "text": "hi" } })).await;
     let made = pipe.must_next().await;
     assert_eq!(made["result"]["resultType"], "task", "{made}");
     let id = &made["result"]["taskId"];
     let result = pipe.session_result("tasks/result", json!({ "taskId": id })).await;
     assert_eq!(result["content"][0]["text"], "hi");
-    pipe.session_ask("again", "initialize", json!({})).await;
+    pipe.send_session_request("again", "initialize", json!({})).await;
     assert_eq!(pipe.response("again").await["error"]["code"], -32600);
     pipe.send(&json!({ "jsonrpc": "2.0", "id": "never asked", "result": {} })).await;
     assert_eq!(pipe.session_result("ping", json!({})).await, json!({}));
@@ -91,7 +91,7 @@ async fn a_wait_for_a_result_is_answered_at_the_end_of_file() {
     let (_server, mut pipe) = open("2025-11-25").await;
     let slow = json!({ "name": "slow_compute", "arguments": { "seconds": 1_000 }, "task": {} });
     let id = pipe.session_result("tools/call", slow).await["task"]["taskId"].clone();
-    pipe.session_ask("wait", "tasks/result", json!({ "taskId": id })).await;
+    pipe.send_session_request("wait", "tasks/result", json!({ "taskId": id })).await;
     pipe.close();
     assert_eq!(pipe.response("wait").await["error"]["data"]["code"], "DRAINING");
     pipe.finish().await;

@@ -37,7 +37,7 @@ async fn an_ordinary_call_gets_a_response_when_the_server_stops() {
     for _ in &calls {
         door.pass().await;
     }
-    server.tell_to_stop();
+    server.begin_stop();
     for call in calls {
         let response = call.await.expect("a response");
         assert_eq!(response["error"]["data"]["code"], "DRAINING", "{response}");

@@ -38,7 +38,7 @@ fn shown(status: &str, more: Value) -> Value {
     task
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
+#[allow(clippy::needless_pass_by_value, reason = "so that a test can write `json!` in the call")]
 fn response(id: u64, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }

@@ -30,7 +30,7 @@ impl Prober {
         self.request(RawRequest::rpc(&stateless_message(&json!(1), method, params, &tasks_and_forms())))
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "what is sent is written where it is sent")]
+    #[allow(clippy::needless_pass_by_value, reason = "so that a test can write `json!` in the call")]
     pub(super) fn stateful(&self, method: &str, params: Value) -> RawRequest {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         self.in_session(RawRequest::post(message.to_string()))
