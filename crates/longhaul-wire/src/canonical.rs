@@ -1,4 +1,4 @@
-//! JSON values as texts that can be compared.
+//! A canonical text of a JSON value, by which values can be compared.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use serde_json::{Number, Value};
 
 use crate::text;
 
-/// A text that is the same for equal values: the members of objects are ordered by their names, and the result does not
-/// depend on how the value was written. `None` if the input is not JSON.
+/// Returns a text that is the same for equal values, however they are written: with members in another order, other
+/// whitespace, other escapes, or `1.0` for `1`. The text itself is not JSON. `None` if the input is not JSON.
 ///
 /// ```
 /// use longhaul_wire::canonical::canonical;
@@ -49,7 +49,7 @@ fn write(out: &mut String, value: &Value) {
     }
 }
 
-/// A whole number that every JSON reader keeps exact is written as an integer: 42.0 as 42.
+/// A whole number that every JSON reader represents exactly is written as an integer: `42.0` as `42`.
 fn number_text(number: &Number) -> String {
     match number.as_f64().and_then(text::safe_integer) {
         Some(whole) => whole.to_string(),

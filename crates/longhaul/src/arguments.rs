@@ -1,41 +1,41 @@
-//! Reading values that clients sent into the types of a tool.
+//! Deserializes values from clients into the types of a tool.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Reads a value. `10.0` is an integer for JSON Schema, but not for serde: if the value cannot be read as it is, it is
-/// read with such numbers written as integers.
+/// Deserializes a value. `10.0` is an integer for JSON Schema, but not for serde: if the value does not fit the type, such
+/// numbers are replaced by integers and the value is tried again.
 pub(crate) fn read<T: DeserializeOwned>(json: &str) -> Result<T, serde_json::Error> {
     serde_json::from_str(json).or_else(|_| {
         let mut value = serde_json::from_str(json)?;
-        write_integers(&mut value);
+        replace_whole_floats(&mut value);
         serde_json::from_value(value)
     })
 }
 
-/// Whether arguments can be read as this type.
+/// Checks that arguments fit this type. The error says why they do not.
 pub(crate) fn check<T: DeserializeOwned>(arguments: &RawValue) -> Result<(), String> {
     read::<T>(arguments.get()).map(drop).map_err(|error| error.to_string())
 }
 
-/// Replaces each number that is whole, but not written as an integer, by the integer.
-fn write_integers(value: &mut Value) {
+/// Replaces each number such as `10.0` or `1e3`, which is whole but not written as an integer, by the integer.
+fn replace_whole_floats(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
-            if let Some(integer) = number.as_f64().and_then(integer) {
+            if let Some(integer) = number.as_f64().and_then(exact_integer) {
                 *number = integer.into();
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(write_integers),
-        Value::Object(members) => members.values_mut().for_each(write_integers),
+        Value::Array(items) => items.iter_mut().for_each(replace_whole_floats),
+        Value::Object(members) => members.values_mut().for_each(replace_whole_floats),
         _ => {}
     }
 }
 
-/// The integer that is equal to a number, if there is one and a `f64` can represent every smaller integer exactly.
+/// The integer with this value. `None` if the number has a fraction, or is so large that an `f64` skips integers.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-fn integer(number: f64) -> Option<i64> {
+fn exact_integer(number: f64) -> Option<i64> {
     const LAST_EXACT: f64 = 9_007_199_254_740_992.0;
     (number.fract() == 0.0 && number.abs() <= LAST_EXACT).then_some(number as i64)
 }
@@ -67,7 +67,11 @@ mod tests {
         assert_eq!(read::<Order>(whole).unwrap(), Order { id: 0, lines, price: 2.0 });
         assert_eq!(read::<Order>(r#"{"id":9007199254740992.0}"#).unwrap().id, 1 << 53);
         assert_eq!(read::<f64>("10.0").unwrap().to_bits(), 10.0_f64.to_bits());
-        assert_eq!(read::<Value>("10.0").unwrap().to_string(), "10.0", "a type that takes the number gets it as it is");
+        assert_eq!(
+            read::<Value>("10.0").unwrap().to_string(),
+            "10.0",
+            "a type that accepts the number gets it unchanged"
+        );
     }
 
     #[test]

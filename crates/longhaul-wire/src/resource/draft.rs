@@ -34,7 +34,7 @@ pub enum ResourceError {
         why: &'static str,
     },
     /// The variables of a template are not those that its function takes, or that it completes.
-    #[error("the URI template {template:?} has no variable {variable:?}")]
+    #[error("the URI template {template:?} has no variable {variable:?}, which its function or a completion needs")]
     Variable {
         /// The text of the template.
         template: String,

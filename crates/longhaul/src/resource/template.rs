@@ -20,8 +20,8 @@ use crate::text_arguments::TextArguments;
 
 /// Many resources whose URIs differ in variables: `report://{year}/{month}`.
 ///
-/// A variable `{name}` matches a part of a path, `{+name}` also several parts with `/` between them. Values are decoded, so
-/// they may contain any character: check them before you make a path of a file from them.
+/// A variable `{name}` matches text without `/`, `?` and `#`; `{+name}` matches these characters, too. Values are
+/// percent-decoded, so they may contain any character: check them before you build a file path from them.
 ///
 /// ```
 /// use longhaul::{Ctx, JsonSchema, ResourceTemplate};
@@ -47,8 +47,8 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A template from an async function of a [`Ctx`] and the typed variables. A URI whose variables cannot be read as
-    /// their types does not exist, nor does one for which the function returns `None`.
+    /// A template from an async function that gets a [`Ctx`] and the typed variables. A client that reads a URI is told that
+    /// there is no such resource if the variables do not fit their types, or if the function returns `None`.
     pub fn new<V, R, F, Fut>(template: impl Into<String>, function: F) -> Self
     where
         V: DeserializeOwned + JsonSchema + Send + 'static,
@@ -116,13 +116,13 @@ impl ResourceTemplate {
         Self { draft: self.draft.meta(Json::from_text(meta.to_string())), ..self }
     }
 
-    /// How long clients may cache what they read, at revisions with caching. By default not at all.
+    /// How long clients may cache what they read, at protocol revisions with caching. Without this they may not cache it.
     pub fn cache(mut self, time: Duration) -> Self {
         self.parts.cache.ttl_ms = crate::tool::ms(time);
         self
     }
 
-    /// Allows caches to share the contents between users: every caller gets the same ones.
+    /// Allows caches to share the contents between users. Use it only if every caller gets the same contents.
     pub fn public(mut self) -> Self {
         self.parts.cache.is_public = true;
         self
@@ -139,7 +139,7 @@ impl ResourceTemplate {
         self
     }
 
-    /// Completes a variable from a fixed list.
+    /// Completes a variable from a fixed list of values.
     pub fn complete_from<V: Into<String>>(
         mut self,
         variable: impl Into<String>,
@@ -149,7 +149,7 @@ impl ResourceTemplate {
         self
     }
 
-    /// Limits of its function: reads at once, sizes.
+    /// Limits of the function: how many reads run at once, and their sizes.
     pub fn limits(mut self, limits: ToolLimits) -> Self {
         self.parts.limits = limits;
         self
