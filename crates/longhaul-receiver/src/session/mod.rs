@@ -184,7 +184,7 @@ impl Session {
         }
         if requests.len() >= self.limits.requests_max {
             drop(requests);
-            // So that the next request finds room. A client that comes back for a result finds it by its ticket.
+            // So that the next request finds room. A client that comes back for a result gets it by its last event ID.
             self.close_abandoned_waits();
             return Err(refusal::too_many_in_flight());
         }

@@ -1,5 +1,5 @@
 //! Sealed names that a client can return after a restart of the server: the ID of a request that asks a task's question,
-//! and the ticket in an event ID that names what the stream answers. Each is sealed for one session of one owner.
+//! and the part of an event ID that names what the stream answers. Each is sealed for one session of one owner.
 
 use std::sync::Arc;
 
@@ -50,18 +50,18 @@ impl Session {
 
     /// Gives a reader the event IDs by which the client can resume its stream.
     pub(crate) fn resumable(&self, reader: StreamReader) -> StreamReader {
-        let ticket = reader.ticket(|kind| {
+        let pending_answer = reader.pending_answer(|kind| {
             let StreamKind::SessionRequest { request, generation, task, call } = kind else { return None };
             let (request, generation) = (request.as_json().into(), generation.label().into());
             self.seal("stream", &PendingAnswer { request, task: task.clone(), call: *call, generation })
         });
-        reader.resumable(Resumption { ticket, takes_primer: self.peer.revision.has_tasks() })
+        reader.resumable(Resumption { pending_answer, takes_primer: self.peer.revision.has_tasks() })
     }
 
     /// A new stream for what a lost stream was to answer: the stream was in another process, or has been dropped. The
     /// wait for a task's result continues; for any other request the client gets an error that says it is lost.
-    pub(crate) async fn resume_lost(self: &Arc<Self>, ticket: &str) -> Option<StreamReader> {
-        let pending: PendingAnswer = self.open("stream", ticket)?;
+    pub(crate) async fn resume_lost(self: &Arc<Self>, pending_answer: &str) -> Option<StreamReader> {
+        let pending: PendingAnswer = self.open("stream", pending_answer)?;
         let id = pending.request_id()?;
         let generation = Generation::of_label(&pending.generation)?;
         if self.requests.lock().contains_key(&id) {
@@ -93,7 +93,7 @@ impl Session {
         });
         stream.respond(Some(&answer));
         let reader = stream.stream_after(0);
-        // Not kept: the client can present the ticket again.
+        // Not kept: the client can send the same event ID again.
         let session = Arc::clone(self);
         self.receiver.tracker.spawn(async move {
             stream.read_to_end().await;

@@ -36,8 +36,8 @@ impl Session {
     pub(crate) async fn resume_or_listen(self: &Arc<Self>, last_event: Option<EventId<'_>>) -> Option<StreamReader> {
         let resumed = match &last_event {
             None => None,
-            Some(last) => match (self.resume(last.stream, last.number), last.ticket) {
-                (None, Some(ticket)) => self.resume_lost(ticket).await,
+            Some(last) => match (self.resume(last.stream, last.number), last.pending_answer) {
+                (None, Some(pending_answer)) => self.resume_lost(pending_answer).await,
                 (resumed, _) => resumed,
             },
         };

@@ -41,7 +41,7 @@ pub(crate) struct MessageStream {
     closed: CancellationToken,
     on_reader_change: Box<OnReaderChange>,
     /// Made when an event ID first needs it, so that an event has the same ID however often it is sent.
-    ticket: OnceLock<Option<String>>,
+    pending_answer: OnceLock<Option<String>>,
 }
 
 /// What a stream is for.
@@ -176,7 +176,7 @@ impl MessageStream {
             message_read: Notify::new(),
             closed: CancellationToken::new(),
             on_reader_change: Box::new(on_reader_change),
-            ticket: OnceLock::new(),
+            pending_answer: OnceLock::new(),
         })
     }
 

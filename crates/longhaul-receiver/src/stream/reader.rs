@@ -20,8 +20,8 @@ pub struct StreamReader {
 /// How the client of a session can resume a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Resumption {
-    /// Names the request that the stream answers, for a process that does not have the stream.
-    pub(crate) ticket: Option<String>,
+    /// The sealed name of the request that the stream answers, for a process that does not have the stream.
+    pub(crate) pending_answer: Option<String>,
     /// Whether the client's revision understands an event without data.
     pub(crate) takes_primer: bool,
 }
@@ -113,8 +113,8 @@ impl StreamReader {
     }
 
     /// The sealed name of what the stream answers, made by `seal` the first time.
-    pub(crate) fn ticket(&self, seal: impl FnOnce(&StreamKind) -> Option<String>) -> Option<String> {
-        self.stream.ticket.get_or_init(|| seal(&self.stream.kind)).clone()
+    pub(crate) fn pending_answer(&self, seal: impl FnOnce(&StreamKind) -> Option<String>) -> Option<String> {
+        self.stream.pending_answer.get_or_init(|| seal(&self.stream.kind)).clone()
     }
 
     /// The request outside of a session that this stream answers; `None` for a stream of a session.
@@ -128,7 +128,7 @@ impl StreamReader {
     /// The event ID of the message of this number; `None` if the stream cannot be resumed.
     pub fn event_id(&self, number: u64) -> Option<String> {
         let resumption = self.resumption.as_ref()?;
-        let id = EventId { stream: self.stream.id, number, ticket: resumption.ticket.as_deref() };
+        let id = EventId { stream: self.stream.id, number, pending_answer: resumption.pending_answer.as_deref() };
         Some(id.to_string())
     }
 
@@ -145,7 +145,7 @@ impl Drop for StreamReader {
         let stream = &self.stream;
         let is_stateless = self.stateless_request().is_some();
         let share = if stream.is_resumable() { stream.kept.take(STREAM_BYTES) } else { None };
-        // Without memory the stream ends. The client finds a task's result by the ticket in its last event ID.
+        // Without memory the stream ends. The client gets a task's result by its last event ID, which names the request.
         let is_over = is_stateless || (stream.is_resumable() && share.is_none());
         {
             let mut state = stream.state.lock();
@@ -178,20 +178,20 @@ impl fmt::Debug for StreamReader {
 pub(crate) struct EventId<'a> {
     pub(crate) stream: u64,
     pub(crate) number: u64,
-    pub(crate) ticket: Option<&'a str>,
+    pub(crate) pending_answer: Option<&'a str>,
 }
 
 impl<'a> EventId<'a> {
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.splitn(3, '.');
         let stream = u64::from_str_radix(parts.next()?, 16).ok()?;
-        Some(Self { stream, number: parts.next()?.parse().ok()?, ticket: parts.next() })
+        Some(Self { stream, number: parts.next()?.parse().ok()?, pending_answer: parts.next() })
     }
 }
 
 impl fmt::Display for EventId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}.{}", self.stream, self.number)?;
-        self.ticket.map_or(Ok(()), |ticket| write!(f, ".{ticket}"))
+        self.pending_answer.map_or(Ok(()), |pending_answer| write!(f, ".{pending_answer}"))
     }
 }
