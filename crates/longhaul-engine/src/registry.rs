@@ -77,10 +77,20 @@ impl Registry {
         withdrawn.len() < before
     }
 
-    /// A tool for a subtask with this input.
-    pub(crate) fn for_subtask(&self, tool: &str, input: &Json) -> Result<Arc<RegisteredTool>, CtxError> {
+    /// A tool for a subtask with this input. `parent` is the tool of the task that creates it.
+    pub(crate) fn for_subtask(
+        &self,
+        tool: &str,
+        input: &Json,
+        parent: Option<&str>,
+    ) -> Result<Arc<RegisteredTool>, CtxError> {
         let bad = |reason: String| CtxError::BadSubtask { tool: tool.into(), reason };
         let registered = self.get(tool).ok_or_else(|| bad("this server has no such tool".into()))?;
+        let (shape, parent) = (registered.tool.shape, parent.and_then(|parent| self.get(parent)));
+        if let Some(parent) = parent.map(|parent| parent.tool.shape).filter(|parent| *parent != shape) {
+            let reason = format!("its result is that of a {shape}, and the task is a {parent}; use a step instead");
+            return Err(bad(reason));
+        }
         registered.check_input(input).map_err(|error| bad(error.to_string()))?;
         Ok(registered)
     }

@@ -162,13 +162,19 @@ pub struct GetPrompt<'a> {
     pub input_responses: Option<InputResponses<'a>>,
     /// As in [`CallTool`].
     pub request_state: Option<Cow<'a, str>>,
+    /// As in [`CallTool`].
+    pub task: Option<TaskRequest>,
 }
 
 impl<'a> GetPrompt<'a> {
-    pub(crate) fn parse(params: &RequestParams<'a>, revision: Revision) -> Result<Self, RpcError> {
+    pub(crate) fn parse(
+        params: &RequestParams<'a>,
+        revision: Revision,
+        task: Option<TaskRequest>,
+    ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
         let name = required_string("name", params.name)?;
-        Ok(Self { name, arguments: params.arguments()?, input_responses, request_state })
+        Ok(Self { name, arguments: params.arguments()?, input_responses, request_state, task })
     }
 
     /// The request as the input of the prompt's function.
@@ -189,12 +195,18 @@ pub struct ReadResource<'a> {
     pub input_responses: Option<InputResponses<'a>>,
     /// As in [`CallTool`].
     pub request_state: Option<Cow<'a, str>>,
+    /// As in [`CallTool`].
+    pub task: Option<TaskRequest>,
 }
 
 impl<'a> ReadResource<'a> {
-    pub(crate) fn parse(params: &RequestParams<'a>, revision: Revision) -> Result<Self, RpcError> {
+    pub(crate) fn parse(
+        params: &RequestParams<'a>,
+        revision: Revision,
+        task: Option<TaskRequest>,
+    ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
-        Ok(Self { uri: params.required_uri()?, input_responses, request_state })
+        Ok(Self { uri: params.required_uri()?, input_responses, request_state, task })
     }
 
     /// The request as the input of the resource's function.
@@ -217,7 +229,7 @@ fn answers<'a>(params: &RequestParams<'a>, revision: Revision) -> Result<Answers
     Ok((responses, optional_string("requestState", params.request_state)?))
 }
 
-/// A call's request to run as a task.
+/// How a request asks to be run as a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskRequest {
     pub ttl: Ttl,

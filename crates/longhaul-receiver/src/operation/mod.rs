@@ -1,6 +1,7 @@
 //! The operations that a client can ask for: one file each, written once for all generations and both eras.
 
 pub(crate) mod call_answer;
+mod call_client;
 pub(crate) mod call_tool;
 mod cancel_task;
 mod complete;
