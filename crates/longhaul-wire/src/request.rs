@@ -21,6 +21,8 @@ pub struct RoutedRequest<'a> {
     pub generation: Generation,
     /// The request does not say which generation it speaks, so it is answered in that of the task which it names.
     pub follows_task: bool,
+    /// The request may only be about a task that this generation made; about any other, the client lacks the capability.
+    pub only_made_by: Option<Generation>,
     /// The generation that the request names. A session remembers it for requests that do not say.
     pub marker: Option<Generation>,
     /// The client: of the session, or as this request describes it.

@@ -3,6 +3,7 @@
 //! | request | generation |
 //! | --- | --- |
 //! | its version header or its `_meta` names a stateless revision | [`Generation::Ext2026`]; every older marker in it is ignored |
+//! | of these, `tasks/get` and `tasks/cancel` of a client that declares only the tasks of [`Generation::Core2025`] | the same, and only about tasks that were made by that generation |
 //! | `tools/call` in a session | [`Generation::Core2025`] if the session's revision has tasks and there is `params.task`; else [`Generation::Sep1686`] or [`Generation::Lesson`] if its `_meta` asks for a task in their way |
 //! | `prompts/get`, `resources/read` in a session | [`Generation::Sep1686`] or [`Generation::Lesson`] in the same way |
 //! | `tasks/get`, `tasks/result` | [`Generation::Sep1686`] if its `_meta` names a related task in that generation's way; else [`Generation::Core2025`] if the revision has tasks, and in older sessions the generation that made the task |
@@ -114,7 +115,11 @@ fn route_stateless<'a>(
     if let Some(headers) = headers {
         headers::check_name(headers, name)?;
     }
-    if needs_tasks {
+    // A client that declares only the tasks of 2025-11-25 may go on with those that it has made.
+    let goes_on = matches!(&*request.method, "tasks/get" | "tasks/cancel")
+        && meta.capabilities.has(Capability::LegacyTasks)
+        && !meta.capabilities.has(Capability::Tasks);
+    if needs_tasks && !goes_on {
         meta.capabilities.require(Capability::Tasks)?;
     }
     let operation = match &*request.method {
@@ -136,6 +141,7 @@ fn route_stateless<'a>(
         method: operation.method(),
         generation: generation_of(revision),
         follows_task: false,
+        only_made_by: goes_on.then_some(Generation::Core2025),
         marker: None,
         peer: Peer { revision, capabilities: meta.capabilities },
         progress_token: meta.progress_token,
@@ -193,6 +199,7 @@ fn route_in_session<'a>(
         id: request.id.clone(),
         method: known_method(&request.method),
         generation,
+        only_made_by: None,
         follows_task: matches!(&*request.method, "tasks/get" | "tasks/result") && marker.is_none() && !has_tasks,
         marker,
         peer,

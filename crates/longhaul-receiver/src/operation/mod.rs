@@ -85,6 +85,11 @@ pub(crate) async fn perform(
     request: &RoutedRequest<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
+    if let (Some(generation), Operation::GetTask(id) | Operation::CancelTask(id)) =
+        (request.only_made_by, &request.operation)
+    {
+        exchange.require_made_by(generation, id).await?;
+    }
     let response = match &request.operation {
         Operation::GetTask(id) => get_task::perform(exchange, id.clone()).await?,
         Operation::CallTool(call) => return call_tool::perform(exchange, request, call, headers).await,
