@@ -141,9 +141,7 @@ fn write_state(out: &mut String, view: &TaskView<'_>) {
 fn write_task(out: &mut String, view: &TaskView<'_>) {
     out.push('{');
     write_state(out, view);
-    if let Some(message) = view.message() {
-        text::push_str_member(out, "message", message);
-    }
+    project::write_message(out, "message", view, view.message().map(|message| &**message));
     if let Some(Outcome::Error(fault)) = view.task.phase.outcome() {
         text::push_str_member(out, "error", &error_word(fault));
     }
