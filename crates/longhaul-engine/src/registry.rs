@@ -77,10 +77,21 @@ impl Registry {
         withdrawn.len() < before
     }
 
-    /// Finds the tool for a subtask, and checks the size of the subtask's input.
-    pub(crate) fn for_subtask(&self, tool: &str, input: &Json) -> Result<Arc<RegisteredTool>, CtxError> {
+    /// Finds the tool for a subtask, and checks the size of the subtask's input. `parent` is the tool of the task that
+    /// creates the subtask.
+    pub(crate) fn for_subtask(
+        &self,
+        tool: &str,
+        input: &Json,
+        parent: Option<&str>,
+    ) -> Result<Arc<RegisteredTool>, CtxError> {
         let bad = |reason: String| CtxError::BadSubtask { tool: tool.into(), reason };
         let registered = self.get(tool).ok_or_else(|| bad("this server has no such tool".into()))?;
+        let (shape, parent) = (registered.tool.shape, parent.and_then(|parent| self.get(parent)));
+        if let Some(parent) = parent.map(|parent| parent.tool.shape).filter(|parent| *parent != shape) {
+            let reason = format!("its result is that of a {shape}, and the task is a {parent}; use a step instead");
+            return Err(bad(reason));
+        }
         registered.check_input(input).map_err(|error| bad(error.to_string()))?;
         Ok(registered)
     }

@@ -126,7 +126,7 @@ impl Ctx {
             let input = request.input()?;
             let ctx = self.fork_with(&format!("{}:subtask", position.seq), None);
             let Link::Call(link) = &ctx.link else { return Err(CtxError::Cancelled) };
-            let handler = Arc::clone(&link.engine.tools.for_subtask(request.tool(), &input)?.tool.handler);
+            let handler = Arc::clone(&link.engine.tools.for_subtask(request.tool(), &input, None)?.tool.handler);
             let outcome = match crate::attempt::catch_panic(handler, ctx, input).await {
                 Err(CtxError::Final(outcome)) => *outcome,
                 end => end?,
@@ -172,7 +172,7 @@ impl TaskLink {
         position: JournalPosition,
         digest: u64,
     ) -> Result<(NewChild, JournalEntry), CtxError> {
-        let registered = self.engine.tools.for_subtask(tool, &input)?;
+        let registered = self.engine.tools.for_subtask(tool, &input, Some(&self.task.tool.name))?;
         let tool = &registered.tool;
         let id = TaskId::mint(self.now().await?, self.random().bits());
         let output = Json::from_text(format!("\"{}\"", id.as_str()));

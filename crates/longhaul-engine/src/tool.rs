@@ -31,6 +31,8 @@ pub type AnswerCheck = fn(QuestionKind, &Json, &Json) -> Result<(), String>;
 pub struct EngineTool {
     pub tool: ToolRef,
     pub policy: Policy,
+    /// What kind of result it has. A subtask has the same kind of result as its parent.
+    pub shape: &'static str,
     /// How long their results are kept.
     pub retention: Retention,
     pub limits: ToolLimits,

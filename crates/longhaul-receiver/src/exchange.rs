@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use longhaul_engine::EngineError;
 use longhaul_engine::audit::{self, RequestSource};
+use longhaul_store::StoreError;
 use longhaul_task::{Owner, Task, TaskId, TaskKey};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
-use longhaul_wire::{Generation, Peer, ReplyTo, refusal as words, route};
+use longhaul_wire::{Capability, Generation, Peer, ReplyTo, refusal as words, route};
 
 use crate::loaded_task::LoadedTask;
 use crate::receiver::ReceiverInner;
@@ -89,6 +91,16 @@ impl Exchange {
         let task = found.map_err(|error| refusal::of_engine(&error))?;
         audit::read(self.source(), &task.snapshot.task);
         Ok(task)
+    }
+
+    /// Refuses a request about a task that another generation made. The answer is the same for a task that does not exist.
+    pub(crate) async fn require_made_by(&self, generation: Generation, id: &TaskId) -> Result<(), RpcError> {
+        let (receiver, key) = (&self.receiver, self.find_key(id.clone()).await);
+        match receiver.rates.look_up(&self.owner, receiver.engine.read(&key)).await? {
+            Ok(found) if *found.task.origin == *generation.label() => Ok(()),
+            Ok(_) | Err(EngineError::Store(StoreError::NotFound)) => Err(Capability::Tasks.missing()),
+            Err(error) => Err(refusal::of_engine(&error)),
+        }
     }
 
     /// Has the session follow a task that its client has created or looked at. `is_waiting`: the client waits for the

@@ -26,6 +26,7 @@ pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: u
     EngineTool {
         tool: tool.clone(),
         policy: policy.clone(),
+        shape: "tool",
         retention: *retention,
         limits: limits.clone(),
         handler: Arc::new(handler),

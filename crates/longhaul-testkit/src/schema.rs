@@ -173,7 +173,16 @@ fn check_stateless_result(method: &str, message: &Value) {
     };
     must_fit(file, definition, result);
     if method == "tasks/get" && result["status"] == "completed" {
-        must_fit(&core, "CallToolResult", &result["result"]);
+        must_fit(&core, task_result(&result["result"]), &result["result"]);
+    }
+}
+
+/// The definition of a task's result, which is that of the request that the task was made of.
+fn task_result(result: &Value) -> &'static str {
+    match result {
+        _ if result.get("messages").is_some() => "GetPromptResult",
+        _ if result.get("contents").is_some() => "ReadResourceResult",
+        _ => "CallToolResult",
     }
 }
 
@@ -187,7 +196,9 @@ fn check_session_message(revision: &str, message: &Value) {
 fn schema_without_revision(method: &str, result: &Value) -> Option<(&'static str, &'static str)> {
     let task = result["tasks"].get(0).unwrap_or(result);
     match method {
-        "tools/call" if result["_meta"].get("task").is_some() => Some((LESSON, "CreateTaskResult")),
+        "tools/call" | "prompts/get" | "resources/read" if result["_meta"].get("task").is_some() => {
+            Some((LESSON, "CreateTaskResult"))
+        }
         "tasks/status" => Some((LESSON, "StatusResult")),
         "tasks/delete" => Some((SEP, "DeleteTaskResult")),
         "tasks/list" if task.get("keepAlive").is_some() => Some((SEP, "ListTasksResult")),
@@ -209,7 +220,8 @@ fn check_session_result(revision: &str, method: &str, message: &Value) {
         "initialize" => "InitializeResult",
         "tools/list" => "ListToolsResult",
         "tools/call" if result.get("task").is_some() => "CreateTaskResult",
-        "tools/call" | "tasks/result" => "CallToolResult",
+        "tools/call" => "CallToolResult",
+        "tasks/result" => task_result(result),
         "prompts/list" => "ListPromptsResult",
         "prompts/get" => "GetPromptResult",
         "resources/list" => "ListResourcesResult",

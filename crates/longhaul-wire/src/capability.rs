@@ -17,7 +17,8 @@ pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub enum Capability {
     /// The extension: the client takes a task instead of a result.
     Tasks,
-    /// Tasks as a part of the revision before the extension.
+    /// Tasks as a part of the revision before the extension. A stateless client that declares only these may read and cancel
+    /// the tasks that it has made in this way.
     LegacyTasks,
     ElicitationForm,
     ElicitationUrl,

@@ -12,6 +12,9 @@ pub struct Cache {
 }
 
 impl Cache {
+    /// For what is not to be cached.
+    pub const NONE: Self = Self { ttl_ms: 0, is_public: false };
+
     pub(crate) fn write(self, out: &mut String) {
         text::push_number_member(out, "ttlMs", self.ttl_ms);
         text::push_str_member(out, "cacheScope", if self.is_public { "public" } else { "private" });

@@ -18,15 +18,7 @@ pub(crate) fn write(out: &mut String, view: &TaskView<'_>, words: &StatusWords<'
     out.push_str("\"taskId\":");
     text::push_str(out, task.key.id.shown());
     text::push_str_member(out, "status", words.status);
-    match (words.message, view.asking_child) {
-        (Some(message), None) => text::push_str_member(out, "statusMessage", message),
-        (message, Some(child)) => {
-            let message = message.map_or(String::new(), |message| format!("{message} "));
-            let asking = format!("{message}(The subtask {} waits for an answer.)", child.as_str());
-            text::push_str_member(out, "statusMessage", &asking);
-        }
-        (None, None) => {}
-    }
+    write_message(out, "statusMessage", view, words.message);
     text::push_time_member(out, "createdAt", task.created_at);
     text::push_time_member(out, "lastUpdatedAt", view.updated_at());
     let (ttl, ttl_ms_min) = words.ttl;
@@ -38,6 +30,20 @@ pub(crate) fn write(out: &mut String, view: &TaskView<'_>, words: &StatusWords<'
         text::push_number_member(out, words.poll_interval, view.poll_interval_ms);
     }
     write_family(out, view);
+}
+
+/// Appends the status message, which names the child that waits for an answer: a client that knows no subtasks would not look
+/// at it.
+pub(crate) fn write_message(out: &mut String, name: &str, view: &TaskView<'_>, message: Option<&str>) {
+    match (message, view.asking_child) {
+        (Some(message), None) => text::push_str_member(out, name, message),
+        (message, Some(child)) => {
+            let message = message.map_or(String::new(), |message| format!("{message} "));
+            let asking = format!("{message}(The subtask {} waits for an answer.)", child.shown());
+            text::push_str_member(out, name, &asking);
+        }
+        (None, None) => {}
+    }
 }
 
 /// Appends the parent and the children of a task.

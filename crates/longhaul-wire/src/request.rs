@@ -21,6 +21,8 @@ pub struct RoutedRequest<'a> {
     pub generation: Generation,
     /// The request does not say which generation it speaks, so it is answered in that of the task which it names.
     pub follows_task: bool,
+    /// The request may only be about a task that this generation made; about any other, the client lacks the capability.
+    pub only_made_by: Option<Generation>,
     /// The generation that the request names. A session remembers it for requests that do not say.
     pub marker: Option<Generation>,
     /// The client: of the session, or as this request describes it.
@@ -162,13 +164,19 @@ pub struct GetPrompt<'a> {
     pub input_responses: Option<InputResponses<'a>>,
     /// As in [`CallTool`].
     pub request_state: Option<Cow<'a, str>>,
+    /// As in [`CallTool`].
+    pub task: Option<TaskRequest>,
 }
 
 impl<'a> GetPrompt<'a> {
-    pub(crate) fn parse(params: &RequestParams<'a>, revision: Revision) -> Result<Self, RpcError> {
+    pub(crate) fn parse(
+        params: &RequestParams<'a>,
+        revision: Revision,
+        task: Option<TaskRequest>,
+    ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
         let name = required_string("name", params.name)?;
-        Ok(Self { name, arguments: params.arguments()?, input_responses, request_state })
+        Ok(Self { name, arguments: params.arguments()?, input_responses, request_state, task })
     }
 
     /// The request as the input of the prompt's function.
@@ -189,12 +197,18 @@ pub struct ReadResource<'a> {
     pub input_responses: Option<InputResponses<'a>>,
     /// As in [`CallTool`].
     pub request_state: Option<Cow<'a, str>>,
+    /// As in [`CallTool`].
+    pub task: Option<TaskRequest>,
 }
 
 impl<'a> ReadResource<'a> {
-    pub(crate) fn parse(params: &RequestParams<'a>, revision: Revision) -> Result<Self, RpcError> {
+    pub(crate) fn parse(
+        params: &RequestParams<'a>,
+        revision: Revision,
+        task: Option<TaskRequest>,
+    ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
-        Ok(Self { uri: params.required_uri()?, input_responses, request_state })
+        Ok(Self { uri: params.required_uri()?, input_responses, request_state, task })
     }
 
     /// The request as the input of the resource's function.
@@ -217,7 +231,7 @@ fn answers<'a>(params: &RequestParams<'a>, revision: Revision) -> Result<Answers
     Ok((responses, optional_string("requestState", params.request_state)?))
 }
 
-/// A call's request to run as a task.
+/// How a request asks to be run as a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskRequest {
     pub ttl: Ttl,

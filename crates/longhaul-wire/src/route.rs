@@ -3,7 +3,9 @@
 //! | request | generation |
 //! | --- | --- |
 //! | its version header or its `_meta` names a stateless revision | [`Generation::Ext2026`]; every older marker in it is ignored |
-//! | a call in a session | [`Generation::Core2025`] if the session's revision has tasks and there is `params.task`; else [`Generation::Sep1686`] or [`Generation::Lesson`] if its `_meta` asks for a task in their way |
+//! | of these, `tasks/get` and `tasks/cancel` of a client that declares only the tasks of [`Generation::Core2025`] | the same, and only about tasks that were made by that generation |
+//! | `tools/call` in a session | [`Generation::Core2025`] if the session's revision has tasks and there is `params.task`; else [`Generation::Sep1686`] or [`Generation::Lesson`] if its `_meta` asks for a task in their way |
+//! | `prompts/get`, `resources/read` in a session | [`Generation::Sep1686`] or [`Generation::Lesson`] in the same way |
 //! | `tasks/get`, `tasks/result` | [`Generation::Sep1686`] if its `_meta` names a related task in that generation's way; else [`Generation::Core2025`] if the revision has tasks, and in older sessions the generation that made the task |
 //! | `tasks/delete`, `tasks/status` | [`Generation::Sep1686`], [`Generation::Lesson`] |
 //! | `tasks/list`, `tasks/cancel` | the generation that the session named last; else [`Generation::Core2025`] if the revision has tasks, and [`Generation::Sep1686`] otherwise. That one has no `tasks/cancel`, so it gets [`Generation::Core2025`]'s |
@@ -113,7 +115,11 @@ fn route_stateless<'a>(
     if let Some(headers) = headers {
         headers::check_name(headers, name)?;
     }
-    if needs_tasks {
+    // A client that declares only the tasks of 2025-11-25 may go on with those that it has made.
+    let goes_on = matches!(&*request.method, "tasks/get" | "tasks/cancel")
+        && meta.capabilities.has(Capability::LegacyTasks)
+        && !meta.capabilities.has(Capability::Tasks);
+    if needs_tasks && !goes_on {
         meta.capabilities.require(Capability::Tasks)?;
     }
     let operation = match &*request.method {
@@ -125,7 +131,7 @@ fn route_stateless<'a>(
             Operation::Subscribe(SubscriptionFilter::parse(params.notifications, meta.capabilities)?)
         }
         "server/discover" => Operation::Discover,
-        other => match shared_operation(other, &params, revision)? {
+        other => match shared_operation(other, &params, revision, None)? {
             Some(operation) => operation,
             None => return Err(refusal::unknown_method(other)),
         },
@@ -135,6 +141,7 @@ fn route_stateless<'a>(
         method: operation.method(),
         generation: generation_of(revision),
         follows_task: false,
+        only_made_by: goes_on.then_some(Generation::Core2025),
         marker: None,
         peer: Peer { revision, capabilities: meta.capabilities },
         progress_token: meta.progress_token,
@@ -153,14 +160,10 @@ fn route_in_session<'a>(
     let params = RequestParams::of_session(request.params)?;
     let progress_token = session_progress_token(params.meta)?;
     let has_tasks = peer.revision.has_tasks();
-    let mut marker = None;
+    let (creator, asks) = asked_task(&request.method, &params, has_tasks)?.unzip();
     let operation = match &*request.method {
         "ping" => Operation::Ping,
-        "tools/call" => {
-            let (named, asks) = asked_task(&params, has_tasks)?.unzip();
-            marker = named;
-            Operation::CallTool(CallTool::of_session(&params, asks)?)
-        }
+        "tools/call" => Operation::CallTool(CallTool::of_session(&params, asks)?),
         "tasks/get" | "tasks/status" => Operation::GetTask(params.required_task_id()?),
         "tasks/result" => Operation::TaskResult(params.required_task_id()?),
         "tasks/list" => Operation::ListTasks { cursor: params.cursor()? },
@@ -170,7 +173,7 @@ fn route_in_session<'a>(
         "resources/subscribe" => Operation::SubscribeResource { uri: params.required_uri()? },
         "resources/unsubscribe" => Operation::UnsubscribeResource { uri: params.required_uri()? },
         "initialize" => return Err(refusal::already_initialized()),
-        other => match shared_operation(other, &params, peer.revision)? {
+        other => match shared_operation(other, &params, peer.revision, asks)? {
             Some(operation) => operation,
             None => return Err(refusal::unknown_method_in_session(other)),
         },
@@ -179,11 +182,11 @@ fn route_in_session<'a>(
         let key = Generation::Sep1686.related_task_key().unwrap_or_default();
         params.meta.is_some_and(|meta| text::member(meta, key).is_some())
     };
-    marker = match &*request.method {
+    let marker = match &*request.method {
         "tasks/get" | "tasks/result" if names_task() => Some(Generation::Sep1686),
         "tasks/delete" => Some(Generation::Sep1686),
         "tasks/status" => Some(Generation::Lesson),
-        _ => marker,
+        _ => creator,
     };
     let usual = generation_of(peer.revision);
     let unsaid = last_marker.unwrap_or(if has_tasks { usual } else { Generation::Sep1686 });
@@ -196,6 +199,7 @@ fn route_in_session<'a>(
         id: request.id.clone(),
         method: known_method(&request.method),
         generation,
+        only_made_by: None,
         follows_task: matches!(&*request.method, "tasks/get" | "tasks/result") && marker.is_none() && !has_tasks,
         marker,
         peer,
@@ -205,10 +209,15 @@ fn route_in_session<'a>(
     })
 }
 
-/// The task that a call of a session asks for, in the first generation in which it does.
-fn asked_task(params: &RequestParams<'_>, has_tasks: bool) -> Result<Option<(Generation, TaskRequest)>, RpcError> {
+/// The task that a request of a session asks for, in the first generation in which it does.
+fn asked_task(
+    method: &str,
+    params: &RequestParams<'_>,
+    has_tasks: bool,
+) -> Result<Option<(Generation, TaskRequest)>, RpcError> {
     let task = params.task.filter(|_| has_tasks);
-    for generation in [Generation::Core2025, Generation::Sep1686, Generation::Lesson] {
+    let generations = [Generation::Core2025, Generation::Sep1686, Generation::Lesson];
+    for generation in generations.into_iter().filter(|generation| generation.augments(method)) {
         if let Some(request) = generation.task_request(task, params.meta)? {
             return Ok(Some((generation, request)));
         }
@@ -229,19 +238,20 @@ pub fn generation_of_task(origin: &str) -> Generation {
     }
 }
 
-/// The operations that both eras have in the same form.
+/// The operations that both eras have in the same form. `task` is what the request asks for, in a session.
 fn shared_operation<'a>(
     method: &str,
     params: &RequestParams<'a>,
     revision: Revision,
+    task: Option<TaskRequest>,
 ) -> Result<Option<Operation<'a>>, RpcError> {
     Ok(Some(match method {
         "tools/list" => Operation::ListTools { cursor: params.cursor()? },
         "prompts/list" => Operation::ListPrompts { cursor: params.cursor()? },
-        "prompts/get" => Operation::GetPrompt(GetPrompt::parse(params, revision)?),
+        "prompts/get" => Operation::GetPrompt(GetPrompt::parse(params, revision, task)?),
         "resources/list" => Operation::ListResources { cursor: params.cursor()? },
         "resources/templates/list" => Operation::ListResourceTemplates { cursor: params.cursor()? },
-        "resources/read" => Operation::ReadResource(ReadResource::parse(params, revision)?),
+        "resources/read" => Operation::ReadResource(ReadResource::parse(params, revision, task)?),
         "completion/complete" => Operation::Complete(Complete::parse(params)?),
         _ => return Ok(None),
     }))

@@ -6,12 +6,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use longhaul_engine::{EngineTool, Failure, ToolLimits};
+use longhaul_engine::{EngineTool, Failure};
 use longhaul_receiver::Completions;
+use longhaul_wire::call_result::function_name;
 use longhaul_wire::completion;
 use serde::Deserialize;
 
-use crate::function;
+use crate::function::{self, FunctionRules};
 
 /// What a function that completes an argument gets.
 #[derive(Debug, Clone)]
@@ -66,10 +67,10 @@ impl Completers {
         if self.0.is_empty() {
             return None;
         }
-        let engine_name = format!("completion/complete {of}");
+        let engine_name = function_name("completion/complete", of);
         let arguments = self.0.keys().cloned().collect();
         let completers = Arc::new(self.0);
-        let tool = function::engine_tool(engine_name.clone(), ToolLimits::default(), move |_, input: Input| {
+        let complete = move |_, input: Input| {
             let completer = completers.get(&input.argument).cloned();
             async move {
                 let values = match completer {
@@ -80,7 +81,8 @@ impl Completers {
                 };
                 Ok(completion::result(&values))
             }
-        });
+        };
+        let tool = function::engine_tool(engine_name.clone(), "completion", FunctionRules::default(), complete);
         Some((Completions { engine_name: engine_name.into(), arguments }, tool))
     }
 }

@@ -1,5 +1,5 @@
 //! Functions behind prompts, resources and completions. The engine runs them like tools, under names that no tool can
-//! have: the method, a space, and the name of the prompt or the resource. Their input is the parameters of the request,
+//! have: see [`function_name`](longhaul_wire::call_result::function_name). Their input is the parameters of the request,
 //! and the body of their outcome is the result of the request.
 
 use std::future::Future;
@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use longhaul_engine::{Ctx, CtxError, EngineTool, Failure, ToolLimits};
-use longhaul_task::{Json, Outcome, Policy, Retention, TaskError, ToolRef};
+use longhaul_task::{Json, OnCrash, Outcome, Policy, Retention, TaskError, ToolRef};
 use longhaul_wire::jsonrpc::code;
 use longhaul_wire::question;
 use serde::de::DeserializeOwned;
@@ -18,7 +18,16 @@ use crate::tool::RETENTION_MS;
 /// What such a function gives: the result of the request.
 pub(crate) type ResultBody = Result<Json, Failure>;
 
-pub(crate) fn engine_tool<I, F, Fut>(name: String, limits: ToolLimits, function: F) -> EngineTool
+/// How such a function is run.
+#[derive(Default)]
+pub(crate) struct FunctionRules {
+    pub(crate) limits: ToolLimits,
+    /// What a crash does to its tasks; `None` if it does not run as a task.
+    pub(crate) on_crash: Option<OnCrash>,
+}
+
+/// `shape` is what the result is of.
+pub(crate) fn engine_tool<I, F, Fut>(name: String, shape: &'static str, rules: FunctionRules, function: F) -> EngineTool
 where
     I: DeserializeOwned + Send + 'static,
     F: Fn(Ctx, I) -> Fut + Send + Sync + 'static,
@@ -40,9 +49,10 @@ where
     };
     EngineTool {
         tool: ToolRef::new(name, "1"),
-        policy: Policy::default(),
+        policy: Policy { on_crash: rules.on_crash.unwrap_or_default(), ..Policy::default() },
+        shape,
         retention: Retention::FromCreation(RETENTION_MS),
-        limits,
+        limits: rules.limits,
         fits: |kind, params, answer| {
             let answer = serde_json::from_str::<&RawValue>(answer.as_str()).map_err(|error| error.to_string())?;
             question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.why().to_owned())

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use longhaul_engine::{Ctx, EngineTool, Failure, ToolLimits};
 use longhaul_receiver::{CatalogueEntry, CataloguePrompt};
-use longhaul_task::Json;
+use longhaul_task::{Json, OnCrash};
 use longhaul_wire::Icon;
+use longhaul_wire::call_result::function_name;
 use longhaul_wire::jsonrpc::code;
 use longhaul_wire::prompt::{PromptArgument, PromptDeclaration, PromptDraft, PromptError, PromptMessage, PromptResult};
 use schemars::JsonSchema;
@@ -18,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use crate::CompletionRequest;
 use crate::completion::Completers;
-use crate::function;
+use crate::function::{self, FunctionRules};
 use crate::text_arguments::TextArguments;
 
 /// A prompt: messages that a user picks by name, such as a slash command, made from a few arguments.
@@ -47,7 +48,7 @@ pub struct Prompt {
     draft: PromptDraft,
     arguments: TextArguments,
     completers: Completers,
-    limits: ToolLimits,
+    rules: FunctionRules,
     function: Arc<PromptFunction>,
 }
 
@@ -81,7 +82,7 @@ impl Prompt {
             name,
             arguments,
             completers: Completers::default(),
-            limits: ToolLimits::default(),
+            rules: FunctionRules::default(),
             function: Arc::new(function),
         }
     }
@@ -128,8 +129,20 @@ impl Prompt {
     }
 
     /// Limits of its function: calls at once, sizes.
-    pub fn limits(self, limits: ToolLimits) -> Self {
-        Self { limits, ..self }
+    pub fn limits(mut self, limits: ToolLimits) -> Self {
+        self.rules.limits = limits;
+        self
+    }
+
+    /// Runs it as a task for clients that ask for one, in the generations where a prompt can be a task: SEP-1686 and the
+    /// dialect of the lesson. `on_crash` says what happens to such a task when the server crashes. Other clients wait for
+    /// the messages, and without this call all clients do: the request for a task is ignored.
+    ///
+    /// A task of a prompt has no subtasks, because their results would have to be prompts, too; use
+    /// [`step`](Ctx::step)s.
+    pub fn durable(mut self, on_crash: OnCrash) -> Self {
+        self.rules.on_crash = Some(on_crash);
+        self
     }
 
     /// What clients see, and what the engine runs.
@@ -154,13 +167,13 @@ impl Prompt {
         if let Some(argument) = self.completers.arguments().find(|name| !declaration.has_argument(name)) {
             return Err(PromptError::Completion { prompt: self.name, argument: argument.to_owned() });
         }
-        let engine_name = format!("prompts/get {}", self.name);
-        let function = self.function;
-        let own = function::engine_tool(engine_name.clone(), self.limits, move |ctx, input: Input| {
+        let engine_name = function_name("prompts/get", &self.name);
+        let (function, is_durable) = (self.function, self.rules.on_crash.is_some());
+        let own = function::engine_tool(engine_name.clone(), "prompt", self.rules, move |ctx, input: Input| {
             function(ctx, input.arguments)
         });
         let (completions, completing) = self.completers.split(&engine_name).unzip();
-        let prompt = CataloguePrompt { declaration, engine_name: engine_name.into(), completions };
+        let prompt = CataloguePrompt { declaration, engine_name: engine_name.into(), is_durable, completions };
         Ok((CatalogueEntry::Prompt(Arc::new(prompt)), [Some(own), completing].into_iter().flatten().collect()))
     }
 }

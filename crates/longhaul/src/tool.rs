@@ -260,6 +260,7 @@ impl Tool {
         let engine = longhaul_engine::EngineTool {
             tool: ToolRef::new(self.name, self.version),
             policy: self.policy,
+            shape: "tool",
             retention: self.retention,
             limits: self.limits,
             error_text: task_result::error_text,

@@ -229,6 +229,18 @@ async fn a_subtask_of_an_unknown_tool_or_with_large_arguments_is_refused() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_subtask_has_the_same_kind_of_result_as_its_parent() {
+    let prompt = EngineTool { shape: "prompt", ..resumes("ask for", fans_out(&["echo"])) };
+    let lab = Lab::start(vec![prompt, tool("echo", echo())]).await;
+    let key = lab.create("ask for").await;
+    assert_eq!(crate::common::code(&lab.end(&key).await), "BAD_SUBTASK");
+    assert_eq!(lab.read(&key).await.family.children, 0);
+    // An ordinary call has no subtasks that a client could see.
+    let called = lab.engine.call(&"ask for".into(), Json::from_text("{}"), call_options(&[])).await.unwrap();
+    assert!(matches!(called, longhaul_engine::CallEnd::Done(longhaul_task::Outcome::Result { .. })));
+}
+
 #[test]
 fn a_subtask_with_other_arguments_after_a_crash_is_refused() {
     let mut machine = Machine::new();

@@ -34,6 +34,8 @@ pub struct CataloguePrompt {
     pub declaration: PromptDeclaration,
     /// The name under which the engine runs it.
     pub engine_name: Arc<str>,
+    /// Whether it can run as a task.
+    pub is_durable: bool,
     pub completions: Option<Completions>,
 }
 
@@ -43,6 +45,8 @@ pub struct CatalogueResource {
     pub declaration: ResourceDeclaration,
     /// The name under which the engine runs it.
     pub engine_name: Arc<str>,
+    /// Whether it can be read as a task.
+    pub is_durable: bool,
     /// How long what is read may be cached.
     pub cache: Cache,
     pub completions: Option<Completions>,

@@ -7,32 +7,28 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use longhaul_engine::audit::{self, AuditedCall};
-use longhaul_engine::{CallEnd, CallOptions, CtxError, EngineError, LogLine, NewCall, OpenQuestion, Requestor};
+use longhaul_engine::{CallEnd, CallOptions, EngineError, NewCall, OpenQuestion};
 use longhaul_store::{CreateResult, IdempotencyKey, Snapshot, StoreError};
-use longhaul_task::{Json, Outcome, Progress, QuestionKind, Retention, Task, TaskId, TaskKey, TransitionError};
+use longhaul_task::{Json, Outcome, Progress, Retention, Task, TaskId, TaskKey, TransitionError};
 use longhaul_wire::call_result::{self, InputRequest, ResultForm};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::tool::TaskSupport;
-use longhaul_wire::{
-    CallMode, CallTool, Headers, InputResponses, LogLevel, RoutedRequest, TaskView, Ttl, logging, progress, question,
-    resource,
-};
+use longhaul_wire::{CallMode, CallTool, Headers, InputResponses, LogLevel, RoutedRequest, TaskRequest, TaskView, Ttl};
 use longhaul_wire::{headers as wire_headers, refusal as words};
-use serde_json::value::RawValue;
 use tokio::sync::watch;
 
+use super::call_client::{CallClient, ProgressReport};
 use super::{CallWait, OperationResult, StreamWork, WorkResult, call_answer};
 use crate::catalogue::CatalogueTool;
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
 use crate::receiver::ReceiverInner;
 use crate::seal::{CallBinding, CallState};
-use crate::session::{LastNotified, ask_on_stream};
+use crate::session::LastNotified;
 use crate::stream::MessageStream;
 use crate::ticket::{self, WaitingCall};
-use crate::{CallRules, idempotency, log, refusal};
+use crate::{CallRules, idempotency, refusal};
 
 /// The shortest retention that a requestor can choose: the result must be fetchable.
 const TTL_MS_MIN: u64 = 1_000;
@@ -83,7 +79,7 @@ pub(super) async fn perform(
 }
 
 /// A request other than `tools/call` whose result a function of the engine makes: a prompt, a resource, a completion.
-pub(super) struct OrdinaryCall<'a> {
+pub(super) struct FunctionCall<'a> {
     /// The name under which the engine runs the function.
     pub(super) engine_name: Arc<str>,
     /// The parameters of the request.
@@ -91,22 +87,25 @@ pub(super) struct OrdinaryCall<'a> {
     pub(super) form: ResultForm,
     pub(super) input_responses: Option<&'a InputResponses<'a>>,
     pub(super) request_state: Option<&'a str>,
+    /// The task that it becomes.
+    pub(super) task: Option<&'a TaskRequest>,
 }
 
-/// Runs such a function while the client waits.
-pub(super) async fn perform_ordinary(
+/// Runs such a function as a task, or while the client waits.
+pub(super) async fn perform_function(
     exchange: &Exchange,
     request: &RoutedRequest<'_>,
-    call: OrdinaryCall<'_>,
+    call: FunctionCall<'_>,
 ) -> Result<OperationResult, RpcError> {
+    let chosen_id = call.task.and_then(|task| task.id.clone());
     let mut tool_call = ToolCall {
         exchange: exchange.clone(),
         tool: call.engine_name,
         input: call.input,
         form: call.form,
-        mode: CallMode::Ordinary,
-        ttl: Ttl::Usual,
-        chosen: None,
+        mode: call.task.map_or(CallMode::Ordinary, |task| exchange.generation.task_mode(task)),
+        ttl: call.task.map(|task| task.ttl).unwrap_or_default(),
+        chosen: chosen_id.map(|id| exchange.chosen_key(id)).transpose()?,
         progress_token: request.progress_token.clone(),
         log_level: request.log_level,
         answers: HashMap::new(),
@@ -387,10 +386,7 @@ impl ToolCall {
         let to = self.exchange.reply_to();
         match end {
             CallEnd::Done(Outcome::Result { body, .. }) => Ok(call_result::complete_as(self.form, &to, &body).into()),
-            CallEnd::Done(Outcome::Error(error)) => Err(match self.form {
-                ResultForm::Resource(_) => resource::of_revision(RpcError::from(&error), to.revision),
-                _ => RpcError::from(&error),
-            }),
+            CallEnd::Done(Outcome::Error(error)) => Err(self.form.error(&error, to.revision)),
             CallEnd::Done(Outcome::Cancelled) => Err(RpcError::internal("The call was cancelled.")),
             CallEnd::Stopped(stop) => Err(refusal::of_stop(&stop, self.exchange.peer.revision)),
             CallEnd::Asks { questions, answered } => {
@@ -416,84 +412,5 @@ async fn until_stop<T>(receiver: &ReceiverInner, work: impl Future<Output = T>) 
         biased;
         end = work => Ok(end),
         () = receiver.response_time_over() => Err(refusal::call_stopped()),
-    }
-}
-
-/// The client of a call, as the engine sees it.
-struct CallClient {
-    exchange: Exchange,
-    stream: Option<Arc<MessageStream>>,
-    log_level: Option<LogLevel>,
-}
-
-impl Requestor for CallClient {
-    fn can_answer(&self, kind: QuestionKind, params: &Json) -> bool {
-        self.exchange.peer.can_answer(kind, params)
-    }
-
-    fn fits(&self, kind: QuestionKind, params: &Json, answer: &Json) -> Result<(), String> {
-        let answer: &RawValue = serde_json::from_str(answer.as_str()).map_err(|error| error.to_string())?;
-        question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.to_string())
-    }
-
-    fn log(&self, line: &LogLine) {
-        let Some(stream) = &self.stream else { return };
-        let level = self.exchange.session.as_ref().map_or(self.log_level, |session| session.log_level());
-        let message = log::message(line);
-        if logging::is_wanted(message, level, self.exchange.peer.revision) {
-            stream.send_lossy(&logging::notification(message, None));
-        }
-    }
-
-    fn ask(&self, question: OpenQuestion) -> Option<BoxFuture<'_, Result<Json, CtxError>>> {
-        let (session, stream) = (self.exchange.session.as_ref()?, self.stream.as_ref()?);
-        Some(Box::pin(ask_on_stream(session, self.exchange.generation, stream, question)))
-    }
-}
-
-/// Sends the progress of a call to its client.
-struct ProgressReport<'a> {
-    token: &'a RequestId,
-    progress: watch::Receiver<Option<Progress>>,
-    stream: &'a MessageStream,
-    last: Option<f64>,
-}
-
-impl<'a> ProgressReport<'a> {
-    fn new(token: &'a RequestId, progress: watch::Receiver<Option<Progress>>, stream: &'a MessageStream) -> Self {
-        Self { token, progress, stream, last: None }
-    }
-
-    /// Reports until the call has ended; what was reported before the end is sent before it. A slow client does not hold
-    /// up the call.
-    async fn until<T>(mut self, end: impl Future<Output = T>) -> T {
-        tokio::pin!(end);
-        loop {
-            tokio::select! {
-                biased;
-                ended = &mut end => {
-                    self.send_newest().await;
-                    return ended;
-                }
-                () = self.send_next() => {}
-            }
-        }
-    }
-
-    async fn send_next(&mut self) {
-        if self.progress.changed().await.is_err() {
-            // The call has dropped its side and is about to end.
-            std::future::pending::<()>().await;
-        }
-        self.send_newest().await;
-    }
-
-    async fn send_newest(&mut self) {
-        let newest = self.progress.borrow_and_update().clone();
-        if let Some(progress) = newest.filter(|newest| progress::grows(self.last, newest))
-            && self.stream.send(progress::notification(self.token, &progress, None)).await
-        {
-            self.last = Some(progress.done);
-        }
     }
 }

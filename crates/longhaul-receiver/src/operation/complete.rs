@@ -9,7 +9,7 @@ use longhaul_wire::resource::ResourceAddress;
 use longhaul_wire::{RoutedRequest, refusal as words};
 
 use super::OperationResult;
-use super::call_tool::{self, OrdinaryCall};
+use super::call_tool::{self, FunctionCall};
 use crate::exchange::Exchange;
 
 pub(super) async fn perform(
@@ -43,12 +43,13 @@ pub(super) async fn perform(
         let response = call_result::complete_as(ResultForm::Completion, &exchange.reply_to(), &nothing);
         return Ok(OperationResult::Ready(response));
     };
-    let call = OrdinaryCall {
+    let call = FunctionCall {
         engine_name: Arc::clone(&completions.engine_name),
         input: complete.to_input(),
         form: ResultForm::Completion,
         input_responses: None,
         request_state: None,
+        task: None,
     };
-    call_tool::perform_ordinary(exchange, request, call).await
+    call_tool::perform_function(exchange, request, call).await
 }

@@ -1,4 +1,4 @@
-//! `prompts/get`: the messages of a prompt, made while the client waits.
+//! `prompts/get`: the messages of a prompt, made while the client waits or as a task.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{GetPrompt, RoutedRequest, refusal as words};
 
 use super::OperationResult;
-use super::call_tool::{self, OrdinaryCall};
+use super::call_tool::{self, FunctionCall};
 use crate::exchange::Exchange;
 
 pub(super) async fn perform(
@@ -19,12 +19,13 @@ pub(super) async fn perform(
     exchange.require(catalogue.features().prompts)?;
     let prompt = catalogue.prompts.find(&get.name).ok_or_else(|| words::no_such_prompt(&get.name))?;
     prompt.declaration.check_arguments(get.arguments)?;
-    let call = OrdinaryCall {
+    let call = FunctionCall {
         engine_name: Arc::clone(&prompt.engine_name),
         input: get.to_input(),
         form: ResultForm::Prompt,
         input_responses: get.input_responses.as_ref(),
         request_state: get.request_state.as_deref(),
+        task: get.task.as_ref().filter(|_| prompt.is_durable),
     };
-    call_tool::perform_ordinary(exchange, request, call).await
+    call_tool::perform_function(exchange, request, call).await
 }

@@ -1,6 +1,7 @@
 //! The operations that a client can ask for: one file each, written once for all generations and both eras.
 
 pub(crate) mod call_answer;
+mod call_client;
 pub(crate) mod call_tool;
 mod cancel_task;
 mod complete;
@@ -84,6 +85,11 @@ pub(crate) async fn perform(
     request: &RoutedRequest<'_>,
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<OperationResult, RpcError> {
+    if let (Some(generation), Operation::GetTask(id) | Operation::CancelTask(id)) =
+        (request.only_made_by, &request.operation)
+    {
+        exchange.require_made_by(generation, id).await?;
+    }
     let response = match &request.operation {
         Operation::GetTask(id) => get_task::perform(exchange, id.clone()).await?,
         Operation::CallTool(call) => return call_tool::perform(exchange, request, call, headers).await,

@@ -1,4 +1,4 @@
-//! `resources/read`: the contents of a resource, read while the client waits.
+//! `resources/read`: the contents of a resource, read while the client waits or as a task.
 
 use std::sync::Arc;
 
@@ -7,11 +7,8 @@ use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{Cache, ReadResource, RoutedRequest, resource};
 
 use super::OperationResult;
-use super::call_tool::{self, OrdinaryCall};
+use super::call_tool::{self, FunctionCall};
 use crate::exchange::Exchange;
-
-/// For a result that depends on answers of the client, which are not part of what a cache looks it up by.
-const NOT_CACHED: Cache = Cache { ttl_ms: 0, is_public: false };
 
 pub(super) async fn perform(
     exchange: &Exchange,
@@ -22,13 +19,15 @@ pub(super) async fn perform(
     exchange.require(catalogue.features().resources)?;
     let found = catalogue.find_resource(&read.uri);
     let found = found.ok_or_else(|| resource::not_found(&read.uri, exchange.peer.revision))?;
+    // A result that depends on answers of the client is not cached: they are not part of what a cache looks it up by.
     let has_answers = read.input_responses.is_some() || read.request_state.is_some();
-    let call = OrdinaryCall {
+    let call = FunctionCall {
         engine_name: Arc::clone(&found.engine_name),
         input: read.to_input(),
-        form: ResultForm::Resource(if has_answers { NOT_CACHED } else { found.cache }),
+        form: ResultForm::Resource(if has_answers { Cache::NONE } else { found.cache }),
         input_responses: read.input_responses.as_ref(),
         request_state: read.request_state.as_deref(),
+        task: read.task.as_ref().filter(|_| found.is_durable),
     };
-    call_tool::perform_ordinary(exchange, request, call).await
+    call_tool::perform_function(exchange, request, call).await
 }

@@ -220,8 +220,8 @@ impl Session {
         let cancel = self.begin_request(&id)?;
         let is_own = batch.is_none();
         let own_stream = || {
-            let (request, generation) = (id.clone(), exchange.generation);
-            self.add_stream(StreamKind::SessionRequest { request, generation, task: task.clone(), call })
+            let (request, method, generation) = (id.clone(), exchange.method, exchange.generation);
+            self.add_stream(StreamKind::SessionRequest { request, method, generation, task: task.clone(), call })
         };
         let stream = batch.map_or_else(own_stream, Arc::clone);
         let (session, carrier) = (Arc::clone(self), Arc::clone(&stream));

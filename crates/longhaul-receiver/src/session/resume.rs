@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longhaul_task::{QuestionKey, TaskId};
 use longhaul_wire::jsonrpc::{self, RequestId};
-use longhaul_wire::{Generation, refusal as words};
+use longhaul_wire::{Generation, Operation, refusal as words};
 use serde::{Deserialize, Serialize};
 
 use super::Session;
@@ -19,6 +19,8 @@ use crate::ticket;
 struct PendingAnswer {
     /// The ID of the client's request, as JSON.
     request: Box<str>,
+    /// The method of the request.
+    method: Box<str>,
     /// The task whose result the request waits for; `None` for every other request.
     task: Option<TaskId>,
     /// How long the request waits, if it is the call that created the task.
@@ -51,9 +53,10 @@ impl Session {
     /// Gives a reader the event IDs by which the client can resume its stream.
     pub(crate) fn resumable(&self, reader: StreamReader) -> StreamReader {
         let pending_answer = reader.pending_answer(|kind| {
-            let StreamKind::SessionRequest { request, generation, task, call } = kind else { return None };
+            let StreamKind::SessionRequest { request, method, generation, task, call } = kind else { return None };
             let (request, generation) = (request.as_json().into(), generation.label().into());
-            self.seal("stream", &PendingAnswer { request, task: task.clone(), call: *call, generation })
+            let (method, task) = ((*method).into(), task.clone());
+            self.seal("stream", &PendingAnswer { request, method, task, call: *call, generation })
         });
         reader.resumable(Resumption { pending_answer, takes_primer: self.peer.revision.has_tasks() })
     }
@@ -64,13 +67,13 @@ impl Session {
         let pending: PendingAnswer = self.open("stream", pending_answer)?;
         let id = pending.request_id()?;
         let generation = Generation::of_label(&pending.generation)?;
+        let method = Operation::METHODS.iter().find(|known| **known == &*pending.method)?;
         if self.requests.lock().contains_key(&id) {
             return None;
         }
         let answer = match &pending.task {
             None => jsonrpc::error(Some(&id), &words::lost()),
             Some(task) => {
-                let method = if pending.call.is_some() { "tools/call" } else { "tasks/result" };
                 let exchange = self.exchange(id.clone(), generation, false, method);
                 let key = self.key(task.clone());
                 let continued = match pending.call {
@@ -87,6 +90,7 @@ impl Session {
         };
         let stream = self.add_stream(StreamKind::SessionRequest {
             request: id,
+            method,
             generation,
             task: pending.task,
             call: pending.call,

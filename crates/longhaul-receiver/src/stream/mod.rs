@@ -53,7 +53,13 @@ pub(crate) enum StreamKind {
     Batch { responses: usize },
     /// Carries the response to one request of a session. `task` is set if the request waits for a task's result, `call`
     /// if it is the call that created the task.
-    SessionRequest { request: RequestId, generation: Generation, task: Option<TaskId>, call: Option<CallWait> },
+    SessionRequest {
+        request: RequestId,
+        method: &'static str,
+        generation: Generation,
+        task: Option<TaskId>,
+        call: Option<CallWait>,
+    },
     /// Carries the response to one request outside of a session. Dropping the reader closes the stream.
     StatelessRequest { request: RequestId },
 }

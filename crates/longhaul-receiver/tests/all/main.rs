@@ -3,7 +3,7 @@
 //! - `handshake`, `sessions`, `streams`, `restart`, `batches`: the stateful era.
 //! - `calls`, `tasks`, `subscribe`, `logging`, `question`, `remote_task`: operations, and messages beside responses.
 //! - `sep1686`, `lesson`: generations that no revision contains. `tickets`: clients without tasks.
-//! - `prompts`, `resources`: what a server offers beside tools. `catalogue`: what it offers changes while it runs.
+//! - `prompts`, `resources`: what a server offers beside tools; `request_tasks`: as tasks. `catalogue`: what it offers changes while it runs.
 //! - `anonymous`: tasks of callers without an identity. `rates`, `limits`, `fair`: how much an owner may use.
 //! - `bad_input`: every error, in a table. `arguments`: those that a type refuses. `matrix`: what each generation shows of
 //!   every task, and that owners see nothing of each other.
@@ -26,6 +26,7 @@ mod prompts;
 mod question;
 mod rates;
 mod remote_task;
+mod request_tasks;
 mod resources;
 mod restart;
 mod sep1686;

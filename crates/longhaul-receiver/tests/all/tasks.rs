@@ -226,3 +226,27 @@ async fn of_many_tasks_that_ended_unheard_the_last_100_are_told() {
         awaited.remove(id);
     }
 }
+
+#[tokio::test]
+async fn a_stateless_client_with_the_older_tasks_alone_goes_on_with_those_and_no_others() {
+    let (server, door) = start().await;
+    let of_session = SessionClient::open(&server, json!({})).await.create("wait", json!({})).await;
+    let mut client = server.client().await;
+    let of_extension = client.create("wait", json!({})).await.unwrap();
+    client.capabilities = json!({ "tasks": { "cancel": {} } });
+    assert_eq!(client.get(&of_session).await.unwrap().status(), "working");
+    for id in [&*of_extension, "unknown"] {
+        for method in ["tasks/get", "tasks/cancel"] {
+            let refused = client.error(method, json!({ "taskId": id })).await;
+            let needed = json!({ "requiredCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } } });
+            assert_eq!((&refused["code"], &refused["data"]), (&json!(-32_021), &needed), "{method} {id}");
+        }
+    }
+    client.cancel(&of_session).await.unwrap();
+    assert_eq!(client.get(&of_session).await.unwrap().status(), "cancelled");
+    let update = json!({ "taskId": of_session, "inputResponses": {} });
+    assert_eq!(client.error("tasks/update", update).await["code"], -32_021);
+    door.open(1);
+    client.capabilities = longhaul_testkit::tasks_and_forms();
+    assert_eq!(client.settled(&of_extension).await.status(), "completed", "it was not cancelled");
+}

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use longhaul_task::{Outcome, Phase, Progress};
 use serde_json::value::RawValue;
 
-use super::{CallMode, TaskWire};
+use super::{CallMode, TaskWire, end_message};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::project::{self, StatusWords};
 use crate::tool::{TaskSupport, ToolDeclaration};
-use crate::{
-    CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, Ttl, refusal, session_result, text,
-};
+use crate::{CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, Ttl, refusal, text};
 
 /// The key of a tool's sentence for the model in the answer to a creation.
 const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
@@ -83,14 +81,7 @@ impl TaskWire for Core2025 {
 
     /// What the call would have been answered with, an error included, and the related-task key.
     fn result(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<String> {
-        Some(match view.task.phase.outcome()? {
-            Outcome::Result { body, .. } => jsonrpc::response(to.id, body.bytes() + 128, |out| {
-                let related = RelatedTask::to(Generation::Core2025, view.task);
-                session_result::write(out, body.as_str(), to.revision, Some(related));
-            }),
-            Outcome::Error(fault) => jsonrpc::error(Some(to.id), &RpcError::from(fault)),
-            Outcome::Cancelled => jsonrpc::error(Some(to.id), &refusal::task_was_cancelled()),
-        })
+        end_message(to, view, Some(RelatedTask::to(Generation::Core2025, view.task)))
     }
 
     fn page(&self, to: &ReplyTo<'_>, tasks: &[TaskView<'_>], next_cursor: Option<&str>) -> String {

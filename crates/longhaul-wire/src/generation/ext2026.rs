@@ -4,10 +4,10 @@
 use longhaul_task::{Json, Outcome, Phase};
 
 use super::{CallMode, TaskWire};
-use crate::jsonrpc::{self, RequestId, RpcError, fault_code, write_error};
+use crate::jsonrpc::{self, RequestId, RpcError, write_error};
 use crate::project::{self, StatusWords};
 use crate::tool::{TaskSupport, ToolDeclaration};
-use crate::{CallTool, Capability, Peer, ReplyTo, TaskView, acknowledge, call_result, splice, subscription};
+use crate::{CallTool, Capability, Peer, ReplyTo, Revision, TaskView, acknowledge, call_result, subscription};
 
 #[derive(Debug)]
 pub(super) struct Ext2026;
@@ -115,11 +115,12 @@ fn write_detailed(out: &mut String, view: &TaskView<'_>) {
         }
         Phase::Settled { outcome: Outcome::Result { body, .. }, .. } => {
             out.push_str(",\"result\":");
-            splice::write_complete(out, body.as_str(), "");
+            call_result::write_inlined(out, view.task, body);
         }
         Phase::Settled { outcome: Outcome::Error(fault), .. } => {
+            let error = call_result::error_of_task(view.task, fault, Revision::V2026_07_28);
             out.push_str(",\"error\":");
-            write_error(out, fault_code(fault), &fault.message, fault.data.as_ref());
+            write_error(out, error.code, &error.message, error.data.as_ref());
         }
         Phase::Queued { .. }
         | Phase::Running { .. }

@@ -4,10 +4,10 @@
 use longhaul_task::{Outcome, Phase, QuestionKind, TaskError};
 use serde_json::value::RawValue;
 
-use super::{CallMode, TaskWire};
+use super::{CallMode, TaskWire, end_message};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::tool::{TaskSupport, ToolDeclaration};
-use crate::{CallTool, Peer, ReplyTo, TaskRequest, TaskView, call_result, project, refusal, text};
+use crate::{CallTool, Peer, ReplyTo, TaskRequest, TaskView, project, refusal, text};
 
 #[derive(Debug)]
 pub(super) struct Lesson;
@@ -25,12 +25,19 @@ impl TaskWire for Lesson {
         Ok((is_required || is_optional).then_some(request))
     }
 
+    fn augments(&self, method: &str) -> bool {
+        matches!(method, "tools/call" | "prompts/get" | "resources/read")
+    }
+
+    fn task_mode(&self, request: &TaskRequest) -> CallMode {
+        if request.is_optional { CallMode::TaskOrResult } else { CallMode::Task }
+    }
+
     /// A tool that does not run as a task answers an ordinary call.
     fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<CallMode, RpcError> {
         match (&call.task, tool.task_support()) {
             (_, TaskSupport::Forbidden) | (None, TaskSupport::Optional) => Ok(CallMode::Ordinary),
-            (Some(request), _) if request.is_optional => Ok(CallMode::TaskOrResult),
-            (Some(_), _) => Ok(CallMode::Task),
+            (Some(request), _) => Ok(self.task_mode(request)),
             (None, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
         }
     }
@@ -49,11 +56,7 @@ impl TaskWire for Lesson {
     }
 
     fn result(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<String> {
-        Some(match view.task.phase.outcome()? {
-            Outcome::Result { body, .. } => call_result::complete(to, body),
-            Outcome::Error(fault) => jsonrpc::error(Some(to.id), &RpcError::from(fault)),
-            Outcome::Cancelled => jsonrpc::error(Some(to.id), &refusal::task_was_cancelled()),
-        })
+        end_message(to, view, None)
     }
 
     fn page(&self, to: &ReplyTo<'_>, tasks: &[TaskView<'_>], next_cursor: Option<&str>) -> String {
@@ -138,9 +141,7 @@ fn write_state(out: &mut String, view: &TaskView<'_>) {
 fn write_task(out: &mut String, view: &TaskView<'_>) {
     out.push('{');
     write_state(out, view);
-    if let Some(message) = view.message() {
-        text::push_str_member(out, "message", message);
-    }
+    project::write_message(out, "message", view, view.message().map(|message| &**message));
     if let Some(Outcome::Error(fault)) = view.task.phase.outcome() {
         text::push_str_member(out, "error", &error_word(fault));
     }

@@ -52,7 +52,7 @@ impl Deref for Generation {
     }
 }
 
-/// How a call is carried out and answered.
+/// How a request is carried out and answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallMode {
     /// The client takes no task.
@@ -80,6 +80,16 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
         Ok(None)
     }
 
+    /// Whether it makes tasks of requests with this method.
+    fn augments(&self, method: &str) -> bool {
+        method == "tools/call"
+    }
+
+    /// How a request that asks for a task is carried out, if it can be one.
+    fn task_mode(&self, _request: &TaskRequest) -> CallMode {
+        CallMode::Task
+    }
+
     /// Whether a call becomes a task and what answers it, or why neither is possible.
     fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, peer: Peer) -> Result<CallMode, RpcError>;
 
@@ -101,11 +111,7 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
 
     /// The answer to a call by the result of its task; `None` while the task has not ended.
     fn answer(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<Result<String, RpcError>> {
-        Some(match view.task.phase.outcome()? {
-            Outcome::Result { body, .. } => Ok(call_result::complete(to, body)),
-            Outcome::Error(fault) => Err(RpcError::from(fault)),
-            Outcome::Cancelled => Err(refusal::task_was_cancelled()),
-        })
+        end(to, view, None)
     }
 
     /// The answer to a poll.
@@ -151,6 +157,21 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
 
     /// The key in `_meta` that relates a message to a task.
     fn related_task_key(&self) -> Option<&'static str>;
+}
+
+/// The end of a task as the answer to the request that it was made of; `None` while the task has not ended. `related` is the
+/// task, where the answer names it.
+fn end(to: &ReplyTo<'_>, view: &TaskView<'_>, related: Option<RelatedTask<'_>>) -> Option<Result<String, RpcError>> {
+    Some(match view.task.phase.outcome()? {
+        Outcome::Result { body, .. } => Ok(call_result::of_task(to, view.task, body, related)),
+        Outcome::Error(fault) => Err(call_result::error_of_task(view.task, fault, to.revision)),
+        Outcome::Cancelled => Err(refusal::task_was_cancelled()),
+    })
+}
+
+/// The same as a message.
+fn end_message(to: &ReplyTo<'_>, view: &TaskView<'_>, related: Option<RelatedTask<'_>>) -> Option<String> {
+    end(to, view, related).map(|ended| ended.unwrap_or_else(|error| jsonrpc::error(Some(to.id), &error)))
 }
 
 fn not_in_this_generation(to: &ReplyTo<'_>, method: &str) -> String {

@@ -4,14 +4,11 @@
 use longhaul_task::{Outcome, Phase, TaskId};
 use serde_json::value::RawValue;
 
-use super::{CallMode, TaskWire};
+use super::{CallMode, TaskWire, end};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::related::write_meta;
 use crate::tool::{TaskSupport, ToolDeclaration};
-use crate::{
-    CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, Ttl, project, refusal, session_result,
-    text,
-};
+use crate::{CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, Ttl, project, refusal, text};
 
 /// The key by which a request asks for a task.
 const TASK: &str = "modelcontextprotocol.io/task";
@@ -43,12 +40,20 @@ impl TaskWire for Sep1686 {
         Ok(Some(TaskRequest { ttl, id: Some(id), ..TaskRequest::default() }))
     }
 
+    fn augments(&self, method: &str) -> bool {
+        matches!(method, "tools/call" | "prompts/get" | "resources/read")
+    }
+
+    fn task_mode(&self, _: &TaskRequest) -> CallMode {
+        CallMode::TaskThenResult
+    }
+
     /// The key is ignored by a tool that does not run as a task.
     fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<CallMode, RpcError> {
-        match (call.task.is_some(), tool.task_support()) {
-            (_, TaskSupport::Forbidden) | (false, TaskSupport::Optional) => Ok(CallMode::Ordinary),
-            (true, _) => Ok(CallMode::TaskThenResult),
-            (false, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
+        match (&call.task, tool.task_support()) {
+            (_, TaskSupport::Forbidden) | (None, TaskSupport::Optional) => Ok(CallMode::Ordinary),
+            (Some(request), _) => Ok(self.task_mode(request)),
+            (None, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
         }
     }
 
@@ -58,11 +63,7 @@ impl TaskWire for Sep1686 {
     }
 
     fn answer(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<Result<String, RpcError>> {
-        Some(match view.task.phase.outcome()? {
-            Outcome::Result { body, .. } => Ok(with_result(to, view, body.as_str())),
-            Outcome::Error(fault) => Err(RpcError::from(fault)),
-            Outcome::Cancelled => Err(refusal::task_was_cancelled()),
-        })
+        end(to, view, Some(RelatedTask::to(Generation::Sep1686, view.task)))
     }
 
     fn task(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
@@ -76,10 +77,8 @@ impl TaskWire for Sep1686 {
 
     /// Never waits: a task that has not completed has no result.
     fn result(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Option<String> {
-        Some(match &view.task.phase {
-            Phase::Settled { outcome: Outcome::Result { body, .. }, .. } => with_result(to, view, body.as_str()),
-            _ => jsonrpc::error(Some(to.id), &refusal::not_completed(status(view))),
-        })
+        let answer = self.answer(to, view).and_then(Result::ok);
+        Some(answer.unwrap_or_else(|| jsonrpc::error(Some(to.id), &refusal::not_completed(status(view)))))
     }
 
     fn page(&self, to: &ReplyTo<'_>, tasks: &[TaskView<'_>], next_cursor: Option<&str>) -> String {
@@ -111,13 +110,6 @@ impl TaskWire for Sep1686 {
     fn related_task_key(&self) -> Option<&'static str> {
         Some("modelcontextprotocol.io/related-task")
     }
-}
-
-fn with_result(to: &ReplyTo<'_>, view: &TaskView<'_>, body: &str) -> String {
-    jsonrpc::response(to.id, body.len() + 128, |out| {
-        let related = RelatedTask::to(Generation::Sep1686, view.task);
-        session_result::write(out, body, to.revision, Some(related));
-    })
 }
 
 /// There is also `unknown`, for a receiver that has lost a task's state. This one never does.

@@ -165,7 +165,7 @@ impl From<&TaskError> for RpcError {
 }
 
 /// The code that a handler chose; an ending of the engine's own is an internal error.
-pub(crate) fn fault_code(fault: &TaskError) -> i64 {
+fn fault_code(fault: &TaskError) -> i64 {
     fault.code.unwrap_or(code::INTERNAL)
 }
 

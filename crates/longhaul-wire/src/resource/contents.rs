@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longhaul_task::Json;
 
-use crate::{Cache, ReplyTo, jsonrpc, splice, text};
+use crate::text;
 
 /// One part of what a resource contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,20 +108,4 @@ impl From<ResourceContent> for ResourceContents {
     fn from(content: ResourceContent) -> Self {
         Self::new().with(content)
     }
-}
-
-/// The response with the stored result of a read.
-pub(crate) fn write_read(to: &ReplyTo<'_>, body: &Json, cache: Cache) -> String {
-    jsonrpc::response(to.id, to.server.room() + body.bytes() + 64, |out| {
-        if !to.revision.is_stateless() {
-            out.push_str(body.as_str());
-            return;
-        }
-        splice::write_complete(out, body.as_str(), to.server.member());
-        // Every stored result is an object, so its last character can be replaced.
-        if out.pop() == Some('}') {
-            cache.write(out);
-        }
-        out.push('}');
-    })
 }

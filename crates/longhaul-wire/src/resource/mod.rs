@@ -14,7 +14,6 @@ mod contents;
 mod draft;
 mod template;
 
-pub(crate) use contents::write_read;
 pub use contents::{ResourceContent, ResourceContents};
 pub use draft::{ResourceDraft, ResourceError};
 use longhaul_task::Json;
@@ -185,7 +184,7 @@ pub fn not_found(uri: &str, revision: Revision) -> RpcError {
 }
 
 /// An error of a read in the form of a revision: the stateless ones have no code of its own for a missing resource.
-pub fn of_revision(mut error: RpcError, revision: Revision) -> RpcError {
+pub(crate) fn of_revision(mut error: RpcError, revision: Revision) -> RpcError {
     if error.code == code::RESOURCE_NOT_FOUND && revision.is_stateless() {
         error.code = code::INVALID_PARAMS;
     }

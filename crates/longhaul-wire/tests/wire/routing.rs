@@ -121,6 +121,52 @@ fn a_message_is_stateless_by_its_header_or_by_its_own_words() {
     }
 }
 
+/// The first row of the table: everything older in a stateless request is ignored.
+#[test]
+fn a_stateless_request_speaks_the_extension_whatever_older_markers_it_has() {
+    let older = r#""io.modelcontextprotocol/related-task":{"taskId":"t"},"modelcontextprotocol.io/related-task":{"taskId":"t"},"modelcontextprotocol.io/task":{"taskId":"t"},"task":{"required":true},"#;
+    let params = r#""name":"x","uri":"a:b","taskId":"t","task":{"ttl":1}"#;
+    for method in ["tools/call", "prompts/get", "resources/read", "tasks/get", "tasks/cancel"] {
+        let message = modern(method, params, WITH_TASKS).replace(r#""_meta":{"#, &format!(r#""_meta":{{{older}"#));
+        let routed = route(&request(&message), &Context::Stateless { headers: None }).unwrap();
+        assert_eq!((routed.generation, routed.marker, routed.follows_task), (Generation::Ext2026, None, false));
+        assert_eq!(routed.only_made_by, None);
+        let task = match routed.operation {
+            Operation::CallTool(call) => call.task,
+            Operation::GetPrompt(get) => get.task,
+            Operation::ReadResource(read) => read.task,
+            _ => None,
+        };
+        assert_eq!(task, None, "{method}");
+    }
+    for method in ["tasks/result", "tasks/list", "tasks/delete", "tasks/status"] {
+        let message = modern(method, params, WITH_TASKS);
+        let refused = route(&request(&message), &Context::Stateless { headers: None }).unwrap_err();
+        assert_eq!((refused.code, refused.http_status()), (-32_601, 404), "{method}");
+    }
+    // The header without the `_meta`.
+    let headers: &[(&str, &str)] = &[("mcp-protocol-version", "2026-07-28")];
+    let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t"}}"#;
+    let refused = route(&request(bare), &Context::Stateless { headers: Some(&headers) }).unwrap_err();
+    assert_eq!(refused.http_status(), 400);
+}
+
+#[test]
+fn a_stateless_client_with_the_older_tasks_alone_goes_on_with_those_and_no_others() {
+    const OLDER: &str = r#"{"tasks":{"cancel":{}}}"#;
+    let params = r#""taskId":"t","inputResponses":{}"#;
+    for method in ["tasks/get", "tasks/cancel"] {
+        let message = modern(method, params, OLDER);
+        let routed = route(&request(&message), &Context::Stateless { headers: None }).unwrap();
+        assert_eq!((routed.generation, routed.only_made_by), (Generation::Ext2026, Some(Generation::Core2025)));
+    }
+    for (method, declared) in [("tasks/update", OLDER), ("tasks/get", "{}"), ("tasks/cancel", "{}")] {
+        let message = modern(method, params, declared);
+        let refused = route(&request(&message), &Context::Stateless { headers: None }).unwrap_err();
+        assert_eq!(refused.code, -32_021, "{method} {declared}");
+    }
+}
+
 #[test]
 fn a_generation_is_known_by_its_label() {
     for generation in Generation::ALL {
@@ -142,6 +188,7 @@ fn a_request_of_a_session_speaks_the_generation_of_the_table() {
     use Generation::{Core2025, Lesson, Sep1686};
     const NEW: Revision = Revision::V2025_11_25;
     const OLD: Revision = Revision::V2025_06_18;
+    const REFERENCE: &str = r#""ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}"#;
     let task = r#""task":{}"#;
     let sep = r#""_meta":{"modelcontextprotocol.io/task":{"taskId":"t"}}"#;
     let lesson = r#""_meta":{"task":{"required":true}}"#;
@@ -159,6 +206,13 @@ fn a_request_of_a_session_speaks_the_generation_of_the_table() {
         ("tools/call", lesson, NEW, Some(Sep1686), Some(Lesson)),
         ("tools/call", lesson, OLD, None, Some(Lesson)),
         ("tools/call", nothing, OLD, Some(Lesson), Some(Core2025)),
+        ("tools/call", task, OLD, None, Some(Core2025)),
+        ("prompts/get", &*all, NEW, None, Some(Sep1686)),
+        ("prompts/get", lesson, NEW, None, Some(Lesson)),
+        ("prompts/get", task, NEW, Some(Sep1686), Some(Core2025)),
+        ("resources/read", sep, OLD, None, Some(Sep1686)),
+        ("resources/read", lesson, OLD, None, Some(Lesson)),
+        ("completion/complete", sep, NEW, None, Some(Core2025)),
         ("tasks/get", related, NEW, Some(Lesson), Some(Sep1686)),
         ("tasks/get", related, OLD, None, Some(Sep1686)),
         ("tasks/get", prefixed, NEW, Some(Sep1686), Some(Core2025)),
@@ -178,8 +232,9 @@ fn a_request_of_a_session_speaks_the_generation_of_the_table() {
         ("tasks/cancel", nothing, NEW, Some(Sep1686), Some(Core2025)),
         ("tasks/cancel", nothing, NEW, Some(Lesson), Some(Lesson)),
     ] {
-        let message =
-            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"x","taskId":"t",{params}}}}}"#);
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"x","uri":"a:b","taskId":"t",{REFERENCE},{params}}}}}"#
+        );
         let peer = Peer::new(revision, Capabilities::default());
         let routed = route(&request(&message), &Context::Session { peer, last_marker: last }).unwrap();
         let speaks = (!routed.follows_task).then_some(routed.generation);

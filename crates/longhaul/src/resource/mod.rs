@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use longhaul_engine::{Ctx, EngineTool, Failure, ToolLimits};
 use longhaul_receiver::{CatalogueEntry, CatalogueResource};
-use longhaul_task::{Json, TaskError};
+use longhaul_task::{Json, OnCrash, TaskError};
+use longhaul_wire::call_result::function_name;
 use longhaul_wire::resource::{
     ResourceAnnotations, ResourceContent, ResourceContents, ResourceDeclaration, ResourceDraft, ResourceError,
     not_found,
@@ -23,7 +24,7 @@ use serde::Deserialize;
 pub use self::contents::IntoResourceContents;
 pub use self::template::ResourceTemplate;
 use crate::completion::Completers;
-use crate::function;
+use crate::function::{self, FunctionRules};
 
 /// How long the contents of a static resource may be cached.
 const STATIC_CACHE_MS: u64 = 60_000;
@@ -54,13 +55,12 @@ type ReadFunction = dyn Fn(Ctx, &str) -> ReadFuture + Send + Sync;
 struct ResourceParts {
     function: Arc<ReadFunction>,
     cache: Cache,
-    limits: ToolLimits,
+    rules: FunctionRules,
 }
 
 impl ResourceParts {
     fn new(function: Arc<ReadFunction>) -> Self {
-        let cache = Cache { ttl_ms: 0, is_public: false };
-        Self { function, cache, limits: ToolLimits::default() }
+        Self { function, cache: Cache::NONE, rules: FunctionRules::default() }
     }
 
     /// What clients see, and what the engine runs.
@@ -69,19 +69,20 @@ impl ResourceParts {
         struct Input {
             uri: String,
         }
-        let engine_name = format!("resources/read {}", declaration.address().as_str());
+        let engine_name = function_name("resources/read", declaration.address().as_str());
         let mime_type: Option<Arc<str>> = declaration.mime_type().map(Into::into);
-        let function = self.function;
-        let own = function::engine_tool(engine_name.clone(), self.limits, move |ctx, Input { uri }: Input| {
+        let (function, is_durable) = (self.function, self.rules.on_crash.is_some());
+        let read = move |ctx, Input { uri }: Input| {
             let (reading, mime_type) = (function(ctx, &uri), mime_type.clone());
             async move {
                 let contents = reading.await?.ok_or_else(|| missing(&uri))?;
                 Ok(contents.into_json(&uri, mime_type.as_deref()))
             }
-        });
+        };
+        let own = function::engine_tool(engine_name.clone(), "resource", self.rules, read);
         let (completions, completing) = completers.split(&engine_name).unzip();
-        let resource =
-            CatalogueResource { declaration, engine_name: engine_name.into(), cache: self.cache, completions };
+        let (engine_name, cache) = (engine_name.into(), self.cache);
+        let resource = CatalogueResource { declaration, engine_name, is_durable, cache, completions };
         (CatalogueEntry::Resource(Arc::new(resource)), [Some(own), completing].into_iter().flatten().collect())
     }
 }
@@ -214,7 +215,19 @@ impl Resource {
 
     /// Limits of its function: reads at once, sizes.
     pub fn limits(mut self, limits: ToolLimits) -> Self {
-        self.parts.limits = limits;
+        self.parts.rules.limits = limits;
+        self
+    }
+
+    /// Reads it as a task for clients that ask for one, in the generations where a read can be a task: SEP-1686 and the
+    /// dialect of the lesson. `on_crash` says what happens to such a task when the server crashes. Other clients wait for
+    /// the contents, and without this call all clients do: the request for a task is ignored. So it is for static
+    /// resources, which need no task.
+    ///
+    /// A task of a read has no subtasks, because their results would have to be contents of resources, too; use
+    /// [`step`](Ctx::step)s.
+    pub fn durable(mut self, on_crash: OnCrash) -> Self {
+        self.parts.rules.on_crash = Some(on_crash);
         self
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longhaul_engine::{Ctx, EngineTool, Failure, ToolLimits};
 use longhaul_receiver::CatalogueEntry;
-use longhaul_task::Json;
+use longhaul_task::{Json, OnCrash};
 use longhaul_wire::Icon;
 use longhaul_wire::resource::{
     ResourceAddress, ResourceAnnotations, ResourceDeclaration, ResourceDraft, ResourceError, UriTemplate,
@@ -151,7 +151,13 @@ impl ResourceTemplate {
 
     /// Limits of the function: how many reads run at once, and their sizes.
     pub fn limits(mut self, limits: ToolLimits) -> Self {
-        self.parts.limits = limits;
+        self.parts.rules.limits = limits;
+        self
+    }
+
+    /// Reads its resources as tasks for clients that ask for one, as [`Resource::durable`](super::Resource::durable) does.
+    pub fn durable(mut self, on_crash: OnCrash) -> Self {
+        self.parts.rules.on_crash = Some(on_crash);
         self
     }
 

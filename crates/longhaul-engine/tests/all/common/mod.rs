@@ -209,6 +209,7 @@ pub(crate) fn tool(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
     EngineTool {
         tool: ToolRef::new(name, "1"),
         policy: Policy::default(),
+        shape: "tool",
         retention: Retention::Unlimited,
         limits: ToolLimits::default(),
         fits: |_, _, _| Ok(()),

@@ -1,6 +1,8 @@
 //! Tools for every way to end, which wait until a test lets them continue, on a manual clock.
 
-use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Retention, Server, TaskSupport, Tool};
+use longhaul::{
+    Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, OnCrash, Retention, Server, Subtask, TaskSupport, Tool,
+};
 use longhaul_store::ManualClock;
 use longhaul_task::COLLECT_MS_MIN;
 use longhaul_testkit::tools::Door;
@@ -57,6 +59,11 @@ struct WorkArguments {
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct FamilyArguments {
+    tools: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct NameArguments {
     name: String,
 }
@@ -68,6 +75,7 @@ fn tools(door: &Door) -> Vec<Tool> {
         kept("brief", BRIEF_MS),
         Tool::new("greet", greet).retention(Retention::FromCreation(KEPT_MS)),
         Tool::new("fleeting", |_: Ctx, _: NoArgs| async { Ok("gone") }).retention(Retention::FromCreation(1)),
+        Tool::new("family", family).retention(Retention::FromCreation(KEPT_MS)).on_crash(OnCrash::Resume),
         // As an ordinary call.
         Tool::new("confirm", greet).task_support(TaskSupport::Forbidden),
     ]
@@ -84,6 +92,14 @@ async fn work(door: Door, ctx: Ctx, WorkArguments { end }: WorkArguments) -> Res
         WorkEnd::ToolError => Err(Failure::tool("no luck")),
         WorkEnd::ProtocolError => Err(Failure::protocol(-32_001, "broken")),
     }
+}
+
+/// Answers with the texts of its children, which are these tools.
+async fn family(mut ctx: Ctx, FamilyArguments { tools }: FamilyArguments) -> Result<String, Failure> {
+    let children = tools.iter().map(|tool| Subtask::new(tool, json!({ "end": "answer" })));
+    let results = ctx.subtasks("children", children).await?;
+    let texts = results.iter().map(|result| result.text().unwrap_or_else(|failure| failure.message()));
+    Ok(texts.collect::<Vec<_>>().join(", "))
 }
 
 async fn greet(mut ctx: Ctx, _: NoArgs) -> Result<String, Failure> {

@@ -55,10 +55,10 @@ impl GenerationClient for SessionSpeaker {
             self.get(id).await;
         }
         let question = self.listens.as_mut().unwrap().next_of("elicitation/create").await;
-        let related = &question["params"]["_meta"]["io.modelcontextprotocol/related-task"];
+        let related = question["params"]["_meta"]["io.modelcontextprotocol/related-task"].clone();
         assert_eq!(related["taskId"], id);
         let message = question["params"]["message"].as_str().unwrap().to_owned();
-        ReceivedQuestion { task: id.to_owned(), name: question["id"].clone(), message }
+        ReceivedQuestion { task: id.to_owned(), name: question["id"].clone(), message, related }
     }
 
     async fn answer(&mut self, asked: &ReceivedQuestion, with: Value) {

@@ -62,7 +62,7 @@ impl GenerationClient for StatelessSpeaker {
         let (key, question) = open.iter().next().unwrap();
         assert_eq!((open.len(), &question["method"]), (1, &json!("elicitation/create")));
         let message = question["params"]["message"].as_str().unwrap().to_owned();
-        ReceivedQuestion { task: id.to_owned(), name: json!(key), message }
+        ReceivedQuestion { task: id.to_owned(), name: json!(key), message, related: Value::Null }
     }
 
     async fn answer(&mut self, asked: &ReceivedQuestion, with: Value) {

@@ -67,7 +67,7 @@ impl GenerationClient for LessonSpeaker {
         let question = self.listens.as_mut().unwrap().next_of("elicitation/create").await;
         assert_eq!(question["params"].get("_meta"), None, "this generation relates no messages to tasks");
         let message = question["params"]["message"].as_str().unwrap().to_owned();
-        ReceivedQuestion { task: id.to_owned(), name: question["id"].clone(), message }
+        ReceivedQuestion { task: id.to_owned(), name: question["id"].clone(), message, related: Value::Null }
     }
 
     async fn answer(&mut self, asked: &ReceivedQuestion, with: Value) {

@@ -66,6 +66,12 @@ pub(crate) trait GenerationClient: Send {
 
     /// Waits until the question is closed.
     async fn taken_back(&mut self, asked: &ReceivedQuestion);
+
+    /// Waits for the announcement of so many children of the task that this client has created last; `None` in a generation
+    /// that announces nothing.
+    async fn announced(&mut self, _children: usize) -> Option<Vec<Value>> {
+        None
+    }
 }
 
 /// The status of a task, under whatever name.
@@ -83,6 +89,8 @@ pub(crate) struct ReceivedQuestion {
     /// The key, or the ID of the request.
     name: Value,
     pub(crate) message: String,
+    /// How it names its task, in the generations where it does.
+    pub(crate) related: Value,
 }
 
 /// The part of a response that matters.

@@ -68,9 +68,10 @@ impl GenerationClient for ProposalSpeaker {
             self.get(id).await;
         }
         let question = self.listens.as_mut().unwrap().next_of("elicitation/create").await;
-        assert_eq!(question["params"]["_meta"][RELATED]["taskId"], id);
+        let related = question["params"]["_meta"][RELATED].clone();
+        assert_eq!(related["taskId"], id);
         let message = question["params"]["message"].as_str().unwrap().to_owned();
-        ReceivedQuestion { task: id.to_owned(), name: question["id"].clone(), message }
+        ReceivedQuestion { task: id.to_owned(), name: question["id"].clone(), message, related }
     }
 
     async fn answer(&mut self, asked: &ReceivedQuestion, with: Value) {
@@ -81,6 +82,16 @@ impl GenerationClient for ProposalSpeaker {
         let stream = self.listens.as_mut().expect("it was asked there");
         let told = in_time("a question that is taken back", stream.next_of("notifications/cancelled")).await;
         assert_eq!(told["params"]["requestId"], asked.name);
+    }
+
+    async fn announced(&mut self, children: usize) -> Option<Vec<Value>> {
+        let call = self.calls.last_mut().expect("a call");
+        let mut announced = Vec::new();
+        for _ in 0..children {
+            let mut created = call.next_of("notifications/tasks/created").await;
+            announced.push(created["params"]["_meta"][RELATED].take());
+        }
+        Some(announced)
     }
 }
 
