@@ -46,9 +46,9 @@ impl TaskWire for Sep1686 {
     /// The key is ignored by a tool that does not run as a task.
     fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<CallMode, RpcError> {
         match (call.task.is_some(), tool.task_support()) {
-            (_, TaskSupport::Forbidden) | (false, TaskSupport::Optional) => Ok(CallMode::Ordinary),
+            // The generation has no error for a tool that requires a task, so the server decides whether it can run so.
+            (_, TaskSupport::Forbidden) | (false, _) => Ok(CallMode::Ordinary),
             (true, _) => Ok(CallMode::TaskThenResult),
-            (false, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
         }
     }
 
