@@ -70,7 +70,11 @@ pub(super) fn read_resource(section: &NamedSection<'_>, name: &str, folder: &Pat
             !scheme.is_empty() && is_word && !rest.is_empty() && !uri.contains(char::is_whitespace)
         });
         if scheme.is_none() {
-            section.wrong("uri", format!("is {uri:?}"), "write a scheme, a colon and the rest, such as \"docs://readme\"");
+            section.wrong(
+                "uri",
+                format!("is {uri:?}"),
+                "write a scheme, a colon and the rest, such as \"docs://readme\"",
+            );
         }
     }
     let (title, description, mime_type) =

@@ -57,8 +57,7 @@ pub(crate) const TOOL: &[Key] = &[
     key("cancel_abandoned", Flag),
 ];
 
-pub(crate) const PROMPT: &[Key] =
-    &[key("title", Text), key("description", Text), key("text", Text), key("file", Text)];
+pub(crate) const PROMPT: &[Key] = &[key("title", Text), key("description", Text), key("text", Text), key("file", Text)];
 
 pub(crate) const RESOURCE: &[Key] = &[
     key("uri", Text),

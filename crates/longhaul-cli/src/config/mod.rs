@@ -120,7 +120,9 @@ fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -
     let resources = resources.into_iter().map(|(resource, _)| resource).collect();
     // A tool may have a usual name of these, which then gives way; a name that was chosen does not.
     let usual = TicketNames::default();
-    for ((key, name), (_, usual)) in clients::named(&clients_without_tasks.names).into_iter().zip(clients::named(&usual)) {
+    for ((key, name), (_, usual)) in
+        clients::named(&clients_without_tasks.names).into_iter().zip(clients::named(&usual))
+    {
         if name != usual && tools.iter().any(|tool| tool.name == *name) {
             let path = format!("clients_without_tasks.tools.{key}");
             let at = root.entry("clients_without_tasks").map_or(0..0, toml::Spanned::span);
