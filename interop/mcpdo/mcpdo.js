@@ -22,14 +22,13 @@ export class Home {
    *
    * @param {string} name
    * @param {"modern" | "legacy"} era
-   * @param {import("../server.js").HttpServer | "stdio"} server
+   * @param {import("../server.js").HttpServer | { command: string, args: string[] } | "stdio"} server a command is started over stdio
    */
   async connect(name, era, server) {
-    const { command, args } = server === "stdio" ? stdioServer() : {};
-    const target =
-      server === "stdio"
-        ? ["--era", era, "--", command, ...args]
-        : [server.url.href, "--era", era, "--header", `Authorization: ${server.headers().Authorization}`];
+    const started = server === "stdio" ? stdioServer() : server;
+    const target = started.args
+      ? ["--era", era, "--", started.command, ...started.args]
+      : [server.url.href, "--era", era, "--header", `Authorization: ${server.headers().Authorization}`];
     const { code, answer, error } = await this.run(name, "connect", ...target);
     if (code !== 0 || answer.pendingAuth) throw new Error(`cannot connect: ${JSON.stringify(error ?? answer)}`);
     return (...words) => this.run(name, ...words);

@@ -28,6 +28,15 @@ pub(crate) fn browser(shell: &Shell) -> anyhow::Result<()> {
     node(shell, "browser", crate::target().join("release/longhaul"))
 }
 
+/// The commands of `interop/config/longhaul.toml`, served by `longhaul`: clients that know no tasks, the tasks client, Inspector.
+pub(crate) fn config(shell: &Shell) -> anyhow::Result<()> {
+    cmd!(shell, "cargo build --release --quiet -p longhaul-cli --bin longhaul").run()?;
+    let program = crate::target().join("release/longhaul");
+    node(shell, "config", program.clone())?;
+    let _program = shell.push_env("LONGHAUL_PROGRAM", program);
+    unittest(shell, "interop/config")
+}
+
 /// Runs a script of `interop/package.json` against this program.
 fn node(shell: &Shell, script: &str, program: PathBuf) -> anyhow::Result<()> {
     let _program = shell.push_env("LONGHAUL_PROGRAM", program);
@@ -37,6 +46,11 @@ fn node(shell: &Shell, script: &str, program: PathBuf) -> anyhow::Result<()> {
 
 pub(crate) fn python(shell: &Shell) -> anyhow::Result<()> {
     let _program = shell.push_env("LONGHAUL_PROGRAM", server::program(shell)?);
+    unittest(shell, "interop/python")
+}
+
+/// Runs the Python tests in a folder.
+fn unittest(shell: &Shell, folder: &str) -> anyhow::Result<()> {
     let environment = crate::target().join("interop-python");
     let python = environment.join("bin/python");
     if !python.exists() {
@@ -44,7 +58,7 @@ pub(crate) fn python(shell: &Shell) -> anyhow::Result<()> {
     }
     // This is quick if everything is installed.
     cmd!(shell, "{python} -m pip install --quiet --disable-pip-version-check -r interop/requirements.txt").run()?;
-    let _interop = shell.push_dir("interop/python");
+    let _interop = shell.push_dir(folder);
     let _clean = shell.push_env("PYTHONDONTWRITEBYTECODE", "1");
     // Both libraries warn about the stateful era, which these tests use.
     Ok(cmd!(shell, "{python} -W ignore -m unittest --verbose").run()?)

@@ -9,6 +9,7 @@ const STEPS: &[Step] = &[
     ("steps", steps),
     ("owners", owners),
     ("scale", scale),
+    ("tickets", tickets),
     ("simulator", simulator),
     ("laws", laws),
 ];
@@ -29,10 +30,18 @@ fn owners(shell: &Shell) -> anyhow::Result<()> {
     process_test(shell, "owners")
 }
 
-/// 100,000 tasks that wait for an answer, and a family of 10,000.
+/// Calls of 90 s by published clients without tasks, with the defaults of both sides.
+fn tickets(shell: &Shell) -> anyhow::Result<()> {
+    let _long = shell.push_env("LONGHAUL_LONG", "1");
+    crate::machine::prepare(shell)?;
+    crate::peers::config(shell)
+}
+
+/// 100,000 tasks that wait for an answer, a family of 10,000, and 1,000 calls that wait.
 fn scale(shell: &Shell) -> anyhow::Result<()> {
     let _waiting = shell.push_env("LONGHAUL_WAITING", "100000");
     let _children = shell.push_env("LONGHAUL_CHILDREN", "10000");
+    let _calls = shell.push_env("LONGHAUL_CALLS", "1000");
     process_test(shell, "scale")
 }
 

@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     ("mcpdo", peers::mcpdo),
     ("python", peers::python),
     ("rmcp", peers::rmcp),
+    ("config", peers::config),
     ("browser", peers::browser),
     ("readme", readme::run),
 ];

@@ -1,7 +1,7 @@
 //! What many waiting tasks and many subtasks cost: memory, the time of a restart, and the processor time of one answer or
 //! one subtask beside the same among few.
 //!
-//! `LONGHAUL_WAITING` and `LONGHAUL_CHILDREN` set the numbers. A run prints the figures.
+//! `LONGHAUL_WAITING`, `LONGHAUL_CHILDREN` and `LONGHAUL_CALLS` set the numbers. A run prints the figures.
 
 #[path = "kit/connection.rs"]
 mod connection;
@@ -14,7 +14,7 @@ use longhaul_testkit::{ReplyMessages, StatelessClient, until};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::connection::{resident_file_kb, resident_kb};
+use crate::connection::{RawClient, raise_descriptors, request, resident_file_kb, resident_kb};
 use crate::kit::{Launch, ServerProcess, place};
 
 /// The default number of tasks that wait for an answer.
@@ -25,6 +25,9 @@ const CHILDREN: usize = 1_000;
 
 /// The number that a large one is compared with.
 const FEW: usize = 10;
+
+/// The default number of calls of clients without tasks that wait at once.
+const CALLS: usize = 100;
 
 /// How many answers are measured.
 const ANSWERS: usize = 400;
@@ -162,5 +165,76 @@ async fn a_large_family_ends_like_a_small_one() {
     let small = families(&server, children, FEW).await;
     let large = families(&server, children, children).await;
     println!("a child of {children} takes {large:?} of processor time, a child of {FEW} {small:?}");
+    assert!(server.stop().await);
+}
+
+/// Commands that wait for a file, a few at a time; the other calls wait in the queue.
+const GATE: &str = r#"
+[tool.gate]
+shell = true
+command = 'while [ ! -e "$GATE" ]; do sleep 0.05; done; echo "$NUMBER passed"'
+args.number = { type = "string" }
+env.NUMBER = "{number}"
+env.GATE = "@"
+concurrency = 4
+
+[clients_without_tasks]
+patience = "1h"
+"#;
+
+/// The result of a call by a client without tasks, in a session or without one.
+async fn call_without_tasks(address: std::net::SocketAddr, number: usize) -> serde_json::Value {
+    let mut client = RawClient::open(address, None).await;
+    let mut call = json!({ "name": "gate", "arguments": { "number": number.to_string() } });
+    if number.is_multiple_of(2) {
+        assert!(client.initialize().await, "a session");
+        return client.ask("tools/call", &call).await;
+    }
+    call["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    client.ask_stateless("tools/call", "gate", request("tools/call", &call)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_clients_without_tasks_wait_at_once_and_are_all_answered() {
+    let calls = number("LONGHAUL_CALLS", CALLS);
+    raise_descriptors();
+    let (directory, store) = place("tasks.db");
+    let gate = directory.path().join("gate");
+    let config = directory.path().join("longhaul.toml");
+    std::fs::write(&config, GATE.replace('@', gate.to_str().unwrap())).unwrap();
+    let records = format!("LONGHAUL_PROCESS_DIR={}", directory.path().join("processes").display());
+    let launch = Launch::longhaul().under(["env".to_owned(), records]);
+    let server = launch.store(&store).arg("--config").arg(&config).start().await;
+    let address = server.address();
+    let mut client = StatelessClient::connect(address).await.unwrap();
+    // What the first calls allocate for good is not counted.
+    std::fs::write(&gate, "").unwrap();
+    for first in 0..FEW {
+        call_without_tasks(address, first).await;
+    }
+    std::fs::remove_file(&gate).unwrap();
+    let empty_kb = own_kb(&server);
+    let mut waiting = JoinSet::new();
+    for number in 0..calls {
+        waiting.spawn(async move { (number, call_without_tasks(address, number).await) });
+    }
+    let all = f64::from(u32::try_from(calls).unwrap());
+    until("all calls as tasks", async || {
+        let (running, queued) =
+            (client.metric("longhaul_tasks_running").await, client.metric("longhaul_tasks_queued").await);
+        running + queued >= all
+    })
+    .await;
+    let full_kb = own_kb(&server);
+    std::fs::write(&gate, "").unwrap();
+    for (number, answer) in waiting.join_all().await {
+        assert_eq!(answer["result"]["content"][0]["text"], format!("{number} passed"), "{answer}");
+    }
+    let each = full_kb.saturating_sub(empty_kb) * 1_024 / calls;
+    println!("{calls} waiting calls: {empty_kb} kB without them, {full_kb} kB with them ({each} bytes each)");
     assert!(server.stop().await);
 }

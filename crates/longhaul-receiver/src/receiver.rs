@@ -66,7 +66,7 @@ impl Default for ReceiverOptions {
             anonymous_kept_ms_max: 60 * 60 * 1_000,
             rates: RateLimits::default(),
             sessions: SessionLimits::default(),
-            tickets: None,
+            tickets: Some(TicketOptions::default()),
         }
     }
 }
@@ -201,7 +201,7 @@ impl Receiver {
 }
 
 impl ReceiverInner {
-    /// The tools for clients without tasks; `None` if there is no use for them.
+    /// The tools for clients without tasks; `None` if the operator turned them off.
     pub(crate) fn tickets(&self) -> Option<Arc<Tickets>> {
         self.ticket_desk.current(&self.catalogue.current())
     }

@@ -182,6 +182,14 @@ pub async fn open_session_with(capabilities: Value) -> (TestServer, Door, Sessio
     (server, door, client)
 }
 
+/// The same on a server without tickets, where a call without a task is not stored.
+pub async fn open_session_without_tickets(capabilities: Value) -> (TestServer, Door, SessionClient) {
+    let door = Door::closed();
+    let server = TestServer::start(server(&door).no_tickets()).await;
+    let client = SessionClient::open(&server, capabilities).await;
+    (server, door, client)
+}
+
 /// The capabilities of a client that supports forms.
 pub fn forms() -> Value {
     json!({ "elicitation": {} })

@@ -12,6 +12,10 @@ use crate::{CallTool, refusal, text};
 /// The name of the member of `_meta`.
 pub(crate) const META_KEY: &str = "longhaul/idempotency-key";
 
+/// The member of `_meta` of a call that may have run already: it is not to run again. A call that is stored is found by its
+/// idempotency key; any other is refused.
+pub(crate) const REPEATED_META_KEY: &str = "longhaul/repeated";
+
 /// The name of the HTTP header.
 const HEADER: &str = "idempotency-key";
 

@@ -20,6 +20,7 @@ pub(crate) struct StatelessMeta<'a> {
     pub(crate) progress_token: Option<RequestId>,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) idempotency_key: Option<&'a RawValue>,
+    pub(crate) is_repeated: bool,
 }
 
 impl<'a> StatelessMeta<'a> {
@@ -37,6 +38,8 @@ impl<'a> StatelessMeta<'a> {
             progress_token: Option<&'a RawValue>,
             #[serde(rename = "longhaul/idempotency-key", borrow, default)]
             idempotency_key: Option<&'a RawValue>,
+            #[serde(rename = "longhaul/repeated", borrow, default)]
+            repeated: Option<&'a RawValue>,
         }
         let wrong = |what: &str| RpcError::malformed_params(format!("`_meta` is not valid: {what}"));
         let meta = meta.ok_or_else(|| wrong("it is missing; every request of this revision needs it"))?;
@@ -66,6 +69,7 @@ impl<'a> StatelessMeta<'a> {
                 })
                 .transpose()?,
             idempotency_key: members.idempotency_key,
+            is_repeated: members.repeated.is_some_and(is_true),
         })
     }
 }
@@ -73,6 +77,15 @@ impl<'a> StatelessMeta<'a> {
 /// The idempotency key of a request in a session.
 pub(crate) fn session_idempotency_key(meta: Option<&RawValue>) -> Option<&RawValue> {
     text::member(meta?, idempotency::META_KEY).filter(|key| key.get() != "null")
+}
+
+/// Whether a request in a session says that it may have run already.
+pub(crate) fn session_is_repeated(meta: Option<&RawValue>) -> bool {
+    meta.and_then(|meta| text::member(meta, idempotency::REPEATED_META_KEY)).is_some_and(is_true)
+}
+
+fn is_true(value: &RawValue) -> bool {
+    value.get() == "true"
 }
 
 /// The progress token of a request in a session, where `_meta` and everything in it is optional.

@@ -154,6 +154,14 @@ pub fn lost() -> RpcError {
     .with_data(Json::from_text("{\"code\":\"ANSWER_LOST\"}"))
 }
 
+/// For a call that may have run already, and whose result is not stored.
+pub fn not_repeated() -> RpcError {
+    RpcError::internal(
+        "The server ended before this call was done, and its result is lost. Call again if that does no harm.",
+    )
+    .with_data(Json::from_text("{\"code\":\"ANSWER_LOST\"}"))
+}
+
 /// For a second handshake in one session.
 pub fn already_initialized() -> RpcError {
     RpcError::invalid_request("this session is initialized already")

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::completion::Complete;
 use crate::jsonrpc::{RequestId, RpcError};
-use crate::meta::{StatelessMeta, session_idempotency_key};
+use crate::meta::{StatelessMeta, session_idempotency_key, session_is_repeated};
 use crate::params::{RequestParams, optional_string, required_string};
 use crate::subscription::SubscriptionFilter;
 use crate::{Generation, InputResponses, LogLevel, Peer, Revision, text};
@@ -126,6 +126,8 @@ pub struct CallTool<'a> {
     pub task: Option<TaskRequest>,
     /// The idempotency key in `_meta`. It is checked later, and only if the call becomes a task.
     pub(crate) idempotency_key: Option<&'a RawValue>,
+    /// The call may have run already, and must not run again if it is not found by its idempotency key.
+    pub is_repeated: bool,
 }
 
 impl<'a> CallTool<'a> {
@@ -138,6 +140,7 @@ impl<'a> CallTool<'a> {
             request_state: optional_string("requestState", params.request_state)?,
             task: None,
             idempotency_key: meta.idempotency_key,
+            is_repeated: meta.is_repeated,
         })
     }
 
@@ -150,6 +153,7 @@ impl<'a> CallTool<'a> {
             request_state: None,
             task,
             idempotency_key: session_idempotency_key(params.meta),
+            is_repeated: session_is_repeated(params.meta),
         })
     }
 }

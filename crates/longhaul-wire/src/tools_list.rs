@@ -16,8 +16,9 @@ pub struct ToolPage<'a> {
 }
 
 pub fn answer(to: &ReplyTo<'_>, page: &ToolPage<'_>) -> String {
-    let listed: Vec<_> = page.tools.iter().filter(|tool| is_listed(tool, to.revision)).collect();
+    let may_get_tickets = page.may_get_tickets;
+    let listed: Vec<_> = page.tools.iter().filter(|tool| is_listed(tool, may_get_tickets, to.revision)).collect();
     list::page(to, "tools", listed.into_iter(), page.end, |out, tool| {
-        write_tool(out, tool, page.may_get_tickets, to.revision);
+        write_tool(out, tool, may_get_tickets, to.revision);
     })
 }

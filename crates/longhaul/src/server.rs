@@ -120,10 +120,10 @@ impl Server {
         self
     }
 
-    /// Makes a call of a client that knows no tasks durable, if its tool can run as one: the call waits this long for the task,
-    /// and then the client gets a ticket, and its model asks for the result with ordinary tools (`task_status`,
-    /// `task_result`). Keep it shorter than the time after which clients give up, which is 60 s for most. Without it, such a
-    /// call is not stored, and ends with its client.
+    /// How long the call of a client that knows no tasks waits. Such a call of a tool that can run as a task is a durable task
+    /// all the same; after this time the client gets a ticket, and its model asks for the result with ordinary tools
+    /// (`task_status`, `task_result`). Keep it shorter than the time after which clients give up, which is 60 s for most.
+    /// Default: 45 s.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.options.tickets.get_or_insert_default().patience = patience;
         self
@@ -140,6 +140,13 @@ impl Server {
     /// it.
     pub fn ticket_names(mut self, names: TicketNames) -> Self {
         self.options.tickets.get_or_insert_default().names = names;
+        self
+    }
+
+    /// Offers no tickets: a call of a client that knows no tasks is not stored, waits for its result however long that
+    /// takes, and ends with its client. The tools for tickets are not listed.
+    pub fn no_tickets(mut self) -> Self {
+        self.options.tickets = None;
         self
     }
 

@@ -50,7 +50,7 @@ pub struct HostConfig {
     #[arg(long, value_name = "URL", conflicts_with = "config")]
     store: Option<String>,
     /// The name of the server in the host
-    #[arg(long, value_name = "NAME", default_value = "longhaul")]
+    #[arg(long, value_name = "NAME", default_value = "longhaul", value_parser = host::name)]
     name: String,
 }
 

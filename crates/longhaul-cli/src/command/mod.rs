@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod config;
+mod guard;
 mod history;
 pub mod serve;
 pub mod store;
@@ -27,16 +28,19 @@ pub enum Command {
     /// Make and revoke tokens of callers
     #[command(subcommand)]
     Token(token::Token),
+    #[command(hide = true)]
+    Guard(guard::Guard),
 }
 
 impl Command {
     pub fn run(self) -> Result<(), CommandError> {
         match self {
-            Self::Serve(serve) => serve.run(longhaul::Server::new("longhaul")),
+            Self::Serve(serve) => serve.guarded().run(longhaul::Server::new("longhaul")),
             Self::Task(task) => block_on(task.run()),
             Self::Store(store) => block_on(store.run()),
             Self::Config(config) => config.run(),
             Self::Token(token) => token.run(),
+            Self::Guard(guard) => guard.run(),
         }
     }
 }

@@ -13,8 +13,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
-use crate::config::clients::ClientsWithoutTasks;
+use crate::command::guard;
+use crate::config::fixed::{PromptConfig, ResourceConfig};
 use crate::config::follow::ConfigFollower;
+use crate::config::unit::duration;
 use crate::config::{self, Config, command_tool};
 use crate::exit::{self, CommandError};
 use crate::log::{self, LogFormat};
@@ -28,6 +30,21 @@ const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// Bytes between a client that was passed on and the server in this process.
 const RELAY_BUFFER: usize = 64 << 10;
+
+/// How long calls of clients that know no tasks wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    Time(Duration),
+    /// They become no tasks.
+    Off,
+}
+
+fn patience(text: &str) -> Result<Patience, String> {
+    match text {
+        "off" => Ok(Patience::Off),
+        _ => duration(text).map(Patience::Time).ok_or_else(|| "it must be a time, such as 30s or 2m, or `off`".into()),
+    }
+}
 
 /// A store, or why it cannot be opened.
 pub type OpenedStore = Result<Arc<dyn Store>, OpenError>;
@@ -80,6 +97,11 @@ pub struct Serve {
     #[arg(long)]
     demo: bool,
 
+    /// How long a call of a client that knows no tasks waits before the client gets a ticket for the task, such as 30s. `off`:
+    /// such calls become no tasks [default: 45s]
+    #[arg(long, value_name = "TIME", value_parser = patience)]
+    patience: Option<Patience>,
+
     /// Append an audit log to this file, as lines of JSON: who did what with which task, and what was refused. `-` is standard
     /// error
     #[arg(long, value_name = "FILE")]
@@ -88,9 +110,18 @@ pub struct Serve {
     /// The format of log lines [default: text]
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
+
+    /// Whether this program has the command `guard`.
+    #[arg(skip)]
+    has_guard: bool,
 }
 
 impl Serve {
+    /// In this program, which has the command `guard`.
+    pub(super) fn guarded(self) -> Self {
+        Self { has_guard: true, ..self }
+    }
+
     /// Serves these tools until a signal stops the process.
     pub fn run(self, server: Server) -> Result<(), CommandError> {
         self.run_with(server, async |url: &StoreUrl, config: &Config| url.open_with(config.limits.store.clone()).await)
@@ -132,6 +163,14 @@ impl Serve {
         // A client on standard input needs no token, also of a server that is configured for HTTP.
         self.token_file = self.token_file.take().or(file.token_file.take()).filter(|_| !self.stdio);
         self.allow_origin.append(&mut file.allow_origin);
+        match self.patience {
+            Some(Patience::Off) => config.clients_without_tasks.enabled = Some(false),
+            Some(Patience::Time(time)) => {
+                config.clients_without_tasks.enabled = Some(true);
+                config.clients_without_tasks.patience = Some(time);
+            }
+            None => {}
+        }
     }
 
     async fn serve(
@@ -151,7 +190,7 @@ impl Serve {
             is_free(listen).map_err(|error| longhaul::Error::Listen(listen, error))?;
         }
         let url = self.store.url(config.server.store.as_ref()).await?;
-        let mut server = configure(server, &config);
+        let mut server = configure(server, &config, self.config.is_some());
         if self.demo {
             server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);
         }
@@ -178,6 +217,7 @@ impl Serve {
         {
             server = server.open_files(open_files);
         }
+        let _guard = (self.has_guard && self.config.is_some()).then(guard::start).flatten();
         let has_tools = server.has_tools();
         let handle = server.handle();
         let mut started = server.start(store).await?;
@@ -219,8 +259,9 @@ impl Serve {
     }
 }
 
-/// Sets what the config file says, and adds its tools.
-fn configure(mut server: Server, config: &Config) -> Server {
+/// Sets what the config file says, and adds what it offers. The prompts and resources of a file that is followed may come
+/// later.
+fn configure(mut server: Server, config: &Config, follows_file: bool) -> Server {
     let (file, limits) = (&config.server, &config.limits);
     if let Some(name) = &file.name {
         server = server.name(name);
@@ -247,8 +288,12 @@ fn configure(mut server: Server, config: &Config) -> Server {
             server = server.list_page_max(entries);
         }
     }
-    if config.clients_without_tasks != ClientsWithoutTasks::default() {
-        tracing::warn!("this version reads `clients_without_tasks` of the config file, but does not use it yet");
+    server = config.clients_without_tasks.configure(server);
+    if follows_file || !config.prompts.is_empty() {
+        server = server.prompts(config.prompts.iter().map(PromptConfig::prompt));
+    }
+    if follows_file || !config.resources.is_empty() {
+        server = server.resources(config.resources.iter().map(ResourceConfig::resource));
     }
     server.tools(config.tools.iter().map(|tool| command_tool::tool(tool.clone(), limits)))
 }

@@ -2,40 +2,84 @@
 
 use std::time::Duration;
 
+use longhaul::{Server, TicketNames};
+
 use super::keys;
 use super::section::NamedSection;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientsWithoutTasks {
+    /// Whether they get tickets. `None` is the default of the library, as in the other fields.
+    pub(crate) enabled: Option<bool>,
     /// How long a call of such a client is held open before it gets a ticket.
     pub(crate) patience: Option<Duration>,
-    /// Other names for the ticket tools, by their usual ones without `task_`.
-    pub(crate) tools: Vec<(&'static str, String)>,
+    /// How often such a client that waits gets a sign of life.
+    pub(crate) heartbeat: Option<Duration>,
+    pub(crate) names: TicketNames,
 }
 
 pub(super) fn read(root: &NamedSection<'_>) -> ClientsWithoutTasks {
     let Some(section) = root.section("clients_without_tasks", keys::CLIENTS_WITHOUT_TASKS) else {
         return ClientsWithoutTasks::default();
     };
-    let mut tools: Vec<(&'static str, String)> = Vec::new();
-    if let Some(names) = section.section("tools", keys::TICKET_TOOLS) {
-        for key in keys::TICKET_TOOLS {
-            let Some(name) = names.words(key.name) else { continue };
-            if !super::tool::is_name(&name) {
-                names.wrong(
-                    key.name,
-                    format!("is {name:?}, which cannot be the name of a tool"),
-                    super::tool::NAME_CHARACTERS,
-                );
-            } else if let Some((other, _)) = tools.iter().find(|(_, taken)| *taken == name) {
-                names.wrong(
-                    key.name,
-                    format!("is the name of `{other}`, too"),
-                    "give each of these tools a name of its own",
-                );
-            }
-            tools.push((key.name, name));
+    let enabled = section.flag("enabled");
+    for key in ["patience", "heartbeat", "tools"] {
+        if enabled == Some(false) && section.has(key) {
+            section.wrong(key, "has no effect, because `enabled` is false", "remove one of them");
         }
     }
-    ClientsWithoutTasks { patience: section.duration("patience"), tools }
+    let mut names = TicketNames::default();
+    if let Some(tools) = section.section("tools", keys::TICKET_TOOLS) {
+        for key in keys::TICKET_TOOLS {
+            let Some(name) = tools.words(key.name) else { continue };
+            if !super::tool::is_name(&name) {
+                let what = format!("is {name:?}, which cannot be the name of a tool");
+                tools.wrong(key.name, what, super::tool::NAME_CHARACTERS);
+            }
+            *name_of(&mut names, key.name) = name;
+        }
+        let named = named(&names);
+        for (index, (key, name)) in named.iter().enumerate().filter(|(_, (key, _))| tools.has(key)) {
+            // Of two names in the file, the second is wrong.
+            let clashes = |other: usize| named[other].1 == *name && (other < index || !tools.has(named[other].0));
+            if let Some(other) = (0..named.len()).find(|other| *other != index && clashes(*other)) {
+                let what = format!("is the name of `{}`, too", named[other].0);
+                tools.wrong(key, what, "give each of these tools a name of its own");
+            }
+        }
+    }
+    let (patience, heartbeat) = (section.duration("patience"), section.duration("heartbeat"));
+    ClientsWithoutTasks { enabled, patience, heartbeat, names }
+}
+
+/// The name under a key of the table.
+fn name_of<'n>(names: &'n mut TicketNames, key: &str) -> &'n mut String {
+    match key {
+        "result" => &mut names.result,
+        "answer" => &mut names.answer,
+        "cancel" => &mut names.cancel,
+        "list" => &mut names.list,
+        _ => &mut names.status,
+    }
+}
+
+/// The keys of the table with their names.
+pub(super) fn named(names: &TicketNames) -> [(&'static str, &str); 5] {
+    let TicketNames { status, result, answer, cancel, list } = names;
+    [("status", status), ("result", result), ("answer", answer), ("cancel", cancel), ("list", list)]
+}
+
+impl ClientsWithoutTasks {
+    pub(crate) fn configure(&self, mut server: Server) -> Server {
+        if self.enabled == Some(false) {
+            return server.no_tickets();
+        }
+        if let Some(patience) = self.patience {
+            server = server.patience(patience);
+        }
+        if let Some(heartbeat) = self.heartbeat {
+            server = server.heartbeat(heartbeat);
+        }
+        server.ticket_names(self.names.clone())
+    }
 }

@@ -51,6 +51,12 @@ pub(crate) fn tool(config: ToolConfig, limits: &Limits) -> Tool {
     if config.retry_failures {
         tool = tool.retry_failures();
     }
+    if let Some(time) = config.answers_within {
+        tool = tool.answers_within(time);
+    }
+    if config.cancels_abandoned {
+        tool = tool.cancel_abandoned_calls();
+    }
     limit(tool, &config, limits)
 }
 

@@ -24,13 +24,15 @@ fn rows(page: &str, column: usize) -> BTreeMap<String, String> {
 
 #[test]
 fn every_key_is_on_the_page_with_its_form() {
-    let sections: [(&str, &[Key]); 8] = [
+    let sections: [(&str, &[Key]); 10] = [
         ("server", keys::SERVER),
         ("tool.NAME", keys::TOOL),
         ("tool.NAME.args.ARG", keys::ARGUMENT),
         ("tool.NAME.progress", keys::PROGRESS),
         ("tool.NAME.retention", keys::RETENTION),
         ("tool.NAME.hints", keys::HINTS),
+        ("prompt.NAME", keys::PROMPT),
+        ("resource.NAME", keys::RESOURCE),
         ("clients_without_tasks", keys::CLIENTS_WITHOUT_TASKS),
         ("clients_without_tasks.tools", keys::TICKET_TOOLS),
     ];

@@ -1,4 +1,5 @@
-//! Following the config file while the server runs: its tools are added, changed and removed. A file that is wrong changes
+//! Following the config file while the server runs: its tools, prompts and resources are
+//! added, changed and removed. A file that is wrong changes
 //! nothing.
 
 use std::path::Path;
@@ -7,12 +8,31 @@ use std::time::Duration;
 
 use longhaul::{FileCheck, FollowedFile, ServerHandle};
 
+use super::fixed::{PromptConfig, ResourceConfig};
 use super::limits::Limits;
 use super::tool::ToolConfig;
 use super::{CONFIG_FILE_BYTES_MAX, Config, command_tool, folder_of, parse};
 
 /// How often the file is checked for changes.
 const CONFIG_FILE_LOOK_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// How many entries were added, changed or removed.
+#[derive(Default)]
+struct Changes(usize);
+
+impl Changes {
+    fn count(&mut self, name: &str, done: Result<(), longhaul::Error>) {
+        match done {
+            Ok(()) => self.0 += 1,
+            Err(error) => tracing::error!(name, %error, "what the config file says cannot be taken over"),
+        }
+    }
+}
+
+/// The old entries that are no longer there.
+fn removed<'a, T>(old: &'a [T], new: &'a [T], name: impl Fn(&T) -> &str) -> impl Iterator<Item = &'a T> {
+    old.iter().filter(move |old| !new.iter().any(|new| name(new) == name(old)))
+}
 
 /// A config file whose tools a server has.
 pub(crate) struct ConfigFollower {
@@ -21,6 +41,8 @@ pub(crate) struct ConfigFollower {
     /// Those of the start: they hold until the next one.
     limits: Limits,
     tools: Vec<ToolConfig>,
+    prompts: Vec<PromptConfig>,
+    resources: Vec<ResourceConfig>,
     /// The rest of the file, which takes effect at the next start.
     settings: String,
     content: Vec<u8>,
@@ -39,12 +61,13 @@ impl ConfigFollower {
                 return None;
             }
         };
-        let tools = config.tools.clone();
         Some(Self {
             file: Arc::new(file),
             handle,
             limits: config.limits.clone(),
-            tools,
+            tools: config.tools.clone(),
+            prompts: config.prompts.clone(),
+            resources: config.resources.clone(),
             settings: settings_at_start,
             content: Vec::new(),
             error: None,
@@ -91,29 +114,34 @@ impl ConfigFollower {
             tracing::warn!("the config file has other settings of the server; they take effect at its next start");
             self.settings = new_settings;
         }
-        self.change_tools(config.tools).await;
-    }
-
-    async fn change_tools(&mut self, tools: Vec<ToolConfig>) {
-        let (mut changed, mut removed) = (0_usize, 0_usize);
-        for old in &self.tools {
-            if !tools.iter().any(|tool| tool.name == old.name) {
-                match self.handle.remove_tool(&old.name).await {
-                    Ok(_) => removed += 1,
-                    Err(error) => tracing::error!(tool = old.name, %error, "a tool cannot be removed"),
-                }
+        let (handle, limits) = (&self.handle, &self.limits);
+        let mut changes = Changes::default();
+        for old in removed(&self.tools, &config.tools, |tool| &tool.name) {
+            changes.count(&old.name, handle.remove_tool(&old.name).await.map(drop));
+        }
+        for tool in config.tools.iter().filter(|tool| !self.tools.contains(tool)) {
+            changes.count(&tool.name, handle.put_tool(command_tool::tool(tool.clone(), limits)).await);
+        }
+        for old in removed(&self.prompts, &config.prompts, |prompt| &prompt.name) {
+            changes.count(&old.name, handle.remove_prompt(&old.name).await.map(drop));
+        }
+        for prompt in config.prompts.iter().filter(|prompt| !self.prompts.contains(prompt)) {
+            changes.count(&prompt.name, handle.put_prompt(prompt.prompt()).await);
+        }
+        for old in removed(&self.resources, &config.resources, |resource| &resource.uri) {
+            changes.count(&old.uri, handle.remove_resource(&old.uri).await.map(drop));
+        }
+        for resource in config.resources.iter().filter(|resource| !self.resources.contains(resource)) {
+            let is_known = self.resources.iter().any(|old| old.uri == resource.uri);
+            changes.count(&resource.uri, handle.put_resource(resource.resource()).await);
+            if is_known {
+                handle.resource_updated(&resource.uri);
             }
         }
-        for tool in tools.iter().filter(|tool| !self.tools.contains(tool)) {
-            match self.handle.put_tool(command_tool::tool(tool.clone(), &self.limits)).await {
-                Ok(()) => changed += 1,
-                Err(error) => tracing::error!(tool = tool.name, %error, "a tool cannot be changed"),
-            }
+        if changes.0 > 0 {
+            tracing::info!(changes = changes.0, "the config file has changed, and what it offers was taken over");
         }
-        if changed + removed > 0 {
-            tracing::info!(changed, removed, "the config file has changed, and its tools were taken over");
-        }
-        self.tools = tools;
+        (self.tools, self.prompts, self.resources) = (config.tools, config.prompts, config.resources);
     }
 
     /// Logs an error, unless it was the last one that was logged.

@@ -28,6 +28,15 @@ pub(crate) struct HostTarget<'a> {
     pub(crate) needs_token: bool,
 }
 
+/// A name of a server that every host takes: Claude Code and Codex refuse other characters.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if !(1..=64).contains(&text.len()) || !text.bytes().all(is_plain) {
+        return Err("use 1 to 64 letters, digits, - and _".into());
+    }
+    Ok(text.to_owned())
+}
+
 /// A placeholder for the token, which only its owner has.
 const TOKEN: &str = "YOUR-TOKEN";
 

@@ -8,6 +8,8 @@ pub(crate) const ROOT: &[Key] = &[
     key("limits", Special("a table")),
     key("clients_without_tasks", Special("a table")),
     key("tool", Special("a table of tools")),
+    key("prompt", Special("a table of prompts")),
+    key("resource", Special("a table of resources")),
 ];
 
 pub(crate) const SERVER: &[Key] = &[
@@ -51,6 +53,19 @@ pub(crate) const TOOL: &[Key] = &[
     key("retention", Special("a time from the creation of a task, a table with `after_end`, or \"forever\"")),
     key("version", Text),
     key("hints", Special("a table")),
+    key("answers_within", Duration),
+    key("cancel_abandoned", Flag),
+];
+
+pub(crate) const PROMPT: &[Key] = &[key("title", Text), key("description", Text), key("text", Text), key("file", Text)];
+
+pub(crate) const RESOURCE: &[Key] = &[
+    key("uri", Text),
+    key("title", Text),
+    key("description", Text),
+    key("mime_type", Text),
+    key("text", Text),
+    key("file", Text),
 ];
 
 pub(crate) const ARGUMENT: &[Key] = &[
@@ -73,8 +88,12 @@ pub(crate) const RETENTION: &[Key] = &[key("after_end", Duration)];
 pub(crate) const HINTS: &[Key] =
     &[key("read_only", Flag), key("destructive", Flag), key("idempotent", Flag), key("open_world", Flag)];
 
-pub(crate) const CLIENTS_WITHOUT_TASKS: &[Key] =
-    &[key("patience", Duration), key("tools", Special("a table of names"))];
+pub(crate) const CLIENTS_WITHOUT_TASKS: &[Key] = &[
+    key("enabled", Flag),
+    key("patience", Duration),
+    key("heartbeat", Duration),
+    key("tools", Special("a table of names")),
+];
 
 pub(crate) const TICKET_TOOLS: &[Key] =
     &[key("status", Text), key("result", Text), key("answer", Text), key("cancel", Text), key("list", Text)];

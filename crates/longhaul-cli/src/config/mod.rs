@@ -2,7 +2,7 @@
 //!
 //! - `keys`: every key, `section`: how tables are read, `problem`: what is wrong, and where.
 //! - `server`, `limits`, `clients`, `tool` with `argument` and `template`: one file per part of the config file.
-//! - `command_tool`: a tool of the file as a tool of the server; `message`: what its command can say while it runs.
+//! - `fixed`: prompts and resources. `command_tool`: a tool of the file as a tool of the server; `message`: what its command can say while it runs.
 //! - `follow`: changes of the file while the server runs.
 //! - `example`, `host`: what `longhaul config new` and `longhaul config host` print.
 
@@ -14,6 +14,7 @@ pub(crate) mod command_tool;
 #[cfg(test)]
 mod documented;
 pub(crate) mod example;
+pub(crate) mod fixed;
 pub(crate) mod follow;
 pub mod host;
 pub(crate) mod keys;
@@ -24,14 +25,16 @@ pub(crate) mod section;
 pub(crate) mod server;
 mod template;
 pub(crate) mod tool;
-mod unit;
+pub(crate) mod unit;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use longhaul::TicketNames;
 use toml::de::{DeTable, DeValue};
 
 use self::clients::ClientsWithoutTasks;
+use self::fixed::{PromptConfig, ResourceConfig};
 use self::limits::Limits;
 use self::problem::{Problem, Problems};
 use self::section::{NamedSection, article};
@@ -48,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) clients_without_tasks: ClientsWithoutTasks,
     pub(crate) tools: Vec<ToolConfig>,
+    pub(crate) prompts: Vec<PromptConfig>,
+    pub(crate) resources: Vec<ResourceConfig>,
 }
 
 /// Why a config file cannot be used.
@@ -101,26 +106,52 @@ fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -
     let server = server::read(&root, folder);
     let limits = limits::read(&root);
     let clients_without_tasks = clients::read(&root);
-    let mut tools = Vec::new();
-    for (name, span, entry) in root.members("tool") {
-        let path = root.key_path("tool");
-        let path = format!("{path}.{}", if name.contains(['.', ' ']) { format!("{name:?}") } else { name.to_owned() });
-        let DeValue::Table(table) = entry.get_ref() else {
-            let what = format!("is {}", article(entry.get_ref().type_str()));
-            problems.add(&entry.span(), &path, what, format!("write a table, which begins with [tool.{name}]"));
-            continue;
-        };
-        let section = NamedSection::open(problems, table, &path, span, keys::TOOL);
-        tools.extend(tool::read(&section, name, folder));
+    let tools = named(&root, "tool", keys::TOOL, |section, name| tool::read(section, name, folder));
+    let prompts = named(&root, "prompt", keys::PROMPT, |section, name| fixed::read_prompt(section, name, folder));
+    let resources: Vec<(ResourceConfig, _)> = named(&root, "resource", keys::RESOURCE, |section, name| {
+        Some((fixed::read_resource(section, name, folder)?, (section.path.clone(), section.span.clone())))
+    });
+    for (index, (resource, (path, span))) in resources.iter().enumerate() {
+        if resources[..index].iter().any(|(other, _)| other.uri == resource.uri) {
+            let what = format!("has the URI {:?} of another resource", resource.uri);
+            problems.add(span, path, what, "give each resource a URI of its own");
+        }
     }
-    for (usual, name) in &clients_without_tasks.tools {
-        if tools.iter().any(|tool| tool.name == *name) {
-            let path = format!("clients_without_tasks.tools.{usual}");
+    let resources = resources.into_iter().map(|(resource, _)| resource).collect();
+    // A tool may have a usual name of these, which then gives way; a name that was chosen does not.
+    let usual = TicketNames::default();
+    for ((key, name), (_, usual)) in
+        clients::named(&clients_without_tasks.names).into_iter().zip(clients::named(&usual))
+    {
+        if name != usual && tools.iter().any(|tool| tool.name == *name) {
+            let path = format!("clients_without_tasks.tools.{key}");
             let at = root.entry("clients_without_tasks").map_or(0..0, toml::Spanned::span);
             problems.add(&at, &path, format!("is {name:?}, which is a tool of this file"), "choose another name");
         }
     }
-    Config { server, limits, clients_without_tasks, tools }
+    Config { server, limits, clients_without_tasks, tools, prompts, resources }
+}
+
+/// Reads the tables under a key, each with a name.
+fn named<'a, T>(
+    root: &NamedSection<'a>,
+    kind: &str,
+    keys: &'static [section::Key],
+    read: impl Fn(&NamedSection<'a>, &str) -> Option<T>,
+) -> Vec<T> {
+    let problems = root.problems();
+    let mut all = Vec::new();
+    for (name, span, entry) in root.members(kind) {
+        let path = root.key_path(kind);
+        let path = format!("{path}.{}", if name.contains(['.', ' ']) { format!("{name:?}") } else { name.to_owned() });
+        let DeValue::Table(table) = entry.get_ref() else {
+            let what = format!("is {}", article(entry.get_ref().type_str()));
+            problems.add(&entry.span(), &path, what, format!("write a table, which begins with [{kind}.{name}]"));
+            continue;
+        };
+        all.extend(read(&NamedSection::open(problems, table, &path, span, keys), name));
+    }
+    all
 }
 
 /// The key in the line of a mistake that is not TOML, as far as there is one.

@@ -43,6 +43,8 @@ pub(crate) struct ToolConfig {
     pub(super) retention: Option<Retention>,
     pub(super) version: Option<String>,
     pub(super) hints: Annotations,
+    pub(super) answers_within: Option<Duration>,
+    pub(super) cancels_abandoned: bool,
 }
 
 /// What is run.
@@ -133,6 +135,8 @@ pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Opt
         retention: retention(section),
         version: section.words("version"),
         hints: hints(section),
+        answers_within: section.duration("answers_within"),
+        cancels_abandoned: section.flag("cancel_abandoned").unwrap_or(false),
         command: command?,
         directory,
         arguments,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// `30s`, `1h30m`, `250ms`. `None` if it is not a time, or no time at all.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     let mut total = Duration::ZERO;
     if rest.is_empty() {

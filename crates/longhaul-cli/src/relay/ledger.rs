@@ -1,9 +1,9 @@
 //! What a client has sent that the next server must know: its handshake, its log level, the tasks that it follows, and
 //! its open requests.
 //!
-//! An open request is sent to the next server again. A call that becomes a task has an idempotency key for that, so the
-//! task that the old server may have made is found, and not made twice. An ordinary call could run twice; its client is told
-//! that its answer is lost.
+//! An open request is sent to the next server again. A call of a tool has an idempotency key for that, so the task that the
+//! old server may have made is found, and not made twice. It also says that it is repeated: the server refuses a call that is
+//! not stored, because it could run twice.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +21,9 @@ const OWN_ID: &str = "longhaul-relay-";
 
 const IDEMPOTENCY_KEY: &str = "longhaul/idempotency-key";
 
+/// The mark of a call that may have run already.
+const REPEATED: &str = "longhaul/repeated";
+
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     initialize: Option<String>,
@@ -37,6 +40,8 @@ pub(super) struct Ledger {
 enum OpenRequest {
     /// It does no harm twice.
     Repeatable(Vec<u8>),
+    /// A call of a tool, with its idempotency key: the server decides whether it can be repeated.
+    Call(Vec<u8>),
     /// It may have run, and must not run again.
     Once,
 }
@@ -94,12 +99,12 @@ impl Ledger {
             "initialize" => self.initialize = Some(text()),
             "logging/setLevel" => self.log_level = Some(text()),
             "tools/call" => {
-                let (line, is_repeatable) = match with_key(&line) {
-                    Some((line, true)) => (line, true),
-                    _ => (line, false),
+                let Some(line) = with_key(&line) else {
+                    // The server refuses it.
+                    self.open.push((id, OpenRequest::Once));
+                    return line;
                 };
-                let open = if is_repeatable { OpenRequest::Repeatable(line.clone()) } else { OpenRequest::Once };
-                self.open.push((id, open));
+                self.open.push((id, OpenRequest::Call(line.clone())));
                 return line;
             }
             _ => {}
@@ -181,9 +186,10 @@ impl Ledger {
         self.open.retain(|(id, request)| {
             match request {
                 OpenRequest::Repeatable(line) => replay.to_server.push(String::from_utf8_lossy(line).into_owned()),
+                OpenRequest::Call(line) => replay.to_server.extend(as_repeated(line)),
                 OpenRequest::Once => replay.to_client.push(lost(id)),
             }
-            matches!(request, OpenRequest::Repeatable(_))
+            !matches!(request, OpenRequest::Once)
         });
         replay
     }
@@ -216,25 +222,37 @@ fn lost(id: &str) -> String {
     )
 }
 
-/// A call of a tool with an idempotency key, and whether it asks for a task. Everything else in it stays as it was written.
-fn with_key(line: &[u8]) -> Option<(Vec<u8>, bool)> {
+/// A call of a tool with an idempotency key. Everything else in it stays as it was written.
+fn with_key(line: &[u8]) -> Option<Vec<u8>> {
+    with_meta(line, |meta| {
+        if !meta.contains_key(IDEMPOTENCY_KEY) {
+            let key = Value::from(format!("relay-{:032x}", rand::rng().random::<u128>()));
+            meta.insert(IDEMPOTENCY_KEY.into(), raw(&key)?);
+        }
+        Some(())
+    })
+}
+
+/// A call of a tool that may have run already.
+fn as_repeated(line: &[u8]) -> Option<String> {
+    let marked = with_meta(line, |meta| {
+        meta.insert(REPEATED.into(), raw(&Value::Bool(true))?);
+        Some(())
+    })?;
+    String::from_utf8(marked).ok()
+}
+
+fn with_meta(line: &[u8], change: impl FnOnce(&mut Members) -> Option<()>) -> Option<Vec<u8>> {
     let mut message: Members = serde_json::from_slice(line).ok()?;
     let mut params: Members = serde_json::from_str(message.get("params")?.get()).ok()?;
     let mut meta: Members = match params.get("_meta") {
         Some(meta) => serde_json::from_str(meta.get()).ok()?,
         None => Members::new(),
     };
-    let takes_tasks = meta.values().any(|value| {
-        serde_json::from_str::<Value>(value.get())
-            .is_ok_and(|value| value["extensions"].get("io.modelcontextprotocol/tasks").is_some())
-    });
-    let is_task = takes_tasks || params.contains_key("task");
-    if !meta.contains_key(IDEMPOTENCY_KEY) {
-        meta.insert(IDEMPOTENCY_KEY.into(), raw(&Value::from(format!("relay-{:032x}", rand::rng().random::<u128>())))?);
-    }
+    change(&mut meta)?;
     params.insert("_meta".into(), serde_json::value::to_raw_value(&meta).ok()?);
     message.insert("params".into(), serde_json::value::to_raw_value(&params).ok()?);
-    Some((serde_json::to_vec(&message).ok()?, is_task))
+    serde_json::to_vec(&message).ok()
 }
 
 #[cfg(test)]
@@ -261,8 +279,8 @@ mod tests {
             json!({ "jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": { "name": "t", "task": {} } });
         let passed_on = from_client(&mut ledger, &call);
         assert!(passed_on["params"]["_meta"][IDEMPOTENCY_KEY].as_str().unwrap().starts_with("relay-"));
-        let ordinary = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": { "name": "t" } });
-        from_client(&mut ledger, &ordinary);
+        let batch = json!([{ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": { "name": "t" } }]);
+        from_client(&mut ledger, &batch);
         let made = r#"{"jsonrpc":"2.0","id":"x","result":{"task":{"taskId":"T","status":"working"}}}"#;
         ledger.take_from_server(made.into());
 
@@ -270,7 +288,9 @@ mod tests {
         let sent = messages(&replay.to_server);
         let methods: Vec<&str> = sent.iter().map(|message| message["method"].as_str().unwrap()).collect();
         assert_eq!(methods, ["initialize", "notifications/initialized", "tasks/get", "tools/call"]);
-        assert_eq!(sent[3], passed_on, "under the same key");
+        let mut again = passed_on;
+        again["params"]["_meta"][REPEATED] = json!(true);
+        assert_eq!(sent[3], again, "under the same key");
         let told = messages(&replay.to_client);
         assert_eq!(
             (told.len(), &told[0]["id"], &told[0]["error"]["data"]["code"]),
@@ -300,8 +320,7 @@ mod tests {
     #[test]
     fn numbers_of_a_call_stay_as_they_were_written() {
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{"n":12345678901234567890123.10}}}"#;
-        let (passed_on, is_task) = with_key(call).unwrap();
+        let passed_on = with_key(call).unwrap();
         assert!(String::from_utf8(passed_on).unwrap().contains(r#"{"n":12345678901234567890123.10}"#));
-        assert!(!is_task);
     }
 }

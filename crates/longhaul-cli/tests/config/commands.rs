@@ -197,3 +197,14 @@ async fn the_same_commands_are_served_over_stdio() {
     client.finish().await;
     child.wait().await.unwrap();
 }
+
+#[tokio::test]
+async fn the_commands_of_a_killed_server_end_without_another_server() {
+    let place = Place::new(CONFIG);
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.create("hang", json!({})).await.unwrap();
+    begun(&place, "hangs", 1).await;
+    server.kill().await;
+    all_gone(&place, "hang").await;
+}

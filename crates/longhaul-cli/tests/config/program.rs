@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use longhaul_testkit::StatelessClient;
+use longhaul_testkit::{PipeClient, StatelessClient};
 use serde_json::{Value, json};
 
 use crate::Place;
@@ -70,7 +70,7 @@ fn what_hosts_need_is_in_their_own_format() {
     let config = place.path("longhaul.toml");
     let config = config.to_str().unwrap();
     for host in ["claude-code", "claude-desktop", "cursor", "vscode", "codex"] {
-        let (code, stdout, _) = run(&["config", "host", host, "--config", config, "--name", "my tools"]);
+        let (code, stdout, _) = run(&["config", "host", host, "--config", config, "--name", "my-tools"]);
         assert_eq!(code, Some(0));
         assert!(stdout.contains(config) && stdout.contains("http://127.0.0.1:9/mcp"), "{host}: {stdout}");
         // Each object of JSON in the text is one that the host reads.
@@ -78,11 +78,124 @@ fn what_hosts_need_is_in_their_own_format() {
         for block in stdout.split("\n{\n").skip(1) {
             let block = format!("{{\n{}\n}}", block.split("\n}").next().unwrap());
             let parsed: Value = serde_json::from_str(&block).unwrap_or_else(|error| panic!("{host}: {error}: {block}"));
-            let server = &parsed[servers]["my tools"];
+            let server = &parsed[servers]["my-tools"];
             assert!(
                 server["command"].is_string() || server["headers"]["Authorization"].is_string(),
                 "{host}: {parsed}"
             );
         }
+    }
+}
+
+/// The command lines in what is printed for a host, with the program first.
+fn commands(host: &str, printed: &str) -> Vec<Vec<String>> {
+    let words = |server: &Value| -> Option<Vec<String>> {
+        let arguments = server["args"].as_array()?.iter().map(|argument| argument.as_str().unwrap().to_owned());
+        Some(std::iter::once(server["command"].as_str()?.to_owned()).chain(arguments).collect())
+    };
+    if host == "codex" {
+        let table = printed.split("\n\n").find(|part| part.contains("command = ")).unwrap();
+        let table = toml::de::DeTable::parse(table).unwrap();
+        let server = &table.get_ref()["mcp_servers"].get_ref()["tools"].get_ref();
+        let arguments = server["args"].get_ref().as_array().unwrap().iter();
+        let words = std::iter::once(&server["command"]).chain(arguments);
+        return vec![words.map(|word| word.get_ref().as_str().unwrap().to_owned()).collect()];
+    }
+    let key = if host == "vscode" { "servers" } else { "mcpServers" };
+    let objects = printed.split("\n{\n").skip(1).map(|block| {
+        let block = format!("{{\n{}\n}}", block.split("\n}").next().unwrap());
+        serde_json::from_str::<Value>(&block).unwrap()
+    });
+    objects.filter_map(|object| words(&object[key]["tools"])).collect()
+}
+
+#[tokio::test]
+async fn the_printed_command_is_a_server_for_the_host() {
+    let place = Place::new("[server]\nstore = \"sqlite:tasks.db\"\n[tool.hello]\ncommand = [\"echo\", \"hello\"]\n");
+    let config = place.path("longhaul.toml");
+    for host in ["claude-code", "claude-desktop", "cursor", "vscode", "codex"] {
+        let (_, printed, _) = run(&["config", "host", host, "--config", config.to_str().unwrap(), "--name", "tools"]);
+        let [command] = &commands(host, &printed)[..] else { panic!("{host}: {printed}") };
+        if host == "claude-code" {
+            assert!(printed.contains(&format!("claude mcp add tools -- {}\n", command.join(" "))), "{printed}");
+        }
+        // A host starts it in a folder of its own.
+        let mut child = tokio::process::Command::new(&command[0])
+            .args(&command[1..])
+            .current_dir("/")
+            .env("LONGHAUL_PROCESS_DIR", place.path("processes"))
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let pipe = PipeClient::new(child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut client = pipe.initialize("2025-06-18", json!({})).await;
+        let said = client.session_result("tools/call", json!({ "name": "hello", "arguments": {} })).await;
+        assert_eq!(said["content"][0]["text"], "hello", "{host}");
+        client.finish().await;
+        child.wait().await.unwrap();
+    }
+    let (code, _, stderr) = run(&["config", "host", "codex", "--name", "my tools"]);
+    assert_eq!(code, Some(2), "{stderr}");
+}
+
+#[tokio::test]
+async fn prompts_and_resources_of_the_file_are_offered_and_followed() {
+    let config = "[prompt.review]\ndescription = \"Asks.\"\ntext = \"Review it.\"\n[resource.notes]\nuri = \"docs://notes\"\n\
+                  file = \"notes.md\"\nmime_type = \"text/markdown\"\n";
+    let place = Place::new(config);
+    std::fs::write(place.path("notes.md"), "first").unwrap();
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let got = client.send("prompts/get", json!({ "name": "review" })).await.json();
+    assert_eq!(got["result"]["messages"][0]["content"]["text"], "Review it.", "{got}");
+    let read = async |client: &mut StatelessClient, uri: &str| {
+        client.send("resources/read", json!({ "uri": uri })).await.json()["result"]["contents"][0].clone()
+    };
+    let notes = read(&mut client, "docs://notes").await;
+    assert_eq!((&notes["text"], &notes["mimeType"]), (&json!("first"), &json!("text/markdown")));
+    std::fs::write(place.path("notes.md"), "second").unwrap();
+    assert_eq!(read(&mut client, "docs://notes").await["text"], "second", "a file is read at each request");
+
+    std::fs::write(place.path("longhaul.toml"), "[resource.new]\nuri = \"docs://new\"\ntext = \"new\"\n").unwrap();
+    longhaul_testkit::until("the change", async || {
+        let listed = client.send("prompts/list", json!({})).await.json();
+        listed["result"]["prompts"] == json!([]) && read(&mut client, "docs://new").await["text"] == "new"
+    })
+    .await;
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn the_file_sets_what_clients_without_tasks_get() {
+    let slow = "[tool.slow]\ncommand = [\"sleep\", \"600\"]\n";
+    let named = format!("{slow}[clients_without_tasks]\npatience = \"50ms\"\ntools.status = \"job_status\"\n");
+    let place = Place::new(&named);
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.capabilities = json!({});
+    let ticket = client.call("slow", json!({})).await.unwrap();
+    let id = ticket["_meta"]["longhaul/task"]["taskId"].clone();
+    let stands = client.call("job_status", json!({ "taskId": id })).await.unwrap();
+    assert_eq!(stands["_meta"]["longhaul/task"]["status"], "working");
+    assert!(server.stop().await);
+
+    for (file, flags) in [
+        (format!("{slow}[clients_without_tasks]\nenabled = false\n"), &[][..]),
+        (named.clone(), &["--patience", "off"][..]),
+    ] {
+        let place = Place::new(&file);
+        let launch = flags.iter().fold(place.launch(), |launch, flag| launch.arg(flag));
+        let server = launch.start().await;
+        let mut client = StatelessClient::connect(server.address()).await.unwrap();
+        client.capabilities = json!({});
+        let listed = client.send("tools/list", json!({})).await.json();
+        assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 1, "{listed}");
+        assert!(server.stop().await);
+    }
+    for wrong in ["0s", "45", "never"] {
+        let (code, _, stderr) = run(&["serve", "--patience", wrong]);
+        assert_eq!(code, Some(2), "{stderr}");
     }
 }

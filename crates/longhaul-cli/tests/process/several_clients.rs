@@ -18,6 +18,11 @@ env.NAME = "{name}"
 on_crash = "retry"
 backoff = "10ms"
 
+[tool.once]
+shell = true
+command = 'echo once >> starts; while [ ! -e go-once ]; do sleep 0.02; done'
+task = "forbidden"
+
 [tool.ask]
 shell = true
 command = '''
@@ -133,4 +138,29 @@ async fn a_session_survives_the_end_of_its_server_with_its_task_and_question() {
     let text = end["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{end}"));
     assert!(text.contains(r#""action":"accept""#), "{text}");
     session.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_of_a_client_without_tasks_goes_on_at_the_next_server_and_none_runs_twice() {
+    let folder = folder();
+    let path = folder.path();
+    let mut first = start(path);
+    first.pipe.result("tools/list", json!({})).await;
+    let (second, third) = (start(path), start(path));
+    let mut host = second.pipe.initialize("2025-06-18", json!({})).await;
+    host.session_ask("work", "tools/call", json!({ "name": "work", "arguments": { "name": "a" } })).await;
+    host.session_ask("once", "tools/call", json!({ "name": "once", "arguments": {} })).await;
+    let mut stateless = third.pipe;
+    stateless.ask("once", "tools/call", json!({ "name": "once", "arguments": {} })).await;
+    until("three commands that run", async || starts(path).len() == 3).await;
+    first.child.kill().await.unwrap();
+    assert_eq!(host.response("once").await["error"]["data"]["code"], "ANSWER_LOST");
+    assert_eq!(stateless.response("once").await["error"]["data"]["code"], "ANSWER_LOST");
+    until("the second attempt", async || starts(path).len() == 4).await;
+    std::fs::write(path.join("go-a"), "").unwrap();
+    let done = host.response("work").await;
+    assert_eq!(done["result"]["content"][0]["text"], "a done", "{done}");
+    assert_eq!(starts(path), ["a", "a", "once", "once"]);
+    drop(stateless);
+    host.finish().await;
 }

@@ -41,14 +41,22 @@ pub(super) async fn perform(
 ) -> Result<OperationResult, RpcError> {
     let catalogue = exchange.receiver.catalogue.current();
     let Some(offered) = catalogue.tools.find(&call.name) else {
-        let ticket = ticket::perform(exchange, &call.name, call.arguments, request.progress_token.as_ref());
-        return ticket.ok_or_else(|| words::no_such_tool(&call.name));
+        // Boxed, because it would make the future of every call larger.
+        let ticket = Box::pin(ticket::perform(exchange, &call.name, call.arguments, request.progress_token.as_ref()));
+        return ticket.await.unwrap_or_else(|| Err(words::no_such_tool(&call.name)));
     };
     if let Some(headers) = headers.filter(|_| exchange.session.is_none()) {
         wire_headers::check_mirrored(headers, &offered.declaration, call.arguments)?;
     }
     let mode = exchange.generation.call_mode(call, &offered.declaration, exchange.peer)?;
     let as_task = mode != CallMode::Ordinary;
+    let waits = !as_task && ticket_waits(exchange, offered);
+    if !as_task && !waits && offered.declaration.task_support() == TaskSupport::Required {
+        return Err(words::task_required(&offered.name));
+    }
+    if call.is_repeated && !as_task && !waits {
+        return Err(words::not_repeated());
+    }
     if let Err(wrong) = offered.declaration.check_arguments(call.arguments) {
         return Ok(OperationResult::Ready(call_result::complete(&exchange.reply_to(), &wrong.to_result())));
     }
@@ -56,7 +64,7 @@ pub(super) async fn perform(
     let chosen = chosen_id.map(|id| exchange.chosen_key(id)).transpose()?;
     // Without a task nothing is stored under the key, so it has no effect. An ID of the requestor's own says the same.
     let idempotency =
-        if as_task && chosen.is_none() { idempotency::of_call(exchange, call, headers)?.map(Box::new) } else { None };
+        if (as_task && chosen.is_none()) || waits { idempotency::of_call(exchange, call, headers)? } else { None };
     let mut tool_call = ToolCall {
         exchange: exchange.clone(),
         tool: Arc::clone(&offered.name),
@@ -69,10 +77,10 @@ pub(super) async fn perform(
         log_level: request.log_level,
         answers: HashMap::new(),
         task_id: None,
-        idempotency,
+        idempotency: idempotency.map(Box::new),
     };
     tool_call.take_answers(call.request_state.as_deref(), call.input_responses.as_ref()).await?;
-    if mode == CallMode::Ordinary && ticket_waits(exchange, offered) {
+    if waits {
         return tool_call.wait(&offered.rules).await;
     }
     tool_call.begin().await
@@ -116,14 +124,11 @@ pub(super) async fn perform_function(
     tool_call.begin().await
 }
 
-/// Whether an ordinary call creates a task and waits for it. A stateless client that can be asked is asked by the end of its
-/// call, which then runs again: that needs no task.
+/// Whether an ordinary call creates a task and waits for it.
 fn ticket_waits(exchange: &Exchange, offered: &CatalogueTool) -> bool {
-    let is_asked_by_rounds = exchange.session.is_none() && exchange.peer.capabilities.can_be_asked();
     exchange.receiver.tickets().is_some()
         && offered.declaration.task_support() != TaskSupport::Forbidden
         && !exchange.receiver.engine.asks_before_task(&offered.name)
-        && !is_asked_by_rounds
 }
 
 /// A call whose tool and arguments have been checked.
@@ -168,29 +173,31 @@ impl ToolCall {
 
     /// Creates a task and waits for it, for a client that takes no task.
     async fn wait(self, rules: &CallRules) -> Result<OperationResult, RpcError> {
-        let failed = |error: EngineError| refusal::of_engine(&error);
-        let engine = &self.exchange.receiver.engine;
-        let id = TaskId::mint(engine.now().await.map_err(failed)?, engine.random().bits());
-        let retention = self.retention(engine.retention(&self.tool).map_err(failed)?);
-        let Self { exchange, tool, input, progress_token, .. } = self;
+        let retention = self.exchange.receiver.engine.retention(&self.tool);
+        let retention = self.retention(retention.map_err(|error| refusal::of_engine(&error))?);
+        let Self { exchange, tool, input, progress_token, log_level, answers, task_id, idempotency, .. } = self;
         let waiting = WaitingCall {
             exchange: exchange.clone(),
             tool: Arc::clone(&tool),
             input,
             retention,
-            id: id.clone(),
             token: progress_token,
+            log_level,
             rules: rules.clone(),
+            idempotency,
         };
-        if exchange.session.is_none() && waiting.token.is_none() {
-            return Ok(OperationResult::Ready(waiting.run(None).await?));
+        let place = waiting.place(task_id).await?;
+        if exchange.session.is_none() && waiting.token.is_none() && log_level.is_none() {
+            return Ok(OperationResult::Ready(waiting.run(place, answers, None).await?));
         }
         Ok(OperationResult::Work(StreamWork {
             exchange,
-            task: Some(id),
+            task: Some(place.id().clone()),
             call: Some(CallWait::Patience),
             tool: Some(tool),
-            run: Box::new(move |stream| Box::pin(async move { Ok(waiting.run(Some(stream)).await?.into()) })),
+            run: Box::new(move |stream| {
+                Box::pin(async move { Ok(waiting.run(place, answers, Some(stream)).await?.into()) })
+            }),
         }))
     }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use longhaul_engine::LogTail;
 use longhaul_store::Snapshot;
-use longhaul_task::{Progress, Task, TaskId, TaskKey};
+use longhaul_task::{Progress, QuestionKey, Task, TaskId, TaskKey};
 use longhaul_wire::jsonrpc::RequestId;
 use longhaul_wire::{Generation, RelatedTask, logging, progress};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::Session;
 use super::question::AskedQuestions;
@@ -39,6 +39,8 @@ pub(super) struct FollowedTask {
     /// Its parent, if that is followed, too: without a stream of its own, the client hears of it on that of its parent.
     parent: Option<TaskId>,
     log: LogTail,
+    /// Questions that this client is not asked again, although they are open.
+    pub(super) given_up: watch::Sender<Vec<QuestionKey>>,
 }
 
 impl FollowedTask {
@@ -51,9 +53,13 @@ impl FollowedTask {
         self.check_again.notify_one();
     }
 
+    pub(super) fn is_quiet(&self) -> bool {
+        self.is_quiet.load(Ordering::Relaxed)
+    }
+
     /// How messages about the task name it.
     fn related<'t>(&self, task: &'t Task) -> Option<RelatedTask<'t>> {
-        (!self.is_quiet.load(Ordering::Relaxed)).then(|| RelatedTask::to(self.generation, task))
+        (!self.is_quiet()).then(|| RelatedTask::to(self.generation, task))
     }
 
     /// Sends the log lines that the client wants.
@@ -157,9 +163,15 @@ impl Session {
             progress_token: Mutex::new(last.progress_token.take()),
             parent: last.parent.take(),
             log,
+            given_up: watch::Sender::default(),
         });
         followed.insert(key.id.clone(), Arc::clone(&task));
         self.receiver.tracker.spawn(run(Arc::clone(self), task, last));
+    }
+
+    /// The open questions of a task that this client is not asked again.
+    pub(crate) fn given_up_questions(&self, task: &TaskId) -> Option<watch::Receiver<Vec<QuestionKey>>> {
+        self.followed.lock().get(task).map(|followed| followed.given_up.subscribe())
     }
 
     /// Sends the log lines of a task to a client that waits for its result, before the result.
@@ -216,7 +228,7 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
         for child in &view.children()[children..] {
             let related = RelatedTask { generation: followed.generation, task_id: child, parent: Some(&task.key.id) };
             // In the other generations the client hears of the child by the parent's notification.
-            let is_quiet = followed.is_quiet.load(Ordering::Relaxed);
+            let is_quiet = followed.is_quiet();
             if let Some(announcement) = followed.generation.announcement(related).filter(|_| !is_quiet) {
                 // Without a stream it is announced, and followed, when there is one.
                 let Some(stream) = &stream else { break };
@@ -234,9 +246,9 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
             session.follow(child, is_known);
         }
         let asks = is_known && receiver.asked_session.lock().get(&key) == Some(&session.nonce);
-        asked.update(&session, task, stream.as_ref().filter(|_| asks), followed.is_quiet.load(Ordering::Relaxed));
+        asked.update(&session, task, stream.as_ref().filter(|_| asks), &followed);
         if task.is_settled() {
-            if !is_notified && !followed.is_quiet.load(Ordering::Relaxed) {
+            if !is_notified && !followed.is_quiet() {
                 let mut unreported = session.unreported.lock();
                 unreported.push_back((key.clone(), followed.generation));
                 if unreported.len() > UNREPORTED_MAX {
@@ -274,7 +286,7 @@ async fn notify(stream: &MessageStream, view: &LoadedTask, followed: &FollowedTa
     }
     let has_news = followed.generation.progress_is_change() && *newest != last.progress_shown;
     if last.revision != task.revision || has_news {
-        if !followed.is_quiet.load(Ordering::Relaxed)
+        if !followed.is_quiet()
             && let Some(changed) = followed.generation.changed(None, &view.view())
             && !stream.send(changed).await
         {

@@ -16,6 +16,7 @@ use longhaul_wire::{Generation, RelatedTask, question};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Session;
+use super::follow::FollowedTask;
 use super::outgoing::{ClientResponse, NoAnswer, OutgoingRequest, Receipt};
 use super::remote_task;
 use crate::stream::MessageStream;
@@ -219,13 +220,13 @@ impl AskedQuestions {
 
     /// Takes back questions that are no longer open, and sends those that are, if there is a stream. A question whose
     /// stream broke is sent again as a new request; the first answer to either counts.
-    /// `is_quiet`: the client knows no tasks, so that the question does not name one.
+    /// A client that knows no tasks gets questions that name none.
     pub(super) fn update(
         &mut self,
         session: &Arc<Session>,
         task: &Task,
         stream: Option<&Arc<MessageStream>>,
-        is_quiet: bool,
+        followed: &Arc<FollowedTask>,
     ) {
         let open = task.phase.questions();
         self.by_key.retain(|key, _| open.is_some_and(|open| open.find(key).is_some()));
@@ -241,16 +242,31 @@ impl AskedQuestions {
                 let of_task = OutgoingQuestion::of_task(self.generation, task, question);
                 let outgoing = OutgoingQuestion {
                     is_remote_task: Arc::clone(&asked.is_remote_task),
-                    related: of_task.related.clone().filter(|_| !is_quiet),
+                    related: of_task.related.clone().filter(|_| !followed.is_quiet()),
                     ..of_task
                 };
                 let (taken_back, given_up) = (asked.taken_back.clone(), Arc::clone(&asked.is_given_up));
                 let (session, key, stream) = (Arc::clone(session), task.key.clone(), Arc::clone(stream));
-                let tracker = session.receiver.tracker.clone();
-                tracker.spawn(ask_for_task(session, key, outgoing, stream, taken_back, given_up));
+                let (followed, question) = (Arc::clone(followed), question.key.clone());
+                session.receiver.tracker.clone().spawn(async move {
+                    let asked = ask_for_task(session, key, outgoing, stream, taken_back).await;
+                    if let Err(reason) = asked {
+                        given_up.store(reason == GivenUp::Unfit, Ordering::Relaxed);
+                        followed.given_up.send_modify(|given_up| given_up.push(question));
+                    }
+                });
             }
         }
     }
+}
+
+/// Why a client is not asked an open question of a task again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GivenUp {
+    /// Its answers did not fit.
+    Unfit,
+    /// It has too many questions to answer; on another stream it may be asked.
+    TooMany,
 }
 
 /// Puts a question of a task to the client and stores the answer.
@@ -260,11 +276,10 @@ async fn ask_for_task(
     question: OutgoingQuestion,
     stream: Arc<MessageStream>,
     taken_back: CancellationToken,
-    is_given_up: Arc<AtomicBool>,
-) {
+) -> Result<(), GivenUp> {
     let answer = tokio::select! {
-        () = taken_back.cancelled() => return,
-        () = session.ended.cancelled() => return,
+        () = taken_back.cancelled() => return Ok(()),
+        () = session.ended.cancelled() => return Ok(()),
         answer = question.ask(&session, stream) => answer,
     };
     question.is_remote_task.store(false, Ordering::Relaxed);
@@ -275,12 +290,13 @@ async fn ask_for_task(
         Err(NoAnswer::Unfit(why)) => {
             // The question stays open: another client of the owner may answer it.
             tracing::info!(task = %key.id, why, "a client's answers do not fit the question");
-            is_given_up.store(true, Ordering::Relaxed);
-            return;
+            return Err(GivenUp::Unfit);
         }
-        Err(NoAnswer::TooManyQuestions | NoAnswer::SessionOver) => return,
+        Err(NoAnswer::TooManyQuestions) => return Err(GivenUp::TooMany),
+        Err(NoAnswer::SessionOver) => return Ok(()),
     };
     store(&session, &key, &question, answer).await;
+    Ok(())
 }
 
 impl Session {

@@ -2,7 +2,7 @@
 
 use longhaul_engine::{EngineError, audit};
 use longhaul_store::StoreError;
-use longhaul_task::{Answer, Json, QuestionKey};
+use longhaul_task::{Answer, Json, QuestionKey, Task};
 use longhaul_wire::ticket;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,7 +20,6 @@ struct AnswerArguments {
 
 pub(super) async fn perform(exchange: &Exchange, arguments: &RawValue) -> TicketResult {
     let AnswerArguments { task_id: id, answers } = read(arguments)?;
-    let engine = &exchange.receiver.engine;
     let key = exchange.find_key(task_id(&id)?).await;
     let task = exchange.look_up(&key).await?.snapshot.task;
     let failed = |error: EngineError| NoResult::from(refusal::of_engine(&error));
@@ -32,18 +31,30 @@ pub(super) async fn perform(exchange: &Exchange, arguments: &RawValue) -> Ticket
             let open = if open.is_empty() { "none".to_owned() } else { open.join(", ") };
             return Err(NoResult(format!("The task has no open question `{name}`. Open questions: {open}.")));
         }
-        let answer = Answer::Given(Json::from_text(body.get()));
-        engine.check_answer(&task, &question, &answer).map_err(failed)?;
-        fitting.push((question, answer));
+        fitting.push((question, Answer::Given(Json::from_text(body.get()))));
     }
-    for (question, answer) in fitting {
-        match engine.answer(&key, question.clone(), answer).await {
-            Ok(_) => audit::answered(exchange.source(), &key.id, &question),
-            // Another answer was first, or the task has ended: what follows shows it.
-            Err(EngineError::Store(StoreError::Refused(_))) => {}
-            Err(error) => return Err(failed(error)),
-        }
-    }
+    store(exchange, &task, fitting).await.map_err(failed)?;
     let task = exchange.look_up(&key).await?;
     Ok(ticket::ticket(&task.view(), &names(exchange)))
+}
+
+/// Stores answers to open questions of a task, all of them or, if one does not fit, none.
+pub(super) async fn store(
+    exchange: &Exchange,
+    task: &Task,
+    answers: Vec<(QuestionKey, Answer)>,
+) -> Result<(), EngineError> {
+    let engine = &exchange.receiver.engine;
+    for (question, answer) in &answers {
+        engine.check_answer(task, question, answer)?;
+    }
+    for (question, answer) in answers {
+        match engine.answer(&task.key, question.clone(), answer).await {
+            Ok(_) => audit::answered(exchange.source(), &task.key.id, &question),
+            // Another answer was first, or the task has ended: what follows shows it.
+            Err(EngineError::Store(StoreError::Refused(_))) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

@@ -1,19 +1,23 @@
 //! A call of a client without tasks: a durable task, a wait, and then its result or a ticket.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_engine::{Engine, EngineError, NewCall};
 use longhaul_store::IdempotencyKey;
-use longhaul_task::{Json, Retention, TaskId, TaskKey};
+use longhaul_task::{Answer, Json, QuestionKey, Retention, TaskId, TaskKey};
+use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
-use longhaul_wire::{call_result, ticket};
+use longhaul_wire::{LogLevel, ticket};
 use tokio_util::task::TaskTracker;
 
-use super::names;
 use super::wait::TaskWait;
+use super::{answer, names};
 use crate::exchange::Exchange;
+use crate::loaded_task::LoadedTask;
 use crate::operation::{CallWait, OperationResult, StreamWork};
+use crate::seal::{CallBinding, CallState};
 use crate::stream::MessageStream;
 use crate::{idempotency, refusal};
 
@@ -37,75 +41,163 @@ pub(crate) struct WaitingCall {
     pub(crate) tool: Arc<str>,
     pub(crate) input: Json,
     pub(crate) retention: Retention,
-    pub(crate) id: TaskId,
     pub(crate) token: Option<RequestId>,
+    pub(crate) log_level: Option<LogLevel>,
     pub(crate) rules: CallRules,
+    /// The client's own.
+    pub(crate) idempotency: Option<Box<IdempotencyKey>>,
+}
+
+/// The task that a call waits for.
+pub(crate) enum CallPlace {
+    /// It exists.
+    Found(TaskKey),
+    /// It is to be created, under this key if there is one.
+    New(TaskId, Option<Box<IdempotencyKey>>),
+}
+
+impl CallPlace {
+    pub(crate) fn id(&self) -> &TaskId {
+        match self {
+            Self::Found(key) => &key.id,
+            Self::New(id, _) => id,
+        }
+    }
 }
 
 impl WaitingCall {
-    /// Creates the task, or finds the one that the same call has created and that still runs, and waits for it.
-    pub(crate) async fn run(self, stream: Option<Arc<MessageStream>>) -> Result<String, RpcError> {
-        let exchange = self.exchange.clone();
-        let (token, cancels_abandoned) = (self.token.clone(), self.rules.cancels_abandoned);
-        let key = self.task().await.map_err(|error| refusal::of_engine(&error))?;
-        let receiver = &exchange.receiver;
-        let mut abandoned = Abandoned { engine: receiver.engine.clone(), tracker: receiver.tracker.clone(), key: None };
-        if cancels_abandoned {
-            abandoned.key = Some(key.clone());
+    /// Finds the task that an earlier round or the same call has created. `asked` is the task of an earlier round.
+    pub(crate) async fn place(&self, asked: Option<TaskId>) -> Result<CallPlace, RpcError> {
+        if let Some(id) = asked {
+            return Ok(CallPlace::Found(self.exchange.key(id)));
         }
-        let response = answer(&exchange, key, token, stream).await;
-        abandoned.key = None;
-        response
+        self.find().await.map_err(|error| refusal::of_engine(&error))
     }
 
-    async fn task(self) -> Result<TaskKey, EngineError> {
-        let engine = self.exchange.receiver.engine.clone();
-        let now = engine.now().await?.as_ms();
+    async fn find(&self) -> Result<CallPlace, EngineError> {
+        let (engine, owner) = (&self.exchange.receiver.engine, &self.exchange.owner);
+        let now = engine.now().await?;
+        let new = |idempotency| CallPlace::New(TaskId::mint(now, engine.random().bits()), idempotency);
+        if let Some(own) = &self.idempotency {
+            let found = engine.find_created(owner, own).await?;
+            return Ok(found.map_or_else(|| new(Some(own.clone())), |found| CallPlace::Found(found.task.key.clone())));
+        }
         let mut key_of_now = None;
-        if self.rules.joins {
+        // A task that ends with its client is not shared with others.
+        if self.rules.joins && !self.rules.cancels_abandoned {
             // A task of the last minutes is under the key of this period or of the one before.
-            let period = now / JOIN_MS_MAX;
+            let period = now.as_ms() / JOIN_MS_MAX;
             for period in [period, period.saturating_sub(1)] {
-                let Some(same) = self.same_call(period) else { break };
-                match engine.find_created(&self.exchange.owner, &same).await? {
-                    Some(found) if !found.task.is_settled() => return Ok(found.task.key.clone()),
+                let same = idempotency::of_same_call(&self.exchange, &self.tool, self.input.as_str(), period);
+                // A client that cannot be told from others joins no task.
+                let Some(same) = same else { break };
+                match engine.find_created(owner, &same).await? {
+                    Some(found) if !found.task.is_settled() => return Ok(CallPlace::Found(found.task.key.clone())),
                     // It has ended: this call is a new one, which cannot be found by a third.
                     Some(_) => {
                         key_of_now = None;
                         break;
                     }
-                    None => key_of_now = key_of_now.or(Some(same)),
+                    None => key_of_now = key_of_now.or(Some(Box::new(same))),
                 }
             }
         }
-        let (receiver, exchange) = (&self.exchange.receiver, &self.exchange);
-        let new = NewCall {
-            owner: exchange.owner.clone(),
-            tool: Arc::clone(&self.tool),
-            input: self.input.clone(),
-            origin: receiver.origin(exchange.generation),
-            id: Some(self.id.clone()),
-            retention: Some(self.retention),
-            idempotency: key_of_now.map(Box::new),
-        };
-        Ok(engine.create(new).await?.task.key.clone())
+        Ok(new(key_of_now))
     }
 
-    /// Names this call among those of its client in a period; `None` for a client that cannot be told from others.
-    fn same_call(&self, period: u64) -> Option<IdempotencyKey> {
-        idempotency::of_same_call(&self.exchange, &self.tool, self.input.as_str(), period)
+    /// Creates the task if there is none, gives it the answers, and waits for it.
+    pub(crate) async fn run(
+        self,
+        place: CallPlace,
+        answers: HashMap<String, Json>,
+        stream: Option<Arc<MessageStream>>,
+    ) -> Result<String, RpcError> {
+        let failed = |error: EngineError| refusal::of_engine(&error);
+        let receiver = &self.exchange.receiver;
+        let (key, log) = match place {
+            CallPlace::Found(key) => {
+                self.give(&key, answers).await?;
+                (key, None)
+            }
+            CallPlace::New(id, idempotency) => {
+                let new = NewCall {
+                    owner: self.exchange.owner.clone(),
+                    tool: Arc::clone(&self.tool),
+                    input: self.input.clone(),
+                    origin: receiver.origin(self.exchange.generation),
+                    id: Some(id),
+                    retention: Some(self.retention),
+                    idempotency,
+                };
+                let (created, log) = receiver.engine.create_and_listen(new).await.map_err(failed)?;
+                (created.task.key.clone(), Some(log))
+            }
+        };
+        let mut abandoned = Abandoned { engine: receiver.engine.clone(), tracker: receiver.tracker.clone(), key: None };
+        if self.rules.cancels_abandoned {
+            abandoned.key = Some(key.clone());
+        }
+        let (token, log_level) = (self.token.clone(), self.log_level);
+        let wait = TaskWait { exchange: self.exchange.clone(), key, token, stream, log, log_level };
+        let response = self.answer(wait).await;
+        abandoned.key = None;
+        response
+    }
+
+    /// Gives the task of an earlier round the answers of this one. Answers to questions that are not open have been taken.
+    async fn give(&self, key: &TaskKey, answers: HashMap<String, Json>) -> Result<(), RpcError> {
+        let engine = &self.exchange.receiver.engine;
+        let failed = |error: EngineError| refusal::of_engine(&error);
+        if answers.is_empty() {
+            return Ok(());
+        }
+        let task = engine.read(key).await.map_err(failed)?.task;
+        let open: Vec<QuestionKey> = task.phase.questions().into_iter().flatten().map(|open| open.key.clone()).collect();
+        let answers = open.into_iter().filter_map(|question| {
+            let body = answers.get(question.as_str())?.clone();
+            Some((question, Answer::Given(body)))
+        });
+        let answers: Vec<(QuestionKey, Answer)> = answers.collect();
+        answer::store(&self.exchange, &task, answers).await.map_err(failed)
+    }
+
+    /// The result of the task; or, if it asks and this client can be asked by the end of its call, its questions; or a
+    /// ticket.
+    async fn answer(&self, wait: TaskWait) -> Result<String, RpcError> {
+        let exchange = &self.exchange;
+        let patience = exchange.receiver.tickets().map(|tickets| tickets.patience).unwrap_or_default();
+        let task = wait.run(patience).await?;
+        match self.round(&task).await? {
+            Some(round) => Ok(round),
+            None => answer_of(exchange, &task),
+        }
+    }
+
+    /// The questions of the task as the end of a round, for a stateless client that can answer all of them.
+    async fn round(&self, task: &LoadedTask) -> Result<Option<String>, RpcError> {
+        let exchange = &self.exchange;
+        let task = &task.snapshot.task;
+        let Some(questions) = task.phase.questions().filter(|_| exchange.session.is_none()) else { return Ok(None) };
+        if !questions.iter().all(|asked| exchange.peer.can_answer(asked.kind, &asked.params)) {
+            return Ok(None);
+        }
+        let receiver = &exchange.receiver;
+        let now = receiver.engine.now().await.map_err(|error| refusal::of_engine(&error))?;
+        let state = CallState::new(Vec::new(), task.key.id.clone(), now);
+        let binding = CallBinding { owner: &exchange.owner, tool: &self.tool, arguments: self.input.as_str() };
+        let state = receiver.seal.close_state(&binding, &state, &**receiver.engine.random());
+        let requests = questions.iter().map(|asked| InputRequest {
+            key: asked.key.as_str().into(),
+            kind: asked.kind,
+            params: asked.params.clone(),
+        });
+        let requests: Vec<InputRequest> = requests.collect();
+        Ok(Some(call_result::input_required(&exchange.reply_to(), &requests, state.as_deref())))
     }
 }
 
-/// The result of the task, or a ticket.
-async fn answer(
-    exchange: &Exchange,
-    key: TaskKey,
-    token: Option<RequestId>,
-    stream: Option<Arc<MessageStream>>,
-) -> Result<String, RpcError> {
-    let patience = exchange.receiver.tickets().map(|tickets| tickets.patience).unwrap_or_default();
-    let task = TaskWait { exchange: exchange.clone(), key, token, stream }.run(patience).await?;
+/// The result of a task, or a ticket.
+fn answer_of(exchange: &Exchange, task: &LoadedTask) -> Result<String, RpcError> {
     let (to, view) = (exchange.reply_to(), task.view());
     match exchange.generation.answer(&to, &view) {
         Some(answer) => answer,
@@ -123,7 +215,16 @@ pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<Operatio
         call: Some(CallWait::Patience),
         tool: None,
         run: Box::new(move |stream| {
-            Box::pin(async move { Ok(answer(&waiting, key, None, Some(stream)).await?.into()) })
+            let wait = TaskWait {
+                exchange: waiting.clone(),
+                key,
+                token: None,
+                stream: Some(stream),
+                log: None,
+                log_level: None,
+            };
+            let patience = waiting.receiver.tickets().map(|tickets| tickets.patience).unwrap_or_default();
+            Box::pin(async move { Ok(answer_of(&waiting, &wait.run(patience).await?)?.into()) })
         }),
     }))
 }

@@ -10,6 +10,7 @@ mod result;
 mod status;
 mod wait;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,15 +62,19 @@ pub(crate) struct Tickets {
     pub(crate) heartbeat: Duration,
     pub(crate) names: TicketNames,
     tools: Vec<(TicketTool, ToolDeclaration)>,
+    /// Whether a tool of the server can run as a task. Without one they are not listed, but a client that has a ticket
+    /// from before can still use them.
+    is_listed: bool,
 }
 
 impl Tickets {
-    /// `None` if no tool of the server can run as a task.
-    pub(crate) fn new(options: &TicketOptions, catalogue: &Catalogue) -> Option<Self> {
-        catalogue.tools.iter().find(|tool| tool.declaration.task_support() != TaskSupport::Forbidden)?;
-        let free = |wanted: &str| {
+    pub(crate) fn new(options: &TicketOptions, catalogue: &Catalogue) -> Self {
+        let is_task = |support| support != TaskSupport::Forbidden;
+        let is_listed = catalogue.tools.iter().any(|tool| is_task(tool.declaration.task_support()));
+        let mut taken = HashSet::new();
+        let mut free = |wanted: &str| {
             let mut name = wanted.to_owned();
-            while catalogue.tools.find(&name).is_some() {
+            while catalogue.tools.find(&name).is_some() || !taken.insert(name.clone()) {
                 name = format!("longhaul_{name}");
             }
             name
@@ -89,17 +94,21 @@ impl Tickets {
                 Err(error) => tracing::warn!(%error, "a tool for clients without tasks is not offered"),
             }
         }
-        Some(Self { patience: options.patience, heartbeat: options.heartbeat, names, tools })
+        Self { patience: options.patience, heartbeat: options.heartbeat, names, tools, is_listed }
     }
 
     /// The tools that this client is offered. Every session is: at no revision does a client declare there that it takes tasks.
     pub(crate) fn offered_to(&self, exchange: &Exchange) -> impl Iterator<Item = &(TicketTool, ToolDeclaration)> {
+        self.usable_by(exchange).filter(|_| self.is_listed)
+    }
+
+    fn usable_by(&self, exchange: &Exchange) -> impl Iterator<Item = &(TicketTool, ToolDeclaration)> {
         let (is_offered, is_known) = (is_for(exchange), exchange.is_known);
         self.tools.iter().filter(move |(tool, _)| is_offered && (is_known || *tool != TicketTool::List))
     }
 
     fn find(&self, exchange: &Exchange, name: &str) -> Option<&(TicketTool, ToolDeclaration)> {
-        self.offered_to(exchange).find(|(_, declaration)| declaration.name() == name)
+        self.usable_by(exchange).find(|(_, declaration)| declaration.name() == name)
     }
 }
 
@@ -112,7 +121,7 @@ pub(crate) struct TicketDesk {
 /// The tools that were made last, and the catalogue that they were made for.
 struct MadeTickets {
     catalogue: Arc<Catalogue>,
-    tickets: Option<Arc<Tickets>>,
+    tickets: Arc<Tickets>,
 }
 
 impl TicketDesk {
@@ -124,14 +133,14 @@ impl TicketDesk {
     pub(crate) fn current(&self, catalogue: &Arc<Catalogue>) -> Option<Arc<Tickets>> {
         let options = self.options.as_ref()?;
         let mut made = self.made.lock();
-        match &*made {
-            Some(made) if Arc::ptr_eq(&made.catalogue, catalogue) => made.tickets.clone(),
+        Some(match &*made {
+            Some(made) if Arc::ptr_eq(&made.catalogue, catalogue) => Arc::clone(&made.tickets),
             _ => {
-                let tickets = Tickets::new(options, catalogue).map(Arc::new);
-                *made = Some(MadeTickets { catalogue: Arc::clone(catalogue), tickets: tickets.clone() });
+                let tickets = Arc::new(Tickets::new(options, catalogue));
+                *made = Some(MadeTickets { catalogue: Arc::clone(catalogue), tickets: Arc::clone(&tickets) });
                 tickets
             }
-        }
+        })
     }
 }
 
@@ -141,28 +150,31 @@ pub(crate) fn is_for(exchange: &Exchange) -> bool {
 }
 
 /// Answers a call of one of these tools; `None` if the name is not one of theirs.
-pub(crate) fn perform(
+pub(crate) async fn perform(
     exchange: &Exchange,
     name: &str,
     arguments: &RawValue,
     progress_token: Option<&RequestId>,
-) -> Option<OperationResult> {
+) -> Option<Result<OperationResult, RpcError>> {
     let tickets = exchange.receiver.tickets()?;
     let (tool, declaration) = tickets.find(exchange, name)?;
     if let Err(wrong) = declaration.check_arguments(arguments) {
-        return Some(OperationResult::Ready(call_result::complete(&exchange.reply_to(), &wrong.to_result())));
+        return Some(Ok(OperationResult::Ready(call_result::complete(&exchange.reply_to(), &wrong.to_result()))));
+    }
+    if exchange.session.is_none() && progress_token.is_none() {
+        return Some(run(*tool, exchange, arguments, None, None).await.map(OperationResult::Ready));
     }
     let (tool, arguments, calling) = (*tool, arguments.to_owned(), exchange.clone());
     let token = progress_token.cloned();
-    Some(OperationResult::Work(StreamWork {
+    Some(Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: None,
         call: None,
         tool: Some(declaration.name().into()),
         run: Box::new(move |stream| {
-            Box::pin(async move { Ok(run(tool, &calling, &arguments, token, &stream).await?.into()) })
+            Box::pin(async move { Ok(run(tool, &calling, &arguments, token, Some(stream)).await?.into()) })
         }),
-    }))
+    })))
 }
 
 /// The arguments of the tools that name a task.
@@ -180,7 +192,7 @@ async fn run(
     exchange: &Exchange,
     arguments: &RawValue,
     token: Option<RequestId>,
-    stream: &Arc<MessageStream>,
+    stream: Option<Arc<MessageStream>>,
 ) -> Result<String, RpcError> {
     let result = match tool {
         TicketTool::Status => status::perform(exchange, arguments, token, stream).await,

@@ -25,13 +25,15 @@ pub(super) async fn perform(
     exchange: &Exchange,
     arguments: &RawValue,
     token: Option<RequestId>,
-    stream: &Arc<MessageStream>,
+    stream: Option<Arc<MessageStream>>,
 ) -> TicketResult {
     let StatusArguments { task_id: id, wait_seconds } = read(arguments)?;
     let key = exchange.find_key(task_id(&id)?).await;
     exchange.look_up(&key).await?;
     let longest = exchange.receiver.tickets().map(|tickets| tickets.patience).unwrap_or_default();
     let wait = Duration::try_from_secs_f64(wait_seconds).unwrap_or(longest).min(longest);
-    let task = TaskWait { exchange: exchange.clone(), key, token, stream: Some(Arc::clone(stream)) }.run(wait).await?;
-    Ok(ticket::ticket(&task.view(), &names(exchange)))
+    let exchange = exchange.clone();
+    let waiting = TaskWait { exchange: exchange.clone(), key, token, stream, log: None, log_level: None };
+    let task = waiting.run(wait).await?;
+    Ok(ticket::ticket(&task.view(), &names(&exchange)))
 }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::audit;
-use longhaul_task::{Progress, TaskKey, Timestamp};
+use longhaul_engine::{LogTail, audit};
+use longhaul_task::{Progress, Question, QuestionKey, TaskKey, Timestamp};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
-use longhaul_wire::progress;
+use longhaul_wire::{LogLevel, logging, progress};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
-use crate::refusal;
+use crate::{log, refusal};
 use crate::session::LastNotified;
 use crate::stream::MessageStream;
 
@@ -24,13 +25,17 @@ pub(super) struct TaskWait {
     pub(super) key: TaskKey,
     pub(super) token: Option<RequestId>,
     pub(super) stream: Option<Arc<MessageStream>>,
+    /// The log lines of the task since it was created, if it was created for this wait.
+    pub(super) log: Option<LogTail>,
+    /// The log lines that a stateless client asked for.
+    pub(super) log_level: Option<LogLevel>,
 }
 
 impl TaskWait {
     /// Waits until the task has ended, asks what this client cannot be asked, or the patience is over; also until the server
     /// stops, because the task is found again after that.
     pub(super) async fn run(self, patience: Duration) -> Result<LoadedTask, RpcError> {
-        let Self { exchange, key, token, stream } = self;
+        let Self { exchange, key, token, stream, mut log, log_level } = self;
         let receiver = &exchange.receiver;
         let mut watch = receiver.engine.watch(&key);
         let _marks_stream = match (&exchange.session, &stream) {
@@ -42,24 +47,32 @@ impl TaskWait {
         let deadline = tokio::time::sleep(patience);
         tokio::pin!(deadline);
         let mut is_over = patience.is_zero();
-        let mut is_followed = false;
+        // Set when the session follows the task.
+        let mut given_up: Option<watch::Receiver<Vec<QuestionKey>>> = None;
         loop {
             let task = LoadedTask::read(receiver, &key).await.map_err(|error| refusal::of_engine(&error))?;
             signs.report(task.snapshot.progress.as_deref()).await;
-            if task.snapshot.task.is_settled() || is_over || asks_in_vain(&exchange, &task) {
+            // A session sends the log of the tasks that it follows.
+            if let (None, Some(log), Some(stream)) = (&exchange.session, &log, &signs.stream) {
+                send_log(&exchange, log, log_level, stream);
+            }
+            if task.snapshot.task.is_settled() || is_over || asks_in_vain(&exchange, &task, given_up.as_mut()) {
                 if let (Some(session), Some(stream)) = (&exchange.session, &signs.stream) {
                     session.send_log(&task.snapshot.task, stream);
                 }
                 audit::read(exchange.source(), &task.snapshot.task);
                 return Ok(task);
             }
-            if let Some(session) = exchange.session.as_ref().filter(|_| !is_followed) {
-                session.follow(LastNotified::of(&task.snapshot.task, exchange.generation).quiet(), true);
-                is_followed = true;
+            if let Some(session) = exchange.session.as_ref().filter(|_| given_up.is_none()) {
+                let last = LastNotified::of(&task.snapshot.task, exchange.generation).quiet();
+                session.follow(LastNotified { log: log.take(), ..last }, true);
+                given_up = session.given_up_questions(&key.id);
             }
             let heartbeat = tokio::time::sleep(interval);
             tokio::select! {
                 () = watch.changed() => {}
+                () = news(log.as_ref()), if log.is_some() => {}
+                () = changed(given_up.as_mut()), if given_up.is_some() => {}
                 () = heartbeat, if signs.token.is_some() => signs.beat().await,
                 () = &mut deadline => is_over = true,
                 () = receiver.closing.cancelled() => is_over = true,
@@ -68,11 +81,43 @@ impl TaskWait {
     }
 }
 
+fn send_log(exchange: &Exchange, log: &LogTail, level: Option<LogLevel>, stream: &MessageStream) {
+    log.pass_on(|line| {
+        let message = log::message(&line);
+        if logging::is_wanted(message, level, exchange.peer.revision) {
+            stream.send_lossy(&logging::notification(message, None));
+        }
+    });
+}
+
+async fn changed(given_up: Option<&mut watch::Receiver<Vec<QuestionKey>>>) {
+    // The sender is gone when the task is no longer followed.
+    if let Some(given_up) = given_up
+        && given_up.changed().await.is_err()
+    {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn news(log: Option<&LogTail>) {
+    if let Some(log) = log {
+        log.changed().await;
+    }
+}
+
 /// Whether the task waits for an answer that its client cannot be asked for while it waits.
-fn asks_in_vain(exchange: &Exchange, task: &LoadedTask) -> bool {
-    let can_ask = |kind, params| exchange.session.is_some() && exchange.peer.can_answer(kind, params);
+fn asks_in_vain(
+    exchange: &Exchange,
+    task: &LoadedTask,
+    given_up: Option<&mut watch::Receiver<Vec<QuestionKey>>>,
+) -> bool {
+    let given_up = given_up.map(|given_up| given_up.borrow_and_update().clone()).unwrap_or_default();
+    let can_ask = |asked: &Question| {
+        let can_answer = exchange.session.is_some() && exchange.peer.can_answer(asked.kind, &asked.params);
+        can_answer && !given_up.contains(&asked.key)
+    };
     let open = task.snapshot.task.phase.questions();
-    let in_vain = open.is_some_and(|open| open.iter().any(|asked| !can_ask(asked.kind, &asked.params)));
+    let in_vain = open.is_some_and(|open| !open.iter().all(can_ask));
     // What a subtask asks is not read here; a client that can be asked anything is asked by its session.
     let is_deaf = exchange.session.is_none() || !exchange.peer.capabilities.can_be_asked();
     in_vain || (task.view().asking_child.is_some() && is_deaf)

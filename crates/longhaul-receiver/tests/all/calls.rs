@@ -1,5 +1,5 @@
-use longhaul_testkit::SessionClient;
-use longhaul_testkit::tools::{forms, named, open_session, start};
+use longhaul_testkit::{SessionClient, TestServer};
+use longhaul_testkit::tools::{Door, forms, named, open_session, open_session_without_tickets, server, start};
 use serde_json::json;
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn progress_is_streamed_under_its_token_before_the_answer() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_dropped_and_never_answered() {
-    let (_server, door, client) = open_session().await;
+    let (_server, door, client) = open_session_without_tickets(forms()).await;
     let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": 7 } });
     let message = client.message("tools/call", params);
     let mut call = client.post(message.to_string()).await;
@@ -59,7 +59,7 @@ async fn a_cancelled_call_is_dropped_and_never_answered() {
 
 #[tokio::test]
 async fn a_tool_that_requires_a_task_does_not_exist_in_revisions_without_tasks() {
-    let (server, _) = start().await;
+    let server = TestServer::start(server(&Door::closed()).no_tickets()).await;
     for (revision, is_listed) in [("2025-11-25", true), ("2025-06-18", false), ("2025-03-26", false)] {
         let client = SessionClient::new(&server).initialize(revision, forms()).await;
         let tools = client.result("tools/list", json!({})).await;
@@ -67,6 +67,23 @@ async fn a_tool_that_requires_a_task_does_not_exist_in_revisions_without_tasks()
         assert_eq!(tools.any(|tool| tool["name"] == "only_task"), is_listed, "{revision}");
         let refused = client.error("tools/call", json!({ "name": "only_task", "arguments": {} })).await;
         assert_eq!(refused["code"], -32_601, "{revision}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_requires_a_task_runs_as_one_in_revisions_without_tasks() {
+    let (server, _) = start().await;
+    for (revision, is_refused) in [("2025-11-25", true), ("2025-06-18", false), ("2025-03-26", false)] {
+        let client = SessionClient::new(&server).initialize(revision, forms()).await;
+        let tools = client.result("tools/list", json!({})).await;
+        let mut tools = tools["tools"].as_array().unwrap().iter();
+        assert!(tools.any(|tool| tool["name"] == "only_task"), "{revision}");
+        let call = json!({ "name": "only_task", "arguments": {} });
+        if is_refused {
+            assert_eq!(client.error("tools/call", call).await["code"], -32_601, "{revision}");
+        } else {
+            assert!(client.result("tools/call", call).await["content"].is_array(), "{revision}");
+        }
     }
 }
 

@@ -158,7 +158,7 @@ async fn a_key_has_at_most_255_bytes_and_no_control_characters() {
 
 #[tokio::test]
 async fn a_call_that_becomes_no_task_ignores_its_key() {
-    let (server, _door) = start().await;
+    let server = TestServer::start(server(&Door::closed()).no_tickets()).await;
     let client = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", json!({})).await;
     for (text, key) in [("x", json!("k")), ("y", json!("k")), ("z", json!(""))] {
         let params = json!({ "name": "echo", "arguments": { "text": text }, "_meta": { META: key } });
@@ -168,6 +168,29 @@ async fn a_call_that_becomes_no_task_ignores_its_key() {
     anonymous.capabilities = json!({});
     let params = json!({ "name": "echo", "arguments": { "text": "x" }, "_meta": { META: "k" } });
     assert_eq!(anonymous.send("tools/call", params).await.json()["result"]["content"][0]["text"], "x");
+}
+
+#[tokio::test]
+async fn a_call_of_a_client_without_tasks_keeps_its_key() {
+    let (server, _door) = start().await;
+    let client = SessionClient::new(&server).with_token("ada").initialize("2025-06-18", json!({})).await;
+    let call = |text: &str| json!({ "name": "echo", "arguments": { "text": text }, "_meta": { META: "k" } });
+    let first = client.result("tools/call", call("x")).await;
+    assert_eq!(client.result("tools/call", call("x")).await, first);
+    assert_eq!(client.error("tools/call", call("y")).await["data"]["code"], "IDEMPOTENCY_KEY_USED");
+    let listed = client.call("task_list", json!({})).await;
+    assert_eq!(listed["_meta"]["longhaul/task"]["tasks"].as_array().unwrap().len(), 1, "{listed}");
+    // A repeated call runs only if it is stored.
+    let mut repeated = call("x");
+    repeated["_meta"]["longhaul/repeated"] = json!(true);
+    assert_eq!(client.result("tools/call", repeated.clone()).await, first);
+    let without = TestServer::start(longhaul_testkit::tools::server(&Door::closed()).no_tickets()).await;
+    let client = SessionClient::new(&without).with_token("ada").initialize("2025-06-18", json!({})).await;
+    assert_eq!(client.error("tools/call", repeated).await["data"]["code"], "ANSWER_LOST");
+    let mut anonymous = server.client().await;
+    anonymous.capabilities = json!({});
+    let refused = anonymous.send("tools/call", call("x")).await.json();
+    assert_eq!(refused["error"]["data"]["code"], "IDEMPOTENCY_KEY_NEEDS_IDENTITY", "{refused}");
 }
 
 /// All of them are one owner: a guessed key must not lead to the task of another caller.

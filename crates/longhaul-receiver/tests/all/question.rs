@@ -1,5 +1,7 @@
 use longhaul::SessionLimits;
-use longhaul_testkit::tools::{named, open, open_session, open_session_with, open_session_within, start};
+use longhaul_testkit::tools::{
+    forms, named, open, open_session, open_session_with, open_session_within, open_session_without_tickets, start,
+};
 use serde_json::{Value, json};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -33,7 +35,7 @@ async fn an_ordinary_call_asks_on_its_own_stream_and_goes_on_with_the_answer() {
 
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_asked_for_again_three_times_in_all() {
-    let (_server, _, client) = open_session().await;
+    let (_server, _, client) = open_session_without_tickets(forms()).await;
     let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
     let mut ids = Vec::new();
     for answer in
@@ -55,8 +57,25 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_three_times_in_all() {
 }
 
 #[tokio::test]
+async fn a_client_whose_answers_do_not_fit_gets_a_ticket_at_once() {
+    let (_server, _, client) = open_session().await;
+    let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+    for _ in 0..3 {
+        let question = call.next_of("elicitation/create").await;
+        client.respond(&question, json!({ "action": "accept" })).await;
+    }
+    let ticket = call.last().await["result"]["_meta"]["longhaul/task"].clone();
+    assert_eq!(ticket["status"], "input_required");
+    let key = ticket["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    let answer = json!({ "taskId": ticket["taskId"], "answers": { key: named("Ada") } });
+    client.call("task_answer", answer).await;
+    let waited = json!({ "taskId": ticket["taskId"], "waitSeconds": 60 });
+    assert_eq!(client.call("task_status", waited).await["_meta"]["longhaul/task"]["status"], "completed");
+}
+
+#[tokio::test]
 async fn a_client_that_refuses_to_answer_ends_the_call_with_its_reason() {
-    let (_server, _, client) = open_session_with(json!({ "sampling": {} })).await;
+    let (_server, _, client) = open_session_without_tickets(json!({ "sampling": {} })).await;
     let mut call = client.send("tools/call", json!({ "name": "ask_model", "arguments": {} })).await;
     let question = call.next_of("sampling/createMessage").await;
     client.refuse(&question, -1, "User rejected sampling request").await;
@@ -78,7 +97,7 @@ fn names_question_and_remedy(error: &Value) {
 
 #[tokio::test]
 async fn a_stateless_client_that_cannot_be_asked_learns_the_question_and_what_to_do() {
-    let (server, _) = start().await;
+    let (server, ..) = open_session_without_tickets(json!({})).await;
     let mut client = server.client().await;
     client.capabilities = json!({});
     let error = client.call_error("greet", json!({})).await;
@@ -208,8 +227,9 @@ async fn past_the_limit_no_more_is_asked() {
     let greet = json!({ "name": "greet", "arguments": {} });
     let mut first = client.send("tools/call", greet.clone()).await;
     let question = first.next_of("elicitation/create").await;
-    let error = client.error("tools/call", greet).await;
-    assert_eq!(error["data"]["code"], "NOT_ANSWERED");
+    // The question of the other call comes with its ticket.
+    let ticket = client.result("tools/call", greet).await["_meta"]["longhaul/task"].clone();
+    assert_eq!(ticket["status"], "input_required");
     client.respond(&question, named("Ada")).await;
     assert_eq!(text(&first.last().await), "Hello, Ada!");
 }

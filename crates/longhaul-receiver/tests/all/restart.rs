@@ -24,9 +24,17 @@ impl Disk {
 
     /// A server on the file, with a tool whose questions outlive it.
     async fn start(&self) -> TestServer {
+        self.serve(server(&Door::closed())).await
+    }
+
+    async fn start_without_tickets(&self) -> TestServer {
+        self.serve(server(&Door::closed()).no_tickets()).await
+    }
+
+    async fn serve(&self, server: longhaul::Server) -> TestServer {
         let store = longhaul_store_sqlite::open(self.file(), &SqliteOptions::default(), SystemClock).unwrap();
         let patient = Tool::new("patient", greet).on_crash(OnCrash::Resume);
-        TestServer::start_on(server(&Door::closed()).tool(patient), Arc::new(store)).await
+        TestServer::start_on(server.tool(patient), Arc::new(store)).await
     }
 
     /// Another program's connection, which holds the file until it is rolled back.
@@ -103,7 +111,7 @@ async fn a_wait_for_a_result_goes_on_after_a_restart() {
 #[tokio::test]
 async fn an_ordinary_call_is_reported_lost_after_a_restart() {
     let disk = Disk::new();
-    let first = disk.start().await;
+    let first = disk.start_without_tickets().await;
     let client = open(&first).await;
     let asked = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
     let mut call = client.post(asked.to_string()).await;

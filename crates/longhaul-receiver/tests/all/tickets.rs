@@ -245,3 +245,170 @@ async fn a_tool_that_answers_soon_needs_no_task_for_a_client_that_takes_one() {
     let session = SessionClient::open(&server, json!({})).await;
     session.create("quick", json!({})).await;
 }
+
+#[tokio::test]
+async fn a_stateless_client_is_asked_by_rounds_and_its_work_is_one_task() {
+    let door = Door::closed();
+    let server = start(&door, LONG).await;
+    let mut client = server.client().await.with_token("ada");
+    client.capabilities = json!({ "elicitation": {} });
+    let call = |more: Value| {
+        let mut params = json!({ "name": "greet", "arguments": {} });
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        params
+    };
+    let asked = client.send("tools/call", call(json!({}))).await.json()["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    let round =
+        |answer: Value| call(json!({ "requestState": asked["requestState"], "inputResponses": { &key: answer } }));
+    let again = client.send("tools/call", round(json!({ "action": "accept" }))).await.json();
+    assert_eq!(again["error"]["code"], -32_602, "an answer that does not fit: {again}");
+    let done = client.send("tools/call", round(named("Ada"))).await.json();
+    assert_eq!(text(&done["result"]), "Hello, Ada!", "{done}");
+    let repeated = client.send("tools/call", round(named("Bob"))).await.json();
+    assert_eq!(text(&repeated["result"]), "Hello, Ada!", "the first answer counts: {repeated}");
+    let session = open(&server, json!({})).await;
+    let tasks = ticket(&session.call("task_list", json!({})).await)["tasks"].as_array().unwrap().len();
+    assert_eq!(tasks, 1);
+    // The state is sealed for its owner.
+    let mut bob = server.client().await.with_token("bob");
+    bob.capabilities = json!({ "elicitation": {} });
+    assert_eq!(bob.send("tools/call", round(named("Bob"))).await.json()["error"]["code"], -32_602);
+}
+
+#[tokio::test]
+async fn a_stateless_client_that_knows_no_tasks_gets_a_ticket_and_the_tools() {
+    let door = Door::closed();
+    let server = start(&door, Duration::ZERO).await;
+    let mut client = server.client().await;
+    client.capabilities = json!({});
+    let list = client.send("tools/list", json!({})).await.json();
+    let tools = list["result"]["tools"].as_array().unwrap().clone();
+    assert!(tools.iter().any(|tool| tool["name"] == "task_result"));
+    assert!(tools.iter().all(|tool| tool["name"] != "task_list"), "it cannot be told from others");
+    let required = client.send("tools/call", json!({ "name": "only_task", "arguments": {} })).await.json();
+    assert_eq!(required["error"]["code"], -32_021, "the error of its generation");
+    let given = client.call("wait", json!({})).await.unwrap();
+    assert_eq!((&given["resultType"], &ticket(&given)["status"]), (&json!("complete"), &json!("working")));
+    let id = ticket(&given)["taskId"].clone();
+    door.open(1);
+    until("its end", async || {
+        let shown = client.call("task_status", json!({ "taskId": id, "waitSeconds": 30 })).await.unwrap();
+        ticket(&shown)["status"] == "completed"
+    })
+    .await;
+    assert_eq!(text(&client.call("task_result", json!({ "taskId": id })).await.unwrap()), "waited");
+}
+
+#[tokio::test]
+async fn anonymous_callers_join_no_task_of_each_other() {
+    let door = Door::closed();
+    let server = start(&door, Duration::ZERO).await;
+    let (one, other) = (SessionClient::open(&server, json!({})).await, SessionClient::open(&server, json!({})).await);
+    let id = |result: &Value| ticket(result)["taskId"].as_str().unwrap().to_owned();
+    let first = id(&one.call("joined", json!({})).await);
+    assert_eq!(id(&one.call("joined", json!({})).await), first, "its own");
+    assert_ne!(id(&other.call("joined", json!({})).await), first);
+    let mut stateless = server.client().await;
+    stateless.capabilities = json!({});
+    let (a, b) =
+        (stateless.call("joined", json!({})).await.unwrap(), stateless.call("joined", json!({})).await.unwrap());
+    assert!(id(&a) != id(&b) && id(&a) != first);
+}
+
+#[tokio::test]
+async fn a_call_goes_on_when_its_tool_and_all_others_are_removed() {
+    let door = Door::closed();
+    let waiting = door.tool("only", |door, _: Ctx, _: NoArgs| async move {
+        door.pass().await;
+        Ok("waited")
+    });
+    let server = Server::new("small").tool(waiting).patience(Duration::ZERO);
+    let handle = server.handle();
+    let server = TestServer::start(server).await;
+    let client = open(&server, json!({})).await;
+    let id = ticket(&client.call("only", json!({})).await)["taskId"].clone();
+    handle.remove_tool("only").await.unwrap();
+    assert_eq!(client.result("tools/list", json!({})).await["tools"], json!([]));
+    door.open(1);
+    until("its end", async || {
+        let shown = client.call("task_status", json!({ "taskId": id })).await;
+        ticket(&shown)["status"] == "completed"
+    })
+    .await;
+    assert_eq!(text(&client.call("task_result", json!({ "taskId": id })).await), "waited");
+}
+
+#[tokio::test]
+async fn a_stateless_client_that_disconnects_leaves_the_task_unless_the_tool_says_otherwise() {
+    let door = Door::closed();
+    let server = start(&door, LONG).await;
+    let session = open(&server, json!({})).await;
+    for (tool, status) in [("wait", "working"), ("fragile", "cancelled")] {
+        let mut client = server.client().await.with_token("ada");
+        client.capabilities = json!({});
+        let calling = tokio::spawn(async move { client.call(tool, json!({})).await });
+        let newest = async || ticket(&session.call("task_list", json!({})).await)["tasks"][0].clone();
+        until("a task", async || newest().await["status"] == "working").await;
+        calling.abort();
+        assert!(calling.await.is_err());
+        until("what the tool says", async || newest().await["status"] == status).await;
+        session.call("task_cancel", json!({ "taskId": newest().await["taskId"] })).await;
+    }
+}
+
+#[tokio::test]
+async fn a_result_keeps_its_images_and_its_structure_behind_a_ticket() {
+    let door = Door::closed();
+    let picture = door.tool("picture", |door, _: Ctx, _: NoArgs| async move {
+        door.pass().await;
+        Ok(longhaul::ToolResult::text("seen").with(longhaul::Content::image(b"\x89PNG", "image/png")))
+    });
+    let shaped = door.tool("shaped", |door, _: Ctx, _: NoArgs| async move {
+        door.pass().await;
+        Ok(Structured(NoArgs {}))
+    });
+    let server = TestServer::start(server(&door, Duration::ZERO).tools([picture, shaped])).await;
+    let client = open(&server, json!({})).await;
+    for (tool, part, expected) in [
+        ("picture", "/content/1", json!({ "type": "image", "data": "iVBORw==", "mimeType": "image/png" })),
+        ("shaped", "/structuredContent", json!({})),
+    ] {
+        let id = ticket(&client.call(tool, json!({})).await)["taskId"].clone();
+        door.open(1);
+        until("its end", async || {
+            ticket(&client.call("task_status", json!({ "taskId": id })).await)["status"] == "completed"
+        })
+        .await;
+        let result = client.call("task_result", json!({ "taskId": id })).await;
+        assert_eq!(result.pointer(part), Some(&expected), "{result}");
+        assert_eq!(ticket(&result)["taskId"], id);
+    }
+}
+
+#[tokio::test]
+async fn arguments_past_the_limit_are_refused_as_for_any_call() {
+    let door = Door::closed();
+    let server = start(&door, LONG).await;
+    let client = open(&server, json!({})).await;
+    let huge = json!({ "name": "echo", "arguments": { "text": "x".repeat((1 << 20) + 1) } });
+    assert_eq!(client.error("tools/call", huge).await["data"]["code"], "INPUT_TOO_LARGE");
+    let listed = client.call("task_list", json!({})).await;
+    assert_eq!(ticket(&listed)["tasks"], json!([]));
+}
+
+#[tokio::test]
+async fn names_that_are_equal_are_told_apart() {
+    let door = Door::closed();
+    let names = longhaul::TicketNames { status: "job".into(), result: "job".into(), ..Default::default() };
+    let server = TestServer::start(server(&door, Duration::ZERO).ticket_names(names)).await;
+    let client = open(&server, json!({})).await;
+    let given = client.call("wait", json!({})).await;
+    assert!(text(&given).contains("`job`") && text(&given).contains("`longhaul_job`"), "{given}");
+    let id = ticket(&given)["taskId"].clone();
+    door.open(1);
+    until("its end", async || ticket(&client.call("job", json!({ "taskId": id })).await)["status"] == "completed")
+        .await;
+    assert_eq!(text(&client.call("longhaul_job", json!({ "taskId": id })).await), "waited");
+}

@@ -38,12 +38,11 @@ impl TaskWire for Core2025 {
         Ok(Some(TaskRequest { ttl, ..TaskRequest::default() }))
     }
 
-    /// A tool that requires a task is refused in revisions without tasks, too: its work may take longer than any client
-    /// waits. It is not listed there.
-    fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<CallMode, RpcError> {
+    /// Revisions without tasks have no error for a tool that requires one, so the server decides whether it can run so.
+    fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, peer: Peer) -> Result<CallMode, RpcError> {
         match (call.task.is_some(), tool.task_support()) {
             (true, TaskSupport::Forbidden) => Err(refusal::task_forbidden(tool.name())),
-            (false, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
+            (false, TaskSupport::Required) if peer.revision.has_tasks() => Err(refusal::task_required(tool.name())),
             (true, _) => Ok(CallMode::Task),
             (false, _) => Ok(CallMode::Ordinary),
         }

@@ -51,9 +51,9 @@ impl TaskWire for Sep1686 {
     /// The key is ignored by a tool that does not run as a task.
     fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<CallMode, RpcError> {
         match (&call.task, tool.task_support()) {
-            (_, TaskSupport::Forbidden) | (None, TaskSupport::Optional) => Ok(CallMode::Ordinary),
+            // The generation has no error for a tool that requires a task, so the server decides whether it can run so.
+            (_, TaskSupport::Forbidden) | (None, _) => Ok(CallMode::Ordinary),
             (Some(request), _) => Ok(self.task_mode(request)),
-            (None, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
         }
     }
 

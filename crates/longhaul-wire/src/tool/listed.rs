@@ -7,9 +7,11 @@ use serde_json::value::RawValue;
 use super::{TaskSupport, ToolDeclaration};
 use crate::{Revision, text};
 
-/// A tool that requires a task is not listed in revisions without tasks, because it could not be called.
-pub(crate) fn is_listed(tool: &ToolDeclaration, revision: Revision) -> bool {
-    revision.is_stateless() || revision.has_tasks() || tool.task_support() != TaskSupport::Required
+/// A tool that requires a task is not listed in revisions without tasks, because it could not be called; it can if the
+/// client may get a ticket.
+pub(crate) fn is_listed(tool: &ToolDeclaration, may_get_tickets: bool, revision: Revision) -> bool {
+    let has_tasks = revision.is_stateless() || revision.has_tasks();
+    has_tasks || may_get_tickets || tool.task_support() != TaskSupport::Required
 }
 
 /// Appends a tool as the list of a revision shows it.

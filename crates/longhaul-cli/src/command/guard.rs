@@ -1,0 +1,59 @@
+//! `longhaul guard`: ends the commands of a server that dies. The program starts it itself.
+//!
+//! It holds one end of a pipe whose other end the server holds and no other process inherits. When the server is gone, however
+//! it ended, the pipe is closed, and the guard ends what the server left behind, as the next server would. If the guard is
+//! killed as well, the next server does it.
+
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use rustix::process::getppid;
+
+use super::block_on;
+use crate::exit::CommandError;
+
+/// How long the system may take to end a server that has closed its pipe.
+const SERVER_END_TIME_MAX: Duration = Duration::from_secs(10);
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// End the commands of the server that has started this process, when it is gone
+#[derive(Debug, Args)]
+pub struct Guard {}
+
+impl Guard {
+    pub(super) fn run(self) -> Result<(), CommandError> {
+        let server = getppid();
+        // It ends with the server, or with an error; both mean the same here.
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        // A process closes its pipes before its locks are seen as free.
+        let closed = Instant::now();
+        while getppid() == server && closed.elapsed() < SERVER_END_TIME_MAX {
+            std::thread::sleep(POLL);
+        }
+        block_on(async {
+            let ended = longhaul::command::end_leftovers().await;
+            ended.map_err(|error| CommandError::System("cannot end commands", error))
+        })
+    }
+}
+
+/// Starts the guard of this process. Keep what is returned as long as commands may run.
+pub(crate) fn start() -> Option<Child> {
+    let started = std::env::current_exe().and_then(|program| {
+        let mut guard = std::process::Command::new(program);
+        guard.arg("guard").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // A signal to the group of the server, such as Ctrl-C in a terminal, is not for the guard.
+        guard.process_group(0).spawn()
+    });
+    match started {
+        Ok(guard) => Some(guard),
+        Err(error) => {
+            tracing::warn!(%error, "if this server is killed, its commands run on until the next start");
+            None
+        }
+    }
+}
