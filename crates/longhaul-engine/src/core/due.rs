@@ -1,7 +1,7 @@
 //! What time alone does to a task.
 
-use longhaul_task::transition::{Expire, Overdue, TimeOut, Wake};
-use longhaul_task::{Event, Question, Task, Timestamp};
+use longhaul_task::transition::{Expire, Overdue, Renew, TimeOut, Wake};
+use longhaul_task::{Event, Question, Task, Timestamp, WakeCondition};
 
 /// The event that a task which is due wants; `None` when it changed meanwhile and is due no more.
 pub fn due_event(task: &Task, now: Timestamp) -> Option<Event> {
@@ -18,5 +18,9 @@ pub fn due_event(task: &Task, now: Timestamp) -> Option<Event> {
     if let Some(question) = task.phase.questions().into_iter().flatten().find(is_over) {
         return Some(Event::TimeOut(TimeOut { key: question.key.clone() }));
     }
-    Some(Event::Wake(Wake { fence: task.fence }))
+    let wake_at = task.phase.wake_condition().and_then(WakeCondition::wake_at);
+    if wake_at.is_some_and(|wake_at| wake_at <= now) {
+        return Some(Event::Wake(Wake { fence: task.fence }));
+    }
+    Some(Event::Renew(Renew))
 }
