@@ -40,6 +40,10 @@ pub(crate) async fn drive(
     if let Err(error) = link.load_journal().await {
         return AttemptResult::Ended { outcome: Outcome::Error(error.task_error()), entries: Vec::new() };
     }
+    if let Some(returned) = link.journal.returned() {
+        let outcome = returned.unwrap_or_else(|error| Outcome::Error(error.task_error()));
+        return AttemptResult::Ended { outcome, entries: Vec::new() };
+    }
     let (key, fence) = (link.key().clone(), link.fence());
     let mut running =
         catch_panic(Arc::clone(&tool.handler), Ctx::for_task(Arc::clone(&link), Arc::clone(&wait_tracker)), input);

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::amount::{Amount, Total};
 use crate::ask::{Ask, digest};
 use crate::call::CallLink;
+use crate::fork::Fork;
 use crate::log::{LogLine, Severity};
 use crate::task_link::TaskLink;
 use crate::wait_tracker::{BranchGuard, WaitTracker};
@@ -237,7 +238,7 @@ impl Ctx {
     /// # left?; right?; Ok(())
     /// # }
     /// ```
-    pub fn fork<F, Fut>(&mut self, key: &str, branch: F) -> Fut
+    pub fn fork<F, Fut>(&mut self, key: &str, branch: F) -> Fork<Fut>
     where
         F: FnOnce(Self) -> Fut,
         Fut: Future,
@@ -247,7 +248,7 @@ impl Ctx {
             key if key.contains(['/', ':']) => Some("its key contains `/` or `:`"),
             _ => None,
         };
-        branch(self.fork_with(key, refusal))
+        Fork::new(self.fork_with(key, refusal), branch)
     }
 
     /// The context of a fork. If the fork cannot be made, every operation of the context returns an error with the reason.
@@ -264,6 +265,9 @@ impl Ctx {
         };
         let refusal = refusal.map(|reason| CtxError::BadFork { key: key.into(), reason });
         fork.refusal = self.refusal.clone().or(refusal);
+        if let Link::Task(link) = &fork.link {
+            link.journal.begin_fork(&fork.path);
+        }
         fork
     }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use longhaul_store::StoreError;
-use longhaul_task::transition::Release;
-use longhaul_task::{Event, JournalEntry, Outcome, TaskKey, TransitionError};
+use longhaul_task::transition::{Park, Release};
+use longhaul_task::{
+    ChildRange, EntryKind, EntryState, Event, JournalEntry, JournalPosition, Json, Outcome, TaskKey, TransitionError,
+};
 
 use crate::core::Input;
 use crate::shell::EngineInner;
@@ -39,13 +41,16 @@ impl EngineInner {
                 Err(StoreError::Refused(TransitionError::ChildrenOpen)) => {
                     tracing::debug!(task = %key.id, "a handler returned before its children; waiting for them");
                     self.step(Input::Idle { key: key.clone(), fence });
-                    // The children may take long, and a crash meanwhile must not repeat the last steps.
-                    if let Event::Settle(settle) = &event
-                        && !settle.entries.is_empty()
-                    {
-                        let _ = self.store.record(&key, fence, settle.entries.clone()).await;
-                    }
-                    if self.wait_for_children(&key).await.is_err() {
+                    let waited = match self.park_returned(&key, &event).await {
+                        // The next attempt settles the task.
+                        Ok(()) => break,
+                        Err(StoreError::Refused(TransitionError::NotResumable)) => self.wait_for_children(&key).await,
+                        // The children have ended meanwhile.
+                        Err(StoreError::Refused(TransitionError::AlreadyHappened)) => Ok(()),
+                        Err(StoreError::Refused(_) | StoreError::NotFound) => break,
+                        Err(error) => Err(error),
+                    };
+                    if waited.is_err() {
                         tokio::time::sleep(Duration::from_millis(WRITE_RETRY_MS_MIN)).await;
                     }
                 }
@@ -58,6 +63,21 @@ impl EngineInner {
         self.unwritten.lock().remove(&key);
         self.step(Input::Written { key: key.clone(), fence });
         self.forget(&key, fence);
+    }
+
+    /// Stores the outcome of a handler that returned before its children, and parks the task until they have ended. Refused if
+    /// the tool does not resume.
+    async fn park_returned(self: &Arc<Self>, key: &TaskKey, event: &Event) -> Result<(), StoreError> {
+        let Event::Settle(settle) = event else { return Err(TransitionError::NotResumable.into()) };
+        let output = serde_json::to_string(&settle.outcome).map_err(|_| TransitionError::NotResumable)?;
+        let state = EntryState::Done(Json::from_text(output));
+        let returned = JournalEntry::new(JournalPosition::of_return(), EntryKind::Return, "".into(), 0, state);
+        if !settle.entries.is_empty() {
+            self.store.record(key, settle.fence, settle.entries.clone()).await?;
+        }
+        let children = vec![ChildRange::ALL];
+        let park = Park { fence: settle.fence, children, returned: Some(returned), ..Park::default() };
+        self.apply(key, Event::Park(park)).await.map(|_| ())
     }
 
     /// Puts a task whose handler has failed back into the queue. Returns false if its attempts are used up: then the caller

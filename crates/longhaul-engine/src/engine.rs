@@ -230,6 +230,10 @@ impl Engine {
         let tool = self.inner.registered(&task.tool.name).ok();
         let (Some(open), Some(tool), Answer::Given(body)) = (open, tool, answer) else { return Ok(()) };
         let bad = |reason| EngineError::BadAnswer { key: question.as_str().into(), reason };
+        let bytes_max = tool.tool.limits.step_bytes_max;
+        if body.bytes() > bytes_max {
+            return Err(bad(format!("it has {} bytes; this tool records at most {bytes_max}", body.bytes())));
+        }
         (tool.tool.fits)(open.kind, &open.params, body).map_err(bad)
     }
 
@@ -312,8 +316,8 @@ impl Engine {
     }
 
     /// Takes nothing new, waits for handlers to end by themselves, and hands back or fails what is left. Returns the number
-    /// of tasks that have ended and whose end could not be stored: the next process treats them like tasks that were
-    /// running.
+    /// of tasks whose end or last steps could not be stored: the next process treats them like tasks that were running, and does
+    /// these steps again.
     pub async fn shut_down(&self) -> usize {
         service::shutdown::run(&self.inner).await
     }

@@ -41,6 +41,8 @@ pub enum HistoryItem {
         attempt: u32,
         took_ms: Option<u64>,
         state: EntryState,
+        /// The failures of earlier tries, if there were any.
+        note: Option<Arc<str>>,
     },
     /// A question was asked.
     Asked {
@@ -89,12 +91,16 @@ pub fn events(task: &Task, history: &TaskHistory) -> Vec<HistoryEvent> {
         let what = HistoryItem::AttemptEnded { attempt, node, ran_ms, end: record.end.clone() };
         events.push(HistoryEvent { at: record.ended_at, what });
     }
-    if let Some(run) = task.phase.active_attempt() {
+    let last_attempt = match &task.phase {
+        Phase::Settled { last_attempt, .. } => *last_attempt,
+        phase => phase.active_attempt(),
+    };
+    if let Some(run) = last_attempt {
         let what = HistoryItem::AttemptBegan { attempt: task.attempt, node: run.node };
         events.push(HistoryEvent { at: run.since, what });
     }
     events.extend(history.entries.iter().flat_map(entry_events));
-    if let Phase::Settled { outcome, at } = &task.phase {
+    if let Phase::Settled { outcome, at, .. } = &task.phase {
         let status = match outcome {
             Outcome::Result { is_error: false, .. } => "completed",
             Outcome::Result { is_error: true, .. } | Outcome::Error(_) => "failed",
@@ -114,7 +120,7 @@ fn entry_events(entry: &JournalEntry) -> Vec<HistoryEvent> {
     match entry.kind {
         EntryKind::Step => {
             let (position, took_ms, state) = (entry.position.clone(), entry.took_ms, entry.state.clone());
-            one(HistoryItem::Step { position, name, attempt, took_ms, state })
+            one(HistoryItem::Step { position, name, attempt, took_ms, state, note: entry.note.clone() })
         }
         EntryKind::Question => {
             let key: Arc<str> = entry.question.as_ref().map_or(name, |key| key.as_str().into());
@@ -135,6 +141,6 @@ fn entry_events(entry: &JournalEntry) -> Vec<HistoryEvent> {
         EntryKind::Subtask => one(HistoryItem::Subtask { name, attempt, id: child_id(entry) }),
         EntryKind::Race => one(HistoryItem::Race { name, attempt, winner: entry.state.clone() }),
         // These are of no interest to a reader.
-        EntryKind::Now | EntryKind::Random => Vec::new(),
+        EntryKind::Now | EntryKind::Random | EntryKind::Return => Vec::new(),
     }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longhaul_task::{
-    ENTRY_NAME_BYTES_MAX, EntryKind, EntryState, JournalEntry, JournalPosition, TaskId, TransitionError, describe,
+    ENTRY_NAME_BYTES_MAX, EntryKind, EntryState, JournalEntry, JournalPosition, Outcome, TaskId, TransitionError,
+    describe,
 };
 use parking_lot::Mutex;
 
@@ -39,6 +40,10 @@ struct JournalState {
     bytes: usize,
     /// The number of entries that earlier attempts recorded.
     loaded_count: usize,
+    /// The forks that this attempt has made, and whether each has ended by itself. One that was dropped has not.
+    forks: BTreeMap<Arc<str>, bool>,
+    /// The outcome of the handler, if it returned in an earlier attempt.
+    returned: Option<JournalEntry>,
     /// The first operation that differs from the entry at its position. The task ends with this error even if the handler
     /// ignores it.
     mismatch: Option<CtxError>,
@@ -67,6 +72,53 @@ impl Journal {
         state.bytes = recorded.iter().map(JournalEntry::bytes).sum();
         state.subtasks = recorded.iter().filter_map(|entry| Some((entry.position.clone(), child_id(entry)?))).collect();
         state.recorded = recorded.into_iter().map(|entry| (entry.position.clone(), entry)).collect();
+        state.returned = state.recorded.remove(&JournalPosition::of_return());
+    }
+
+    /// The outcome of the handler, if it returned in an earlier attempt, before the children of its task.
+    pub(crate) fn returned(&self) -> Option<Result<Outcome, CtxError>> {
+        let state = self.state.lock();
+        let EntryState::Done(output) = &state.returned.as_ref()?.state else { return None };
+        let outcome = serde_json::from_str(output.as_str());
+        Some(outcome.map_err(|error| CtxError::BadRecord { cause: error.to_string() }))
+    }
+
+    /// Notes that the handler has made a fork.
+    pub(crate) fn begin_fork(&self, path: &Arc<str>) {
+        let mut state = self.state.lock();
+        if state.loaded_count > 0 {
+            state.forks.insert(Arc::clone(path), false);
+        }
+    }
+
+    /// Notes that a fork has ended by itself.
+    pub(crate) fn end_fork(&self, path: &str) {
+        if let Some(has_ended) = self.state.lock().forks.get_mut(path) {
+            *has_ended = true;
+        }
+    }
+
+    /// Forgets what a fork recorded that has lost a race: the handler will not reach it.
+    pub(crate) fn abandon_fork(&self, path: &str) {
+        self.state.lock().recorded.retain(|position, _| !position.is_in_fork(path));
+    }
+
+    /// Counts an answer towards the size of the journal. Past the limit, the next entry is refused.
+    pub(crate) fn add_answer(&self, bytes: usize) {
+        self.state.lock().bytes += bytes;
+    }
+
+    /// Fails if there is no room for another entry, so that no work is done that cannot be recorded.
+    pub(crate) fn check_room(&self) -> Result<(), CtxError> {
+        let state = self.state.lock();
+        if self.resumes && (state.entry_count >= self.entries_max || state.bytes >= self.bytes_max) {
+            return Err(self.full());
+        }
+        Ok(())
+    }
+
+    fn full(&self) -> CtxError {
+        CtxError::JournalFull { entries_max: self.entries_max, bytes_max: self.bytes_max }
     }
 
     /// Takes the entry that an earlier attempt recorded at this position. Fails if the entry is of another operation.
@@ -113,15 +165,22 @@ impl Journal {
         Ok(())
     }
 
+    /// Fails if an entry is too large to be recorded.
+    pub(crate) fn check_size(&self, entry: &JournalEntry) -> Result<(), CtxError> {
+        let (bytes, bytes_max) = (entry.bytes(), self.entry_bytes_max);
+        if self.resumes && bytes > bytes_max {
+            return Err(CtxError::StepTooLarge { operation: entry.describe(), bytes, bytes_max });
+        }
+        Ok(())
+    }
+
     /// Counts an entry towards the limits. Fails if it exceeds one of them.
     pub(crate) fn count(&self, entry: &JournalEntry) -> Result<(), CtxError> {
+        self.check_size(entry)?;
         let bytes = entry.bytes();
-        if bytes > self.entry_bytes_max {
-            return Err(CtxError::StepTooLarge { operation: entry.describe(), bytes, bytes_max: self.entry_bytes_max });
-        }
         let mut state = self.state.lock();
         if state.entry_count >= self.entries_max || state.bytes.saturating_add(bytes) > self.bytes_max {
-            return Err(CtxError::JournalFull { entries_max: self.entries_max, bytes_max: self.bytes_max });
+            return Err(self.full());
         }
         state.entry_count += 1;
         state.bytes += bytes;
@@ -163,20 +222,38 @@ impl Journal {
         state.subtasks.iter().filter(|(position, _)| position.is_in_fork(fork)).map(|(_, id)| id.clone()).collect()
     }
 
-    /// Fails if the handler has changed, or has returned before it reached all entries of earlier attempts. Entries of forks
-    /// are not checked: a fork may end early because another one has failed.
+    /// Fails if the handler has changed, or has returned before it reached all entries of earlier attempts. An entry of a fork counts
+    /// if the fork was not made although the branch that made it before has ended, or if the fork itself has ended. A fork that was
+    /// dropped, because another one has failed, has not reached its entries for that reason.
     pub(crate) fn check_all_reached(&self) -> Result<(), CtxError> {
         let state = self.state.lock();
         if let Some(mismatch) = &state.mismatch {
             return Err(mismatch.clone());
         }
-        match state.recorded.values().find(|entry| entry.position.fork.is_empty()) {
+        match state.recorded.values().find(|entry| state.must_reach(&entry.position.fork)) {
             Some(entry) => {
-                let performed = "no operation".into();
-                Err(TransitionError::HandlerChanged { recorded: entry.describe(), performed }.into())
+                let (recorded, fork) = (entry.describe(), &entry.position.fork);
+                let recorded =
+                    if fork.is_empty() { recorded } else { format!("{recorded} in the fork {fork:?}").into() };
+                Err(TransitionError::HandlerChanged { recorded, performed: "no operation".into() }.into())
             }
             None => Ok(()),
         }
+    }
+}
+
+impl JournalState {
+    /// Whether a handler that has returned must have reached the entries of this fork.
+    fn must_reach(&self, fork: &str) -> bool {
+        let ends = fork.match_indices('/').map(|(end, _)| end).chain((!fork.is_empty()).then_some(fork.len()));
+        for end in ends {
+            match self.forks.get(&fork[..end]) {
+                Some(true) => {}
+                Some(false) => return false,
+                None => return true,
+            }
+        }
+        true
     }
 }
 

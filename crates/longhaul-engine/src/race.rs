@@ -92,13 +92,16 @@ impl Ctx {
             let winner = if first_won { Side::First } else { Side::Second };
             // The attempt that recorded the winner may have crashed before it cancelled the children of the other branch.
             cancel_children(link, &path_of(winner.other())).await?;
-            return Ok(if first_won {
+            link.journal.abandon_fork(&path_of(winner.other()));
+            let race = if first_won {
                 drop(second_ctx);
                 Race::First(first(first_ctx).await)
             } else {
                 drop(first_ctx);
                 Race::Second(second(second_ctx).await)
-            });
+            };
+            link.journal.end_fork(&path_of(winner));
+            return Ok(race);
         }
         let (winner, race) = {
             let (first, second) = (pin!(first(first_ctx)), pin!(second(second_ctx)));
@@ -110,6 +113,8 @@ impl Ctx {
         if let Link::Task(link) = &self.link {
             let output = Json::from_text(format!("{:?}", winner.as_str()));
             let entry = JournalEntry::new(position, EntryKind::Race, name.into(), 0, EntryState::Done(output));
+            link.journal.end_fork(&path_of(winner));
+            link.journal.abandon_fork(&path_of(winner.other()));
             abandon(link, entry, path_of(winner.other())).await?;
         }
         Ok(race)

@@ -56,6 +56,7 @@ pub(crate) struct EngineInner {
     pub(crate) recount: Notify,
     /// Wakes everything that sleeps until a time of the store's clock, after that clock was set.
     pub(crate) clock_moved: Notify,
+    pub(crate) clock_jumps: service::clock::ClockJumps,
     pub(crate) stopping: CancellationToken,
     /// Cancelled when nothing new is taken any more.
     pub(crate) draining: CancellationToken,
@@ -116,6 +117,7 @@ impl EngineInner {
             doubt: Notify::new(),
             recount: Notify::new(),
             clock_moved: Notify::new(),
+            clock_jumps: service::clock::ClockJumps::default(),
             stopping: CancellationToken::new(),
             draining: CancellationToken::new(),
             draining_since: OnceLock::new(),
@@ -346,6 +348,7 @@ impl EngineInner {
             writing: tokio::sync::Mutex::default(),
             writes_in_background: AtomicBool::new(false),
             applying: Arc::default(),
+            runs_since: Mutex::new(Instant::now()),
             stop: running.stop.clone(),
         });
         running.link = Arc::downgrade(&link);
@@ -456,6 +459,27 @@ impl EngineInner {
             () = stop.cancelled() => Err(CtxError::Cancelled),
             resumed = resumed => resumed.map_err(|_| CtxError::Cancelled),
         }
+    }
+
+    /// How long an attempt of this process has run by the process's own measurement, not by the store's clock.
+    pub(crate) fn ran_ms(&self, key: &TaskKey, fence: u64) -> Option<u64> {
+        let link = self.running.lock().get(key).filter(|running| running.fence == fence)?.link.upgrade()?;
+        let ran = link.runs_since.lock().elapsed();
+        Some(u64::try_from(ran.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Tries once more to write the journal entries that the store could not write so far. Returns the number of tasks whose
+    /// entries are lost when the process ends.
+    pub(crate) async fn write_last_entries(&self) -> usize {
+        let links: Vec<_> = self.running.lock().values().filter_map(|running| running.link.upgrade()).collect();
+        let mut lost = 0;
+        for link in links.iter().filter(|link| link.has_unwritten()) {
+            let written = self.store.record(link.key(), link.fence(), link.journal.unwritten()).await;
+            lost += usize::from(
+                matches!(written, Err(error) if !matches!(error, StoreError::NotFound | StoreError::Refused(_))),
+            );
+        }
+        lost
     }
 
     /// Whether that attempt is one of this process.

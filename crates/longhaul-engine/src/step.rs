@@ -4,7 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use longhaul_task::{EntryKind, EntryState, JournalEntry, JournalPosition, Json, StepRetry};
+use longhaul_task::{EntryKind, EntryState, JournalEntry, JournalPosition, Json, StepRetry, describe};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -12,6 +12,9 @@ use tokio::time::Instant;
 use crate::ctx::Link;
 use crate::journal::check_name;
 use crate::{Ctx, CtxError, Failure, Retry};
+
+/// How much of an error is kept in the note of a step that succeeded later.
+const NOTE_CHARS_MAX: usize = 200;
 
 /// A step of a handler; await it to run it. See [`Ctx::step`].
 #[must_use = "a step does nothing until it is awaited"]
@@ -119,7 +122,7 @@ where
             };
             let since = Instant::now();
             let end = work().await.map_err(Into::into);
-            ctx.end_step(&recorded.position, name, since.elapsed(), end)
+            ctx.end_step(entry(&recorded.position, name, since.elapsed(), None), end)
         })
     }
 }
@@ -138,22 +141,24 @@ where
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let Self { step: Step { ctx, name, mut work }, retry, gives_up } = self;
-            let StepTries { position, mut failures, retry: waiting } = match ctx.begin_step(name).await? {
+            let StepTries { position, mut failures, retry: mut last_failure } = match ctx.begin_step(name).await? {
                 StepLookup::Ended(end) => return read_end(end),
                 StepLookup::Unfinished(recorded) => recorded,
             };
-            if let Some(waiting) = waiting {
+            if let Some(waiting) = &last_failure {
                 let wait = ctx.by_clock(waiting.wait).await?;
                 if wait != waiting.wait {
-                    let state = EntryState::Retrying(StepRetry { wait, ..waiting });
-                    ctx.append(entry(&position, name, state, Duration::ZERO))?;
+                    let state = EntryState::Retrying(StepRetry { wait, ..waiting.clone() });
+                    ctx.append(JournalEntry { state, ..entry(&position, name, Duration::ZERO, None) })?;
                 }
                 ctx.wait_for(wait).await?;
             }
             loop {
                 let since = Instant::now();
-                let error = match work().await {
-                    Ok(value) => return ctx.end_step(&position, name, since.elapsed(), Ok(value)),
+                let tried = work().await;
+                let done = entry(&position, name, since.elapsed(), last_failure.as_ref());
+                let error = match tried {
+                    Ok(value) => return ctx.end_step(done, Ok(value)),
                     Err(error) => error,
                 };
                 let gives_up = gives_up.gives_up(&error);
@@ -161,11 +166,12 @@ where
                 failures += 1;
                 let again = retry.wait_after(failures, ctx.random_source());
                 let (Some(pause), false, Failure::Tool(message)) = (again, gives_up, &failure) else {
-                    return ctx.end_step::<T>(&position, name, since.elapsed(), Err(failure));
+                    return ctx.end_step::<T>(done, Err(failure));
                 };
                 let wait = ctx.wait_from_now(pause).await?;
-                let state = EntryState::Retrying(StepRetry { failures, wait, error: message.as_str().into() });
-                ctx.append(entry(&position, name, state, since.elapsed()))?;
+                let retry = StepRetry { failures, wait, error: message.as_str().into() };
+                last_failure = Some(retry.clone());
+                ctx.append_end(JournalEntry { state: EntryState::Retrying(retry), ..done })?;
                 // A crash during the next try must not repeat this one.
                 ctx.write_entries().await?;
                 ctx.wait_for(wait).await?;
@@ -178,6 +184,7 @@ where
 enum StepEnd {
     Done(Json),
     Failed { name: std::sync::Arc<str>, message: std::sync::Arc<str> },
+    TooLarge(CtxError),
 }
 
 /// What the journal has for a step.
@@ -205,49 +212,75 @@ impl Ctx {
             return Ok(StepLookup::Unfinished(StepTries { position, failures: 0, retry: None }));
         };
         let recorded = link.replay(&position, EntryKind::Step, name, 0).await?;
+        if recorded.is_none() {
+            link.journal.check_room()?;
+        }
         Ok(match recorded.map(|entry| entry.state) {
             Some(EntryState::Done(output)) => StepLookup::Ended(StepEnd::Done(output)),
             Some(EntryState::Failed(message)) => StepLookup::Ended(StepEnd::Failed { name: name.into(), message }),
             Some(EntryState::Retrying(retry)) => {
                 StepLookup::Unfinished(StepTries { position, failures: retry.failures, retry: Some(retry) })
             }
+            Some(EntryState::TooLarge { bytes, bytes_max }) => {
+                StepLookup::Ended(StepEnd::TooLarge(CtxError::StepTooLarge {
+                    operation: describe(EntryKind::Step, name),
+                    bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+                    bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX),
+                }))
+            }
             Some(EntryState::Open) | None => StepLookup::Unfinished(StepTries { position, failures: 0, retry: None }),
         })
     }
 
-    fn end_step<T: Serialize>(
-        &self,
-        position: &JournalPosition,
-        name: &str,
-        took: Duration,
-        end: Result<T, Failure>,
-    ) -> Result<T, CtxError> {
+    /// Appends how a try of a step has ended. A step whose output or error is too large is recorded as such, so that a resumed
+    /// handler gets the same error and does not do the work again.
+    fn append_end(&self, entry: JournalEntry) -> Result<(), CtxError> {
+        let checked = match &self.link {
+            Link::Task(link) => link.journal.check_size(&entry),
+            Link::Call(_) => Ok(()),
+        };
+        if let Err(CtxError::StepTooLarge { bytes, bytes_max, .. }) = checked {
+            let state = EntryState::TooLarge { bytes: bytes as u64, bytes_max: bytes_max as u64 };
+            self.append(JournalEntry { state, ..entry })?;
+            return checked;
+        }
+        self.append(entry)
+    }
+
+    fn end_step<T: Serialize>(&self, done: JournalEntry, end: Result<T, Failure>) -> Result<T, CtxError> {
+        let name = std::sync::Arc::clone(&done.name);
         match end {
             Ok(value) => {
                 let output = serde_json::to_string(&value).map_err(|error| CtxError::StepFailed {
-                    name: name.into(),
+                    name,
                     message: format!("its output cannot be written as JSON: {error}").into(),
                     is_final: true,
                 })?;
-                self.append(entry(position, name, EntryState::Done(Json::from_text(output)), took))?;
+                self.append_end(JournalEntry { state: EntryState::Done(Json::from_text(output)), ..done })?;
                 Ok(value)
             }
             // The task was cancelled, or cannot go on. That is not a failure of the step, so it is not recorded.
             Err(Failure::Stop(stop)) => Err(stop),
             Err(failure) => {
                 let message: std::sync::Arc<str> = failure.message().into();
-                self.append(entry(position, name, EntryState::Failed(message.clone()), took))?;
+                self.append_end(JournalEntry { state: EntryState::Failed(message.clone()), ..done })?;
                 let is_recorded = matches!(&self.link, Link::Task(link) if link.journal.resumes());
                 let is_final = is_recorded || matches!(failure, Failure::Permanent(_));
-                Err(CtxError::StepFailed { name: name.into(), message, is_final })
+                Err(CtxError::StepFailed { name, message, is_final })
             }
         }
     }
 }
 
-fn entry(position: &JournalPosition, name: &str, state: EntryState, took: Duration) -> JournalEntry {
-    let entry = JournalEntry::new(position.clone(), EntryKind::Step, name.into(), 0, state);
-    JournalEntry { took_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), ..entry }
+/// The entry of a try. Its note keeps the failures of the tries before, whose entry it replaces.
+fn entry(position: &JournalPosition, name: &str, took: Duration, before: Option<&StepRetry>) -> JournalEntry {
+    let entry = JournalEntry::new(position.clone(), EntryKind::Step, name.into(), 0, EntryState::Open);
+    let note = before.map(|retry| {
+        let times = if retry.failures == 1 { "once".into() } else { format!("{} times", retry.failures) };
+        let error: String = retry.error.chars().take(NOTE_CHARS_MAX).collect();
+        format!("failed {times} before, last with: {error}").into()
+    });
+    JournalEntry { took_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), note, ..entry }
 }
 
 fn read_end<T: DeserializeOwned>(end: StepEnd) -> Result<T, CtxError> {
@@ -255,6 +288,7 @@ fn read_end<T: DeserializeOwned>(end: StepEnd) -> Result<T, CtxError> {
         StepEnd::Done(output) => {
             serde_json::from_str(output.as_str()).map_err(|error| CtxError::BadRecord { cause: error.to_string() })
         }
+        StepEnd::TooLarge(error) => Err(error),
         StepEnd::Failed { name, message } => Err(CtxError::StepFailed { name, message, is_final: true }),
     }
 }

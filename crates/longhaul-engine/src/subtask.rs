@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use longhaul_task::transition::{Cancel, Create, NewChild, Spawn};
 use longhaul_task::{
-    ChildRange, EntryKind, EntryState, Event, JournalEntry, JournalPosition, Json, Outcome, TaskId, TaskKey,
-    TransitionError,
+    CHILDREN_MAX, ChildRange, EntryKind, EntryState, Event, JournalEntry, JournalPosition, Json, Outcome, TaskId,
+    TaskKey, TransitionError,
 };
 
 use crate::ctx::Link;
@@ -81,11 +81,15 @@ impl Ctx {
         requests: impl IntoIterator<Item = S>,
     ) -> Result<Subtasks<S>, CtxError> {
         check_name(name)?;
-        let requests: Vec<S> = requests.into_iter().collect();
+        // One more than the limit, which is refused below, before a child is created.
+        let requests: Vec<S> = requests.into_iter().take(CHILDREN_MAX as usize + 1).collect();
         let link = match &self.link {
             Link::Task(link) => Arc::clone(link),
             Link::Call(_) => return self.run_in_call(requests).await,
         };
+        if requests.len() > CHILDREN_MAX as usize {
+            return Err(TransitionError::TooManyChildren.into());
+        }
         let mut children = Vec::with_capacity(requests.len());
         let mut new = Vec::new();
         for request in &requests {
@@ -101,6 +105,10 @@ impl Ctx {
                 key
             };
             children.push(StartedSubtask::Child(key));
+        }
+        // They are created in several commits, of which the first must not be made if the last would be refused.
+        if new.len() > SPAWN_MAX && new.len() > link.room_for_children().await? {
+            return Err(TransitionError::TooManyChildren.into());
         }
         while !new.is_empty() {
             let rest = new.split_off(new.len().min(SPAWN_MAX));
@@ -188,6 +196,11 @@ impl TaskLink {
             first_fence: 0,
         };
         Ok((NewChild { create, input }, entry))
+    }
+
+    /// How many children the task may still create.
+    async fn room_for_children(&self) -> Result<usize, CtxError> {
+        Ok(CHILDREN_MAX.saturating_sub(self.read().await?.family.children) as usize)
     }
 
     async fn spawn(&self, new: Vec<(NewChild, JournalEntry)>) -> Result<(), CtxError> {

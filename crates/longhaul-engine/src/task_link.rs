@@ -10,6 +10,8 @@ use longhaul_task::{
     Answer, ChildRange, EntryKind, EntryState, Event, JournalEntry, JournalPosition, Progress, QuestionKey, Task,
     TaskId, TaskKey, Timestamp, TransitionError, Wait,
 };
+use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::ctx::HandlerQuestion;
@@ -41,6 +43,8 @@ pub(crate) struct TaskLink {
     pub(crate) writes_in_background: AtomicBool,
     /// Held for reading while an event of the handler is applied.
     pub(crate) applying: Arc<tokio::sync::RwLock<()>>,
+    /// When the attempt began to run, or when its last answer arrived.
+    pub(crate) runs_since: Mutex<Instant>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -177,8 +181,13 @@ impl TaskLink {
             }
         }
         self.work_again().await?;
+        *self.runs_since.lock() = Instant::now();
         let entry = self.call_store(|| self.engine.store.question(self.key(), &key)).await?;
-        entry.as_ref().and_then(answer_in).ok_or(CtxError::Cancelled)
+        let answer = entry.as_ref().and_then(answer_in).ok_or(CtxError::Cancelled)?;
+        if let Answer::Given(body) = &answer {
+            self.journal.add_answer(body.bytes());
+        }
+        Ok(answer)
     }
 
     /// Asks a question that no earlier attempt has asked. Returns its key.
@@ -224,8 +233,11 @@ impl TaskLink {
     }
 
     pub(crate) async fn wait_for_time(&self, wait: Wait, branch: &BranchGuard) -> Result<(), CtxError> {
-        let mut wait = wait.by_clock(self.now().await?);
-        if wait.until <= self.now().await? {
+        let began = self.now().await?;
+        let mut wait = self.engine.clock_jumps.shorten(wait, began);
+        // By this process's own measurement of time, so that it takes no longer when the clock is set back.
+        let (since, length) = (Instant::now(), Duration::from_millis(wait.until.ms_since(began)));
+        if length.is_zero() {
             return self.ensure_not_cancelled();
         }
         {
@@ -235,15 +247,16 @@ impl TaskLink {
                 let clock_moved = self.engine.clock_moved.notified();
                 let now = self.now().await?;
                 wait = wait.by_clock(now);
-                let rest_ms = wait.until.ms_since(now);
-                if rest_ms == 0 {
+                let rest = Duration::from_millis(wait.until.ms_since(now).min(SLEEP_MS_MAX));
+                let rest = rest.min(length.saturating_sub(since.elapsed()));
+                if rest.is_zero() {
                     break;
                 }
                 tokio::select! {
                     biased;
                     () = self.stop.cancelled() => return Err(CtxError::Cancelled),
                     () = clock_moved => {}
-                    () = tokio::time::sleep(Duration::from_millis(rest_ms.min(SLEEP_MS_MAX))) => {}
+                    () = tokio::time::sleep(rest) => {}
                 }
             }
         }
@@ -278,13 +291,13 @@ impl TaskLink {
         self.write_entries().await?;
         let Some(waits) = wait_tracker.waits() else { return Ok(false) };
         let now = self.now().await?;
-        let mut park = Park { fence: self.fence(), wait_ms: None, children: Vec::new(), questions: Vec::new() };
+        let mut park = Park { fence: self.fence(), ..Park::default() };
         for wait in waits {
             match wait {
                 WaitFor::Answer(key) => park.questions.push(key),
                 WaitFor::Children(range) => park.children.push(range),
                 WaitFor::Time(wait) => {
-                    let rest_ms = wait.by_clock(now).until.ms_since(now);
+                    let rest_ms = self.engine.clock_jumps.shorten(wait, now).until.ms_since(now);
                     park.wait_ms = Some(park.wait_ms.map_or(rest_ms, |wait_ms: u64| wait_ms.min(rest_ms)));
                 }
                 WaitFor::NextCall => return Ok(false),
@@ -356,7 +369,7 @@ fn answer_in(entry: &JournalEntry) -> Option<Answer> {
     match &entry.state {
         EntryState::Done(body) => Some(Answer::Given(body.clone())),
         EntryState::Failed(reason) => Some(Answer::NotGiven(Arc::clone(reason))),
-        EntryState::Open | EntryState::Retrying(_) => None,
+        EntryState::Open | EntryState::Retrying(_) | EntryState::TooLarge { .. } => None,
     }
 }
 

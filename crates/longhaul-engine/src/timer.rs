@@ -88,9 +88,13 @@ impl Ctx {
         Ok(Wait::of_ms(self.clock().await?, ms))
     }
 
-    /// A recorded wait, or the same wait beginning now if the clock has gone back behind its beginning.
+    /// A recorded wait by the present clock, which may have gone back behind its beginning.
     pub(crate) async fn by_clock(&self, wait: Wait) -> Result<Wait, CtxError> {
-        Ok(wait.by_clock(self.clock().await?))
+        let now = self.clock().await?;
+        Ok(match &self.link {
+            Link::Task(link) => link.engine.clock_jumps.shorten(wait, now),
+            Link::Call(_) => wait.by_clock(now),
+        })
     }
 
     /// Waits until a wait is over by the store's clock.

@@ -176,6 +176,7 @@ pub(crate) fn output_of(state: &EntryState) -> Option<Json> {
         EntryState::Open | EntryState::Retrying(_) => None,
         EntryState::Done(output) => Some(output.clone()),
         EntryState::Failed(message) => Some(failed(message)),
+        EntryState::TooLarge { bytes, .. } => Some(failed(&format!("{bytes} bytes"))),
     }
 }
 

@@ -175,9 +175,11 @@ impl PhaseColumns {
                 }
             },
             Phase::Parked { wake_condition } => Self::parked(wake_condition)?,
-            Phase::Settled { outcome, at } => {
-                Self { outcome: Some(outcome_word(outcome)), settled_at: Some(time_to_sql(*at)), ..Self::default() }
-            }
+            Phase::Settled { outcome, at, last_attempt } => Self {
+                outcome: Some(outcome_word(outcome)),
+                settled_at: Some(time_to_sql(*at)),
+                ..last_attempt.map_or_else(Self::default, Self::held)
+            },
         };
         // `Reader::began_after` searches this column for what began later than the clock shows.
         let run_since = columns.run_since.or_else(|| phase.since().map(time_to_sql));
@@ -399,8 +401,8 @@ impl Disk for SqliteDisk {
         journal::question(&mut self.connection, key, question)
     }
 
-    fn wrote_entries(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<bool, DiskError> {
-        journal::has_entries_of(&mut self.connection, key, epoch, attempt)
+    fn last_entry_of(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<Option<Timestamp>, DiskError> {
+        journal::last_of_attempt(&mut self.connection, key, epoch, attempt)
     }
 
     fn insert_attempt(&mut self, key: &TaskKey, attempt: &AttemptRecord) -> Result<(), DiskError> {
@@ -455,7 +457,7 @@ pub(crate) const LOOKUPS: &[&str] = &[
     UPDATE_SETTLED_IN_QUEUE,
     journal::SELECT_QUESTION,
     journal::SELECT_POSITION,
-    journal::EXISTS_OF_ATTEMPT,
+    journal::LAST_OF_ATTEMPT,
     journal::REPLACE,
     DELETE[0],
     KEYED_TASK,

@@ -7,6 +7,7 @@ use longhaul_store::TaskHistory;
 use longhaul_store::embedded::DiskError;
 use longhaul_task::{
     AttemptEnd, AttemptRecord, EntryKind, EntryState, JournalEntry, JournalPosition, Json, QuestionKey, TaskKey,
+    Timestamp,
 };
 use rusqlite::params;
 
@@ -30,8 +31,8 @@ pub(crate) const SELECT_EPOCH: &str = select_entry!("AND epoch = ?3 ORDER BY for
 pub(crate) const SELECT_ALL: &str = select_entry!("ORDER BY epoch, fork, seq");
 pub(crate) const SELECT_POSITION: &str = select_entry!("AND epoch = ?3 AND fork = ?4 AND seq = ?5");
 pub(crate) const SELECT_QUESTION: &str = select_entry!("AND question = ?3");
-pub(crate) const EXISTS_OF_ATTEMPT: &str =
-    "SELECT 1 FROM journal WHERE owner = ?1 AND id = ?2 AND epoch = ?3 AND attempt = ?4 LIMIT 1";
+pub(crate) const LAST_OF_ATTEMPT: &str =
+    "SELECT max(at) FROM journal WHERE owner = ?1 AND id = ?2 AND epoch = ?3 AND attempt = ?4";
 const INSERT: &str = "INSERT INTO journal (owner, id, epoch, fork, seq, kind, name, digest, state, output, question,
     took_ms, note, attempt, at, checksum)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING";
@@ -57,6 +58,9 @@ impl<'a> StateColumns<'a> {
             EntryState::Retrying(retry) => Self { word: "retrying", output: Some(json(retry)?.into()) },
             EntryState::Done(output) => Self { word: "done", output: Some(output.as_str().into()) },
             EntryState::Failed(reason) => Self { word: "failed", output: Some((&**reason).into()) },
+            EntryState::TooLarge { bytes, bytes_max } => {
+                Self { word: "too_large", output: Some(json(&(bytes, bytes_max))?.into()) }
+            }
         })
     }
 }
@@ -132,14 +136,15 @@ pub(crate) fn question(
     })
 }
 
-pub(crate) fn has_entries_of(
+/// When an attempt has last written an entry.
+pub(crate) fn last_of_attempt(
     connection: &mut SqliteConnection,
     key: &TaskKey,
     epoch: u32,
     attempt: u32,
-) -> Result<bool, DiskError> {
+) -> Result<Option<Timestamp>, DiskError> {
     let params = params![key.owner.as_str(), key.id.as_str(), epoch, attempt];
-    Ok(connection.row(EXISTS_OF_ATTEMPT, params, |mut columns| columns.count())?.is_some())
+    Ok(connection.row(LAST_OF_ATTEMPT, params, |mut columns| columns.maybe_time())?.flatten())
 }
 
 pub(crate) fn of_epoch(
@@ -160,6 +165,7 @@ pub(crate) fn insert_attempt(
         AttemptEnd::Lost => ("lost", None),
         AttemptEnd::Stopped => ("stopped", None),
         AttemptEnd::Parked => ("parked", None),
+        AttemptEnd::Returned => ("returned", None),
         AttemptEnd::Released(reason) => ("released", Some(&**reason)),
     };
     let params = params![
@@ -209,6 +215,9 @@ impl Columns<'_, '_> {
             ("retrying", Some(retry)) => serde_json::from_str(retry).ok().map(EntryState::Retrying),
             ("done", Some(output)) => Some(EntryState::Done(Json::from_text(output))),
             ("failed", Some(reason)) => Some(EntryState::Failed(reason.into())),
+            ("too_large", Some(sizes)) => {
+                serde_json::from_str(sizes).ok().map(|(bytes, bytes_max)| EntryState::TooLarge { bytes, bytes_max })
+            }
             _ => None,
         };
         state.ok_or_else(|| invalid_column(5, format!("an entry that is {word:?} cannot have this output")))
@@ -224,6 +233,7 @@ impl Columns<'_, '_> {
                 ("lost", None) => AttemptEnd::Lost,
                 ("stopped", None) => AttemptEnd::Stopped,
                 ("parked", None) => AttemptEnd::Parked,
+                ("returned", None) => AttemptEnd::Returned,
                 ("released", Some(reason)) => AttemptEnd::Released(reason.into()),
                 (word, _) => return Err(invalid_column(4, format!("{word:?} is not the end of an attempt"))),
             },

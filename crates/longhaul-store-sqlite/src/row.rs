@@ -157,7 +157,7 @@ impl<'r, 't> Columns<'r, 't> {
         self.number().map(Timestamp::from_ms)
     }
 
-    fn maybe_time(&mut self) -> rusqlite::Result<Option<Timestamp>> {
+    pub(crate) fn maybe_time(&mut self) -> rusqlite::Result<Option<Timestamp>> {
         Ok(self.maybe_number()?.map(Timestamp::from_ms))
     }
 
@@ -310,7 +310,7 @@ impl<'r, 't> Columns<'r, 't> {
             PhaseName::Parked => Some(Phase::Parked { wake_condition }),
             PhaseName::Settled => outcome(outcome_word, body, code, message)
                 .zip(settled_at)
-                .map(|(outcome, at)| Phase::Settled { outcome, at }),
+                .map(|(outcome, at)| Phase::Settled { outcome, at, last_attempt: run }),
         };
         phase.ok_or_else(|| {
             invalid_column(index, format!("a column that a {} task needs is NULL or not valid", name.as_str()))

@@ -392,10 +392,11 @@ impl Disk for MemoryDisk {
         Ok(self.tables()?.question(key, question))
     }
 
-    fn wrote_entries(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<bool, DiskError> {
+    fn last_entry_of(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<Option<Timestamp>, DiskError> {
         let row = self.tables()?.rows.get(key);
-        let mut journal = row.into_iter().flat_map(|row| &row.journal);
-        Ok(journal.any(|((entry_epoch, _), entry)| *entry_epoch == epoch && entry.attempt == attempt))
+        let journal = row.into_iter().flat_map(|row| &row.journal);
+        let entries = journal.filter(|((of, _), entry)| *of == epoch && entry.attempt == attempt);
+        Ok(entries.map(|(_, entry)| entry.at).max())
     }
 
     fn insert_attempt(&mut self, key: &TaskKey, attempt: &AttemptRecord) -> Result<(), DiskError> {

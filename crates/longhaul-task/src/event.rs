@@ -1,8 +1,8 @@
 //! The events of a task, and the change that an event makes.
 
 use crate::transition::{
-    Abandon, AnswerQuestion, AskQuestion, Cancel, Claim, Delete, Expire, Lose, Overdue, Park, Release, Report, Settle,
-    Shorten, Spawn, TimeOut, Wake,
+    Abandon, AnswerQuestion, AskQuestion, Cancel, Claim, Delete, Expire, Lose, Overdue, Park, Release, Renew, Report,
+    Settle, Shorten, Spawn, TimeOut, Wake,
 };
 use crate::{AttemptRecord, ChildRange, JournalWrite, Json, NodeId, Task, Timestamp};
 
@@ -24,6 +24,7 @@ pub enum Event {
     Lose(Lose),
     Overdue(Overdue),
     Shorten(Shorten),
+    Renew(Renew),
     Expire(Expire),
     Delete(Delete),
 }
@@ -36,7 +37,7 @@ pub struct Scope {
     /// Whether the parent must be loaded, because the event may end the task and the parent may wait for that. The store
     /// then also finds out in which of the ranges that the parent [waits for](Task::awaited_children) another child is open.
     pub parent: bool,
-    /// Whether the store must find out if the current attempt has written journal entries.
+    /// Whether the store must find out when the current attempt has last written a journal entry.
     pub attempt_entries: bool,
 }
 
@@ -60,8 +61,8 @@ pub struct Surroundings {
     pub parent: Option<Task>,
     /// The ranges that the parent waits for and that have an open child other than this task.
     pub open_siblings: Vec<ChildRange>,
-    /// Whether the current attempt has written journal entries.
-    pub attempt_wrote_entries: bool,
+    /// When the current attempt has last written a journal entry. `None` if it has written none.
+    pub attempt_wrote_at: Option<Timestamp>,
 }
 
 /// The result of an event. All of it is written in one commit.
@@ -173,6 +174,7 @@ impl Event {
             Self::Lose(_) => "lose",
             Self::Overdue(_) => "overdue",
             Self::Shorten(_) => "shorten",
+            Self::Renew(_) => "renew",
             Self::Expire(_) => "expire",
             Self::Delete(_) => "delete",
         }

@@ -41,6 +41,11 @@ pub struct JournalPosition {
 }
 
 impl JournalPosition {
+    /// The position of the handler's outcome, if the handler returned before its children. No fork has this key.
+    pub fn of_return() -> Self {
+        Self { fork: ":return".into(), seq: 0 }
+    }
+
     /// Whether this position is in the given fork or in a fork that is nested in it.
     pub fn is_in_fork(&self, fork: &str) -> bool {
         self.fork.strip_prefix(fork).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -64,11 +69,13 @@ pub enum EntryKind {
     Random,
     /// The end of a race. The output is the string `first` or `second`: the branch that won.
     Race,
+    /// The handler has returned, and children of its task were open. The output is its [`Outcome`](crate::Outcome).
+    Return,
 }
 
 impl EntryKind {
-    pub const ALL: [Self; 7] =
-        [Self::Step, Self::Question, Self::Timer, Self::Subtask, Self::Now, Self::Random, Self::Race];
+    pub const ALL: [Self; 8] =
+        [Self::Step, Self::Question, Self::Timer, Self::Subtask, Self::Now, Self::Random, Self::Race, Self::Return];
 
     /// The name in table columns, in error messages and in the history.
     pub const fn as_str(self) -> &'static str {
@@ -80,6 +87,7 @@ impl EntryKind {
             Self::Now => "now",
             Self::Random => "random",
             Self::Race => "race",
+            Self::Return => "return",
         }
     }
 
@@ -99,6 +107,8 @@ pub enum EntryState {
     Done(Json),
     /// The step has failed for good, or the question was not answered. The text says why.
     Failed(Arc<str>),
+    /// The step was done, and its output was larger than its tool allows.
+    TooLarge { bytes: u64, bytes_max: u64 },
 }
 
 /// The failures of a step that will be tried again.
@@ -215,7 +225,7 @@ impl JournalEntry {
     /// The size of the entry's texts, which counts towards the limits of the journal.
     pub fn bytes(&self) -> usize {
         let state = match &self.state {
-            EntryState::Open => 0,
+            EntryState::Open | EntryState::TooLarge { .. } => 0,
             EntryState::Retrying(retry) => retry.error.len(),
             EntryState::Done(output) => output.bytes(),
             EntryState::Failed(reason) => reason.len(),
@@ -242,7 +252,7 @@ pub fn record(
 }
 
 /// How one attempt of a task ended, for the history. The last attempt of a settled task has no record: the task itself has
-/// its end.
+/// [its beginning](crate::Phase::Settled) and its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptRecord {
     /// The number of the attempt, counted from 1.
@@ -250,6 +260,7 @@ pub struct AttemptRecord {
     pub node: crate::NodeId,
     /// The last time at which it began to run: when it was claimed, or when its last open question was answered.
     pub since: Timestamp,
+    /// For a lost attempt: when it last wrote something. Nothing is known of the time after that.
     pub ended_at: Timestamp,
     pub end: AttemptEnd,
 }
@@ -263,6 +274,8 @@ pub enum AttemptEnd {
     Stopped,
     /// Its handler was dropped because it only waited.
     Parked,
+    /// Its handler has returned, and the task waits for its children.
+    Returned,
     /// It failed, and another attempt may succeed. The text says why.
     Released(Arc<str>),
 }

@@ -23,7 +23,12 @@ pub enum Phase {
     /// The task waits for a timer or for its children, and its handler is not in memory.
     Parked { wake_condition: WakeCondition },
     /// The task has ended. It does not change again until it is deleted.
-    Settled { outcome: Outcome, at: Timestamp },
+    Settled {
+        outcome: Outcome,
+        at: Timestamp,
+        /// The attempt whose handler was in memory at the end.
+        last_attempt: Option<ActiveAttempt>,
+    },
 }
 
 /// What a task with open questions does meanwhile.

@@ -8,6 +8,13 @@ use crate::Timestamp;
 /// Without it, a task that works longer than a retention from its creation would be deleted as soon as it ends.
 pub const COLLECT_MS_MIN: u64 = 10 * 60 * 1_000;
 
+/// The shortest time by which the retention of a task that works is ahead of the task.
+pub const AHEAD_MS_MIN: u64 = 1_000;
+
+/// The longest such time that grows with the task. A longer one would keep tasks too long after their end, a shorter one would
+/// renew them too often.
+pub const AHEAD_MS_MAX: u64 = 60 * 60 * 1_000;
+
 /// How long a family is kept. Only settled families expire; `ttl`, `ttlMs` and `keepAlive` are views of this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -25,12 +32,20 @@ impl Retention {
     pub fn expires_at(self, created_at: Timestamp, settled_at: Timestamp) -> Option<Timestamp> {
         match self {
             Self::FromCreation(ms) => {
-                let to_collect = settled_at.plus_ms(ms.min(COLLECT_MS_MIN));
+                let to_collect = settled_at.plus_ms(ahead_ms(ms, settled_at.ms_since(created_at)));
                 Some(created_at.plus_ms(ms).max(to_collect))
             }
             Self::FromEnd(ms) => Some(settled_at.plus_ms(ms)),
             Self::Unlimited => None,
         }
+    }
+
+    /// The time at which the promise of [`promised_until`](Self::promised_until) is almost over. Only a retention from
+    /// creation can be over while its task works.
+    pub fn renew_at(self, created_at: Timestamp, updated_at: Timestamp) -> Option<Timestamp> {
+        let Self::FromCreation(ms) = self else { return None };
+        let ahead_ms = ahead_ms(ms, updated_at.ms_since(created_at));
+        self.expires_at(created_at, updated_at).map(|until| until.minus_ms(ahead_ms / 2))
     }
 
     /// This retention, limited to `ms_max`. A retention from creation stays one: the TTL that a requestor has seen must
@@ -54,6 +69,12 @@ impl Retention {
     }
 }
 
+/// How far the retention of a task that is `age_ms` old is ahead of it. It grows with the task, so that a task that waits for
+/// days is renewed seldom, and begins with the time that every result is kept.
+fn ahead_ms(ms: u64, age_ms: u64) -> u64 {
+    ms.min(COLLECT_MS_MIN).max(AHEAD_MS_MIN).max((age_ms / 2).min(AHEAD_MS_MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,11 +83,15 @@ mod tests {
 
     #[test]
     fn work_that_outlasts_its_retention_leaves_time_to_collect_the_result() {
-        let late = CREATED.plus_ms(10_000_000);
-        let expires = Retention::FromCreation(3_000_000).expires_at(CREATED, late).unwrap();
-        assert_eq!(expires, late.plus_ms(COLLECT_MS_MIN));
-        let short = Retention::FromCreation(2_000).expires_at(CREATED, late).unwrap();
-        assert_eq!(short, late.plus_ms(2_000));
+        let end = CREATED.plus_ms(1_000_000);
+        let expires = Retention::FromCreation(900_000).expires_at(CREATED, end).unwrap();
+        assert_eq!(expires, end.plus_ms(COLLECT_MS_MIN));
+        let soon = CREATED.plus_ms(3_000);
+        let short = Retention::FromCreation(2_000).expires_at(CREATED, soon).unwrap();
+        assert_eq!(short, soon.plus_ms(2_000));
+        let late = CREATED.plus_ms(100_000_000);
+        let expires = Retention::FromCreation(2_000).expires_at(CREATED, late).unwrap();
+        assert_eq!(expires, late.plus_ms(AHEAD_MS_MAX));
     }
 
     #[test]

@@ -101,6 +101,11 @@ impl Task {
         }
     }
 
+    /// Whether it has existed for as long as its tool allows.
+    pub fn life_is_over(&self, now: Timestamp) -> bool {
+        now >= self.created_at.plus_ms(self.policy.life_ms_max)
+    }
+
     /// The next time at which the sweep must wake, end or delete it, unless it changes before.
     pub fn due_at(&self) -> Option<Timestamp> {
         match self.phase {
@@ -109,11 +114,17 @@ impl Task {
                 self.deadline(),
                 self.phase.wake_condition().and_then(WakeCondition::wake_at),
                 self.phase.questions().and_then(Questions::deadline),
+                self.renew_at(),
             ]
             .into_iter()
             .flatten()
             .min(),
         }
+    }
+
+    /// The time at which its [TTL](Self::ttl_ms) must be raised if it still works, so that the TTL is never over before.
+    pub fn renew_at(&self) -> Option<Timestamp> {
+        if self.is_settled() { None } else { self.retention.renew_at(self.family.since, self.updated_at) }
     }
 
     /// The time for which it is kept, in milliseconds from its creation. A child is kept as long as its family, so its

@@ -27,6 +27,11 @@ impl Timestamp {
         Self::from_ms(self.0.saturating_add(ms))
     }
 
+    /// Stops at [`ZERO`](Self::ZERO).
+    pub const fn minus_ms(self, ms: u64) -> Self {
+        Self(self.0.saturating_sub(ms))
+    }
+
     /// The milliseconds since `earlier`, or 0 if `earlier` is later.
     pub const fn ms_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

@@ -55,23 +55,26 @@ fn sentence(event: &HistoryEvent, contents: bool) -> (&'static str, String) {
                 AttemptEnd::Lost => "was lost with its server".to_owned(),
                 AttemptEnd::Stopped => "was ended by the stop of its server".to_owned(),
                 AttemptEnd::Parked => "dropped its handler, which only waited".to_owned(),
+                AttemptEnd::Returned => "returned; the task waits for its subtasks".to_owned(),
                 AttemptEnd::Released(reason) => format!("failed, and the task was queued again: {reason}"),
             };
             ("attempt", format!("{attempt} {why}, after {}", duration(*ran_ms)))
         }
-        HistoryItem::Step { position, name, attempt, took_ms, state } => {
+        HistoryItem::Step { position, name, attempt, took_ms, state, note } => {
+            let note = note.as_ref().map_or(String::new(), |note| format!("; {note}"));
             let fork = if position.fork.is_empty() { String::new() } else { format!(" in {}", position.fork) };
             let took = took_ms.map_or(String::new(), |ms| format!(" in {}", duration(ms)));
             let end = match state {
                 EntryState::Done(_) => format!("was done{took}"),
                 EntryState::Failed(reason) => format!("failed: {reason}"),
+                EntryState::TooLarge { bytes, .. } => format!("was done, and its output of {bytes} bytes is too large"),
                 EntryState::Retrying(retry) => {
                     format!("failed {} times and is tried again: {}", retry.failures, retry.error)
                 }
                 EntryState::Open => "began".to_owned(),
             };
             let value = output(state, contents).map_or(String::new(), |output| format!(": {}", output.as_str()));
-            ("step", format!("{name:?}{fork} {end} (attempt {attempt}){value}"))
+            ("step", format!("{name:?}{fork} {end} (attempt {attempt}){note}{value}"))
         }
         HistoryItem::Asked { key, attempt, note } => {
             let note = note.as_ref().map_or(String::new(), |note| format!("; {note}"));
@@ -118,16 +121,17 @@ fn json_object(event: &HistoryEvent, contents: bool) -> Value {
                 AttemptEnd::Lost => ("lost", None),
                 AttemptEnd::Stopped => ("stopped", None),
                 AttemptEnd::Parked => ("parked", None),
+                AttemptEnd::Returned => ("returned", None),
                 AttemptEnd::Released(reason) => ("released", Some(&**reason)),
             };
             let fields =
                 json!({ "attempt": attempt, "node": node.to_string(), "ranMs": ran_ms, "end": end, "reason": reason });
             ("attempt.ended", fields)
         }
-        HistoryItem::Step { position, name, attempt, took_ms, state } => {
+        HistoryItem::Step { position, name, attempt, took_ms, state, note } => {
             let fields = json!({
                 "name": name, "fork": position.fork, "position": position.seq, "attempt": attempt, "tookMs": took_ms,
-                "state": state_word(state), "error": error(state),
+                "state": state_word(state), "error": error(state), "note": note,
             });
             ("step", with_output(fields, output(state, contents).map(parsed)))
         }
@@ -172,6 +176,7 @@ fn state_word(state: &EntryState) -> &'static str {
         EntryState::Retrying(_) => "retrying",
         EntryState::Done(_) => "done",
         EntryState::Failed(_) => "failed",
+        EntryState::TooLarge { .. } => "too_large",
     }
 }
 
@@ -179,6 +184,6 @@ fn error(state: &EntryState) -> Option<&str> {
     match state {
         EntryState::Retrying(retry) => Some(&retry.error),
         EntryState::Failed(reason) => Some(reason),
-        EntryState::Open | EntryState::Done(_) => None,
+        EntryState::Open | EntryState::Done(_) | EntryState::TooLarge { .. } => None,
     }
 }

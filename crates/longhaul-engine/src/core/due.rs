@@ -1,7 +1,7 @@
 //! The event that a task gets when its due time has come.
 
-use longhaul_task::transition::{Expire, Overdue, TimeOut, Wake};
-use longhaul_task::{Event, Question, Task, Timestamp};
+use longhaul_task::transition::{Expire, Overdue, Renew, TimeOut, Wake};
+use longhaul_task::{Event, Question, Task, Timestamp, WakeCondition};
 
 /// The event to apply to a due task. `None` if the task is not due, because it has changed since it was found.
 pub fn due_event(task: &Task, now: Timestamp) -> Option<Event> {
@@ -19,5 +19,9 @@ pub fn due_event(task: &Task, now: Timestamp) -> Option<Event> {
     if let Some(question) = task.phase.questions().into_iter().flatten().find(is_past_deadline) {
         return Some(Event::TimeOut(TimeOut { key: question.key.clone() }));
     }
-    Some(Event::Wake(Wake { fence: task.fence }))
+    let wake_at = task.phase.wake_condition().and_then(WakeCondition::wake_at);
+    if wake_at.is_some_and(|wake_at| wake_at <= now) {
+        return Some(Event::Wake(Wake { fence: task.fence }));
+    }
+    Some(Event::Renew(Renew))
 }

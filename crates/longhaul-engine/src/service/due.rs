@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use longhaul_store::StoreError;
-use longhaul_task::{Task, Timestamp, TransitionError};
+use longhaul_task::transition::Shorten;
+use longhaul_task::{Event, Phase, Task, Timestamp, TransitionError};
 
 use crate::core::due_event;
 use crate::shell::EngineInner;
@@ -47,7 +48,7 @@ async fn pass(engine: &Arc<EngineInner>) -> Result<bool, StoreError> {
 
 async fn act(engine: &Arc<EngineInner>, task: &Task, now: Timestamp) -> Result<(), StoreError> {
     let applied = match due_event(task, now) {
-        Some(event) => engine.apply(&task.key, event).await,
+        Some(event) => engine.apply(&task.key, unless_clock_was_set(engine, task, event, now)).await,
         None => Err(StoreError::Refused(TransitionError::TooEarly)),
     };
     match applied {
@@ -58,6 +59,17 @@ async fn act(engine: &Arc<EngineInner>, task: &Task, now: Timestamp) -> Result<(
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// Replaces the end of a task whose attempt has run too long by the clock alone: the clock was set forward since it began.
+fn unless_clock_was_set(engine: &EngineInner, task: &Task, event: Event, now: Timestamp) -> Event {
+    let ran_ms = matches!(event, Event::Overdue(_)).then(|| engine.ran_ms(&task.key, task.fence)).flatten();
+    match (&task.phase, ran_ms) {
+        (Phase::Running { .. }, Some(ran_ms)) if ran_ms < task.policy.running_ms_max && !task.life_is_over(now) => {
+            Event::Shorten(Shorten { ran_ms: Some(ran_ms) })
+        }
+        _ => event,
+    }
 }
 
 async fn sleep(engine: &EngineInner) {

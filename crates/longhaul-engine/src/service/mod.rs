@@ -1,7 +1,7 @@
 //! What runs beside the requests: recovery at the start, timers while it goes on, the end.
 
 pub(crate) mod activity;
-mod clock;
+pub(crate) mod clock;
 mod doubt;
 pub(crate) mod due;
 mod gone;

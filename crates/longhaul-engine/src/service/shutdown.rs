@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::shell::EngineInner;
 
-/// Returns the number of tasks whose end could not be stored.
+/// Returns the number of tasks whose end, or whose last steps, could not be stored.
 pub(crate) async fn run(engine: &Arc<EngineInner>) -> usize {
     engine.drain();
     engine.stopping.cancel();
@@ -27,14 +27,15 @@ pub(crate) async fn run(engine: &Arc<EngineInner>) -> usize {
     if all_ended {
         return 0;
     }
-    let (ended, lost) = engine.write_remaining_ends().await;
+    let (ended, lost_ends) = engine.write_remaining_ends().await;
+    let lost_steps = engine.write_last_entries().await;
     let mut held = engine.held();
     held.retain(|(key, _)| !ended.contains(key));
     if !held.is_empty() {
         tracing::info!(tasks = held.len(), "handlers are still running; giving their tasks up");
         give_up(engine, held).await;
     }
-    lost
+    lost_ends + lost_steps
 }
 
 /// Gives up attempts that do nothing but wait for an answer, because no client can answer any more.

@@ -1,6 +1,10 @@
 //! A parent ends after its children, whenever its handler returns.
 
-use crate::common::{Door, HandlerLog, Lab, must_come, phase, text_of};
+use crate::common::{
+    Approve, Door, HandlerLog, Lab, Machine, answer, asks, handler_with, must_come, phase, resumes, text_of,
+};
+use crate::subtask::Child;
+use longhaul_engine::Ctx;
 use longhaul_store::Store;
 use longhaul_task::transition::{Create, NewChild, Settle, Spawn};
 use longhaul_task::{Event, Json, NodeId, Outcome, PhaseName, Policy, Retention, TaskId, TaskKey, Timestamp, ToolRef};
@@ -75,4 +79,36 @@ async fn a_parent_that_waits_for_its_children_can_be_cancelled_with_them() {
     }
     lab.counts("work", (0, 0)).await;
     must_come("the end of the shutdown", lab.engine.shut_down()).await;
+}
+
+/// The handler returns while a child and a question of a fork that it has given up are open.
+#[test]
+fn the_result_of_a_handler_that_returned_before_its_children_survives_a_crash() {
+    let mut machine = Machine::new();
+    let log = HandlerLog::new();
+    let tools = || {
+        let parent = handler_with(log.clone(), |log, mut ctx: Ctx, _input| async move {
+            log.say("ran");
+            ctx.start_subtasks("part", [Child::new("asks", "1")]).await?;
+            let asked = ctx.fork("asks", |mut ctx| async move { ctx.ask("approve", Approve).await });
+            tokio::select! {
+                _ = asked => answer("answered"),
+                () = tokio::time::sleep(std::time::Duration::from_millis(100)) => answer("early"),
+            }
+        });
+        vec![resumes("parent", parent), resumes("asks", asks())]
+    };
+    let (key, child) = machine.run_engine(tools(), async |lab| {
+        let key = lab.create("parent").await;
+        lab.until(&key, "it waits for its child without a handler", |task| phase(task) == PhaseName::Parked).await;
+        lab.counts("parent", (0, 0)).await;
+        let child = lab.store.children(&key).await.unwrap().remove(0);
+        (key.clone(), TaskKey { owner: key.owner, id: child })
+    });
+    machine.run_engine(tools(), async |lab| {
+        let question = lab.question(&child).await;
+        lab.answer(&child, &question, "\"yes\"").await;
+        assert_eq!(lab.end(&key).await, text_of("early"));
+    });
+    assert_eq!(log.said(), ["ran"], "what it returned was stored");
 }

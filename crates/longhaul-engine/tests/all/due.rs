@@ -135,7 +135,7 @@ async fn a_task_that_has_not_ended_does_not_expire() {
     }];
     let lab = Lab::start(tools).await;
     let key = lab.create("work").await;
-    pass_ms(3_600_000).await;
+    pass_ms(600_000).await;
     door.open();
     assert_eq!(lab.end(&key).await, text_of("done"), "it can still be collected");
     deleted(&lab, &key).await;
@@ -222,4 +222,41 @@ async fn a_clock_that_goes_back_while_the_service_sleeps_ends_nothing_early() {
     assert_eq!(code(&lab.end(&key).await), "LIFE_TIME");
     assert!(age_ms(&lab, &key).await >= 5_000);
     assert_eq!(lab.store.calls("overdue"), 1, "no attempt before its time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_forward_does_not_end_a_handler() {
+    let (door, log) = (Door::shut(), HandlerLog::new());
+    let lab = Lab::start(vec![limited(tool("work", waits_at(&door, &log)), 300_000, 30 * DAY_MS)]).await;
+    let key = lab.create_on("work", "1").await;
+    log.hears("start 1").await;
+    lab.store.set_clock_by_ms(i64::try_from(DAY_MS).unwrap());
+    let task = lab.until(&key, "the clock was noticed", |task| task.revision > 1).await;
+    assert_eq!(task.phase.outcome(), None);
+    assert_eq!(code(&lab.end(&key).await), "RUNNING_TIME", "the limit holds by the time that has passed");
+    assert!(log.said().contains(&"start 1".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_ttl_of_a_task_that_works_is_ahead_of_it_and_seldom_renewed() {
+    let door = Door::shut();
+    let tools = vec![EngineTool {
+        retention: Retention::FromCreation(60_000),
+        ..tool("work", waits_at(&door, &HandlerLog::new()))
+    }];
+    let lab = Lab::start(tools).await;
+    let key = lab.create("work").await;
+    let mut longest_ms = 0;
+    for _ in 0..60 {
+        pass_ms(60_000).await;
+        let (ttl_ms, age_ms) = (lab.read(&key).await.ttl_ms().unwrap(), age_ms(&lab, &key).await);
+        assert!(ttl_ms > age_ms, "it is {age_ms} ms old and says that it is kept for {ttl_ms}");
+        assert!(ttl_ms >= longest_ms);
+        longest_ms = ttl_ms;
+    }
+    let renewals = lab.store.calls("renew");
+    assert!(renewals < 25, "{renewals} in an hour");
+    door.open();
+    lab.end(&key).await;
+    assert!(lab.read(&key).await.ttl_ms().unwrap() >= longest_ms);
 }

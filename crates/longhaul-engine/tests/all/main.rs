@@ -15,6 +15,7 @@ mod limits;
 mod panic;
 mod parking;
 mod race;
+mod replay;
 mod shutdown;
 mod step;
 mod store_trouble;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::common::{
     Door, HandlerLog, Lab, Machine, answer, asks, call, call_options, code, echo, handler_with, must_come, one_worker,
-    phase, text_of, tool, waits_at,
+    phase, resumes, text_of, tool, waits_at,
 };
-use longhaul_engine::{Ctx, EngineError, EngineTool};
+use longhaul_engine::{Ctx, CtxError, EngineError, EngineTool};
 use longhaul_store::{Store, StoreError};
 use longhaul_task::{Json, OnCrash, Outcome, PhaseName, Policy};
 
@@ -226,4 +226,21 @@ async fn a_shutdown_does_not_wait_for_handlers_whose_store_has_stopped() {
     let before = lab.engine.now().await.unwrap();
     must_come("the end of the shutdown", lab.engine.shut_down()).await;
     assert_eq!(lab.engine.now().await.unwrap(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_could_not_be_stored_before_the_end_is_reported() {
+    let (door, log) = (Door::shut(), HandlerLog::new());
+    let works = handler_with((door, log.clone()), |(door, log), mut ctx: Ctx, _input| async move {
+        ctx.step("pay", || async { Ok::<_, CtxError>(1) }).await?;
+        log.say("paid");
+        door.pass().await;
+        answer("done")
+    });
+    let lab = Lab::start(vec![resumes("work", works)]).await;
+    lab.store.fail("record", usize::MAX, StoreError::Full("no room".into()));
+    lab.store.fail("lose", usize::MAX, StoreError::Full("no room".into()));
+    lab.create("work").await;
+    log.hears("paid").await;
+    assert_eq!(must_come("the end of the shutdown", lab.engine.shut_down()).await, 1);
 }

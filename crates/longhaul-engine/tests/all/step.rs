@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{CallOptions, Ctx, CtxError, EngineTool, Failure, Handler, Retry, ToolLimits};
+use longhaul_engine::{CallOptions, Ctx, CtxError, EngineTool, Failure, Handler, HistoryItem, Retry, ToolLimits};
 use longhaul_task::{EntryState, Outcome, Policy, TaskKey};
 
 use crate::common::{
@@ -442,4 +442,119 @@ async fn steps_run_in_an_ordinary_call_without_a_record() {
     let end = lab.engine.call(&"work".into(), longhaul_task::Json::from_text("{}"), options).await.unwrap();
     assert!(matches!(end, longhaul_engine::CallEnd::Done(outcome) if outcome == text_of("3 tries")));
     assert_eq!(lab.store.calls("record"), 0);
+}
+
+#[test]
+fn an_output_that_is_too_large_is_recorded_as_such() {
+    let mut machine = Machine::new();
+    let log = HandlerLog::new();
+    let tools = || {
+        let works = handler_with(log.clone(), |log, mut ctx: Ctx, _input| async move {
+            let large = ctx
+                .step("large", || async {
+                    log.say("worked");
+                    Ok::<_, CtxError>("x".repeat(100))
+                })
+                .await;
+            let Err(error @ CtxError::StepTooLarge { .. }) = large else { return answer("it was recorded") };
+            ctx.ask("approve", Approve).await?;
+            answer(&error.to_string())
+        });
+        let limits = ToolLimits::default().step_bytes_max(50);
+        vec![EngineTool { limits, ..resumes("work", works) }]
+    };
+    let (key, question) = machine.run_engine(tools(), async |lab| lab.create_until_asked("work").await);
+    machine.run_engine(tools(), async |lab| {
+        lab.answer(&key, &question, "\"yes\"").await;
+        let Outcome::Result { body, .. } = lab.end(&key).await else { panic!("it failed") };
+        assert!(body.as_str().contains("has 107 bytes to record"), "{body:?}");
+    });
+    assert_eq!(log.said(), ["worked"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_the_journal_has_no_room_for_is_not_done() {
+    let log = HandlerLog::new();
+    let works = handler_with(log.clone(), |log, mut ctx: Ctx, _input| async move {
+        for n in 0..3 {
+            let log = log.clone();
+            ctx.step("s", || async move { Ok::<_, CtxError>(log.say(format!("step {n}"))) }).await?;
+        }
+        answer("done")
+    });
+    let limits = ToolLimits::default().journal_entries_max(2);
+    let lab = Lab::start(vec![EngineTool { limits, ..resumes("work", works) }]).await;
+    let key = lab.create("work").await;
+    assert_eq!(code(&lab.end(&key).await), "JOURNAL_FULL");
+    assert_eq!(log.said(), ["step 0", "step 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_count_towards_the_limits_of_the_journal() {
+    let works = handler(|mut ctx: Ctx, _input| async move {
+        for _ in 0..3 {
+            ctx.ask("approve", Approve).await?;
+        }
+        answer("done")
+    });
+    let limits = ToolLimits::default().journal_bytes_max(100).step_bytes_max(50);
+    let lab = Lab::start(vec![EngineTool { limits, ..resumes("work", works) }]).await;
+    let key = lab.create("work").await;
+    let large = longhaul_task::Json::from_text(format!("\"{}\"", "x".repeat(50)));
+    let question = lab.question(&key).await;
+    let refused = lab.engine.answer(&key, question.clone(), longhaul_task::Answer::Given(large)).await;
+    assert!(matches!(refused, Err(longhaul_engine::EngineError::BadAnswer { .. })), "{refused:?}");
+    for _ in 0..2 {
+        let question = lab.question(&key).await;
+        lab.answer(&key, &question, &format!("\"{}\"", "x".repeat(43))).await;
+        lab.until(&key, "it has the answer", |task| {
+            task.is_settled() || task.phase.questions().is_some_and(|open| open.find(&question).is_none())
+        })
+        .await;
+    }
+    assert_eq!(code(&lab.end(&key).await), "JOURNAL_FULL");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_history_has_the_failed_tries_of_a_step_and_the_last_attempt() {
+    let log = HandlerLog::new();
+    let retry = Retry::times(3).backoff(Duration::from_millis(5));
+    let lab = Lab::start(vec![resumes("work", fails_twice(&log, retry))]).await;
+    let key = lab.create("work").await;
+    lab.end(&key).await;
+    let history = lab.engine.history(&key).await.unwrap();
+    let events = longhaul_engine::history_events(&*lab.read(&key).await, &history);
+    let note = events.iter().find_map(|event| match &event.what {
+        HistoryItem::Step { note, .. } => note.clone(),
+        _ => None,
+    });
+    assert!(note.as_ref().is_some_and(|note| note.starts_with("failed 2 times before, last with: ")), "{note:?}");
+    assert!(
+        events.iter().any(|event| matches!(event.what, HistoryItem::AttemptBegan { attempt: 1, .. })),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn the_time_without_a_server_is_not_running_time_in_the_history() {
+    let mut machine = Machine::new();
+    let (door, log) = (Door::shut(), HandlerLog::new());
+    let tools = || vec![resumes("work", three_steps(&log, &door))];
+    let key = machine.run_engine(tools(), async |lab| {
+        let key = lab.create("work").await;
+        lab.has_entries(&key, 1).await;
+        key
+    });
+    machine.wait_ms(3_600_000);
+    machine.run_engine(tools(), async |lab| {
+        door.open_wide();
+        lab.end(&key).await;
+        let history = lab.engine.history(&key).await.unwrap();
+        let events = longhaul_engine::history_events(&*lab.read(&key).await, &history);
+        let ran_ms = events.iter().find_map(|event| match event.what {
+            HistoryItem::AttemptEnded { ran_ms, .. } => Some(ran_ms),
+            _ => None,
+        });
+        assert!(ran_ms.is_some_and(|ran_ms| ran_ms < 3_600_000), "{ran_ms:?}");
+    });
 }

@@ -286,3 +286,24 @@ async fn many_children_are_created_in_few_commits() {
     assert_eq!(lab.end(&key).await, text_of("1500 1499"));
     assert_eq!(lab.store.calls("spawn"), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn more_subtasks_than_the_limit_are_refused_before_the_first_is_created() {
+    let fans_out = handler(|mut ctx: Ctx, input: Json| async move {
+        let counts: Vec<usize> = serde_json::from_str(input.as_str()).unwrap();
+        for count in counts {
+            ctx.start_subtasks("parts", (0..count).map(|n| Child::new("hangs", n.to_string()))).await?;
+        }
+        answer("done")
+    });
+    let limits = ToolLimits::default().queued_max(usize::MAX);
+    let child = EngineTool { limits, ..tool("hangs", hangs(&HandlerLog::new())) };
+    let lab = Lab::start(vec![resumes("all", fans_out), child]).await;
+    let max = longhaul_task::CHILDREN_MAX as usize;
+    for (counts, created) in [(vec![usize::MAX], 0), (vec![max + 1], 0), (vec![1, max], 1)] {
+        let key = lab.create_on("all", &serde_json::to_string(&counts).unwrap()).await;
+        let has_failed = |task: &longhaul_task::Task| task.is_settled() || task.phase.name() == PhaseName::Parked;
+        lab.until(&key, "it was refused", has_failed).await;
+        assert_eq!(children(&lab, &key).await.len(), created, "{counts:?}");
+    }
+}

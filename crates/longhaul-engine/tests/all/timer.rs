@@ -84,6 +84,26 @@ fn a_sleep_takes_no_longer_than_its_length_after_the_clock_was_set_back() {
 }
 
 #[test]
+fn a_deadline_takes_no_longer_than_its_length_after_the_clock_was_set_back() {
+    let mut machine = Machine::new();
+    let asks = || {
+        handler(|mut ctx: Ctx, _input| async move {
+            let said = ctx.ask_within("approve", Approve, FIVE_MINUTES).await?;
+            answer(if said.is_some() { "answered" } else { "too late" })
+        })
+    };
+    let tools = || vec![resumes("ask", asks())];
+    // The crash comes before the handler is dropped, so that recovery puts the task into the queue.
+    let (key, _) = machine.run_engine(tools(), async |lab| lab.create_until_asked("ask").await);
+    machine.set_back_ms(24 * 3_600_000);
+    machine.run_engine(tools(), async |lab| {
+        let began = lab.engine.now().await.unwrap();
+        assert_eq!(lab.end(&key).await, text_of("too late"));
+        assert!(lab.engine.now().await.unwrap().ms_since(began) <= 302_000);
+    });
+}
+
+#[test]
 fn the_time_and_random_bits_are_the_same_in_every_attempt() {
     let mut machine = Machine::new();
     let log = HandlerLog::new();
@@ -143,5 +163,21 @@ async fn a_cancelled_sleeper_is_told_at_once() {
         lab.cancel(&key).await;
         assert_eq!(lab.end(&key).await, longhaul_task::Outcome::Cancelled);
         lab.counts(name, (0, 0)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleep_takes_its_own_length_when_the_clock_is_set_back_meanwhile() {
+    let log = HandlerLog::new();
+    for tools in [vec![tool("sleep", sleeps(&log, FIVE_MINUTES))], vec![resumes("sleep", sleeps(&log, FIVE_MINUTES))]] {
+        let lab = Lab::start(tools).await;
+        let began = tokio::time::Instant::now();
+        let key = lab.create("sleep").await;
+        tokio::time::sleep(FIVE_MINUTES / 5 * 4).await;
+        lab.store.set_clock_by_ms(-3_600_000);
+        assert_eq!(lab.end(&key).await, text_of("awake"));
+        let slept = began.elapsed();
+        // The engine looks at the clock every five seconds.
+        assert!((FIVE_MINUTES..FIVE_MINUTES + Duration::from_secs(6)).contains(&slept), "{slept:?}");
     }
 }

@@ -59,7 +59,7 @@ impl AttemptLaw {
             before.resumes() && self.writers.contains(&(before.key.clone(), states.life(after), before.attempt));
         let expected = match record.end {
             AttemptEnd::Stopped if got_further => 0,
-            AttemptEnd::Parked | AttemptEnd::Stopped => before.failed_attempts,
+            AttemptEnd::Parked | AttemptEnd::Returned | AttemptEnd::Stopped => before.failed_attempts,
             AttemptEnd::Lost if got_further => 1,
             AttemptEnd::Lost | AttemptEnd::Released(_) => before.failed_attempts + 1,
         };

@@ -369,7 +369,7 @@ fn spawn(book: &mut Book, parent: &Task, is_recorded: bool) -> (Task, Task) {
 fn parked() -> (Book, Task, Task) {
     let (mut book, parent, child) = family();
     let range = ChildRange { first: 0, last: 0 };
-    let park = Event::Park(Park { fence: 1, wait_ms: None, children: vec![range], questions: Vec::new() });
+    let park = Event::Park(Park { fence: 1, wait_ms: None, children: vec![range], ..Park::default() });
     let surroundings = Surroundings { open_children: vec![range], ..Surroundings::default() };
     let change = transition::apply(&parent, &park, &surroundings, book.now).unwrap();
     let written = vec![WrittenTask {

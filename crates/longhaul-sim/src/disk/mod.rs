@@ -492,10 +492,11 @@ impl Disk for SimDisk {
         Ok(self.call()?.row(key).and_then(|row| row.question(question)))
     }
 
-    fn wrote_entries(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<bool, DiskError> {
+    fn last_entry_of(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<Option<Timestamp>, DiskError> {
         let state = self.call()?;
-        let mut journal = state.row(key).into_iter().flat_map(|row| &row.journal);
-        Ok(journal.any(|((of, _), entry)| *of == epoch && entry.attempt == attempt))
+        let journal = state.row(key).into_iter().flat_map(|row| &row.journal);
+        let entries = journal.filter(|((of, _), entry)| *of == epoch && entry.attempt == attempt);
+        Ok(entries.map(|(_, entry)| entry.at).max())
     }
 
     fn insert_attempt(&mut self, key: &TaskKey, attempt: &AttemptRecord) -> Result<(), DiskError> {

@@ -366,8 +366,8 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "failures-counted-for-ever",
         file: LOSE,
-        find: "if surroundings.attempt_wrote_entries { 0 }",
-        replace: "if surroundings.attempt_wrote_entries && false { 0 }",
+        find: "if surroundings.attempt_wrote_at.is_some() { 0 }",
+        replace: "if surroundings.attempt_wrote_at.is_some() && false { 0 }",
     },
     Mutation {
         name: "attempt-without-a-record",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{Abandon, TimeOut};
+use longhaul_task::transition::{Abandon, Park, TimeOut};
 use longhaul_task::{
     Answer, AttemptEnd, AttemptRecord, EntryKind, EntryState, Event, JournalEntry, OnCrash, QuestionKey, StepRetry,
     TransitionError, Wait,
@@ -36,10 +36,11 @@ pub async fn a_journal_entry_reads_back_the_same<S: Subject>() {
         EntryState::Failed("no \"such\" file".into()),
         EntryState::Retrying(StepRetry { failures: 2, wait, error: "busy".into() }),
         EntryState::Open,
+        EntryState::TooLarge { bytes: u64::MAX, bytes_max: 7 },
     ];
     let mut entries: Vec<JournalEntry> = Vec::new();
     for (seq, kind) in (0..).zip(EntryKind::ALL) {
-        for (fork, state) in ["", "a", "b", "c"].into_iter().zip(&states) {
+        for (fork, state) in ["", "a", "b", "c", "d"].into_iter().zip(&states) {
             let entry = JournalEntry::new(position(fork, seq), kind, "nämé".into(), u64::MAX, state.clone());
             entries.push(JournalEntry { took_ms: Some(7), note: Some("n".into()), ..entry });
         }
@@ -244,19 +245,24 @@ pub async fn each_attempt_that_ends_before_its_task_leaves_a_record<S: Subject>(
     let (subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
     let released = AttemptEnd::Released("the disk was full".into());
-    let ends = [AttemptEnd::Lost, AttemptEnd::Stopped, AttemptEnd::Parked, released];
+    let ends = [AttemptEnd::Lost, AttemptEnd::Stopped, AttemptEnd::Parked, AttemptEnd::Returned, released];
     let mut expected = Vec::new();
     for (attempt, end) in (1..).zip(ends) {
         let task = read(&*store, &key(1)).await;
         let run = task.phase.active_attempt().unwrap();
         subject.set_time(store.now().await.unwrap().plus_ms(10)).await;
-        let ended_at = store.now().await.unwrap();
+        // A lost attempt has given its last sign of life when it was claimed.
+        let ended_at = if end == AttemptEnd::Lost { run.since } else { store.now().await.unwrap() };
         let event = match &end {
             AttemptEnd::Lost => lose(run.node, task.fence),
             AttemptEnd::Stopped => {
                 Event::Lose(longhaul_task::transition::Lose { node: run.node, fence: task.fence, is_stop: true })
             }
             AttemptEnd::Parked => park(task.fence, Some(10)),
+            AttemptEnd::Returned => {
+                let returned = Some(step(":return", 0, "1"));
+                Event::Park(Park { fence: task.fence, wait_ms: Some(10), returned, ..Park::default() })
+            }
             AttemptEnd::Released(_) => release(task.fence, 0),
         };
         let ended = apply(&*store, &key(1), event).await;

@@ -147,17 +147,17 @@ pub(super) fn report(fence: u64, message: &str) -> Event {
 }
 
 pub(super) fn park(fence: u64, wait_ms: Option<u64>) -> Event {
-    Event::Park(Park { fence, wait_ms, children: Vec::new(), questions: Vec::new() })
+    Event::Park(Park { fence, wait_ms, ..Park::default() })
 }
 
 /// Parks a task that waits for the children from `first` to `last`.
 pub(super) fn park_for(fence: u64, first: u32, last: u32) -> Event {
-    Event::Park(Park { fence, wait_ms: None, children: vec![ChildRange { first, last }], questions: Vec::new() })
+    Event::Park(Park { fence, wait_ms: None, children: vec![ChildRange { first, last }], ..Park::default() })
 }
 
 /// Parks a task that waits for an answer.
 pub(super) fn park_for_answer(fence: u64, question: &QuestionKey) -> Event {
-    Event::Park(Park { fence, wait_ms: None, children: Vec::new(), questions: vec![question.clone()] })
+    Event::Park(Park { fence, wait_ms: None, questions: vec![question.clone()], ..Park::default() })
 }
 
 pub(super) fn given(key: &QuestionKey, body: &str) -> Event {
@@ -182,6 +182,13 @@ pub(super) fn ask(fence: u64, seq: u32) -> Event {
         digest: 7,
         time_limit: None,
     })
+}
+
+/// A question that is closed after this many milliseconds.
+pub(super) fn ask_within(fence: u64, limit_ms: u64) -> Event {
+    let Event::Ask(question) = ask(fence, 0) else { unreachable!() };
+    let time_limit = Some((limit_ms, Answer::NotGiven("too late".into())));
+    Event::Ask(AskQuestion { time_limit, ..question })
 }
 
 pub(super) fn spawn(fence: u64, child: NewTask) -> Event {

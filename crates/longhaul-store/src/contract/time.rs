@@ -1,7 +1,7 @@
 //! Timestamps, in particular when the clock jumps back.
 
 use longhaul_task::transition::Shorten;
-use longhaul_task::{Event, OnCrash};
+use longhaul_task::{Event, OnCrash, Questions};
 
 use super::Subject;
 use super::kit::*;
@@ -44,6 +44,8 @@ pub async fn a_clock_that_jumps_back_makes_no_task_wait_longer_than_its_own_wait
     const DAY_MS: u64 = 86_400_000;
     let (subject, store) = empty::<S>().await;
     create(&*store, queued(key(5))).await;
+    // Its attempt is older than its question, so that only the deadline of the question will be ahead of the clock.
+    create(&*store, claimed(key(6))).await;
     subject.set_time(START.plus_ms(DAY_MS)).await;
     create(&*store, queued(key(1))).await;
     create(&*store, claimed(key(2))).await;
@@ -54,20 +56,23 @@ pub async fn a_clock_that_jumps_back_makes_no_task_wait_longer_than_its_own_wait
     apply(&*store, &key(3), park(1, Some(700))).await;
     create(&*store, claimed(key(4))).await;
     apply(&*store, &key(4), cancel()).await;
+    apply(&*store, &key(6), ask_within(1, 900)).await;
     assert_eq!(store.ahead_of_clock(10).await.unwrap(), []);
 
     subject.set_time(START).await;
     let (_subject, store) = reopened(subject, store).await;
     let mut ahead = store.ahead_of_clock(10).await.unwrap();
     ahead.sort();
-    assert_eq!(ahead, [key(1), key(2), key(3)]);
+    assert_eq!(ahead, [key(1), key(2), key(3), key(6)]);
     assert_eq!(store.ahead_of_clock(2).await.unwrap().len(), 2);
     for key in &ahead {
-        apply(&*store, key, Event::Shorten(Shorten)).await;
+        apply(&*store, key, Event::Shorten(Shorten::default())).await;
     }
     assert_eq!(store.ahead_of_clock(10).await.unwrap(), []);
     assert_eq!(read(&*store, &key(1)).await.phase.not_before(), Some(START));
     assert_eq!(read(&*store, &key(2)).await.phase.not_before(), Some(START.plus_ms(500)));
     assert_eq!(read(&*store, &key(3)).await.phase.not_before(), Some(START), "a parked task is woken");
+    let deadline = read(&*store, &key(6)).await.phase.questions().and_then(Questions::deadline);
+    assert_eq!(deadline, Some(START.plus_ms(900)));
     assert_eq!(claim(&*store, node(1), 5).await.len(), 3);
 }

@@ -55,8 +55,8 @@ pub trait Disk: Send + 'static {
     fn replace_entry(&mut self, key: &TaskKey, epoch: u32, entry: &JournalEntry) -> Result<(), DiskError>;
     /// The journal entry of a question, and the epoch of the entry.
     fn question(&mut self, key: &TaskKey, question: &QuestionKey) -> Result<Option<(u32, JournalEntry)>, DiskError>;
-    /// Whether an attempt has written journal entries.
-    fn wrote_entries(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<bool, DiskError>;
+    /// When an attempt has last written a journal entry. `None` if it has written none.
+    fn last_entry_of(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<Option<Timestamp>, DiskError>;
     /// Writes how an attempt ended.
     fn insert_attempt(&mut self, key: &TaskKey, attempt: &AttemptRecord) -> Result<(), DiskError>;
     /// Writes the progress of an existing task.

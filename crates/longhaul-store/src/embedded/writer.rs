@@ -291,7 +291,7 @@ impl<D: Disk> Writer<D> {
             }
         }
         if scope.attempt_entries {
-            surroundings.attempt_wrote_entries = self.disk.wrote_entries(&task.key, task.epoch(), task.attempt)?;
+            surroundings.attempt_wrote_at = self.disk.last_entry_of(&task.key, task.epoch(), task.attempt)?;
         }
         Ok(surroundings)
     }

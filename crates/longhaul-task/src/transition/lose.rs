@@ -25,17 +25,23 @@ pub(super) fn apply(
         None => return Err(TransitionError::WrongPhase(task.phase.name())),
     }
     // An attempt that wrote entries got further than the one before: the task does not kill its process at the same place.
-    let before = if surroundings.attempt_wrote_entries { 0 } else { task.failed_attempts };
+    let before = if surroundings.attempt_wrote_at.is_some() { 0 } else { task.failed_attempts };
     let failed_attempts = before.saturating_add(u32::from(!event.is_stop));
     let may_run_again = task.policy.on_crash != OnCrash::Fail && failed_attempts < task.policy.attempts_max;
-    Ok(if may_run_again && event.is_stop {
+    // The process may have been dead for long when this is noticed.
+    let last_sign = surroundings.attempt_wrote_at.map_or(task.updated_at, |wrote_at| wrote_at.max(task.updated_at));
+    let mut change = if may_run_again && event.is_stop {
         requeue(task, failed_attempts, 0, AttemptEnd::Stopped, surroundings, now)
     } else if may_run_again {
         let wait_ms = spread(task, task.policy.backoff_after_ms(failed_attempts));
         requeue(task, failed_attempts, wait_ms, AttemptEnd::Lost, surroundings, now)
     } else {
         super::end_family(task, Outcome::Error(TaskError::crash_recovery(task)), surroundings, now)
-    })
+    };
+    if let Some(ended) = change.ended_attempt.as_mut().filter(|ended| ended.end == AttemptEnd::Lost) {
+        ended.ended_at = last_sign.min(now).max(ended.since.min(now));
+    }
+    Ok(change)
 }
 
 /// A part of the wait, from a half to all of it, that depends on the task and the attempt. If the tasks of a dead process

@@ -12,6 +12,7 @@ mod lose;
 mod overdue;
 mod park;
 mod release;
+mod renew;
 mod report;
 mod settle;
 mod shorten;
@@ -31,6 +32,7 @@ pub use lose::Lose;
 pub use overdue::Overdue;
 pub use park::Park;
 pub use release::Release;
+pub use renew::Renew;
 pub use report::Report;
 pub use settle::Settle;
 pub use shorten::Shorten;
@@ -63,6 +65,7 @@ pub fn apply(
         Event::Lose(event) => lose::apply(task, event, surroundings, now),
         Event::Overdue(event) => overdue::apply(task, event, surroundings, now),
         Event::Shorten(event) => shorten::apply(task, event, now),
+        Event::Renew(event) => renew::apply(task, event, now),
         Event::Expire(event) => expire::apply(task, event, now),
         Event::Delete(event) => delete::apply(task, event, now),
     }
@@ -75,7 +78,7 @@ fn end(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
         Outcome::Error(fault) => Some(crate::task::cut_message(&fault.message)),
         Outcome::Result { .. } | Outcome::Cancelled => task.message.clone(),
     };
-    next.phase = Phase::Settled { outcome, at: next.updated_at };
+    next.phase = Phase::Settled { outcome, at: next.updated_at, last_attempt: task.phase.active_attempt() };
     let was_queued = task.phase.not_before().is_some();
     let settled = Effect::Settled { key: task.key.clone(), tool: task.tool.clone(), was_queued };
     Change::new(next).with_effect(settled)

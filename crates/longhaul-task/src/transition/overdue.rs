@@ -14,9 +14,8 @@ pub(super) fn apply(
     if task.deadline().is_none_or(|deadline| now < deadline) {
         return Err(TransitionError::TooEarly);
     }
-    let life_is_over = now >= task.created_at.plus_ms(task.policy.life_ms_max);
     let fault = match task.phase {
-        Phase::Running { .. } if !life_is_over => TaskError::running_time(task.policy.running_ms_max),
+        Phase::Running { .. } if !task.life_is_over(now) => TaskError::running_time(task.policy.running_ms_max),
         _ => TaskError::life_time(task.policy.life_ms_max),
     };
     Ok(super::end_family(task, Outcome::Error(fault), surroundings, now))

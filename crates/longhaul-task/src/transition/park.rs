@@ -1,13 +1,13 @@
 use crate::{
-    AttemptEnd, AttemptRecord, CHILD_RANGES_MAX, Change, ChildRange, Phase, QuestionKey, Surroundings, Task, Timestamp,
-    TransitionError, Wait, WaitingState, WakeCondition,
+    Answer, AttemptEnd, AttemptRecord, CHILD_RANGES_MAX, Change, ChildRange, JournalEntry, JournalWrite, Phase,
+    QuestionKey, Surroundings, Task, Timestamp, TransitionError, Wait, WaitingState, WakeCondition,
 };
 
 /// The attempt ends while the task waits. What its handler did is in the journal, and a later attempt resumes it.
 ///
 /// The event says what the attempt waits for. If any of that has already happened, nothing would wake the task for it
 /// again, so the event is refused and the attempt continues.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Park {
     pub fence: u64,
     /// The time after which the task is woken if nothing else wakes it. A duration, because the clock may be set between the
@@ -17,6 +17,9 @@ pub struct Park {
     pub children: Vec<ChildRange>,
     /// The questions whose answers the attempt waits for.
     pub questions: Vec<QuestionKey>,
+    /// The outcome of the handler, if it has returned and the task waits only for its children. The next attempt settles the
+    /// task with it. The open questions are closed, because no fork waits for them.
+    pub returned: Option<JournalEntry>,
 }
 
 pub(super) fn apply(
@@ -39,17 +42,26 @@ pub(super) fn apply(
         return Err(TransitionError::AlreadyHappened);
     }
     let timer = event.wait_ms.map(|wait_ms| Wait::of_ms(now, wait_ms));
-    if timer.is_none() && event.children.is_empty() && event.questions.is_empty() {
+    let waits_for_answer = !event.questions.is_empty() && event.returned.is_none();
+    if timer.is_none() && event.children.is_empty() && !waits_for_answer {
         return Err(TransitionError::NothingToWaitFor);
     }
     let wake_condition = WakeCondition { timer, children: event.children.clone() };
     let mut next = task.next_revision(now);
     next.fence += 1;
-    next.phase = match questions {
+    next.phase = match questions.filter(|_| event.returned.is_none()) {
         Some(questions) => Phase::Waiting { state: WaitingState::Parked(wake_condition), questions: questions.clone() },
         None => Phase::Parked { wake_condition },
     };
     let mut change = Change::new(next);
     change.ended_attempt = AttemptRecord::of(task, AttemptEnd::Parked, now);
+    if let (Some(returned), Some(ended)) = (&event.returned, &mut change.ended_attempt) {
+        ended.end = AttemptEnd::Returned;
+        change.journal.push(JournalWrite::Insert(returned.clone().written_by(task, now)));
+        for question in questions.into_iter().flatten() {
+            let answer = Answer::NotGiven("the handler has returned".into());
+            change.journal.push(JournalWrite::Answer { key: question.key.clone(), answer, at: now });
+        }
+    }
     Ok(change)
 }

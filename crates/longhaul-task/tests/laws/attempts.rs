@@ -162,15 +162,21 @@ proptest! {
             let (Some(record), Some(run)) = (&change.ended_attempt, run) else { continue };
             prop_assert!(ended.insert((moment.id.clone(), record.attempt)), "{:?}", moment);
             prop_assert_eq!((record.attempt, record.node, record.since), (before.attempt, run.node, run.since));
-            prop_assert_eq!(record.ended_at, moment.now);
             let end = match &moment.event {
                 Event::Lose(lose) if lose.is_stop => AttemptEnd::Stopped,
                 Event::Lose(_) => AttemptEnd::Lost,
+                Event::Park(park) if park.returned.is_some() => AttemptEnd::Returned,
                 Event::Park(_) => AttemptEnd::Parked,
                 Event::Release(release) => AttemptEnd::Released(release.reason.clone()),
                 event => return Err(TestCaseError::fail(format!("{event:?} ended an attempt"))),
             };
             prop_assert_eq!(&record.end, &end);
+            // Nothing is known of a dead process after its last write.
+            if end == AttemptEnd::Lost {
+                prop_assert!(record.ended_at <= moment.now, "{:?}", moment);
+            } else {
+                prop_assert_eq!(record.ended_at, moment.now);
+            }
         }
     }
 
@@ -185,6 +191,7 @@ proptest! {
                 Event::Spawn(spawn) => spawn.entries.len(),
                 Event::Settle(settle) => settle.entries.len(),
                 Event::Ask(_) | Event::Abandon(_) => 1,
+                Event::Park(park) => usize::from(park.returned.is_some()),
                 _ => 0,
             };
             prop_assert_eq!(inserted(change).count(), expected, "{:?}", moment);

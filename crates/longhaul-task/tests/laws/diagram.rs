@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use longhaul_task::transition::{
     self, Abandon, AnswerQuestion, Cancel, Claim, Create, Delete, Expire, Lose, NewChild, Overdue, Park, Release,
-    Report, Settle, Shorten, Spawn, TimeOut, Wake,
+    Renew, Report, Settle, Shorten, Spawn, TimeOut, Wake,
 };
 use longhaul_task::{
     Answer, Event, Json, NodeId, OnCrash, Outcome, PhaseName, Policy, QuestionKey, Retention, Surroundings, Task,
@@ -132,7 +132,7 @@ fn samples() -> Vec<Task> {
     samples
 }
 
-const EVENTS: usize = 18;
+const EVENTS: usize = 20;
 
 /// Every event, with the current fence. `Spawn` occurs twice: with a queued and with a claimed child.
 fn events(task: &Task) -> Vec<Event> {
@@ -161,9 +161,11 @@ fn events(task: &Task) -> Vec<Event> {
         Event::Overdue(Overdue),
         Event::Expire(Expire),
         Event::Delete(Delete),
-        Event::Shorten(Shorten),
+        Event::Shorten(Shorten::default()),
         Event::TimeOut(TimeOut { key }),
         Event::Abandon(Abandon { fence, forks, race: step_entry("", 9) }),
+        Event::Renew(Renew),
+        park_returned(task),
     ]
 }
 
@@ -175,6 +177,7 @@ fn index_of(event: &Event) -> usize {
         Event::Ask(_) => 2,
         Event::Answer(_) => 3,
         Event::Spawn(spawn) => 4 + usize::from(spawn.children[0].create.claimed_by.is_some()),
+        Event::Park(park) if park.returned.is_some() => 19,
         Event::Park(_) => 6,
         Event::Wake(_) => 7,
         Event::Release(_) => 8,
@@ -187,6 +190,7 @@ fn index_of(event: &Event) -> usize {
         Event::Shorten(_) => 15,
         Event::TimeOut(_) => 16,
         Event::Abandon(_) => 17,
+        Event::Renew(_) => 18,
     }
 }
 
@@ -204,7 +208,13 @@ fn ask(task: &Task) -> Event {
 
 fn park(task: &Task) -> Event {
     let wait_ms = Some(TIMES[0].ms_since(START));
-    Event::Park(Park { fence: task.fence, wait_ms, children: Vec::new(), questions: Vec::new() })
+    Event::Park(Park { fence: task.fence, wait_ms, ..Park::default() })
+}
+
+/// Its handler has returned before its children. The timer stands for them.
+fn park_returned(task: &Task) -> Event {
+    let wait_ms = Some(TIMES[0].ms_since(START));
+    Event::Park(Park { fence: task.fence, wait_ms, returned: Some(step_entry(":return", 0)), ..Park::default() })
 }
 
 fn wake(task: &Task) -> Event {

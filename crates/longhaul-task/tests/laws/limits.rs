@@ -99,7 +99,7 @@ fn a_handler_that_sleeps_a_thousand_times_has_used_no_attempt() {
     new.policy.on_crash = OnCrash::Resume;
     let mut task = transition::create(&new, NOW);
     for _ in 0..1_000 {
-        let park = Park { fence: task.fence, wait_ms: Some(0), children: Vec::new(), questions: Vec::new() };
+        let park = Park { fence: task.fence, wait_ms: Some(0), ..Park::default() };
         task = apply(&task, &Event::Park(park)).unwrap().task;
         task = apply(&task, &Event::Wake(Wake { fence: task.fence })).unwrap().task;
         task = apply(&task, &Event::Claim(Claim { node: node(1) })).unwrap().task;
@@ -136,7 +136,7 @@ fn a_handler_can_wait_for_as_many_ranges_of_children_as_the_limit_says() {
     let park = |count: usize| {
         let children: Vec<_> = (0..u32::try_from(count).unwrap()).map(|n| ChildRange { first: n, last: n }).collect();
         let surroundings = Surroundings { open_children: children.clone(), ..Surroundings::default() };
-        let event = Event::Park(Park { fence: task.fence, wait_ms: None, children, questions: Vec::new() });
+        let event = Event::Park(Park { fence: task.fence, wait_ms: None, children, ..Park::default() });
         transition::apply(&task, &event, &surroundings, NOW)
     };
     assert!(park(CHILD_RANGES_MAX).is_ok());
@@ -149,8 +149,8 @@ fn a_handler_that_gets_further_each_time_survives_a_thousand_crashes() {
     let mut new = new("root");
     new.policy.on_crash = OnCrash::Resume;
     let mut task = transition::create(&new, NOW);
-    let after_loss = |task: &Task, wrote_entries| {
-        let surroundings = Surroundings { attempt_wrote_entries: wrote_entries, ..Surroundings::default() };
+    let after_loss = |task: &Task, wrote_entries: bool| {
+        let surroundings = Surroundings { attempt_wrote_at: wrote_entries.then_some(NOW), ..Surroundings::default() };
         let event = Event::Lose(Lose { node: node(1), fence: task.fence, is_stop: false });
         transition::apply(task, &event, &surroundings, NOW).unwrap().task
     };

@@ -26,7 +26,7 @@ fn the_histories_contain_every_event_accepted_and_refused() {
     };
     let all: BTreeSet<&str> = [
         "abandon", "answer", "ask", "cancel", "claim", "delete", "expire", "lose", "overdue", "park", "release",
-        "report", "settle", "shorten", "spawn", "time out", "wake",
+        "renew", "report", "settle", "shorten", "spawn", "time out", "wake",
     ]
     .into();
     assert_eq!(names(true), all, "accepted");

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use longhaul_task::transition::{Expire, Overdue, TimeOut, Wake};
-use longhaul_task::{COLLECT_MS_MIN, Event, Phase, QUESTIONS_OPEN_MAX, Retention, Task, WakeCondition};
+use longhaul_task::transition::{Expire, Overdue, Renew, TimeOut, Wake};
+use longhaul_task::{
+    AHEAD_MS_MAX, AHEAD_MS_MIN, COLLECT_MS_MIN, Event, Phase, QUESTIONS_OPEN_MAX, Retention, Task, WakeCondition,
+};
 use proptest::prelude::*;
 
 use crate::model::{History, apply, commit, counts_from_end, plans};
@@ -38,7 +40,9 @@ proptest! {
             }
             let over = match root.retention {
                 Retention::FromCreation(ms) => {
-                    moment.now >= root.created_at.plus_ms(ms) && moment.now >= at.plus_ms(ms.min(COLLECT_MS_MIN))
+                    let grown_ms = (at.ms_since(root.created_at) / 2).min(AHEAD_MS_MAX);
+                    let kept_ms = ms.min(COLLECT_MS_MIN).max(grown_ms).max(AHEAD_MS_MIN);
+                    moment.now >= root.created_at.plus_ms(ms) && moment.now >= at.plus_ms(kept_ms)
                 }
                 Retention::FromEnd(ms) => moment.now >= at.plus_ms(ms),
                 Retention::Unlimited => false,
@@ -75,6 +79,18 @@ proptest! {
 
     /// Needs a clock that never goes back: otherwise the recorded end of a child can be later than that of its root.
     #[test]
+    fn the_ttl_of_a_task_that_works_is_ahead_until_the_task_is_due(plan in plans()) {
+        for moment in &History::of(&plan).moments {
+            for task in moment.after.values().filter(|task| !task.is_settled()) {
+                let Some(ttl_ms) = task.ttl_ms() else { continue };
+                if task.due_at().is_some_and(|due_at| moment.now < due_at) {
+                    prop_assert!(task.created_at.plus_ms(ttl_ms) > moment.now, "{:?} at {:?}", task, moment.now);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn every_member_of_a_settled_family_is_kept_for_the_ttl_it_shows(plan in plans()) {
         for moment in &History::of(&plan.with_a_steady_clock()).moments {
             for task in moment.after.values() {
@@ -86,12 +102,12 @@ proptest! {
     }
 
     #[test]
-    fn a_task_is_due_at_the_first_of_its_timer_deadline_and_expiry(plan in plans()) {
+    fn a_task_is_due_at_the_first_of_its_timer_deadline_renewal_and_expiry(plan in plans()) {
         for task in History::of(&plan).moments.iter().flat_map(|moment| moment.after.values()) {
             let timer = task.phase.wake_condition().and_then(WakeCondition::wake_at);
             let questions = task.phase.questions().into_iter().flatten();
             let answers = questions.filter_map(|question| Some(question.deadline.as_ref()?.wait.until));
-            let reasons = answers.map(Some).chain([timer, task.deadline(), task.expires_at()]);
+            let reasons = answers.map(Some).chain([timer, task.deadline(), task.expires_at(), task.renew_at()]);
             prop_assert_eq!(task.due_at(), reasons.flatten().min(), "{:?}", task);
         }
     }
@@ -126,7 +142,7 @@ proptest! {
                 let questions = task.phase.questions().into_iter().flatten();
                 let sweep = questions
                     .map(|question| Event::TimeOut(TimeOut { key: question.key.clone() }))
-                    .chain([Event::Wake(Wake { fence: task.fence }), Event::Overdue(Overdue), Event::Expire(Expire)]);
+                    .chain([Event::Wake(Wake { fence: task.fence }), Event::Overdue(Overdue), Event::Expire(Expire), Event::Renew(Renew)]);
                 let change = sweep.into_iter().find_map(|event| apply(&world, &history.writers, task, &event, now).ok());
                 prop_assert!(change.is_some(), "a due task refuses every event of the sweep: {:?}", task);
                 world = commit(&world, &change.unwrap());

@@ -93,7 +93,7 @@ proptest! {
         let now = Timestamp::from_ms(history.now.as_ms().saturating_sub(back_ms));
         for task in history.world.values() {
             let is_ahead = !task.is_settled() && task.phase.since().is_some_and(|since| since > now);
-            let result = apply(&history.world, &history.writers, task, &Event::Shorten(Shorten), now);
+            let result = apply(&history.world, &history.writers, task, &Event::Shorten(Shorten::default()), now);
             prop_assert_eq!(result.is_ok(), is_ahead, "{:?}", task);
             let after = result.map_or_else(|_| task.clone(), |change| change.task);
             let waits = wait(task).into_iter().chain(deadlines(task)).zip(wait(&after).into_iter().chain(deadlines(&after)));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use longhaul_task::transition::{
     self, Abandon, AnswerQuestion, AskQuestion, Cancel, Claim, Create, Delete, Expire, Lose, NewChild, Overdue, Park,
-    Release, Report, Settle, Shorten, Spawn, TimeOut, Wake,
+    Release, Renew, Report, Settle, Shorten, Spawn, TimeOut, Wake,
 };
 use longhaul_task::{
     Answer, Change, ChildRange, DescendantScope, EntryKind, EntryState, Event, JournalEntry, JournalPosition,
@@ -151,8 +151,8 @@ pub(crate) fn apply(
             surroundings.open_descendants = open.cloned().collect();
         }
     }
-    surroundings.attempt_wrote_entries =
-        scope.attempt_entries && writers.contains(&(task.key.id.clone(), task.attempt));
+    let wrote_entries = scope.attempt_entries && writers.contains(&(task.key.id.clone(), task.attempt));
+    surroundings.attempt_wrote_at = wrote_entries.then_some(now);
     transition::apply(task, event, &surroundings, now)
 }
 
@@ -309,7 +309,8 @@ fn event(n: usize, act: &ModelAction, world: &TaskMap, task: &Task, asked: &[Que
         ModelAction::Overdue => Event::Overdue(Overdue),
         ModelAction::Expire => Event::Expire(Expire),
         ModelAction::Delete => Event::Delete(Delete),
-        ModelAction::Shorten => Event::Shorten(Shorten),
+        ModelAction::Shorten => Event::Shorten(Shorten::default()),
+        ModelAction::Renew => Event::Renew(Renew),
     }
 }
 
@@ -330,7 +331,8 @@ fn park(world: &TaskMap, task: &Task, fence: u64, plan: &ParkPlan) -> Park {
     if plan.closed_question {
         questions.push(QuestionKey::from_text("closed-0"));
     }
-    Park { fence, wait_ms: plan.wait_ms, children: ranges, questions }
+    let returned = plan.returned.then(|| JournalEntry { kind: EntryKind::Return, ..step_entry(":return", 0) });
+    Park { fence, wait_ms: plan.wait_ms, children: ranges, questions, returned }
 }
 
 fn key(which: &Which, task: &Task, asked: &[QuestionKey]) -> QuestionKey {
@@ -361,6 +363,7 @@ pub(crate) fn fence_of(event: &Event) -> Option<u64> {
         | Event::Lose(_)
         | Event::Overdue(_)
         | Event::Shorten(_)
+        | Event::Renew(_)
         | Event::Expire(_)
         | Event::Delete(_) => None,
     }

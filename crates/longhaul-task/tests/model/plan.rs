@@ -86,6 +86,8 @@ pub(crate) struct ParkPlan {
     pub(crate) ended_range: bool,
     /// Whether it also waits for a question that is not open.
     pub(crate) closed_question: bool,
+    /// Whether the handler has returned.
+    pub(crate) returned: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -116,6 +118,7 @@ pub(crate) enum ModelAction {
     Lose(Held, Option<u8>),
     Overdue,
     Shorten,
+    Renew,
     Expire,
     Delete,
 }
@@ -154,7 +157,7 @@ fn tick() -> impl Strategy<Value = Tick> {
 }
 
 fn act() -> impl Strategy<Value = ModelAction> {
-    let kinds: Kinds<Draw, ModelAction, 18> = [
+    let kinds: Kinds<Draw, ModelAction, 19> = [
         (9, |draw| ModelAction::Claim(draw.node)),
         (2, |draw| ModelAction::Report(draw.held)),
         (8, |draw| ModelAction::Ask {
@@ -173,7 +176,8 @@ fn act() -> impl Strategy<Value = ModelAction> {
             let wait_ms = draw.flags[0].then_some(draw.wait_ms);
             let [_, one_range, which] = draw.flags;
             let (ended_range, closed_question) = (!draw.usual && which, !draw.usual && !which);
-            ModelAction::Park(draw.held, ParkPlan { wait_ms, one_range, ended_range, closed_question })
+            let returned = draw.usual && one_range && which;
+            ModelAction::Park(draw.held, ParkPlan { wait_ms, one_range, ended_range, closed_question, returned })
         }),
         (3, |draw| ModelAction::Wake(draw.held)),
         (3, |draw| ModelAction::Release(draw.held, draw.wait_ms)),
@@ -182,6 +186,7 @@ fn act() -> impl Strategy<Value = ModelAction> {
         (5, |draw| ModelAction::Lose(draw.held, (!draw.usual).then_some(draw.node))),
         (2, |_| ModelAction::Overdue),
         (2, |_| ModelAction::Shorten),
+        (2, |_| ModelAction::Renew),
         (2, |_| ModelAction::Expire),
         (2, |_| ModelAction::Delete),
     ];

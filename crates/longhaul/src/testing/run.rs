@@ -347,6 +347,7 @@ pub(super) fn describe_entry(entry: &JournalEntry) -> String {
         (EntryState::Done(_), EntryKind::Question) => ", answered",
         (EntryState::Failed(_), EntryKind::Question) => ", not answered",
         (EntryState::Failed(_), _) => ", failed",
+        (EntryState::TooLarge { .. }, _) => ", too large",
         (EntryState::Done(_), _) => "",
     };
     format!("{}{state}", entry.describe())

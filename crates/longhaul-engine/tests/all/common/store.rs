@@ -98,6 +98,11 @@ impl TestStore {
         self.state.lock().set_backs.insert(call, ms);
     }
 
+    /// Sets the clock back or forward at once.
+    pub(crate) fn set_clock_by_ms(&self, ms: i64) {
+        self.behind_ms.fetch_sub(ms.cast_unsigned(), Ordering::SeqCst);
+    }
+
     /// Whether this call returns [`StoreError::InDoubt`]. Counts it if so.
     fn take_doubt(&self, call: &'static str) -> bool {
         let mut state = self.state.lock();
@@ -293,6 +298,7 @@ impl Clock for TokioClock {
         // The store's writer runs on a thread outside of the runtime, where `Instant` ignores the paused time.
         let _in_runtime = self.runtime.enter();
         let now = self.started_at.plus_ms(u64::try_from(self.started.elapsed().as_millis()).unwrap());
-        Timestamp::from_ms(now.as_ms() - self.behind_ms.load(Ordering::SeqCst))
+        // The difference is below zero, and so wraps, when the clock is ahead.
+        Timestamp::from_ms(now.as_ms().wrapping_sub(self.behind_ms.load(Ordering::SeqCst)))
     }
 }
