@@ -4,6 +4,9 @@
 //! is free. So one owner alone gets at most three quarters, owners that all want more get equal parts in the long run, and
 //! something is left for an owner that comes later. This needs no list of possible owners, and nothing is taken back
 //! from an owner.
+//!
+//! Workers are few, and a quarter of them must not be idle while only one owner has work. Of these only a small reserve is
+//! kept for owners that use nothing, and the owners take turns for the rest.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +17,20 @@ use crate::BudgetUse;
 /// How many times the free part an owner may use.
 const FREE_SHARE: usize = 3;
 
+/// When an owner that uses some of a resource may take more of it.
+#[derive(Debug, Clone, Copy)]
+enum Rule {
+    /// While its use stays within [`FREE_SHARE`] times what is free.
+    FreeShare,
+    /// While more than this is free.
+    Reserve(usize),
+}
+
 /// Who uses how much of a resource.
 #[derive(Debug)]
 pub(crate) struct Shares {
     capacity: usize,
+    rule: Rule,
     total: isize,
     /// Without the owners that use nothing. News of commits overtake each other, so that the core may hear that a task
     /// has left the queue before it hears that it was there: then a use is below zero for a moment.
@@ -27,7 +40,12 @@ pub(crate) struct Shares {
 
 impl Shares {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, total: 0, uses: BTreeMap::new(), refused: 0 }
+        Self { capacity, rule: Rule::FreeShare, total: 0, uses: BTreeMap::new(), refused: 0 }
+    }
+
+    /// Only the last `reserve` units are kept, for owners that use nothing.
+    pub(crate) fn with_reserve(capacity: usize, reserve: usize) -> Self {
+        Self { rule: Rule::Reserve(reserve), ..Self::new(capacity) }
     }
 
     /// How much is in use.
@@ -39,14 +57,18 @@ impl Shares {
         self.uses.get(owner).map_or(0, |own| usize::try_from(*own).unwrap_or(0))
     }
 
-    fn free(&self) -> usize {
+    pub(crate) fn free(&self) -> usize {
         self.capacity.saturating_sub(self.total())
     }
 
     /// Whether an owner may take an amount at once. An owner that uses nothing gets anything that is free.
-    fn allows(&self, owner: &Owner, amount: usize) -> bool {
+    pub(crate) fn allows(&self, owner: &Owner, amount: usize) -> bool {
         let (own, free) = (self.of(owner), self.free());
-        amount <= free && (own == 0 || own.saturating_add(amount) <= free.saturating_mul(FREE_SHARE))
+        let allows_more = || match self.rule {
+            Rule::FreeShare => own.saturating_add(amount) <= free.saturating_mul(FREE_SHARE),
+            Rule::Reserve(reserve) => amount <= free.saturating_sub(reserve),
+        };
+        amount <= free && (own == 0 || allows_more())
     }
 
     /// Takes an amount if the owner may have it. What is larger than the whole is taken if nothing else is in use:
@@ -73,11 +95,11 @@ impl Shares {
 
     fn change(&mut self, owner: &Owner, by: isize) {
         self.total = self.total.saturating_add(by);
-        let own = self.uses.get(owner).copied().unwrap_or(0).saturating_add(by);
-        if own == 0 {
-            self.uses.remove(owner);
-        } else {
-            self.uses.insert(owner.clone(), own);
+        match self.uses.get_mut(owner) {
+            Some(own) if *own == -by => drop(self.uses.remove(owner)),
+            Some(own) => *own = own.saturating_add(by),
+            None if by == 0 => {}
+            None => drop(self.uses.insert(owner.clone(), by)),
         }
     }
 
@@ -116,8 +138,14 @@ impl Shares {
     /// How many units an owner that uses `own` may take. Before the unit number n it uses `own + n - 1`, and
     /// `free - (n - 1)` are free.
     fn room(&self, own: usize) -> usize {
-        let most = self.free().saturating_mul(FREE_SHARE).saturating_add(FREE_SHARE);
-        (most.saturating_sub(own) / (FREE_SHARE + 1)).min(self.free())
+        let free = self.free();
+        let room = match self.rule {
+            Rule::FreeShare => {
+                free.saturating_mul(FREE_SHARE).saturating_add(FREE_SHARE).saturating_sub(own) / (FREE_SHARE + 1)
+            }
+            Rule::Reserve(reserve) => free.saturating_sub(reserve).max(usize::from(own == 0)),
+        };
+        room.min(free)
     }
 
     pub(crate) fn usage(&self, resource: &'static str) -> BudgetUse {
@@ -139,9 +167,13 @@ mod tests {
     proptest! {
         #[test]
         fn the_room_of_an_owner_is_the_number_of_units_that_it_gets(
-            capacity in 0_usize..50, uses in prop::collection::vec(0_usize..20, 1..5),
+            capacity in 0_usize..50, reserve in prop::option::of(0_usize..10),
+            uses in prop::collection::vec(0_usize..20, 1..5),
         ) {
-            let mut shares = Shares::new(capacity);
+            let mut shares = match reserve {
+                None => Shares::new(capacity),
+                Some(reserve) => Shares::with_reserve(capacity, reserve),
+            };
             for (n, own) in uses.iter().enumerate() {
                 shares.add(&owner(n), *own);
             }

@@ -8,7 +8,8 @@ use longhaul_receiver::SessionLimits;
 pub struct ServerLimits {
     /// Bytes of one message.
     pub message_bytes_max: usize,
-    /// Open connections; further ones wait to be accepted.
+    /// Open connections. Past the limit, the oldest one that has sent no request is closed for a new one; if there is none,
+    /// further ones wait to be accepted.
     pub connections_max: usize,
     /// Time for a client to send the head of a request, and idle time of a connection between two requests. Longer than
     /// the usual interval between two polls, so that clients can keep their connection.

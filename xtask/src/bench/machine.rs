@@ -32,12 +32,13 @@ impl Machine {
     pub(super) fn prepare(shell: &Shell, with_others: bool) -> anyhow::Result<Self> {
         // All servers are built with the same profile and, by `.cargo/config.toml`, the same SQLite.
         cmd!(shell, "cargo build --profile dist --example conformance").run()?;
+        let bench = crate::target().join("bench");
         {
             let _bench = shell.push_dir("bench");
             let only_load: &[&str] = if with_others { &[] } else { &["-p", "load"] };
-            cmd!(shell, "cargo build --release {only_load...}").run()?;
+            cmd!(shell, "cargo build --release --target-dir {bench} {only_load...}").run()?;
         }
-        let bench = crate::root().join("bench/target/release");
+        let bench = bench.join("release");
         // Not in the system's temporary directory, which may be in memory.
         let scratch = tempfile::tempdir_in(crate::target()).context("cannot create a scratch directory")?;
         Ok(Self {

@@ -148,10 +148,10 @@ async fn a_call_of_a_client_without_tasks_goes_on_at_the_next_server_and_none_ru
     first.pipe.result("tools/list", json!({})).await;
     let (second, third) = (start(path), start(path));
     let mut host = second.pipe.initialize("2025-06-18", json!({})).await;
-    host.session_ask("work", "tools/call", json!({ "name": "work", "arguments": { "name": "a" } })).await;
-    host.session_ask("once", "tools/call", json!({ "name": "once", "arguments": {} })).await;
+    host.send_session_request("work", "tools/call", json!({ "name": "work", "arguments": { "name": "a" } })).await;
+    host.send_session_request("once", "tools/call", json!({ "name": "once", "arguments": {} })).await;
     let mut stateless = third.pipe;
-    stateless.ask("once", "tools/call", json!({ "name": "once", "arguments": {} })).await;
+    stateless.send_request("once", "tools/call", json!({ "name": "once", "arguments": {} })).await;
     until("three commands that run", async || starts(path).len() == 3).await;
     first.child.kill().await.unwrap();
     assert_eq!(host.response("once").await["error"]["data"]["code"], "ANSWER_LOST");

@@ -34,9 +34,11 @@ impl Core {
             return Err(EngineError::TooManyOpen { open_max });
         }
         // Queued tasks go first, unless their time has not come or their owners have no place for them.
-        let claimed = state.free > 0 && state.next_claim().is_none() && state.places.take(owner, 1).is_some();
+        let claimed = state.workers.allows(owner, 1)
+            && state.next_claim().is_none()
+            && state.places.take(owner, 1).is_some();
         if claimed {
-            state.free -= 1;
+            state.workers.add(owner, 1);
         } else if state.queue.take(owner, 1).is_none() {
             return Err(EngineError::QueueFull { queued_max: state.limits.queued_max });
         }
@@ -73,7 +75,7 @@ impl Core {
         self.count_open(owner, -1);
         if let Some(state) = self.tool(tool) {
             if claimed {
-                state.free += 1;
+                state.free_worker(owner);
                 state.free_place(owner);
             } else {
                 state.queue.give_back(owner, 1);

@@ -75,7 +75,7 @@ impl Core {
         attempt.state = AttemptState::Idle;
         let tool = attempt.tool.clone();
         if let Some(tool_state) = self.tool(&tool) {
-            tool_state.free += 1;
+            tool_state.free_worker(&key.owner);
         }
         self.assign_workers(&tool)
     }
@@ -130,7 +130,7 @@ impl Core {
         if let Some(tool_state) = self.tool(&attempt.tool) {
             tool_state.free_place(owner);
             match attempt.state {
-                AttemptState::Working | AttemptState::Stopped { holds_worker: true } => tool_state.free += 1,
+                AttemptState::Working | AttemptState::Stopped { holds_worker: true } => tool_state.free_worker(owner),
                 AttemptState::Idle | AttemptState::Resuming | AttemptState::Stopped { holds_worker: false } => {}
             }
         }

@@ -246,9 +246,11 @@ impl Core {
         self.tools.values().map(|state| (&state.tool, state.running(), state.queue.total()))
     }
 
-    /// The use of the queues and of the places of attempts in memory, over all tools.
+    /// The use of the queues, of the places of attempts in memory and of the workers, over all tools.
     pub(crate) fn budgets(&self) -> impl Iterator<Item = BudgetUse> {
-        self.tools.values().flat_map(|state| [state.queue.usage("queue"), state.places.usage("attempts")])
+        self.tools.values().flat_map(|state| {
+            [state.queue.usage("queue"), state.places.usage("attempts"), state.workers.usage("workers")]
+        })
     }
 
     /// Applies an input and returns the actions that follow from it.

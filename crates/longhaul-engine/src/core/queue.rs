@@ -9,13 +9,17 @@ use super::{Action, CommitId, Core, EngineStage};
 use crate::ToolLimits;
 use crate::shares::Shares;
 
+/// Of so many workers of a tool, one is for owners that have none. If an owner's handlers never end, the tasks of others
+/// still run.
+const WORKERS_PER_RESERVED: usize = 16;
+
 /// What this node knows of one tool.
 #[derive(Debug)]
 pub(super) struct ToolState {
     pub(super) tool: ToolRef,
     pub(super) limits: ToolLimits,
-    /// Workers without work.
-    pub(super) free: usize,
+    /// Who has how many workers.
+    pub(super) workers: Shares,
     /// Tasks that wait for a worker, as far as this node knows. Its capacity limits new ones.
     pub(super) queue: Shares,
     /// The places of attempts in memory, running or waiting. An attempt has one from its start to its end, so that one that
@@ -27,7 +31,7 @@ pub(super) struct ToolState {
     claiming: bool,
     /// The last claim got all that may be claimed: what is still queued has to wait, until there is an offer.
     all_wait: bool,
-    /// The last claim left out tasks of owners that had no place for them.
+    /// The last claim left out tasks of owners that had no room for them.
     some_left_out: bool,
 }
 
@@ -43,7 +47,7 @@ impl ToolState {
     pub(super) fn new(tool: ToolRef, limits: ToolLimits) -> Self {
         Self {
             tool,
-            free: limits.running_max,
+            workers: Shares::with_reserve(limits.running_max, limits.running_max / WORKERS_PER_RESERVED),
             queue: Shares::new(limits.queued_max),
             places: Shares::new(limits.running_max.saturating_add(limits.idle_max)),
             limits,
@@ -55,23 +59,36 @@ impl ToolState {
         }
     }
 
-    /// What to claim with the free workers, if there may be a queued task whose time has come and whose owner has a place
-    /// for it.
+    /// What to claim with the free workers, if there may be a queued task whose time has come and whose owner may have a
+    /// worker and a place for it.
     pub(super) fn next_claim(&self) -> Option<ToolClaim> {
-        let most = self.free.min(self.places.room_for_new());
+        let most = self.workers.room_for_new().min(self.places.room_for_new());
         if self.all_wait || most == 0 || self.queue.total() == 0 {
             return None;
         }
         let mut owner_limits = self.places.room_below(most);
+        for (owner, room) in self.workers.room_below(most) {
+            owner_limits.entry(owner).and_modify(|limit| *limit = room.min(*limit)).or_insert(room);
+        }
         owner_limits.retain(|owner, room| self.queue.of(owner) > *room);
         let left_out: usize = owner_limits.iter().map(|(owner, room)| self.queue.of(owner) - room).sum();
         let limit = most.min(self.queue.total().saturating_sub(left_out));
         (limit > 0).then(|| ToolClaim { tool: self.tool.clone(), limit, owner_limits })
     }
 
-    /// Gives the place of an attempt back. An owner that had none left may get a task from the queue now.
+    /// Gives the place of an attempt back.
     pub(super) fn free_place(&mut self, owner: &Owner) {
         self.places.give_back(owner, 1);
+        self.look_at_left_out();
+    }
+
+    pub(super) fn free_worker(&mut self, owner: &Owner) {
+        self.workers.give_back(owner, 1);
+        self.look_at_left_out();
+    }
+
+    /// An owner that had no room left may get a task from the queue now.
+    fn look_at_left_out(&mut self) {
         if self.some_left_out {
             self.all_wait = false;
         }
@@ -83,7 +100,7 @@ impl ToolState {
     }
 
     pub(super) fn running(&self) -> usize {
-        self.limits.running_max.saturating_sub(self.free)
+        self.workers.total()
     }
 }
 
@@ -106,24 +123,24 @@ impl Core {
         };
         let claim = if serving && !state.claiming { state.next_claim() } else { None };
         let half = match state.turn {
-            WorkerTurn::Answered => state.free / 2,
-            WorkerTurn::Queue => state.free.div_ceil(2),
+            WorkerTurn::Answered => state.workers.free() / 2,
+            WorkerTurn::Queue => state.workers.free().div_ceil(2),
         };
         let for_queue = claim.as_ref().map_or(0, |claim| claim.limit.min(half));
-        while state.free > for_queue
-            && let Some((key, fence)) = state.resuming.pop()
+        while state.workers.free() > for_queue
+            && let Some((key, fence)) = state.resuming.pop(|owner| state.workers.allows(owner, 1))
         {
             let attempt = self.attempts.get_mut(&key).filter(|attempt| attempt.fence == fence);
             // It may have been stopped while it waited.
             if attempt.is_some_and(Attempt::resume) {
-                state.free -= 1;
+                state.workers.add(&key.owner, 1);
                 actions.push(Action::Resume { key, fence });
                 state.turn = WorkerTurn::Queue;
             }
         }
-        if let Some(mut claim) = claim.filter(|_| state.free > 0) {
-            claim.limit = claim.limit.min(state.free);
-            state.free -= claim.limit;
+        if let Some(mut claim) = claim.filter(|_| state.workers.free() > 0) {
+            claim.limit = claim.limit.min(state.workers.free());
+            state.workers.set_aside(claim.limit);
             state.places.set_aside(claim.limit);
             state.claiming = true;
             state.some_left_out = !claim.owner_limits.is_empty();
@@ -148,10 +165,11 @@ impl Core {
         let got = tasks.len();
         state.claiming = false;
         state.all_wait = got < asked;
-        state.free += asked.saturating_sub(got);
+        state.workers.take_back(asked);
         state.places.take_back(asked);
         for (key, _) in &tasks {
             state.queue.give_back(&key.owner, 1);
+            state.workers.add(&key.owner, 1);
             state.places.add(&key.owner, 1);
         }
         let mut actions = Vec::new();

@@ -17,11 +17,11 @@ impl Resuming {
         self.by_owner.entry(key.owner.clone()).or_default().push_back((key, fence));
     }
 
-    /// The attempt that has waited longest among those of the owner whose turn it is.
-    pub(super) fn pop(&mut self) -> Option<(TaskKey, u64)> {
+    /// The attempt that has waited longest among those of the owner whose turn it is, of those that may have a worker.
+    pub(super) fn pop(&mut self, may_work: impl Fn(&Owner) -> bool) -> Option<(TaskKey, u64)> {
         let after_last = self.last_served.as_ref().map_or(Unbounded, Excluded);
-        let next = self.by_owner.range((after_last, Unbounded)).next().or_else(|| self.by_owner.first_key_value());
-        let owner = next.map(|(owner, _)| owner.clone())?;
+        let in_turn = self.by_owner.range((after_last, Unbounded)).chain(&self.by_owner);
+        let owner = in_turn.map(|(owner, _)| owner).find(|owner| may_work(owner))?.clone();
         let attempts = self.by_owner.get_mut(&owner)?;
         let attempt = attempts.pop_front();
         if attempts.is_empty() {

@@ -337,6 +337,48 @@ fn answers_of_one_owner_keep_workers_neither_from_other_owners_nor_from_the_queu
 }
 
 #[test]
+fn handlers_of_one_owner_that_never_end_leave_a_worker_for_another() {
+    let mut core = Core::new(node(), EngineLimits::default());
+    core.register(tool(), ToolLimits::default().running_max(16));
+    core.recount(Vec::new());
+    for n in 0..20 {
+        let key = key_of("ada", &n.to_string());
+        let Admission { claimed, commit, .. } = core.admit(&key.owner, &Arc::from("tool"), 0).unwrap();
+        let actions = core.step(Input::Created { key, tool: tool(), claimed: claimed.then_some(1), commit });
+        assert_eq!((claimed, actions.len()), (n < 15, usize::from(n < 15)), "the last worker is not for this owner");
+    }
+    let first = core.admit(&Owner::parse("bob").unwrap(), &Arc::from("tool"), 0).unwrap();
+    assert!(first.claimed, "the first task of another owner is");
+    let actions = core.step(Input::NotCreated {
+        owner: Owner::parse("bob").unwrap(),
+        tool: tool(),
+        claimed: true,
+        commit: first.commit,
+    });
+    assert_eq!(actions, [], "the queued tasks are of the owner that has workers");
+
+    let actions = core.step(Input::Written { key: key_of("ada", "0"), fence: 1 });
+    assert!(matches!(&actions[..], [Action::Claim { claim, .. }] if claim.limit == 1), "{actions:?}");
+}
+
+#[test]
+fn an_owner_with_workers_resumes_no_attempt_on_the_reserved_one() {
+    let keys = [key_of("ada", "1"), key_of("bob", "1")];
+    let mut core = core_with_waiting(ToolLimits::default().running_max(16), &keys);
+    for n in 0..15 {
+        let key = key_of("ada", &format!("busy {n}"));
+        let commit = core.admit(&key.owner, &Arc::from("tool"), 0).unwrap().commit;
+        core.step(Input::Created { key, tool: tool(), claimed: Some(1), commit });
+    }
+    assert_eq!(core.step(Input::Busy { key: keys[0].clone(), fence: 1 }), []);
+    let resume = |key: &TaskKey| Action::Resume { key: key.clone(), fence: 1 };
+    assert_eq!(core.step(Input::Busy { key: keys[1].clone(), fence: 1 }), [resume(&keys[1])]);
+    assert_eq!(core.step(Input::Written { key: keys[1].clone(), fence: 1 }), []);
+    let actions = core.step(Input::Written { key: key_of("ada", "busy 0"), fence: 1 });
+    assert_eq!(actions, [resume(&keys[0])]);
+}
+
+#[test]
 fn a_look_that_found_something_to_claim_is_not_followed_by_the_next_at_once() {
     let now = Timestamp::from_ms(1_000);
     assert!(decide_queue(now, Some(now)).offer);

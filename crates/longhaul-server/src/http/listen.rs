@@ -13,7 +13,7 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 use super::HttpEndpoint;
-use super::connection::HttpConnection;
+use super::connection::Ownerless;
 use super::half_close::HalfCloseStream;
 
 /// Serves connections until `stop`, then gives open requests some time to finish.
@@ -21,12 +21,11 @@ pub async fn serve(listener: TcpListener, endpoint: HttpEndpoint, stop: Cancella
     let limits = endpoint.limits.clone();
     let endpoint = Arc::new(endpoint);
     let permits = Arc::new(Semaphore::new(limits.connections_max));
+    let ownerless = Arc::<Ownerless>::default();
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.head_time_max);
     loop {
-        // Connections past the limit wait in the system's queue.
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stop.cancelled() => break,
@@ -40,19 +39,34 @@ pub async fn serve(listener: TcpListener, endpoint: HttpEndpoint, stop: Cancella
                 continue;
             }
         };
+        if permits.available_permits() == 0 {
+            ownerless.close_oldest();
+        }
+        // The connections that come meanwhile wait in the system's queue.
+        let permit = tokio::select! {
+            permit = Arc::clone(&permits).acquire_owned() => permit,
+            () = stop.cancelled() => break,
+        };
         let _ = socket.set_nodelay(true);
         let mut socket = TimeoutStream::new(socket);
         socket.set_write_timeout(Some(limits.write_time_max));
         let socket = HalfCloseStream::new(Box::pin(socket));
-        let (endpoint, connection) = (Arc::clone(&endpoint), HttpConnection::default());
+        let (endpoint, connection) = (Arc::clone(&endpoint), ownerless.connection());
+        let requests_of = connection.clone();
         let service = service_fn(move |request| {
-            let (endpoint, connection) = (Arc::clone(&endpoint), connection.clone());
+            let (endpoint, connection) = (Arc::clone(&endpoint), requests_of.clone());
             async move { Ok::<_, Infallible>(super::route(&endpoint, &connection, request).await) }
         });
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(socket), service));
+        let served = graceful.watch(http.serve_connection(TokioIo::new(socket), service));
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended early");
+            tokio::select! {
+                biased;
+                ended = served => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "a connection ended early");
+                    }
+                }
+                () = connection.closed() => tracing::debug!("a connection without a request was closed for another"),
             }
             drop(permit);
         });

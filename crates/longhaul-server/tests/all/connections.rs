@@ -7,7 +7,7 @@ use longhaul_testkit::raw::{RawConnection, RawRequest};
 use longhaul_testkit::tools::Door;
 use longhaul_testkit::{TestServer, conformance, in_time};
 use serde_json::json;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 #[tokio::test]
@@ -27,6 +27,23 @@ async fn a_connection_past_the_limit_waits_and_is_then_served() {
     }
     drop(second);
     in_time("the third to be served", waiting).await.unwrap().unwrap();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn connections_that_send_nothing_keep_no_client_out() {
+    let limits = ServerLimits::default().connections_max(4);
+    let server = TestServer::listen(Server::new("test").limits(limits)).await;
+    let mut first = server.client().await;
+    first.request("tools/list", json!({})).await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(TcpStream::connect(server.address()).await.unwrap());
+    }
+    let mut late = server.client().await;
+    in_time("the late client to be served", late.request("tools/list", json!({}))).await.unwrap();
+    first.request("tools/list", json!({})).await.expect("a connection with an owner stays");
+    in_time("the oldest silent connection to be closed", silent[0].read_u8()).await.unwrap_err();
     server.stop().await;
 }
 
