@@ -152,7 +152,8 @@ impl WaitingCall {
             return Ok(());
         }
         let task = engine.read(key).await.map_err(failed)?.task;
-        let open: Vec<QuestionKey> = task.phase.questions().into_iter().flatten().map(|open| open.key.clone()).collect();
+        let open: Vec<QuestionKey> =
+            task.phase.questions().into_iter().flatten().map(|open| open.key.clone()).collect();
         let answers = open.into_iter().filter_map(|question| {
             let body = answers.get(question.as_str())?.clone();
             Some((question, Answer::Given(body)))
