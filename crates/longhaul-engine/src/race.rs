@@ -82,6 +82,8 @@ impl Ctx {
         let position = self.next_position()?;
         let [first_ctx, second_ctx] = [Side::First, Side::Second]
             .map(|side| self.fork_with(&format!("{}:{}", position.seq, side.as_str()), None));
+        first_ctx.branch.start().run();
+        second_ctx.branch.start().run();
         let paths = [Arc::clone(&first_ctx.path), Arc::clone(&second_ctx.path)];
         let path_of = |side: Side| Arc::clone(&paths[usize::from(side == Side::Second)]);
         if let Link::Task(link) = &self.link

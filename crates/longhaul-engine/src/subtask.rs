@@ -133,6 +133,7 @@ impl Ctx {
             let position = self.next_position()?;
             let input = request.input()?;
             let ctx = self.fork_with(&format!("{}:subtask", position.seq), None);
+            ctx.branch.start().run();
             let Link::Call(link) = &ctx.link else { return Err(CtxError::Cancelled) };
             let handler = Arc::clone(&link.engine.tools.for_subtask(request.tool(), &input, None)?.tool.handler);
             let outcome = match crate::attempt::catch_panic(handler, ctx, input).await {

@@ -113,6 +113,28 @@ async fn a_branch_that_still_works_keeps_the_worker() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_fork_that_still_works_keeps_the_worker_while_its_parent_asks() {
+    let door = Door::shut();
+    let half = handler_with(door.clone(), |door, mut ctx: Ctx, _input| async move {
+        let work = ctx.fork("works", |ctx| async move {
+            door.pass().await;
+            drop(ctx);
+        });
+        let (said, ()) = tokio::join!(ctx.ask("approve", Approve), work);
+        answer(&said?)
+    });
+    let lab = Lab::start(vec![one_worker("half", half)]).await;
+    let (key, question) = lab.create_until_asked("half").await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(lab.load("half"), (1, 0));
+    door.open();
+    lab.counts("half", (0, 0)).await;
+    lab.answer(&key, &question, "\"yes\"").await;
+    assert_eq!(lab.end(&key).await, text_of("yes"));
+    lab.counts("half", (0, 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_worker_is_given_back_again_when_one_branch_has_ended_and_the_other_still_waits() {
     let lab = Lab::start(vec![one_worker("ask", asks_left_and_right())]).await;
     let key = lab.create("ask").await;
