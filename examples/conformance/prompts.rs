@@ -1,7 +1,7 @@
 //! The prompts that the conformance suite gets.
 
 use longhaul::{
-    Content, Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Prompt, PromptMessage, PromptResult, Server,
+    Content, Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, OnCrash, Prompt, PromptMessage, PromptResult, Server,
 };
 use serde::Deserialize;
 
@@ -15,7 +15,9 @@ pub(crate) fn offer(server: Server) -> Server {
             .complete_from("arg1", ["paris", "park", "party", "testValue1"]),
         Prompt::new("test_prompt_with_embedded_resource", with_resource).description("A prompt with a resource in it."),
         Prompt::new("test_prompt_with_image", with_image).description("A prompt with a picture in it."),
-        Prompt::new("test_input_required_result_prompt", asking).description("A prompt that asks for its context."),
+        Prompt::new("test_input_required_result_prompt", asking)
+            .description("A prompt that asks for its context.")
+            .durable(OnCrash::Resume),
     ])
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use longhaul::{
-    Ctx, Error, Failure, JsonSchema, NoArgs, Prompt, Resource, ResourceTemplate, Server, ServerHandle, TaskSupport,
-    Tool,
+    Ctx, Error, Failure, JsonSchema, NoArgs, OnCrash, Prompt, Resource, ResourceTemplate, Server, ServerHandle,
+    TaskSupport, Tool,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -28,7 +28,8 @@ pub(crate) fn offer(server: Server) -> Server {
             ResourceTemplate::new("test://template/{id}/data", data)
                 .mime_type("application/json")
                 .description("Data of any ID.")
-                .complete_from("id", ["123", "456"]),
+                .complete_from("id", ["123", "456"])
+                .durable(OnCrash::Resume),
         )
         .tools([
             change("test_trigger_tool_change", &handle, |handle, adds| async move {

@@ -1,14 +1,13 @@
 //! One creation under an ID of the client's own (SEP-1686), sent again and again from several connections while the server
 //! is killed: it runs once.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_testkit::{FailureReport, SessionClient, StatelessClient, in_time};
+use longhaul_testkit::{FailureReport, SessionClient, StatelessClient, in_time, until};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -19,7 +18,9 @@ use crate::kit::{Launch, ServerProcess, longhaul, place};
 use crate::{JITTER, from_environment, operator, say};
 
 const CONNECTIONS: usize = 8;
-const CALLS: usize = 400;
+/// The answers that each connection gets from one process, if the process lives long enough.
+const ANSWERS: usize = 12;
+const KILLS: usize = 3;
 const ID: &str = "chosen-by-the-client";
 
 /// How one repetition of the creation was answered.
@@ -29,34 +30,50 @@ enum CreationAnswer {
     Exists,
 }
 
+/// The server of the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Up {
+    /// How many processes there were before it.
+    process: usize,
+    address: SocketAddr,
+}
+
 struct Load {
     token: String,
-    session: String,
     trace: PathBuf,
-    /// The address of the server; `None` between a kill and the next start.
-    address: watch::Sender<Option<SocketAddr>>,
+    /// `None` between a kill and the next start.
+    up: watch::Sender<Option<Up>>,
+    /// The answers of the server of the moment.
     answers: watch::Sender<usize>,
 }
 
 impl Load {
-    async fn repeat(self: Arc<Self>, connection: usize, times: usize) -> Vec<CreationAnswer> {
-        let mut address = self.address.subscribe();
+    /// Sends the creation to each process in turn, in a session of its own.
+    async fn repeat(self: Arc<Self>, session: String) -> Vec<CreationAnswer> {
+        let mut up = self.up.subscribe();
         let mut answers = Vec::new();
-        while answers.len() < times {
-            let up = in_time("a server", address.wait_for(Option::is_some)).await.unwrap().unwrap();
-            let answer = match StatelessClient::connect(up).await {
-                Ok(mut client) => self.create(&mut client, connection * times + answers.len()).await,
-                Err(_) => Err(FailureReport::Lost(String::new())),
-            };
-            match answer {
-                Ok(answer) => {
-                    answers.push(answer);
-                    self.answers.send_modify(|answers| *answers += 1);
+        for process in 0..=KILLS {
+            let is_next = |now: &Option<Up>| now.is_some_and(|now| now.process >= process);
+            let server = in_time("a server", up.wait_for(is_next)).await.unwrap().unwrap();
+            if server.process > process {
+                continue;
+            }
+            for number in 0..ANSWERS {
+                let answer = match StatelessClient::connect(server.address).await {
+                    Ok(mut client) => self.create(&mut client, &session, process * ANSWERS + number).await,
+                    Err(_) => Err(FailureReport::Lost(String::new())),
+                };
+                match answer {
+                    Ok(answer) => {
+                        answers.push(answer);
+                        self.answers.send_modify(|answers| *answers += 1);
+                    }
+                    Err(FailureReport::Lost(why)) => {
+                        assert!(process < KILLS, "the last process lives: {why}");
+                        break;
+                    }
+                    Err(refused) => panic!("{refused:?}"),
                 }
-                Err(FailureReport::Lost(_)) => {
-                    in_time("the end of a process", address.wait_for(|now| *now != Some(up))).await.unwrap();
-                }
-                Err(refused) => panic!("{refused:?}"),
             }
         }
         answers
@@ -64,18 +81,24 @@ impl Load {
 
     /// Sends the creation, and reads up to the announcement or the refusal. The connection is dropped then: the answer of the
     /// call is not waited for.
-    async fn create(&self, client: &mut StatelessClient, number: usize) -> Result<CreationAnswer, FailureReport> {
+    async fn create(
+        &self,
+        client: &mut StatelessClient,
+        session: &str,
+        number: usize,
+    ) -> Result<CreationAnswer, FailureReport> {
         let bearer = format!("Bearer {}", self.token);
         let headers = [
             ("content-type", "application/json"),
             ("accept", "application/json, text/event-stream"),
-            ("mcp-session-id", &*self.session),
+            ("mcp-session-id", session),
             ("mcp-protocol-version", "2025-06-18"),
             ("authorization", &bearer),
         ];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let message = json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {
             "name": "retry_job",
+            // Longer than any run of this test.
             "arguments": { "millis": 3_600_000, "file": self.trace },
             "_meta": { "modelcontextprotocol.io/task": { "taskId": ID } }
         } });
@@ -98,9 +121,16 @@ impl Load {
         Ok(CreationAnswer::Exists)
     }
 
+    /// Waits until the server of the moment has given this many answers.
     async fn answered(&self, answers: usize) {
         let mut count = self.answers.subscribe();
         in_time("answers", count.wait_for(|count| *count >= answers)).await.unwrap();
+    }
+
+    /// The attempts that have begun, in order.
+    fn attempts(&self) -> Vec<u32> {
+        let lines = std::fs::read_to_string(&self.trace).unwrap_or_default();
+        lines.lines().filter_map(attempt).collect()
     }
 }
 
@@ -118,36 +148,50 @@ async fn a_creation_repeated_under_its_own_id_across_kills_runs_once() {
     let made = Command::new(longhaul()).args(["token", "new", "ada", "--token-file"]).arg(&tokens).output().unwrap();
     let token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
     let mut server = start(&file, &tokens).await;
-    let client = SessionClient::new(server.address()).with_token(&token).initialize("2025-06-18", json!({})).await;
-    let session = client.session.clone().expect("a session");
-    let address = watch::Sender::new(Some(server.address()));
-    let load = Arc::new(Load { token, session, trace: trace.clone(), address, answers: watch::Sender::new(0) });
-    let clients: Vec<_> = (0..CONNECTIONS)
-        .map(|connection| tokio::spawn(Arc::clone(&load).repeat(connection, CALLS / CONNECTIONS)))
-        .collect();
-    let kills = [0, rng.random_range(1..CALLS / 4), rng.random_range(CALLS / 4..CALLS / 2)];
-    for answers in kills {
-        // The first kill falls near the creation.
-        load.answered(answers).await;
-        tokio::time::sleep(rng.random_range(Duration::ZERO..JITTER)).await;
-        load.address.send_replace(None);
-        server.kill().await;
-        server = start(&file, &tokens).await;
-        load.address.send_replace(Some(server.address()));
+    let up = watch::Sender::new(None);
+    let load = Arc::new(Load { token: token.clone(), trace, up, answers: watch::Sender::new(0) });
+    let mut clients = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let client = SessionClient::new(server.address()).with_token(&token).initialize("2025-06-18", json!({})).await;
+        clients.push(tokio::spawn(Arc::clone(&load).repeat(client.session.expect("a session"))));
     }
+    // The attempts of earlier processes.
+    let mut before = 0;
+    for process in 0..KILLS {
+        load.up.send_replace(Some(Up { process, address: server.address() }));
+        if process == 0 {
+            // The first kill falls near the creation, before it or after it.
+            load.answered(rng.random_range(0..4)).await;
+        } else {
+            // The others fall into a run, which is the only one of its process.
+            load.answered(rng.random_range(1..=ANSWERS)).await;
+            until("a run", async || load.attempts().len() > before).await;
+        }
+        tokio::time::sleep(rng.random_range(Duration::ZERO..JITTER)).await;
+        load.up.send_replace(None);
+        server.kill().await;
+        load.answers.send_replace(0);
+        before = load.attempts().len();
+        server = start(&file, &tokens).await;
+    }
+    load.up.send_replace(Some(Up { process: KILLS, address: server.address() }));
     let mut answers = Vec::new();
     for client in clients {
-        answers.extend(client.await.expect("every call is answered"));
+        answers.extend(client.await.expect("every repetition is answered"));
     }
+    assert!(answers.len() >= CONNECTIONS * ANSWERS, "those of the last process alone: {}", answers.len());
     let created = answers.iter().filter(|answer| **answer == CreationAnswer::Created).count();
     // A kill can take the announcement with it; then every client learns that the task exists.
     assert!(created <= 1, "announced {created} times");
-    assert_eq!(operator::list(&file).keys().collect::<Vec<_>>(), [ID]);
-    // The job is started again after each kill. A second run would have a first attempt of its own.
-    let lines = std::fs::read_to_string(&trace).unwrap_or_default();
-    let attempts: Vec<u32> = lines.lines().filter_map(attempt).collect();
-    assert_eq!(attempts.iter().collect::<BTreeSet<_>>().len(), attempts.len(), "an attempt ran twice: {attempts:?}");
-    assert!(attempts.len() <= kills.len() + 1, "{attempts:?}");
+    until("a run in the last process", async || load.attempts().len() > before).await;
+    let task = operator::list(&file);
+    assert_eq!(task.keys().collect::<Vec<_>>(), [ID]);
+    assert_eq!(task[ID].status, "running");
+    // One run in each process, except that the first kill can precede it. A second run of the creation would have a first
+    // attempt of its own.
+    let attempts = load.attempts();
+    assert!(attempts.is_sorted_by(|earlier, later| earlier < later), "an attempt ran twice: {attempts:?}");
+    assert!((KILLS..=KILLS + 1).contains(&attempts.len()), "{attempts:?}");
     server.kill().await;
-    say(&format!("kill: {CALLS} answers to one creation, {created} of them new, {} attempts", attempts.len()));
+    say(&format!("kill: {} answers to one creation, {created} of them new, {attempts:?} attempts", answers.len()));
 }
