@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
-use crate::{log, refusal};
 use crate::session::LastNotified;
 use crate::stream::MessageStream;
+use crate::{log, refusal};
 
 /// How much of a unit of progress a heartbeat counts. Progress has to grow with every notification, and a heartbeat
 /// must leave room for the next report of the handler.

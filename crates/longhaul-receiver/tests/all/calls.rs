@@ -1,5 +1,5 @@
-use longhaul_testkit::{SessionClient, TestServer};
 use longhaul_testkit::tools::{Door, forms, named, open_session, open_session_without_tickets, server, start};
+use longhaul_testkit::{SessionClient, TestServer};
 use serde_json::json;
 
 #[tokio::test]
