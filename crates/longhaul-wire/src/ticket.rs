@@ -7,7 +7,7 @@ use longhaul_task::{Json, Outcome, Phase, Question};
 use serde_json::{Value, json};
 
 use crate::content::ToolResult;
-use crate::tool::{TaskSupport, ToolDeclaration, ToolError};
+use crate::tool::{Annotations, TaskSupport, ToolDeclaration, ToolError};
 use crate::{TaskView, question, text};
 
 /// The key of a ticket in the `_meta` of a result.
@@ -104,8 +104,21 @@ impl TicketTool {
         ToolDeclaration::draft(name.as_str())
             .description(description)
             .input_schema(Json::from_text(schema.to_string()))
+            .annotations(self.hints())
             .task_support(TaskSupport::Forbidden)
             .declare()
+    }
+
+    /// Hosts ask their user before each call of a tool that may change something.
+    fn hints(self) -> Annotations {
+        let is_reading = matches!(self, Self::Status | Self::Result | Self::List);
+        Annotations {
+            read_only: Some(is_reading),
+            destructive: Some(self == Self::Cancel),
+            idempotent: Some(self != Self::Answer),
+            open_world: Some(false),
+            ..Annotations::default()
+        }
     }
 
     pub fn name(self, names: &TicketNames) -> &str {
@@ -189,7 +202,7 @@ fn sentence(view: &TaskView<'_>, names: &TicketNames) -> String {
         _ => {
             let mut next = format!("`{tool}` is still running, as the task {id}. ");
             if let Some(message) = view.message() {
-                let _ = write!(next, "It says: {message} ");
+                let _ = write!(next, "It says: {}. ", json!(&**message));
             }
             if let Some(child) = view.asking_child {
                 let _ = write!(

@@ -9,7 +9,6 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use rustix::process::getppid;
 
 use super::block_on;
@@ -20,25 +19,20 @@ const SERVER_END_TIME_MAX: Duration = Duration::from_secs(10);
 
 const POLL: Duration = Duration::from_millis(20);
 
-/// End the commands of the server that has started this process, when it is gone
-#[derive(Debug, Args)]
-pub struct Guard {}
-
-impl Guard {
-    pub(super) fn run(self) -> Result<(), CommandError> {
-        let server = getppid();
-        // It ends with the server, or with an error; both mean the same here.
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        // A process closes its pipes before its locks are seen as free.
-        let closed = Instant::now();
-        while getppid() == server && closed.elapsed() < SERVER_END_TIME_MAX {
-            std::thread::sleep(POLL);
-        }
-        block_on(async {
-            let ended = longhaul::command::end_leftovers().await;
-            ended.map_err(|error| CommandError::System("cannot end commands", error))
-        })
+/// Waits until the server that has started this process is gone, and ends its commands.
+pub(super) fn run() -> Result<(), CommandError> {
+    let server = getppid();
+    // It ends with the server, or with an error; both mean the same here.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    // A process closes its pipes before its locks are seen as free.
+    let closed = Instant::now();
+    while getppid() == server && closed.elapsed() < SERVER_END_TIME_MAX {
+        std::thread::sleep(POLL);
     }
+    block_on(async {
+        let ended = longhaul::command::end_leftovers().await;
+        ended.map_err(|error| CommandError::System("cannot end commands", error))
+    })
 }
 
 /// Starts the guard of this process. Keep what is returned as long as commands may run.

@@ -28,8 +28,9 @@ pub enum Command {
     /// Make and revoke tokens of callers
     #[command(subcommand)]
     Token(token::Token),
+    /// End the commands of the server that has started this process, when it is gone
     #[command(hide = true)]
-    Guard(guard::Guard),
+    Guard,
 }
 
 impl Command {
@@ -40,7 +41,7 @@ impl Command {
             Self::Store(store) => block_on(store.run()),
             Self::Config(config) => config.run(),
             Self::Token(token) => token.run(),
-            Self::Guard(guard) => guard.run(),
+            Self::Guard => guard::run(),
         }
     }
 }

@@ -38,12 +38,12 @@ pub(super) fn read(root: &NamedSection<'_>) -> ClientsWithoutTasks {
             }
             *name_of(&mut names, key.name) = name;
         }
-        let named = named(&names);
-        for (index, (key, name)) in named.iter().enumerate().filter(|(_, (key, _))| tools.has(key)) {
+        let by_key = named(&names);
+        for (index, (key, name)) in by_key.iter().enumerate().filter(|(_, (key, _))| tools.has(key)) {
             // Of two names in the file, the second is wrong.
-            let clashes = |other: usize| named[other].1 == *name && (other < index || !tools.has(named[other].0));
-            if let Some(other) = (0..named.len()).find(|other| *other != index && clashes(*other)) {
-                let what = format!("is the name of `{}`, too", named[other].0);
+            let clashes = |other: usize| by_key[other].1 == *name && (other < index || !tools.has(by_key[other].0));
+            if let Some(other) = (0..by_key.len()).find(|other| *other != index && clashes(*other)) {
+                let what = format!("is the name of `{}`, too", by_key[other].0);
                 tools.wrong(key, what, "give each of these tools a name of its own");
             }
         }

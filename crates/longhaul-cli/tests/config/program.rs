@@ -186,7 +186,7 @@ async fn the_file_sets_what_clients_without_tasks_get() {
         (named.clone(), &["--patience", "off"][..]),
     ] {
         let place = Place::new(&file);
-        let launch = flags.iter().fold(place.launch(), |launch, flag| launch.arg(flag));
+        let launch = flags.iter().fold(place.launch(), crate::kit::Launch::arg);
         let server = launch.start().await;
         let mut client = StatelessClient::connect(server.address()).await.unwrap();
         client.capabilities = json!({});

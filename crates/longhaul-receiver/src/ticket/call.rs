@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{Engine, EngineError, NewCall};
+use longhaul_engine::{EngineError, NewCall, audit};
 use longhaul_store::IdempotencyKey;
 use longhaul_task::{Answer, Json, QuestionKey, Retention, TaskId, TaskKey};
 use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::{LogLevel, ticket};
-use tokio_util::task::TaskTracker;
 
 use super::wait::TaskWait;
 use super::{answer, names};
@@ -133,10 +132,8 @@ impl WaitingCall {
                 (created.task.key.clone(), Some(log))
             }
         };
-        let mut abandoned = Abandoned { engine: receiver.engine.clone(), tracker: receiver.tracker.clone(), key: None };
-        if self.rules.cancels_abandoned {
-            abandoned.key = Some(key.clone());
-        }
+        let key_if_abandoned = self.rules.cancels_abandoned.then(|| key.clone());
+        let mut abandoned = Abandoned { exchange: self.exchange.clone(), key: key_if_abandoned };
         let (token, log_level) = (self.token.clone(), self.log_level);
         let wait = TaskWait { exchange: self.exchange.clone(), key, token, stream, log, log_level };
         let response = self.answer(wait).await;
@@ -232,18 +229,20 @@ pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<Operatio
 
 /// Cancels the task of a call that is dropped before it was answered, if the tool says so.
 struct Abandoned {
-    engine: Engine,
-    tracker: TaskTracker,
+    exchange: Exchange,
     key: Option<TaskKey>,
 }
 
 impl Drop for Abandoned {
     fn drop(&mut self) {
         if let Some(key) = self.key.take() {
-            let engine = self.engine.clone();
-            self.tracker.spawn(async move {
-                if let Err(error) = engine.cancel(&key, None).await {
-                    tracing::debug!(task = %key.id, %error, "the task of an abandoned call goes on");
+            let exchange = self.exchange.clone();
+            self.exchange.receiver.tracker.spawn(async move {
+                match exchange.receiver.engine.cancel(&key, None).await {
+                    Ok(_) => audit::cancelled(exchange.source(), &key.id, true),
+                    Err(error) => {
+                        tracing::debug!(task = %key.id, %error, "the task of an abandoned call goes on");
+                    }
                 }
             });
         }

@@ -142,7 +142,7 @@ async fn the_log_is_what_its_page_says_and_holds_no_secret() {
         std::future::pending::<()>().await;
         Ok("never")
     });
-    let server = Server::new("test").tools(tools()).tool(stubborn).tokens(tokens).engine_limits(limits);
+    let server = Server::new("test").tools(tools()).tool(stubborn).tokens(tokens).engine_limits(limits).no_tickets();
     let server = TestServer::listen(server).await;
     do_everything(&server).await;
     let mut ada = server.client().await.with_token("secret-token-audited-ada");
