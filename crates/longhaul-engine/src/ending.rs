@@ -42,12 +42,11 @@ impl EngineInner {
                     tracing::debug!(task = %key.id, "a handler returned before its children; waiting for them");
                     self.step(Input::Idle { key: key.clone(), fence });
                     let waited = match self.park_returned(&key, &event).await {
-                        // The next attempt settles the task.
-                        Ok(()) => break,
                         Err(StoreError::Refused(TransitionError::NotResumable)) => self.wait_for_children(&key).await,
                         // The children have ended meanwhile.
                         Err(StoreError::Refused(TransitionError::AlreadyHappened)) => Ok(()),
-                        Err(StoreError::Refused(_) | StoreError::NotFound) => break,
+                        // The next attempt settles the task, or this one has lost it.
+                        Ok(()) | Err(StoreError::Refused(_) | StoreError::NotFound) => break,
                         Err(error) => Err(error),
                     };
                     if waited.is_err() {
@@ -76,7 +75,7 @@ impl EngineInner {
             self.store.record(key, settle.fence, settle.entries.clone()).await?;
         }
         let children = vec![ChildRange::ALL];
-        let park = Park { fence: settle.fence, children, returned: Some(returned), ..Park::default() };
+        let park = Park { fence: settle.fence, children, returned: Some(Box::new(returned)), ..Park::default() };
         self.apply(key, Event::Park(park)).await.map(|_| ())
     }
 

@@ -6,13 +6,13 @@ use std::fmt;
 use crate::fault::{CrashPoint, Fault};
 
 /// The creation, and all events by name.
-pub const TRANSITIONS: [&str; 18] = [
+pub const TRANSITIONS: [&str; 19] = [
     "create", "claim", "report", "ask", "answer", "time out", "abandon", "spawn", "park", "wake", "release", "settle",
-    "cancel", "lose", "overdue", "shorten", "expire", "delete",
+    "cancel", "lose", "overdue", "shorten", "renew", "expire", "delete",
 ];
 
 /// The kinds of journal entries. They are counted like transitions.
-pub const ENTRIES: [&str; 7] = ["step", "question", "timer", "subtask", "now", "random", "race"];
+pub const ENTRIES: [&str; 8] = ["step", "question", "timer", "subtask", "now", "random", "race", "return"];
 
 /// Events of handlers that must happen in some history.
 pub const HANDLER_EVENTS: [&str; 19] = [

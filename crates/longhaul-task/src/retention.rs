@@ -72,7 +72,7 @@ impl Retention {
 /// How far the retention of a task that is `age_ms` old is ahead of it. It grows with the task, so that a task that waits for
 /// days is renewed seldom, and begins with the time that every result is kept.
 fn ahead_ms(ms: u64, age_ms: u64) -> u64 {
-    ms.min(COLLECT_MS_MIN).max(AHEAD_MS_MIN).max((age_ms / 2).min(AHEAD_MS_MAX))
+    ms.clamp(AHEAD_MS_MIN, COLLECT_MS_MIN).max((age_ms / 2).min(AHEAD_MS_MAX))
 }
 
 #[cfg(test)]

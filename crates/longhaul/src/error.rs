@@ -48,7 +48,7 @@ pub enum Error {
     /// Tasks have ended and the store could not store their ends before the server stopped, for example because its disk is
     /// full. The next server treats these tasks as if they had been running: they fail or run again, as their tools say.
     #[error(
-        "the results of {tasks} task{} could not be stored before the stop; the next server fails or repeats what it \
+        "the results or last steps of {tasks} task{} could not be stored before the stop; the next server fails or repeats what it \
          does not know the end of, as the tools say",
         if *.tasks == 1 { "" } else { "s" }
     )]

@@ -108,8 +108,8 @@ pub use handle::ServerHandle;
 #[doc(inline)]
 pub use longhaul_engine::Ask;
 pub use longhaul_engine::{
-    Amount, Ctx, CtxError, EngineLimits, Failure, Race, Retry, Severity, Step, SubtaskRequest, Subtasks, ToolLimits,
-    Total,
+    Amount, Ctx, CtxError, EngineLimits, Failure, Fork, Race, Retry, Severity, Step, SubtaskRequest, Subtasks,
+    ToolLimits, Total,
 };
 pub use longhaul_receiver::audit::TARGET as AUDIT_TARGET;
 /// Callers told apart in a way of your own:

@@ -90,7 +90,7 @@ async fn a_stop_on_a_full_disk_says_how_many_ends_are_lost() {
     let (_directory, file) = place("tasks.db");
     let (server, tasks) = ends_on_a_full_disk(&file).await;
     server.signal(Signal::TERM);
-    server.says("the results of 20 tasks could not be stored").await;
+    server.says("the results or last steps of 20 tasks could not be stored").await;
     let log = server.log();
     let complaints = log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR")).count();
     assert!(complaints <= 4, "one line in ten seconds, and two at the stop:\n{log}");

@@ -9,8 +9,8 @@ use longhaul_task::Outcome;
 use crate::common::{Approve, Door, HandlerLog, Lab, Machine, answer, code, handler, handler_with, resumes, text_of};
 use crate::subtask::Child;
 
-async fn done<T>(value: T) -> Result<T, CtxError> {
-    Ok(value)
+fn done<T>(value: T) -> std::future::Ready<Result<T, CtxError>> {
+    std::future::ready(Ok(value))
 }
 
 /// Runs a first version of a handler until it asks, and a second one after a crash.
@@ -111,7 +111,7 @@ fn a_fork_that_is_given_up_is_not_missed() {
     let works = |fails: bool| {
         handler(move |mut ctx: Ctx, _input| async move {
             let left = ctx.fork("left", |mut ctx| async move {
-                ctx.sleep("wait", Duration::from_millis(if fails { 1 } else { 0 })).await?;
+                ctx.sleep("wait", Duration::from_millis(u64::from(fails))).await?;
                 tokio::time::sleep(Duration::from_millis(if fails { 60_000 } else { 0 })).await;
                 ctx.fork("inner", |mut ctx| async move { ctx.step("pay", || done(())).await }).await
             });

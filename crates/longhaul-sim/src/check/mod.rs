@@ -14,6 +14,7 @@ mod progress;
 mod questions;
 mod readers;
 mod recovery;
+mod returns;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -42,7 +43,7 @@ trait Law {
     fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String>;
 }
 
-fn laws() -> [Box<dyn Law>; 17] {
+fn laws() -> [Box<dyn Law>; 18] {
     [
         Box::new(durable::DurabilityLaw),
         Box::new(finality::FinalityLaw),
@@ -59,6 +60,7 @@ fn laws() -> [Box<dyn Law>; 17] {
         Box::new(waking::WakingLaw),
         Box::new(readers::ReaderLaw::default()),
         Box::new(recovery::RecoveryLaw),
+        Box::new(returns::ReturnLaw::default()),
         Box::new(watchers::WatcherLaw),
         Box::new(progress::ProgressLaw),
     ]

@@ -682,3 +682,15 @@ fn a_count_that_did_not_come_back_is_caught() {
     book.quiet(EndStage::Settled, 1, 0);
     book.breaks("nothing is stuck and nothing leaks");
 }
+
+#[test]
+fn a_handler_that_runs_again_after_it_has_returned_is_caught() {
+    let (mut book, _, _) = parked();
+    let outcome = serde_json::to_string(&longhaul_task::Outcome::Cancelled).unwrap();
+    let entry = entry(EntryKind::Return, 7, done(&outcome));
+    let recorded = vec![WrittenEntry { key: key("a"), life: 1, epoch: 0, entry, replaces: false }];
+    book.note(Fact::Committed(Commit { now: book.now, written: Vec::new(), recorded, ended: Vec::new() }));
+    book.holds();
+    book.note(Fact::Started { key: key("a"), attempt: 2 });
+    book.breaks("what a handler returned before its children is kept");
+}

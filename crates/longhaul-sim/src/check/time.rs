@@ -1,7 +1,10 @@
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use longhaul_task::{COLLECT_MS_MIN, EntryKind, JournalPosition, Phase, Retention, Task, TaskKey, Timestamp, Wait};
+use longhaul_task::{
+    AHEAD_MS_MAX, AHEAD_MS_MIN, COLLECT_MS_MIN, EntryKind, JournalPosition, Phase, Retention, Task, TaskKey, Timestamp,
+    Wait,
+};
 
 use super::Law;
 use super::durable_states::DurableStates;
@@ -64,6 +67,16 @@ fn changed(states: &DurableStates, commit: &Commit, task: &Arc<Task>) -> Result<
     if task.updated_at != expected || task.created_at != created {
         return Err(format!("{} changed at {expected:?} and says {:?}", short(&task.key), task.updated_at));
     }
+    let ttl_ms = |task: &Task| task.ttl_ms().unwrap_or(u64::MAX);
+    let may_shrink = matches!(task.retention, Retention::FromEnd(_));
+    if let Some(before) = before.filter(|before| !may_shrink && ttl_ms(task) < ttl_ms(before)) {
+        return Err(format!(
+            "the TTL of {} shrank from {:?} to {:?}",
+            short(&task.key),
+            before.ttl_ms(),
+            task.ttl_ms()
+        ));
+    }
     Ok(())
 }
 
@@ -85,7 +98,11 @@ fn deleted(states: &DurableStates, commit: &Commit, written: &WrittenTask) -> Re
 fn kept_until(task: &Task, ended: Timestamp) -> Option<Timestamp> {
     match task.retention {
         Retention::FromEnd(ms) => Some(ended.plus_ms(ms)),
-        Retention::FromCreation(ms) => Some(task.created_at.plus_ms(ms).max(ended.plus_ms(ms.min(COLLECT_MS_MIN)))),
+        Retention::FromCreation(ms) => {
+            let half_age_ms = ended.ms_since(task.created_at) / 2;
+            let after_end_ms = ms.min(COLLECT_MS_MIN).max(half_age_ms.min(AHEAD_MS_MAX)).max(AHEAD_MS_MIN);
+            Some(task.created_at.plus_ms(ms).max(ended.plus_ms(after_end_ms)))
+        }
         Retention::Unlimited => None,
     }
 }

@@ -388,6 +388,24 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "",
     },
     Mutation {
+        name: "returned-handler-runs-again",
+        file: DRIVE,
+        find: "if let Some(returned) = link.journal.returned() {",
+        replace: "if let Some(returned) = link.journal.returned().filter(|_| false) {",
+    },
+    Mutation {
+        name: "question-open-after-the-return",
+        file: PARK,
+        find: "match questions.filter(|_| event.returned.is_none()) {",
+        replace: "match questions {",
+    },
+    Mutation {
+        name: "ttl-shrinks-at-the-end",
+        file: RETENTION,
+        find: "    ms.clamp(AHEAD_MS_MIN, COLLECT_MS_MIN).max((age_ms / 2).min(AHEAD_MS_MAX))",
+        replace: "    ms.clamp(AHEAD_MS_MIN, COLLECT_MS_MIN).max((age_ms / 2).min(AHEAD_MS_MAX)) / (1 + age_ms % 3)",
+    },
+    Mutation {
         name: "waiting-handler-kept",
         file: DRIVE,
         find: "if !all_wait || !link.journal.resumes() {",

@@ -260,7 +260,7 @@ pub async fn each_attempt_that_ends_before_its_task_leaves_a_record<S: Subject>(
             }
             AttemptEnd::Parked => park(task.fence, Some(10)),
             AttemptEnd::Returned => {
-                let returned = Some(step(":return", 0, "1"));
+                let returned = Some(Box::new(step(":return", 0, "1")));
                 Event::Park(Park { fence: task.fence, wait_ms: Some(10), returned, ..Park::default() })
             }
             AttemptEnd::Released(_) => release(task.fence, 0),

@@ -19,7 +19,7 @@ pub struct Park {
     pub questions: Vec<QuestionKey>,
     /// The outcome of the handler, if it has returned and the task waits only for its children. The next attempt settles the
     /// task with it. The open questions are closed, because no fork waits for them.
-    pub returned: Option<JournalEntry>,
+    pub returned: Option<Box<JournalEntry>>,
 }
 
 pub(super) fn apply(
@@ -57,7 +57,7 @@ pub(super) fn apply(
     change.ended_attempt = AttemptRecord::of(task, AttemptEnd::Parked, now);
     if let (Some(returned), Some(ended)) = (&event.returned, &mut change.ended_attempt) {
         ended.end = AttemptEnd::Returned;
-        change.journal.push(JournalWrite::Insert(returned.clone().written_by(task, now)));
+        change.journal.push(JournalWrite::Insert(JournalEntry::clone(returned).written_by(task, now)));
         for question in questions.into_iter().flatten() {
             let answer = Answer::NotGiven("the handler has returned".into());
             change.journal.push(JournalWrite::Answer { key: question.key.clone(), answer, at: now });

@@ -214,7 +214,12 @@ fn park(task: &Task) -> Event {
 /// Its handler has returned before its children. The timer stands for them.
 fn park_returned(task: &Task) -> Event {
     let wait_ms = Some(TIMES[0].ms_since(START));
-    Event::Park(Park { fence: task.fence, wait_ms, returned: Some(step_entry(":return", 0)), ..Park::default() })
+    Event::Park(Park {
+        fence: task.fence,
+        wait_ms,
+        returned: Some(Box::new(step_entry(":return", 0))),
+        ..Park::default()
+    })
 }
 
 fn wake(task: &Task) -> Event {

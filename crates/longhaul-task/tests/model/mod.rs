@@ -331,7 +331,8 @@ fn park(world: &TaskMap, task: &Task, fence: u64, plan: &ParkPlan) -> Park {
     if plan.closed_question {
         questions.push(QuestionKey::from_text("closed-0"));
     }
-    let returned = plan.returned.then(|| JournalEntry { kind: EntryKind::Return, ..step_entry(":return", 0) });
+    let returned =
+        plan.returned.then(|| Box::new(JournalEntry { kind: EntryKind::Return, ..step_entry(":return", 0) }));
     Park { fence, wait_ms: plan.wait_ms, children: ranges, questions, returned }
 }
 

@@ -1,0 +1,69 @@
+use foldhash::HashMap;
+use longhaul_task::{EntryKind, Outcome, TaskKey};
+
+use super::Law;
+use super::durable_states::DurableStates;
+use crate::ledger::{Commit, Fact, short};
+
+/// A handler that has returned before the children of its task does not run again, waits for no answer, and its task settles
+/// with what it returned.
+#[derive(Default)]
+pub(super) struct ReturnLaw {
+    /// The attempt that returned, and its outcome. By task and number of its life.
+    returned: HashMap<(TaskKey, usize), (u32, Outcome)>,
+}
+
+impl Law for ReturnLaw {
+    fn statement(&self) -> &'static str {
+        "what a handler returned before its children is kept"
+    }
+
+    fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String> {
+        match fact {
+            Fact::Committed(commit) => {
+                self.settle(states, commit)?;
+                self.record(states, commit)
+            }
+            Fact::Started { key, attempt } => {
+                let life = states.lives(key).count();
+                // If several tasks have had the key, the fact does not say to which of them the handler belongs.
+                match self.returned.get(&(key.clone(), life)).filter(|_| life == 1) {
+                    Some((returned, _)) if attempt > returned => {
+                        Err(format!("{} returned in attempt {returned} and runs again", short(key)))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ReturnLaw {
+    fn record(&mut self, states: &DurableStates, commit: &Commit) -> Result<(), String> {
+        for recorded in commit.recorded.iter().filter(|recorded| recorded.entry.kind == EntryKind::Return) {
+            let key = &recorded.key;
+            let output = recorded.output().and_then(|output| serde_json::from_str(output.as_str()).ok());
+            let Some(outcome) = output else { return Err(format!("{} returned no outcome", short(key))) };
+            self.returned.insert((key.clone(), recorded.life), (recorded.entry.attempt, outcome));
+            let task = states.lives(key).last().and_then(|life| life.last());
+            if task.is_some_and(|task| task.phase.questions().is_some() || task.phase.active_attempt().is_some()) {
+                return Err(format!("{} returned, and still has a question or an attempt", short(key)));
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self, states: &DurableStates, commit: &Commit) -> Result<(), String> {
+        for written in commit.written.iter().filter(|written| written.event == "settle") {
+            let Some(task) = written.after.as_ref() else { continue };
+            let returned = self.returned.get(&(task.key.clone(), states.life(task)));
+            if let (Some((_, returned)), Some(outcome)) = (returned, task.phase.outcome())
+                && returned != outcome
+            {
+                return Err(format!("{} returned {returned:?} and ended with {outcome:?}", short(&task.key)));
+            }
+        }
+        Ok(())
+    }
+}
