@@ -74,7 +74,7 @@ pub(crate) async fn drive(
                 return finish(&link, end, tool.retries_failures).await;
             }
             None => {
-                match link.park(&wait_tracker).await {
+                match Box::pin(link.park(&wait_tracker)).await {
                     Ok(true) => return AttemptResult::Dropped,
                     // The attempt has lost its task. A handler that was told to stop is not dropped here: it may still tidy up.
                     Err(CtxError::Cancelled) if !link.stop.is_cancelled() => return AttemptResult::Dropped,

@@ -367,7 +367,7 @@ impl EngineInner {
                 }
                 AttemptResult::Failed { outcome, entries } => {
                     returned.store(true, Ordering::SeqCst);
-                    if engine.release(&key, fence, &tool, &outcome, &entries).await {
+                    if Box::pin(engine.release(&key, fence, &tool, &outcome, &entries)).await {
                         Input::Dropped { key: key.clone(), fence }
                     } else {
                         Input::Ended { key: key.clone(), fence, outcome, entries }

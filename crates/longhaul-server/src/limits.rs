@@ -54,7 +54,7 @@ impl Default for ServerLimits {
             head_time_max: Duration::from_secs(75),
             body_time_max: Duration::from_secs(30),
             write_time_max: Duration::from_secs(30),
-            unread_bytes_max: 256 << 20,
+            unread_bytes_max: 128 << 20,
             keep_alive: Duration::from_secs(15),
             stream_messages_max: 64,
             in_flight_max: 1_000,

@@ -26,7 +26,11 @@ const LOG_BYTES_MAX: u32 = 64 << 20;
 /// The writer's page cache. It writes mostly at the end of each tree, so it needs few pages.
 const WRITER_CACHE_KIB: i64 = 1 << 10;
 
-/// Each reader's page cache: only for pages still in the log, all others are mapped.
+/// The page cache of a reader that maps the file. Beyond the mapped part it keeps the upper pages of the trees, so that a
+/// row costs one read.
+const MAPPING_READER_CACHE_KIB: i64 = 8 << 10;
+
+/// The page cache of any other reader.
 const READER_CACHE_KIB: i64 = 1 << 10;
 
 /// How much of the database all connections together map into memory. The system counts mapped pages as memory of the
@@ -91,7 +95,7 @@ pub(crate) fn limit_size(connection: &Connection, bytes_max: u64) -> rusqlite::R
 /// A connection for a reader. It maps at most `mapped_bytes` of the file into memory.
 pub(crate) fn reader(path: &Path, mapped_bytes: i64) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | shared_flags())?;
-    set_up(&connection, READER_CACHE_KIB, mapped_bytes)?;
+    set_up(&connection, if mapped_bytes > 0 { MAPPING_READER_CACHE_KIB } else { READER_CACHE_KIB }, mapped_bytes)?;
     Ok(connection)
 }
 

@@ -81,7 +81,7 @@ pub(super) async fn perform(
     };
     tool_call.take_answers(call.request_state.as_deref(), call.input_responses.as_ref()).await?;
     if waits {
-        return tool_call.wait(&offered.rules).await;
+        return Box::pin(tool_call.wait(&offered.rules)).await;
     }
     tool_call.begin().await
 }
@@ -293,7 +293,7 @@ impl ToolCall {
             idempotency: self.idempotency.clone(),
         };
         let (CreateResult { task, existed }, log) = if exchange.session.is_some() {
-            let created = receiver.engine.create_and_listen(new).await;
+            let created = Box::pin(receiver.engine.create_and_listen(new)).await;
             let (created, log) = created.map_err(|error| match (&error, &self.chosen) {
                 (EngineError::Store(StoreError::Refused(TransitionError::DuplicateId)), Some(chosen)) => {
                     words::task_id_exists(chosen.id.shown())
@@ -322,7 +322,7 @@ impl ToolCall {
         let last = match (&exchange.session, last, stream, taken_back, self.mode) {
             (Some(session), Some(last), Some(stream), Some(taken_back), CallMode::TaskThenResult) => {
                 let waiting = exchange.clone();
-                return call_answer::announce_and_wait(waiting, session, last, &stream, taken_back).await;
+                return Box::pin(call_answer::announce_and_wait(waiting, session, last, &stream, taken_back)).await;
             }
             (_, last, ..) => last,
         };

@@ -88,25 +88,26 @@ pub(crate) async fn perform(
     if let (Some(generation), Operation::GetTask(id) | Operation::CancelTask(id)) =
         (request.only_made_by, &request.operation)
     {
-        exchange.require_made_by(generation, id).await?;
+        Box::pin(exchange.require_made_by(generation, id)).await?;
     }
+    // A future is as large as its largest branch, and hyper copies it for every request. So only polls are not boxed.
     let response = match &request.operation {
         Operation::GetTask(id) => get_task::perform(exchange, id.clone()).await?,
-        Operation::CallTool(call) => return call_tool::perform(exchange, request, call, headers).await,
+        Operation::CallTool(call) => return Box::pin(call_tool::perform(exchange, request, call, headers)).await,
         Operation::TaskResult(id) => return task_result::perform(exchange, id.clone()).await,
-        Operation::UpdateTask(update) => update_task::perform(exchange, update).await?,
-        Operation::DeleteTask(id) => delete_task::perform(exchange, id.clone()).await?,
-        Operation::CancelTask(id) => cancel_task::perform(exchange, id.clone()).await?,
+        Operation::UpdateTask(update) => Box::pin(update_task::perform(exchange, update)).await?,
+        Operation::DeleteTask(id) => Box::pin(delete_task::perform(exchange, id.clone())).await?,
+        Operation::CancelTask(id) => Box::pin(cancel_task::perform(exchange, id.clone())).await?,
         Operation::ListTasks { cursor } => list_tasks::perform(exchange, cursor.as_deref()).await?,
         Operation::ListTools { cursor } => list_tools::perform(exchange, cursor.as_deref())?,
         Operation::ListPrompts { cursor } => list_prompts::perform(exchange, cursor.as_deref())?,
-        Operation::GetPrompt(get) => return get_prompt::perform(exchange, request, get).await,
+        Operation::GetPrompt(get) => return Box::pin(get_prompt::perform(exchange, request, get)).await,
         Operation::ListResources { cursor } => list_resources::perform(exchange, cursor.as_deref())?,
         Operation::ListResourceTemplates { cursor } => list_resource_templates::perform(exchange, cursor.as_deref())?,
-        Operation::ReadResource(read) => return read_resource::perform(exchange, request, read).await,
+        Operation::ReadResource(read) => return Box::pin(read_resource::perform(exchange, request, read)).await,
         Operation::SubscribeResource { uri } => subscribe_resource::perform(exchange, uri)?,
         Operation::UnsubscribeResource { uri } => unsubscribe_resource::perform(exchange, uri)?,
-        Operation::Complete(complete) => return complete::perform(exchange, request, complete).await,
+        Operation::Complete(complete) => return Box::pin(complete::perform(exchange, request, complete)).await,
         Operation::Subscribe(filter) => return subscribe::perform(exchange, filter).await,
         Operation::Discover => discover::perform(exchange),
         Operation::SetLogLevel(level) => {

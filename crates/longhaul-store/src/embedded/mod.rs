@@ -24,6 +24,7 @@ use async_trait::async_trait;
 use longhaul_task::{Event, JournalEntry, NodeId, Owner, Progress, QuestionKey, TaskId, TaskKey, Timestamp, ToolRef};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::disk::{Disk, DiskError, Reader};
@@ -59,7 +60,7 @@ pub struct EmbeddedLimits {
 
 impl Default for EmbeddedLimits {
     fn default() -> Self {
-        Self { cache_bytes_max: 64 << 20, waiting_max: 4_096, batch_max: 1_024, progress_ms_min: 1_000 }
+        Self { cache_bytes_max: 128 << 20, waiting_max: 4_096, batch_max: 1_024, progress_ms_min: 1_000 }
     }
 }
 
@@ -172,7 +173,10 @@ impl Embedded {
     async fn ask(&self, request: WriteRequest) -> Result<WriteResponse, StoreError> {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Stopped(CLOSED.into());
-        self.inner.requests.send(WriterMessage::Request { request, answer }).await.map_err(|_| gone())?;
+        match self.inner.requests.try_send(WriterMessage::Request { request, answer }) {
+            Err(TrySendError::Full(message)) => Box::pin(self.inner.requests.send(message)).await.map_err(|_| gone())?,
+            sent => sent.map_err(|_| gone())?,
+        }
         answered.await.map_err(|_| gone())?
     }
 

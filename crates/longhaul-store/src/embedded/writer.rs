@@ -76,6 +76,8 @@ pub(super) struct Writer<D> {
     watchers: Arc<Watchers>,
     /// Tasks that the open batch has changed. Readers must not see them before the commit.
     working: HashMap<TaskKey, Arc<Task>>,
+    /// Tasks that the open batch has deleted.
+    deleted: BTreeSet<TaskKey>,
     /// The changes of the open batch, in order, to be published after the commit.
     publications: Vec<Publication>,
     turns: Turns,
@@ -99,6 +101,7 @@ impl<D: Disk> Writer<D> {
             cache,
             watchers,
             working: HashMap::default(),
+            deleted: BTreeSet::new(),
             publications: Vec::new(),
             turns: Turns::default(),
             damaged: BTreeSet::new(),
@@ -147,6 +150,7 @@ impl<D: Disk> Writer<D> {
             Err(error) => {
                 self.disk.rollback();
                 self.working.clear();
+                self.deleted.clear();
                 self.publications.clear();
                 self.turns.clear();
                 vec![Err(self.fail(error)); count]
@@ -216,6 +220,7 @@ impl<D: Disk> Writer<D> {
             }
         }
         self.working.clear();
+        self.deleted.clear();
         if queue_changed {
             self.watchers.queue_changed();
         }
@@ -323,6 +328,7 @@ impl<D: Disk> Writer<D> {
             let keys = self.disk.delete_family(&before.key)?;
             for key in &keys {
                 self.working.remove(key);
+                self.deleted.insert(key.clone());
             }
             self.publications.push(Publication::Deleted(keys));
             return Ok(CommitResult { task: Arc::new(change.task), effects: change.effects });
@@ -459,7 +465,7 @@ impl<D: Disk> Writer<D> {
         if let Some(task) = self.working.get(key) {
             return Ok(Some(Arc::clone(task)));
         }
-        if self.is_deleted_in_batch(key) {
+        if self.deleted.contains(key) {
             return Ok(None);
         }
         if let Some(snapshot) = self.cache.get(key) {
@@ -468,11 +474,6 @@ impl<D: Disk> Writer<D> {
         Ok(self.disk.task(key)?.map(Arc::new))
     }
 
-    fn is_deleted_in_batch(&self, key: &TaskKey) -> bool {
-        self.publications
-            .iter()
-            .any(|publication| matches!(publication, Publication::Deleted(keys) if keys.contains(key)))
-    }
 
     /// Makes a changed task visible to the rest of the batch, and to readers after the commit.
     fn stage(&mut self, task: Task) -> Arc<Task> {
