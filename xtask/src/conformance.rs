@@ -28,16 +28,19 @@ struct Check {
     status: String,
 }
 
+const NODE: &str = "interop/node_modules/node/bin/node";
+const SUITE: &str = "interop/node_modules/@modelcontextprotocol/conformance/dist/index.js";
+
 pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
-    run_list(shell, "interop/conformance.json")
+    run_list(shell, "interop/conformance.json", "2026-07-28")
 }
 
-/// The scenarios of 2025-11-25 for a server with tools.
+/// The scenarios of 2025-11-25.
 pub(crate) fn stateful(shell: &Shell) -> anyhow::Result<()> {
-    run_list(shell, "interop/conformance-2025.json")
+    run_list(shell, "interop/conformance-2025.json", "2025-11-25")
 }
 
-fn run_list(shell: &Shell, list: &str) -> anyhow::Result<()> {
+fn run_list(shell: &Shell, list: &str, revision: &str) -> anyhow::Result<()> {
     let scenarios: Vec<Scenario> = serde_json::from_str(&shell.read_file(list)?)?;
     let server = Server::start(shell)?;
     let mut failures = Vec::new();
@@ -59,15 +62,44 @@ fn run_list(shell: &Shell, list: &str) -> anyhow::Result<()> {
         failures.join("\n")
     );
     println!("conformance: {passed} passed, 0 failed in {} scenarios", scenarios.len());
+    requirements(shell, server.url(), revision, &scenarios)
+}
+
+/// Everything that the suite requires of this revision, and what it runs beside that without scoring it. The list must have
+/// every one of these scenarios, so that none is new and not noticed.
+fn requirements(shell: &Shell, url: &str, revision: &str, scenarios: &[Scenario]) -> anyhow::Result<()> {
+    let results = tempfile::tempdir()?;
+    let directory = results.path();
+    let output = cmd!(shell, "{NODE} {SUITE} server --url {url} --requirements {revision} --output-dir {directory}")
+        .quiet()
+        .ignore_status()
+        .ignore_stderr()
+        .output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    anyhow::ensure!(output.status.success(), "a requirement of {revision} is not met\n{text}");
+    let known: Vec<&String> = scenarios.iter().flat_map(|scenario| &scenario.failing).collect();
+    let failed: Vec<String> =
+        read_checks(directory)?.into_iter().filter(|check| check.status == "FAILURE").map(|check| check.id).collect();
+    let unexplained: Vec<_> = failed.iter().filter(|id| !known.contains(id)).collect();
+    anyhow::ensure!(unexplained.is_empty(), "failed checks, scored or not: {unexplained:?}\n{text}");
+    for entry in std::fs::read_dir(directory)? {
+        // `server-<scenario>-<time>`
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let is_listed = scenarios.iter().any(|scenario| {
+            let rest = name.strip_prefix("server-").and_then(|rest| rest.strip_prefix(&*scenario.name));
+            rest.and_then(|rest| rest.strip_prefix("-20")).is_some_and(|time| time.contains('T'))
+        });
+        anyhow::ensure!(is_listed, "the list of {revision} has no scenario for {name}");
+    }
+    let total = text.lines().find(|line| line.starts_with("Total: ")).unwrap_or_default();
+    println!("conformance: --requirements {revision}: {total}");
     Ok(())
 }
 
 fn check(shell: &Shell, url: &str, scenario: &Scenario) -> anyhow::Result<()> {
     let results = tempfile::tempdir()?;
     let (name, args, directory) = (&scenario.name, &scenario.args, results.path());
-    let node = "interop/node_modules/node/bin/node";
-    let suite = "interop/node_modules/@modelcontextprotocol/conformance/dist/index.js";
-    let output = cmd!(shell, "{node} {suite} server --url {url} --scenario {name} --output-dir {directory} {args...}")
+    let output = cmd!(shell, "{NODE} {SUITE} server --url {url} --scenario {name} --output-dir {directory} {args...}")
         .quiet()
         .ignore_status()
         .ignore_stderr()

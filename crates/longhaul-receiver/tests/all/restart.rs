@@ -239,3 +239,29 @@ async fn a_call_without_tasks_is_answered_after_a_restart() {
     client.respond(&question, named("Ada")).await;
     assert_eq!(text(&resumed.last().await), "Hello, Ada!");
 }
+
+#[tokio::test]
+async fn a_creation_that_is_cancelled_before_it_is_stored_leaves_a_cancelled_task() {
+    let disk = Disk::new();
+    let server = disk.start().await;
+    let client = open(&server).await;
+    let meta = json!({ "modelcontextprotocol.io/task": { "taskId": "mine" } });
+    let message = client.message("tools/call", json!({ "name": "wait", "arguments": {}, "_meta": meta }));
+    let mut host = server.client().await;
+    let before = host.metric("longhaul_session_jobs").await;
+    let other = disk.lock();
+    let creation = tokio::spawn({
+        let (client, body) = (client.clone(), message.to_string());
+        async move { client.post(body).await.rest().await }
+    });
+    while host.metric("longhaul_session_jobs").await <= before {}
+    client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(creation.await.unwrap().iter().all(|message| message.get("result").is_none()), "no answer");
+    let about = json!({ "taskId": "mine", "_meta": { "modelcontextprotocol.io/related-task": { "taskId": "mine" } } });
+    longhaul_testkit::until("its cancellation", async || {
+        client.response("tasks/get", about.clone()).await["result"]["status"] == "cancelled"
+    })
+    .await;
+    server.stop().await;
+}

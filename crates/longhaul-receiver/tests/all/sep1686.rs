@@ -105,7 +105,7 @@ async fn without_an_identity_an_id_belongs_to_its_session() {
     assert_eq!(answer["result"]["_meta"], json!({ RELATED: { "taskId": "mine" } }), "shown as it was chosen");
     // Tasks of other generations are found by their IDs alone, as before.
     let made = SessionClient::open(&server, json!({})).await.create("echo", json!({ "text": "x" })).await;
-    assert_eq!(status(&other, &made).await, "completed");
+    until("its end", async || status(&other, &made).await == "completed").await;
     let long = "x".repeat(250);
     assert_eq!(one.error("tools/call", creation("echo", &long)).await["code"], -32_602);
 }
@@ -221,4 +221,96 @@ async fn a_call_is_answered_on_a_stream_that_was_resumed() {
     let mut resumed = client.listen(Some(&last)).await;
     door.open(1);
     assert_eq!(resumed.last().await["result"]["content"][0]["text"], "waited");
+}
+
+#[tokio::test]
+async fn keep_alive_is_brought_within_the_limits() {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+    let (server, _door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    for (index, (keep_alive, kept)) in [
+        ("60000", 60_000),
+        ("0", 1_000),
+        ("1.5", 1_000),
+        ("60000.2", 60_001),
+        ("18446744073709551616", DAY_MS),
+        ("1e300", DAY_MS),
+        // The tool's own: a day from its creation.
+        ("null", DAY_MS),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = format!("kept-{index}");
+        let mut params = creation("echo", &id);
+        params["_meta"][TASK]["keepAlive"] = serde_json::from_str(keep_alive).unwrap();
+        let mut call = client.send("tools/call", params).await;
+        call.next_of("notifications/tasks/created").await;
+        call.last().await;
+        let shown = client.result("tasks/get", about(&id)).await["keepAlive"].as_u64().unwrap();
+        // Counted from the creation, the task has already used up a part of it.
+        let is_close = if keep_alive == "null" { shown <= kept && shown > kept / 2 } else { shown == kept };
+        assert!(is_close, "{keep_alive}: {shown}");
+    }
+    for wrong in ["-1", "\"60000\"", "true", "[]", "{}"] {
+        let mut params = creation("echo", "wrong");
+        params["_meta"][TASK]["keepAlive"] = serde_json::from_str(wrong).unwrap();
+        assert_eq!(client.error("tools/call", params).await["code"], -32_602, "{wrong}");
+    }
+    assert_eq!(client.error("tasks/get", about("wrong")).await["code"], -32_602);
+}
+
+#[tokio::test]
+async fn an_id_may_have_any_characters_but_control_characters() {
+    let (server, _door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let longest = "é".repeat(128);
+    for id in
+        ["x", " ", "a b", "\"\\/", "../../etc/passwd", "%00", "'; DROP TABLE tasks;--", "日本", "\u{202e}", &longest]
+    {
+        let mut call = create(&client, "echo", id).await;
+        assert_eq!(call.last().await["result"]["_meta"][RELATED]["taskId"], id);
+        assert_eq!(client.result("tasks/result", about(id)).await["content"][0]["text"], "hello", "{id}");
+        assert_eq!(client.error("tools/call", creation("echo", id)).await["code"], -32_602, "{id}");
+        client.result("tasks/delete", about(id)).await;
+    }
+    for id in ["", "a\nb", "\u{0}", &format!("{longest}x")] {
+        assert_eq!(client.error("tools/call", creation("echo", id)).await["code"], -32_602, "{id:?}");
+    }
+}
+
+#[tokio::test]
+async fn in_a_batch_an_id_is_used_once_and_the_task_is_announced_before_the_responses() {
+    let (server, _door) = start().await;
+    let client = SessionClient::new(&server).with_token("ada").initialize("2025-03-26", json!({})).await;
+    let batch = json!([
+        client.message("tools/call", creation("echo", "mine")),
+        client.message("tools/call", creation("echo", "mine")),
+        client.message("ping", json!({})),
+    ]);
+    let messages = client.post(batch.to_string()).await.rest().await;
+    let announced: Vec<_> =
+        messages.iter().filter(|message| message["method"] == "notifications/tasks/created").collect();
+    assert_eq!(announced.len(), 1, "{messages:?}");
+    let responses: Vec<_> = messages.iter().filter(|message| message.get("id").is_some()).collect();
+    assert_eq!(responses.len(), 3);
+    let refused = responses.iter().filter(|response| response["error"]["code"] == -32_602).count();
+    let done = responses.iter().filter(|response| response["result"]["content"][0]["text"] == "hello").count();
+    assert_eq!((refused, done), (1, 1), "{responses:?}");
+}
+
+#[tokio::test]
+async fn cancelling_the_request_cancels_the_whole_family() {
+    let (server, _door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let message = client.message("tools/call", creation("family", "mine"));
+    let mut call = client.post(message.to_string()).await;
+    for _ in 0..3 {
+        call.next_of("notifications/tasks/created").await;
+    }
+    client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
+    let parent = client.result("tasks/get", about("mine")).await;
+    for id in parent["childTaskIds"].as_array().unwrap().iter().chain([&json!("mine")]) {
+        assert_eq!(status(&client, id.as_str().unwrap()).await, "cancelled", "{id}");
+    }
 }

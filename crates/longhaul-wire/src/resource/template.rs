@@ -1,7 +1,8 @@
 //! URI templates: the part of RFC 6570 that also works backwards, from a URI to the values of the variables.
 
-use std::borrow::Cow;
 use std::fmt;
+
+use percent_encoding::percent_decode_str;
 
 use super::ResourceError;
 
@@ -116,7 +117,8 @@ impl UriTemplate {
                         None => 0,
                     };
                     let start = (first..end).find(|start| starts[*start])?;
-                    values.push((name.as_str(), decode(&uri[start..end])?.into_owned()));
+                    let value = percent_decode_str(&uri[start..end]).decode_utf8().ok()?;
+                    values.push((name.as_str(), value.into_owned()));
                     end = start;
                 }
             }
@@ -158,31 +160,4 @@ impl fmt::Display for UriTemplate {
 
 fn is_separator(character: char) -> bool {
     matches!(character, '/' | '?' | '#')
-}
-
-/// The text without percent-encoding; `None` if it is not UTF-8 then.
-fn decode(text: &str) -> Option<Cow<'_, str>> {
-    if !text.contains('%') {
-        return Some(Cow::Borrowed(text));
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let encoded = match (first, after) {
-            (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        if let Some((high, low)) = encoded {
-            bytes.push((high << 4) | low);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }

@@ -1,5 +1,5 @@
 use longhaul_task::COLLECT_MS_MIN;
-use longhaul_testkit::until;
+use longhaul_testkit::{SessionClient, until};
 use serde_json::{Value, json};
 
 use crate::matrix::generation::{GENERATIONS, TestGeneration, status};
@@ -54,6 +54,29 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
             stage.pass(1).await;
             gone_in_every_generation(&stage, &id).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn an_id_of_the_requestor_is_free_again_after_the_retention() {
+    let stage = SteeredServer::set().await;
+    let client = SessionClient::new(&stage.server).with_token("ada").initialize("2025-06-18", json!({})).await;
+    let meta = json!({ "modelcontextprotocol.io/task": { "taskId": "mine", "keepAlive": 5_000 } });
+    let creation = json!({ "name": "work", "arguments": { "end": "answer" }, "_meta": meta });
+    for _ in 0..2 {
+        let mut call = client.send("tools/call", creation.clone()).await;
+        call.next_of("notifications/tasks/created").await;
+        stage.open_door(1);
+        call.last().await;
+        stage.pass(4_999).await;
+        assert_eq!(client.error("tools/call", creation.clone()).await["message"], "Task ID already exists: mine");
+        stage.pass(1).await;
+        let about =
+            json!({ "taskId": "mine", "_meta": { "modelcontextprotocol.io/related-task": { "taskId": "mine" } } });
+        until("the end of its retention", async || {
+            client.response("tasks/get", about.clone()).await.get("error").is_some()
+        })
+        .await;
     }
 }
 
