@@ -101,7 +101,7 @@ impl Ctx {
     /// Asks the requestor something and waits for the answer, however long that takes. While every branch of the
     /// handler waits, its worker serves other tasks.
     ///
-    /// In an ordinary call, where the client did not ask for a task, not every client can be asked while it waits. A
+    /// In an ordinary call, which is no task, not every client can be asked while it waits. A
     /// client that cannot gets the question as the result of its call, and calls again with the answer. The handler
     /// then runs from the start, and this function returns the answer at once.
     pub async fn ask<Q: Ask>(&mut self, label: &str, question: Q) -> Result<Q::Answer, CtxError> {
@@ -268,7 +268,7 @@ impl Ctx {
     /// Resolves when the task is cancelled, for a handler that waits for something outside of its context. The
     /// handler then has its tool's grace period to tidy up.
     ///
-    /// In an ordinary call, where the client did not ask for a task, this never resolves: when the client cancels the call or
+    /// In an ordinary call, which is no task, this never resolves: when the client cancels the call or
     /// goes away, the handler is dropped where it waits. What must be tidied up then belongs into a `Drop`.
     pub async fn cancelled(&self) {
         match &self.link {
