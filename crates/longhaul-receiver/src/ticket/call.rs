@@ -10,6 +10,7 @@ use longhaul_task::{Answer, Json, QuestionKey, Retention, TaskId, TaskKey};
 use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::{LogLevel, ticket};
+use tokio::runtime::Handle;
 
 use super::wait::TaskWait;
 use super::{answer, names};
@@ -235,16 +236,15 @@ struct Abandoned {
 
 impl Drop for Abandoned {
     fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            let exchange = self.exchange.clone();
-            self.exchange.receiver.tracker.spawn(async move {
-                match exchange.receiver.engine.cancel(&key, None).await {
-                    Ok(_) => audit::cancelled(exchange.source(), &key.id, true),
-                    Err(error) => {
-                        tracing::debug!(task = %key.id, %error, "the task of an abandoned call goes on");
-                    }
-                }
-            });
-        }
+        // Without a runtime the process ends, and no client has given up.
+        let (Some(key), Ok(runtime)) = (self.key.take(), Handle::try_current()) else { return };
+        let exchange = self.exchange.clone();
+        let cancelling = async move {
+            match exchange.receiver.engine.cancel(&key, None).await {
+                Ok(_) => audit::cancelled(exchange.source(), &key.id, true),
+                Err(error) => tracing::debug!(task = %key.id, %error, "the task of an abandoned call goes on"),
+            }
+        };
+        self.exchange.receiver.tracker.spawn_on(cancelling, &runtime);
     }
 }
