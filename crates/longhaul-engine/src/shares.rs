@@ -94,12 +94,15 @@ impl Shares {
     }
 
     fn change(&mut self, owner: &Owner, by: isize) {
-        self.total = self.total.saturating_add(by);
+        let before = self.uses.get(owner).copied().unwrap_or(0);
+        let own = before.saturating_add(by);
+        // A use below zero must not hide the use of another owner.
+        self.total = self.total.saturating_add(own.max(0) - before.max(0));
         match self.uses.get_mut(owner) {
-            Some(own) if *own == -by => drop(self.uses.remove(owner)),
-            Some(own) => *own = own.saturating_add(by),
-            None if by == 0 => {}
-            None => drop(self.uses.insert(owner.clone(), by)),
+            Some(_) if own == 0 => drop(self.uses.remove(owner)),
+            Some(current) => *current = own,
+            None if own == 0 => {}
+            None => drop(self.uses.insert(owner.clone(), own)),
         }
     }
 
@@ -162,6 +165,17 @@ mod tests {
 
     fn owner(n: usize) -> Owner {
         Owner::parse(&format!("owner {n}")).unwrap()
+    }
+
+    #[test]
+    fn a_use_below_zero_hides_no_use_of_another_owner() {
+        let mut shares = Shares::new(1);
+        assert_eq!(shares.take(&owner(1), 1), Some(1));
+        // The core hears that a task of this owner has left the queue before it hears that it was there.
+        shares.give_back(&owner(2), 1);
+        assert_eq!(shares.take(&owner(3), 1), None);
+        shares.add(&owner(2), 1);
+        assert_eq!(shares.total(), 1);
     }
 
     proptest! {

@@ -69,7 +69,7 @@ pub use progress::Progress;
 pub use question::{
     LABEL_BYTES_MAX, QUESTIONS_OPEN_MAX, Question, QuestionDeadline, QuestionKey, QuestionKind, Questions,
 };
-pub use retention::{AHEAD_MS_MAX, AHEAD_MS_MIN, COLLECT_MS_MIN, Retention};
+pub use retention::{AHEAD_MS_MIN, COLLECT_MS_MIN, Retention};
 pub use task::{CHILDREN_MAX, DEPTH_MAX, Family, MESSAGE_BYTES_MAX, Task};
 pub use time::{Timestamp, Wait};
 pub use tool::{OnCrash, Policy, ToolRef};

@@ -4,16 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// The minimum time for which a result can be read after the task has ended, or the whole retention if that is shorter.
+/// The minimum time for which a result can be read after the task has ended, or the whole retention or a half of the task's age,
+/// whichever is longer, if that is shorter.
 /// Without it, a task that works longer than a retention from its creation would be deleted as soon as it ends.
 pub const COLLECT_MS_MIN: u64 = 10 * 60 * 1_000;
 
 /// The shortest time by which the retention of a task that works is ahead of the task.
 pub const AHEAD_MS_MIN: u64 = 1_000;
-
-/// The longest such time that grows with the task. A longer one would keep tasks too long after their end, a shorter one would
-/// renew them too often.
-pub const AHEAD_MS_MAX: u64 = 60 * 60 * 1_000;
 
 /// How long a family is kept. Only settled families expire; `ttl`, `ttlMs` and `keepAlive` are views of this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +69,7 @@ impl Retention {
 /// How far the retention of a task that is `age_ms` old is ahead of it. It grows with the task, so that a task that waits for
 /// days is renewed seldom, and begins with the time that every result is kept.
 fn ahead_ms(ms: u64, age_ms: u64) -> u64 {
-    ms.clamp(AHEAD_MS_MIN, COLLECT_MS_MIN).max((age_ms / 2).min(AHEAD_MS_MAX))
+    ms.max(age_ms / 2).clamp(AHEAD_MS_MIN, COLLECT_MS_MIN)
 }
 
 #[cfg(test)]
@@ -91,7 +88,7 @@ mod tests {
         assert_eq!(short, soon.plus_ms(2_000));
         let late = CREATED.plus_ms(100_000_000);
         let expires = Retention::FromCreation(2_000).expires_at(CREATED, late).unwrap();
-        assert_eq!(expires, late.plus_ms(AHEAD_MS_MAX));
+        assert_eq!(expires, late.plus_ms(COLLECT_MS_MIN));
     }
 
     #[test]

@@ -2,8 +2,7 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use longhaul_task::{
-    AHEAD_MS_MAX, AHEAD_MS_MIN, COLLECT_MS_MIN, EntryKind, JournalPosition, Phase, Retention, Task, TaskKey, Timestamp,
-    Wait,
+    AHEAD_MS_MIN, COLLECT_MS_MIN, EntryKind, JournalPosition, Phase, Retention, Task, TaskKey, Timestamp, Wait,
 };
 
 use super::Law;
@@ -100,7 +99,7 @@ fn kept_until(task: &Task, ended: Timestamp) -> Option<Timestamp> {
         Retention::FromEnd(ms) => Some(ended.plus_ms(ms)),
         Retention::FromCreation(ms) => {
             let half_age_ms = ended.ms_since(task.created_at) / 2;
-            let after_end_ms = ms.min(COLLECT_MS_MIN).max(half_age_ms.min(AHEAD_MS_MAX)).max(AHEAD_MS_MIN);
+            let after_end_ms = ms.min(COLLECT_MS_MIN).max(half_age_ms.min(COLLECT_MS_MIN)).max(AHEAD_MS_MIN);
             Some(task.created_at.plus_ms(ms).max(ended.plus_ms(after_end_ms)))
         }
         Retention::Unlimited => None,

@@ -402,8 +402,8 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "ttl-shrinks-at-the-end",
         file: RETENTION,
-        find: "    ms.clamp(AHEAD_MS_MIN, COLLECT_MS_MIN).max((age_ms / 2).min(AHEAD_MS_MAX))",
-        replace: "    ms.clamp(AHEAD_MS_MIN, COLLECT_MS_MIN).max((age_ms / 2).min(AHEAD_MS_MAX)) / (1 + age_ms % 3)",
+        find: "    ms.max(age_ms / 2).clamp(AHEAD_MS_MIN, COLLECT_MS_MIN)",
+        replace: "    ms.max(age_ms / 2).clamp(AHEAD_MS_MIN, COLLECT_MS_MIN) / (1 + age_ms % 3)",
     },
     Mutation {
         name: "waiting-handler-kept",

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use longhaul_task::transition::{Expire, Overdue, Renew, TimeOut, Wake};
-use longhaul_task::{
-    AHEAD_MS_MAX, AHEAD_MS_MIN, COLLECT_MS_MIN, Event, Phase, QUESTIONS_OPEN_MAX, Retention, Task, WakeCondition,
-};
+use longhaul_task::{AHEAD_MS_MIN, COLLECT_MS_MIN, Event, Phase, QUESTIONS_OPEN_MAX, Retention, Task, WakeCondition};
 use proptest::prelude::*;
 
 use crate::model::{History, apply, commit, counts_from_end, plans};
@@ -40,7 +38,7 @@ proptest! {
             }
             let over = match root.retention {
                 Retention::FromCreation(ms) => {
-                    let grown_ms = (at.ms_since(root.created_at) / 2).min(AHEAD_MS_MAX);
+                    let grown_ms = (at.ms_since(root.created_at) / 2).min(COLLECT_MS_MIN);
                     let kept_ms = ms.min(COLLECT_MS_MIN).max(grown_ms).max(AHEAD_MS_MIN);
                     moment.now >= root.created_at.plus_ms(ms) && moment.now >= at.plus_ms(kept_ms)
                 }

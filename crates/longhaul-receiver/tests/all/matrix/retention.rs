@@ -27,8 +27,8 @@ async fn a_task_is_there_to_the_last_moment_of_its_retention() {
 
 #[tokio::test]
 async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
-    // Independent of how long the task took: ten minutes, or the whole retention if that is shorter.
-    for (tool, retention_ms, collect_ms) in [("work", KEPT_MS, COLLECT_MS_MIN), ("brief", BRIEF_MS, BRIEF_MS)] {
+    // Ten minutes, or a half of the time that the task took if that is shorter.
+    for (tool, retention_ms, collect_ms) in [("work", KEPT_MS, COLLECT_MS_MIN), ("brief", BRIEF_MS, 5 * BRIEF_MS)] {
         for maker in GENERATIONS {
             let stage = SteeredServer::set().await;
             let mut client = maker.client(&stage, "ada").await;
@@ -37,9 +37,10 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
             for viewer in GENERATIONS {
                 let seen = viewer.client(&stage, "ada").await.get(&id).await;
                 assert_eq!(status(&seen["result"]), "working", "{maker:?}, {viewer:?}: {seen}");
-                // It grows with a change of the task and not with the clock, which may go back.
-                let least = if *viewer == TestGeneration::Sep1686 { collect_ms } else { retention_ms };
-                assert_eq!(ttl_ms(&seen), Some(least), "{maker:?}, {viewer:?}: {seen}");
+                // It grows when the server renews it, soon after the clock was set.
+                let from_end = *viewer == TestGeneration::Sep1686;
+                let least = if from_end { retention_ms.min(COLLECT_MS_MIN) } else { retention_ms };
+                assert!(ttl_ms(&seen) >= Some(least), "{maker:?}, {viewer:?}: {seen}");
             }
             stage.open_door(1);
             until("its end", async || status(&client.get(&id).await["result"]) == "completed").await;
