@@ -34,9 +34,8 @@ impl Core {
             return Err(EngineError::TooManyOpen { open_max });
         }
         // Queued tasks go first, unless their time has not come or their owners have no place for them.
-        let claimed = state.workers.allows(owner, 1)
-            && state.next_claim().is_none()
-            && state.places.take(owner, 1).is_some();
+        let claimed =
+            state.workers.allows(owner, 1) && state.next_claim().is_none() && state.places.take(owner, 1).is_some();
         if claimed {
             state.workers.add(owner, 1);
         } else if state.queue.take(owner, 1).is_none() {

@@ -174,7 +174,9 @@ impl Embedded {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Stopped(CLOSED.into());
         match self.inner.requests.try_send(WriterMessage::Request { request, answer }) {
-            Err(TrySendError::Full(message)) => Box::pin(self.inner.requests.send(message)).await.map_err(|_| gone())?,
+            Err(TrySendError::Full(message)) => {
+                Box::pin(self.inner.requests.send(message)).await.map_err(|_| gone())?
+            }
             sent => sent.map_err(|_| gone())?,
         }
         answered.await.map_err(|_| gone())?

@@ -474,7 +474,6 @@ impl<D: Disk> Writer<D> {
         Ok(self.disk.task(key)?.map(Arc::new))
     }
 
-
     /// Makes a changed task visible to the rest of the batch, and to readers after the commit.
     fn stage(&mut self, task: Task) -> Arc<Task> {
         if let Some(not_before) = task.phase.not_before()
