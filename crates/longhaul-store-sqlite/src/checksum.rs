@@ -55,7 +55,7 @@ impl Checksum {
     }
 }
 
-fn of<const N: usize>(values: [ValueRef<'_>; N]) -> i64 {
+fn of<'a>(values: impl IntoIterator<Item = ValueRef<'a>>) -> i64 {
     let mut checksum = Checksum::new();
     for value in values {
         checksum.add(value);
@@ -63,13 +63,12 @@ fn of<const N: usize>(values: [ValueRef<'_>; N]) -> i64 {
     checksum.value()
 }
 
-/// The checksum of the columns of `select_task!` that precede the checksum.
-pub(crate) fn of_task(task: &Task, phase: &PhaseColumns) -> i64 {
+/// The columns of a task from `owner` to `settled_at`, in the order of `select_task!` and of the statement that inserts a row.
+pub(crate) fn task_columns<'a>(task: &'a Task, phase: &'a PhaseColumns) -> [ValueRef<'a>; 36] {
     let family = &task.family;
     let is_root = task.is_root();
     let (from_creation, from_end) = retention_columns(task.retention);
-    let (body, code, message) = task.phase.outcome().map_or((None, None, None), outcome_columns);
-    of([
+    [
         text(task.key.owner.as_str()),
         text(task.key.id.as_str()),
         maybe_text((!is_root).then(|| family.root.as_str())),
@@ -106,11 +105,14 @@ pub(crate) fn of_task(task: &Task, phase: &PhaseColumns) -> i64 {
         maybe_text(phase.wake_children.as_deref()),
         maybe_text(phase.outcome),
         maybe_number(phase.settled_at),
-        maybe_text(body.map(Json::as_str)),
-        maybe_number(code),
-        maybe_text(message),
-        maybe_number(task.due_at().map(time_to_sql)),
-    ])
+    ]
+}
+
+/// The checksum of the columns of `select_task!` that precede the checksum.
+pub(crate) fn of_task(task: &Task, columns: &[ValueRef<'_>]) -> i64 {
+    let (body, code, message) = task.phase.outcome().map_or((None, None, None), outcome_columns);
+    let outcome = [maybe_text(body.map(Json::as_str)), maybe_number(code), maybe_text(message)];
+    of(columns.iter().copied().chain(outcome).chain([maybe_number(task.due_at().map(time_to_sql))]))
 }
 
 pub(crate) fn of_input(input: &Json) -> i64 {
@@ -144,14 +146,14 @@ fn text(text: &str) -> ValueRef<'_> {
     ValueRef::Text(text.as_bytes())
 }
 
-fn maybe_text(maybe: Option<&str>) -> ValueRef<'_> {
+pub(crate) fn maybe_text(maybe: Option<&str>) -> ValueRef<'_> {
     maybe.map_or(ValueRef::Null, text)
 }
 
-fn number(number: impl Into<i64>) -> ValueRef<'static> {
+pub(crate) fn number(number: impl Into<i64>) -> ValueRef<'static> {
     ValueRef::Integer(number.into())
 }
 
-fn maybe_number(maybe: Option<i64>) -> ValueRef<'static> {
+pub(crate) fn maybe_number(maybe: Option<i64>) -> ValueRef<'static> {
     maybe.map_or(ValueRef::Null, ValueRef::Integer)
 }

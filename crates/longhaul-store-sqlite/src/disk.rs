@@ -8,14 +8,15 @@ use longhaul_task::{
     ActiveAttempt, AttemptRecord, ChildRange, JournalEntry, Json, Outcome, Owner, Phase, Progress, QuestionKey, Task,
     TaskId, TaskKey, Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
 };
-use rusqlite::{Connection, params};
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, params, params_from_iter};
 
-use crate::checksum;
+use crate::checksum::{self, maybe_number, maybe_text, number};
 use crate::connection;
 use crate::identity::OpenFiles;
 use crate::journal;
 use crate::lock::Lock;
-use crate::row::{on_crash_word, outcome_columns, outcome_word, retention_columns, select_task, time_to_sql, to_sql};
+use crate::row::{outcome_columns, outcome_word, select_task, time_to_sql, to_sql};
 use crate::sqlite_connection::SqliteConnection;
 
 pub(crate) const SELECT: &str = select_task!("WHERE task.owner = ?1 AND task.id = ?2");
@@ -263,57 +264,17 @@ impl Disk for SqliteDisk {
 
     fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
         let (owner, id) = (task.key.owner.as_str(), task.key.id.as_str());
-        let family = &task.family;
-        let is_root = task.is_root();
-        let (from_creation, from_end) = retention_columns(task.retention);
         let phase = PhaseColumns::of(&task.phase)?;
-        let (checksum, input_checksum) = (checksum::of_task(task, &phase), checksum::of_input(input));
-        let rows = self.connection.execute(
-            INSERT,
-            params![
-                owner,
-                id,
-                (!is_root).then(|| family.root.as_str()),
-                family.parent.as_ref().map(longhaul_task::TaskId::as_str),
-                (!is_root).then(|| time_to_sql(family.since)),
-                family.depth,
-                family.children,
-                family.ordinal,
-                &*task.tool.name,
-                &*task.tool.version,
-                &*task.origin,
-                on_crash_word(task.policy.on_crash),
-                task.policy.attempts_max,
-                to_sql(task.policy.backoff_ms),
-                to_sql(task.policy.backoff_ms_max),
-                to_sql(task.policy.running_ms_max),
-                to_sql(task.policy.life_ms_max),
-                from_creation,
-                from_end,
-                time_to_sql(task.created_at),
-                time_to_sql(task.updated_at),
-                to_sql(task.revision),
-                to_sql(task.fence),
-                task.attempt,
-                task.failed_attempts,
-                task.questions_asked,
-                task.message.as_deref(),
-                task.phase.name().as_str(),
-                phase.not_before,
-                phase.node,
-                phase.run_since,
-                phase.questions,
-                phase.wake_at,
-                phase.wake_children,
-                phase.outcome,
-                phase.settled_at,
-                task.due_at().map(time_to_sql),
-                small(input),
-                task.phase.outcome().and_then(small_outcome),
-                checksum,
-                input_checksum,
-            ],
-        )?;
+        let columns = checksum::task_columns(task, &phase);
+        let more = [
+            maybe_number(task.due_at().map(time_to_sql)),
+            maybe_text(small(input)),
+            maybe_text(task.phase.outcome().and_then(small_outcome)),
+            number(checksum::of_task(task, &columns)),
+            number(checksum::of_input(input)),
+        ];
+        let values = columns.into_iter().chain(more).map(ToSqlOutput::Borrowed);
+        let rows = self.connection.execute(INSERT, params_from_iter(values))?;
         if rows == 0 {
             return Ok(false);
         }
@@ -339,7 +300,7 @@ impl Disk for SqliteDisk {
             (to_sql(before.revision), after.family.children, time_to_sql(after.updated_at));
         let (revision, fence) = (to_sql(after.revision), to_sql(after.fence));
         let due_at = after.due_at().map(time_to_sql);
-        let checksum = checksum::of_task(after, &phase);
+        let checksum = checksum::of_task(after, &checksum::task_columns(after, &phase));
         macro_rules! update {
             ($sql:expr $(, $more:expr)*) => {
                 self.connection.execute($sql, params![

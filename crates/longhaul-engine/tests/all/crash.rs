@@ -285,16 +285,8 @@ fn version(version: &str, tool: EngineTool) -> EngineTool {
 #[test]
 fn a_queued_task_whose_tool_is_gone_fails_after_the_documented_wait_and_not_earlier() {
     let mut machine = Machine::new();
-    let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(60_000);
-    let key = machine.run_engine_with(
-        vec![one_worker("work", waits_at(&door, &HandlerLog::new()))],
-        limits.clone(),
-        async |lab| {
-            lab.create("work").await;
-            lab.create("work").await
-        },
-    );
+    let [key] = machine.queue_tasks(limits.clone());
     machine.run_engine_with(vec![tool("other", echo())], limits.clone(), async |lab| {
         let began = lab.engine.now().await.unwrap();
         assert_eq!(phase(&*lab.read(&key).await), PhaseName::Queued);

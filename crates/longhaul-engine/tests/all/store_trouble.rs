@@ -161,16 +161,8 @@ async fn what_is_due_is_dealt_with_when_the_store_is_back() {
 #[test]
 fn a_task_without_a_tool_fails_even_if_the_store_falters_then() {
     let mut machine = Machine::new();
-    let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(10_000);
-    let key = machine.run_engine_with(
-        vec![one_worker("work", waits_at(&door, &HandlerLog::new()))],
-        limits.clone(),
-        async |lab| {
-            lab.create("work").await;
-            lab.create("work").await
-        },
-    );
+    let [key] = machine.queue_tasks(limits.clone());
     machine.run_engine_with(Vec::new(), limits, async |lab| {
         lab.store.fail("unserved", 3, unavailable());
         lab.store.fail("claim", 3, unavailable());
@@ -182,16 +174,8 @@ fn a_task_without_a_tool_fails_even_if_the_store_falters_then() {
 #[test]
 fn the_end_of_a_task_whose_tool_is_gone_is_written_again_until_it_is_written() {
     let mut machine = Machine::new();
-    let door = Door::shut();
     let limits = EngineLimits::default().tool_gone_ms(10_000);
-    let keys = machine.run_engine_with(
-        vec![one_worker("work", waits_at(&door, &HandlerLog::new()))],
-        limits.clone(),
-        async |lab| {
-            lab.create("work").await;
-            [lab.create("work").await, lab.create("work").await]
-        },
-    );
+    let keys: [_; 2] = machine.queue_tasks(limits.clone());
     machine.run_engine_with(Vec::new(), limits, async |lab| {
         lab.store.fail("settle", 5, unavailable());
         for key in &keys {

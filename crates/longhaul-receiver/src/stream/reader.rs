@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use longhaul_wire::jsonrpc::RequestId;
 
 use super::kept::STREAM_BYTES;
-use super::{MessageStream, StreamKind};
+use super::{MessageStream, StreamKind, StreamState};
 
 /// The reader half of a stream. Dropping it leaves a session's stream to be resumed, and ends any other stream with the
 /// request that it answers.
@@ -41,32 +41,37 @@ impl StreamReader {
 
     /// The next message and its number; `None` after the last one, or if another reader has replaced this one.
     pub async fn next(&mut self) -> Option<(u64, Arc<str>)> {
+        let limits = &self.stream.limits;
+        self.look_until(|state| {
+            if state.reader != self.number {
+                return Some(None);
+            }
+            let index = usize::try_from(state.next - state.first).unwrap_or(usize::MAX);
+            if let Some(message) = state.kept.get(index) {
+                let read = (state.next, Arc::clone(&message.text));
+                state.next += 1;
+                state.trim(limits);
+                return Some(Some(read));
+            }
+            state.is_over().then(|| {
+                state.is_drained = true;
+                None
+            })
+        })
+        .await
+    }
+
+    /// Looks at the stream now and whenever a message was added, until `look` returns something.
+    async fn look_until<T>(&self, look: impl Fn(&mut StreamState) -> Option<T>) -> T {
         let stream = &self.stream;
         loop {
             let added = stream.message_added.notified();
             tokio::pin!(added);
             added.as_mut().enable();
-            {
-                let mut state = stream.state.lock();
-                if state.reader != self.number {
-                    return None;
-                }
-                let index = usize::try_from(state.next - state.first).unwrap_or(usize::MAX);
-                if let Some(message) = state.kept.get(index) {
-                    let text = Arc::clone(&message.text);
-                    let number = state.next;
-                    state.next += 1;
-                    state.trim(&stream.limits);
-                    drop(state);
-                    stream.message_read.notify_waiters();
-                    return Some((number, text));
-                }
-                if state.is_over() {
-                    state.is_drained = true;
-                    drop(state);
-                    stream.message_read.notify_waiters();
-                    return None;
-                }
+            let found = look(&mut stream.state.lock());
+            if let Some(found) = found {
+                stream.message_read.notify_waiters();
+                return found;
             }
             added.await;
         }
@@ -83,27 +88,17 @@ impl StreamReader {
     }
 
     async fn responses_only(&self) -> Option<Vec<Arc<str>>> {
-        let stream = &self.stream;
-        loop {
-            let added = stream.message_added.notified();
-            tokio::pin!(added);
-            added.as_mut().enable();
-            {
-                let mut state = stream.state.lock();
-                if state.kept.iter().any(|message| !message.is_response) {
-                    return None;
-                }
-                if state.is_over() {
-                    state.is_drained = true;
-                    state.next = state.end();
-                    let responses = state.kept.iter().map(|message| Arc::clone(&message.text)).collect();
-                    drop(state);
-                    stream.message_read.notify_waiters();
-                    return Some(responses);
-                }
+        self.look_until(|state| {
+            if state.kept.iter().any(|message| !message.is_response) {
+                return Some(None);
             }
-            added.await;
-        }
+            state.is_over().then(|| {
+                state.is_drained = true;
+                state.next = state.end();
+                Some(state.kept.iter().map(|message| Arc::clone(&message.text)).collect())
+            })
+        })
+        .await
     }
 
     /// Makes the stream one that its client can resume by event IDs.

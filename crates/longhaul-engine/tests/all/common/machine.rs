@@ -5,10 +5,10 @@ use std::sync::Arc;
 use longhaul_engine::{EngineLimits, EngineTool};
 use longhaul_store::Store;
 use longhaul_store::memory::MemoryDisk;
-use longhaul_task::Timestamp;
+use longhaul_task::{TaskKey, Timestamp};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Lab, START, TestStore};
+use super::{Door, HandlerLog, Lab, START, TestStore, one_worker, waits_at};
 
 /// A machine whose processes do not end: they are killed.
 pub(crate) struct Machine {
@@ -50,6 +50,16 @@ impl Machine {
         life: impl AsyncFnOnce(Lab) -> T,
     ) -> T {
         self.run(async |store| life(Lab::on(&store, tools, limits).await).await)
+    }
+
+    /// Runs a process that ends with tasks of the tool "work" in the queue.
+    pub(crate) fn queue_tasks<const N: usize>(&mut self, limits: EngineLimits) -> [TaskKey; N] {
+        let busy = one_worker("work", waits_at(&Door::shut(), &HandlerLog::new()));
+        self.run_engine_with(vec![busy], limits, async |lab| {
+            lab.create("work").await;
+            let queued = futures_util::future::join_all((0..N).map(|_| lab.create("work"))).await;
+            queued.try_into().unwrap()
+        })
     }
 
     /// Sets the clock back while no process runs.
