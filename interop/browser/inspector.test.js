@@ -15,7 +15,7 @@ after(() => browser?.close());
 /** Keeps what the page looks like, if a directory for that is named. */
 async function keep(page, name) {
   const folder = process.env.LONGHAUL_SCREENSHOTS;
-  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) });
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`), animations: "disabled" });
 }
 
 for (const era of ["modern", "legacy"]) {
