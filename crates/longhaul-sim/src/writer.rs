@@ -14,7 +14,7 @@ use crate::ledger::Fact;
 use crate::world::World;
 
 /// Events that occur in few histories.
-const RARE: [&str; 6] = ["wake", "overdue", "expire", "abandon", "time out", "release"];
+const RARE: [&str; 7] = ["renew", "wake", "overdue", "expire", "abandon", "time out", "release"];
 
 pub(crate) struct SimWriter {
     world: World,

@@ -10,7 +10,7 @@ use crate::Timestamp;
 pub const COLLECT_MS_MIN: u64 = 10 * 60 * 1_000;
 
 /// The shortest time by which the retention of a task that works is ahead of the task.
-pub const AHEAD_MS_MIN: u64 = 1_000;
+pub const AHEAD_MS_MIN: u64 = 100;
 
 /// How long a family is kept. Only settled families expire; `ttl`, `ttlMs` and `keepAlive` are views of this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,6 +17,9 @@ const BATCH: usize = 256;
 /// The longest sleep: a clock that was set forward is noticed by then.
 pub(crate) const SLEEP_MS_MAX: u64 = 60_000;
 
+/// How much the clock and the process's own time may differ without the clock having been set.
+const CLOCKS_DIFFER_MS_MAX: u64 = 1_000;
+
 /// The pause after the store could not be asked.
 const RETRY_MS: u64 = 1_000;
 
@@ -65,7 +68,9 @@ async fn act(engine: &Arc<EngineInner>, task: &Task, now: Timestamp) -> Result<(
 fn unless_clock_was_set(engine: &EngineInner, task: &Task, event: Event, now: Timestamp) -> Event {
     let ran_ms = matches!(event, Event::Overdue(_)).then(|| engine.ran_ms(&task.key, task.fence)).flatten();
     match (&task.phase, ran_ms) {
-        (Phase::Running { .. }, Some(ran_ms)) if ran_ms < task.policy.running_ms_max && !task.life_is_over(now) => {
+        (Phase::Running { .. }, Some(ran_ms))
+            if ran_ms.saturating_add(CLOCKS_DIFFER_MS_MAX) < task.policy.running_ms_max && !task.life_is_over(now) =>
+        {
             Event::Shorten(Shorten { ran_ms: Some(ran_ms) })
         }
         _ => event,
