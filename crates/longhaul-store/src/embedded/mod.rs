@@ -175,7 +175,7 @@ impl Embedded {
         let gone = || StoreError::Stopped(CLOSED.into());
         match self.inner.requests.try_send(WriterMessage::Request { request, answer }) {
             Err(TrySendError::Full(message)) => {
-                Box::pin(self.inner.requests.send(message)).await.map_err(|_| gone())?
+                Box::pin(self.inner.requests.send(message)).await.map_err(|_| gone())?;
             }
             sent => sent.map_err(|_| gone())?,
         }
