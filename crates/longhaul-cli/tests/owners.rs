@@ -205,10 +205,7 @@ async fn an_owner_that_takes_everything_takes_nothing_from_another() {
     let line = |name: &str, token: &str| Tokens::line(&Owner::parse(name).unwrap(), token);
     std::fs::write(&file, format!("{}\n{}\n", line("mallory", &attacker), line("bob", &victim))).unwrap();
     let store = directory.path().join("tasks.db");
-    let launch = Launch::conformance().store(&store).arg("--token-file").arg(&file);
-    // With tickets, calls that do not end would be tasks that do not end. Those hold the workers of their tool, which
-    // are not shared: docs/limits.md.
-    let server = launch.arg("--patience").arg("off").start().await;
+    let server = Launch::conformance().store(&store).arg("--token-file").arg(&file).start().await;
     let address = server.address();
 
     let mut alone = work_for(Duration::from_secs(seconds.div_ceil(4)), address, &victim).await;
