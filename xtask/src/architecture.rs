@@ -31,7 +31,7 @@ fn the_table_names_files_and_functions_that_exist() -> anyhow::Result<()> {
 fn paths_of(row: &str) -> impl Iterator<Item = (&str, &str)> {
     row.match_indices('`').filter_map(|(at, _)| {
         let (quoted, rest) = row[at + 1..].split_once('`')?;
-        let is_path = quoted.contains('/') && (quoted.ends_with('/') || quoted.ends_with(".rs"));
+        let is_path = quoted.contains('/') && (quoted.ends_with('/') || quoted.split('.').next_back() == Some("rs"));
         is_path.then_some((quoted, rest))
     })
 }

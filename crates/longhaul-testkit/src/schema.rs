@@ -56,7 +56,9 @@ impl SentRequests {
         match content_type {
             Some("application/json") => match serde_json::from_slice(body) {
                 Ok(Value::Array(messages)) => {
-                    messages.iter().for_each(|message| self.check_received(revision, message));
+                    for message in &messages {
+                        self.check_received(revision, message);
+                    }
                 }
                 Ok(message) => self.check_received(revision, &message),
                 Err(error) => panic!("{error} in {:?}", String::from_utf8_lossy(body)),

@@ -78,6 +78,7 @@ pub(crate) const FORKS: [&str; 3] = ["left", "left/deep", "lefty"];
 
 /// What a handler that is dropped waits for.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "the choices are independent of each other")]
 pub(crate) struct ParkPlan {
     pub(crate) wait_ms: Option<u64>,
     /// Whether it waits for its open children together, or for each.
