@@ -157,7 +157,10 @@ impl EngineInner {
 
     /// Applies an event and does what follows from it. Every event of the engine takes this way.
     pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
-        let _under_way = CommitUnderWay::begin(self);
+        let mut under_way = CommitUnderWay::begin(self);
+        if let Event::Spawn(spawn) = &event {
+            under_way.spawn(&key.owner, spawn.children.len());
+        }
         let applied = self.store.apply(key, event).await.inspect_err(|error| self.resolve_doubt(error))?;
         audit::applied(&applied);
         self.due.at_latest(applied.task.due_at());
@@ -516,17 +519,30 @@ impl EngineInner {
 struct CommitUnderWay<'a> {
     engine: &'a EngineInner,
     commit: CommitId,
+    /// The children that it creates.
+    children: Option<(Owner, usize)>,
 }
 
 impl<'a> CommitUnderWay<'a> {
     fn begin(engine: &'a EngineInner) -> Self {
-        Self { engine, commit: engine.core.lock().begin_commit() }
+        Self { engine, commit: engine.core.lock().begin_commit(), children: None }
+    }
+
+    /// Counts children that the commit creates before it has returned: a child can end before the core learns that it exists,
+    /// and its end must not hide another open task.
+    fn spawn(&mut self, owner: &Owner, children: usize) {
+        self.engine.core.lock().expect_children(owner, children);
+        self.children = Some((owner.clone(), children));
     }
 }
 
 impl Drop for CommitUnderWay<'_> {
     fn drop(&mut self) {
-        self.engine.core.lock().end_commit(self.commit);
+        let mut core = self.engine.core.lock();
+        if let Some((owner, children)) = self.children.take() {
+            core.forget_children(&owner, children);
+        }
+        core.end_commit(self.commit);
     }
 }
 

@@ -6,9 +6,9 @@ use std::fmt;
 use crate::fault::{CrashPoint, Fault};
 
 /// The creation, and all events by name.
-pub const TRANSITIONS: [&str; 18] = [
+pub const TRANSITIONS: [&str; 19] = [
     "create", "claim", "report", "ask", "answer", "time out", "abandon", "spawn", "park", "wake", "release", "settle",
-    "cancel", "lose", "overdue", "shorten", "expire", "delete",
+    "cancel", "lose", "overdue", "shorten", "renew", "expire", "delete",
 ];
 
 /// The kinds of journal entries. They are counted like transitions.

@@ -33,6 +33,11 @@ impl TestServer {
         (Self::start_on(server, Arc::new(store)).await, clock)
     }
 
+    /// Makes the server notice that its clock was set: it sleeps by the clock of the machine.
+    pub fn clock_moved(&self) {
+        self.receiver.engine().clock_moved();
+    }
+
     /// A server without a socket, on this store.
     pub async fn start_on(server: Server, store: Arc<dyn Store>) -> Self {
         let started = server.start(store).await.expect("tools in good order");

@@ -149,7 +149,7 @@ async fn the_history_of_a_task_shows_what_happened_and_contents_only_if_asked() 
     let kinds =
         |events: &[Value]| events.iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
     let history = events(place.run(&["task", "history", &steps, "--json"]).await.ok());
-    assert_eq!(kinds(&history), ["created", "step", "step", "settled"]);
+    assert_eq!(kinds(&history), ["created", "attempt.began", "step", "step", "settled"]);
     let history = events(place.run(&["task", "history", &asks, "--json"]).await.ok());
     for expected in ["created", "question.asked", "attempt.ended", "question.answered", "settled"] {
         assert!(kinds(&history).contains(&expected.to_owned()), "{expected}: {history:?}");

@@ -303,6 +303,16 @@ impl Core {
         actions
     }
 
+    /// Counts children as open that a commit under way creates.
+    pub(crate) fn expect_children(&mut self, owner: &Owner, children: usize) {
+        self.count_open(owner, isize::try_from(children).unwrap_or(isize::MAX));
+    }
+
+    /// Ends what [`expect_children`](Self::expect_children) began. The effects of the commit have counted the children that exist.
+    pub(crate) fn forget_children(&mut self, owner: &Owner, children: usize) {
+        self.count_open(owner, -isize::try_from(children).unwrap_or(isize::MAX));
+    }
+
     /// Changes the number of open tasks of an owner.
     fn count_open(&mut self, owner: &Owner, by: isize) {
         let open = self.open_by_owner.get(owner).copied().unwrap_or(0).saturating_add(by);

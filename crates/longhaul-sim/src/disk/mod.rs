@@ -294,6 +294,7 @@ fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
         (_, Phase::Settled { outcome: Outcome::Cancelled, .. }) => &["cancel"],
         (_, Phase::Settled { .. }) => &["lose", "overdue", "settle"],
         (was, now) if after.fence == before.fence && is_shortened(was, now) => &["shorten"],
+        (was, now) if was == now && is_counted_alike(before, after) => &["renew", "report", "abandon"],
         (was, now) if was.active_attempt().is_some() && now.not_before().is_some() => &["lose", "release"],
         (was, now) if was.active_attempt().is_some() && now.wake_condition().is_some() => &["park"],
         (was, now) if was.wake_condition().is_some() && open_questions(was) == open_questions(now) => {
@@ -309,6 +310,12 @@ fn candidates(before: &Task, after: &Task) -> &'static [&'static str] {
         (Phase::Waiting { .. }, _) => &["answer", "time out", "abandon"],
         _ => &["report", "ask", "abandon"],
     }
+}
+
+/// Nothing that a task counts has changed.
+fn is_counted_alike(before: &Task, after: &Task) -> bool {
+    let counts = |task: &Task| (task.fence, task.questions_asked, task.family.children);
+    counts(before) == counts(after)
 }
 
 fn open_questions(phase: &Phase) -> usize {

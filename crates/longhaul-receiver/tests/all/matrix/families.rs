@@ -189,11 +189,11 @@ async fn a_family_is_kept_as_a_whole_until_the_retention_of_its_root_ends() {
         let mut client = maker.client(&stage, "ada").await;
         let (parent, children) = create(&mut *client, &["fleeting", "fleeting"]).await;
         reaches(&mut *client, &parent, "completed").await;
-        stage.pass(KEPT_MS - 2).await;
+        stage.pass(KEPT_MS - 2);
         for id in children.iter().chain([&parent]) {
             assert_eq!(status(&client.get(id).await["result"]), "completed", "{case}");
         }
-        stage.pass(2).await;
+        stage.pass(2);
         until("the end of its retention", async || client.get(&parent).await.get("error").is_some()).await;
         nothing_is_left(&stage, &children.iter().chain([&parent]).collect::<Vec<_>>(), &case).await;
     }

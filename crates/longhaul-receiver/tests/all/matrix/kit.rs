@@ -5,8 +5,8 @@ use longhaul::{
 };
 use longhaul_store::ManualClock;
 use longhaul_task::COLLECT_MS_MIN;
+use longhaul_testkit::TestServer;
 use longhaul_testkit::tools::Door;
-use longhaul_testkit::{TestServer, in_time};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -29,14 +29,10 @@ impl SteeredServer {
         Self { server, clock, door }
     }
 
-    /// Advances the clock, and makes the server notice: it sleeps by the clock of the machine, and creating a task
-    /// that is due earlier wakes it.
-    pub(crate) async fn pass(&self, ms: u64) {
+    /// Advances the clock, and makes the server notice.
+    pub(crate) fn pass(&self, ms: u64) {
         self.clock.advance_ms(ms);
-        let mut client = self.server.client().await.with_token("tick");
-        let id = client.create("fleeting", json!({})).await.expect("a task");
-        let gone = async { while client.get(&id).await.is_ok_and(|task| !task.is_settled()) {} };
-        in_time("a task that ends at once", gone).await;
+        self.server.clock_moved();
     }
 
     /// Lets this many tasks end, the oldest first.

@@ -14,13 +14,13 @@ async fn a_task_is_there_to_the_last_moment_of_its_retention() {
         let id = client.create("work", json!({ "end": "answer" })).await;
         stage.open_door(1);
         until("its end", async || status(&client.get(&id).await["result"]) == "completed").await;
-        stage.pass(KEPT_MS - 2).await;
-        stage.pass(1).await;
+        stage.pass(KEPT_MS - 2);
+        stage.pass(1);
         for viewer in GENERATIONS {
             let seen = viewer.client(&stage, "ada").await.get(&id).await;
             assert_eq!(bare(seen, &id), table::seen(*viewer, table::Ending::Answer).get, "{maker:?}, {viewer:?}");
         }
-        stage.pass(1).await;
+        stage.pass(1);
         gone_in_every_generation(&stage, &id).await;
     }
 }
@@ -33,7 +33,7 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
             let stage = SteeredServer::set().await;
             let mut client = maker.client(&stage, "ada").await;
             let id = client.create(tool, json!({ "end": "answer" })).await;
-            stage.pass(10 * retention_ms).await;
+            stage.pass(10 * retention_ms);
             for viewer in GENERATIONS {
                 let seen = viewer.client(&stage, "ada").await.get(&id).await;
                 assert_eq!(status(&seen["result"]), "working", "{maker:?}, {viewer:?}: {seen}");
@@ -44,7 +44,7 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
             }
             stage.open_door(1);
             until("its end", async || status(&client.get(&id).await["result"]) == "completed").await;
-            stage.pass(collect_ms - 1).await;
+            stage.pass(collect_ms - 1);
             for viewer in GENERATIONS {
                 let seen = viewer.client(&stage, "ada").await.get(&id).await;
                 assert_eq!(status(&seen["result"]), "completed", "{maker:?}, {viewer:?}: {seen}");
@@ -52,7 +52,7 @@ async fn work_outlives_its_retention_and_its_result_can_still_be_collected() {
                 let before = if *viewer == TestGeneration::Sep1686 { 0 } else { 10 * retention_ms };
                 assert_eq!(ttl_ms(&seen), Some(before + collect_ms), "{maker:?}, {viewer:?}: {seen}");
             }
-            stage.pass(1).await;
+            stage.pass(1);
             gone_in_every_generation(&stage, &id).await;
         }
     }
@@ -69,9 +69,9 @@ async fn an_id_of_the_requestor_is_free_again_after_the_retention() {
         call.next_of("notifications/tasks/created").await;
         stage.open_door(1);
         call.last().await;
-        stage.pass(4_999).await;
+        stage.pass(4_999);
         assert_eq!(client.error("tools/call", creation.clone()).await["message"], "Task ID already exists: mine");
-        stage.pass(1).await;
+        stage.pass(1);
         let about =
             json!({ "taskId": "mine", "_meta": { "modelcontextprotocol.io/related-task": { "taskId": "mine" } } });
         until("the end of its retention", async || {

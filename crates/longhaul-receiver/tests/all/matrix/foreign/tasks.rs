@@ -62,7 +62,7 @@ async fn tasks_of_ada(stage: &SteeredServer) -> Vec<ForeignTask> {
         for id in [&settled, &expired] {
             until("a change", async || status(&ada.get(id).await["result"]) == "completed").await;
         }
-        stage.pass(BRIEF_MS).await;
+        stage.pass(BRIEF_MS);
         until("a change", async || ada.get(&expired).await.get("error").is_some()).await;
         for (state, id) in [("settled", settled), ("expired", expired)] {
             tasks.push(ForeignTask { state: format!("{state}, of {maker:?}"), id });
