@@ -130,7 +130,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "failed-commit-keeps-working-state",
         file: WRITER,
-        find: "                self.working.clear();\n                self.publications.clear();\n",
+        find: "                self.working.clear();\n                self.deleted.clear();\n                self.publications.clear();\n",
         replace: "",
     },
     Mutation {
@@ -199,12 +199,17 @@ pub const MUTATIONS: &[Mutation] = &[
         find: "if open >= open_max {",
         replace: "if open > open_max {",
     },
-    Mutation { name: "admission-not-taken-back", file: ADMIT, find: "                state.free += 1;\n", replace: "" },
+    Mutation {
+        name: "admission-not-taken-back",
+        file: ADMIT,
+        find: "                state.free_worker(owner);\n",
+        replace: "",
+    },
     Mutation {
         name: "worker-leaked-on-cancel",
         file: ATTEMPT,
-        find: "AttemptState::Working | AttemptState::Stopped { holds_worker: true } => tool_state.free += 1,",
-        replace: "AttemptState::Working => tool_state.free += 1,\n                AttemptState::Stopped { holds_worker: true } => {}",
+        find: "AttemptState::Working | AttemptState::Stopped { holds_worker: true } => tool_state.free_worker(owner),",
+        replace: "AttemptState::Working => tool_state.free_worker(owner),\n                AttemptState::Stopped { holds_worker: true } => {}",
     },
     Mutation {
         name: "place-not-given-back",
@@ -227,7 +232,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "resumed-without-a-worker",
         file: QUEUE,
-        find: "                state.free -= 1;\n                actions.push(Action::Resume",
+        find: "                state.workers.add(&key.owner, 1);\n                actions.push(Action::Resume",
         replace: "                actions.push(Action::Resume",
     },
     Mutation { name: "backoff-forgotten", file: QUEUE, find: "            state.all_wait = false;\n", replace: "" },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_task::{Phase, Progress, QuestionKey, QuestionKind, Retention, Task};
+use longhaul_task::{AHEAD_MS_MIN, Phase, Progress, QuestionKey, QuestionKind, Retention, Task};
 use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{self, RequestId, RpcError};
 use longhaul_wire::{CallTool, Capability, Operation, ServerInfo, TaskView, UpdateTask, question, refusal};
@@ -154,7 +154,7 @@ fn a_retention_is_positive_or_null_and_never_absent() {
     task.retention = Retention::Unlimited;
     assert!(shown(&task).as_object().unwrap()["ttlMs"].is_null());
     task.retention = Retention::FromCreation(0);
-    assert_eq!(shown(&task)["ttlMs"], 1, "a retention is positive or null");
+    assert_eq!(shown(&task)["ttlMs"], AHEAD_MS_MIN, "a retention is positive or null");
     task.retention = Retention::FromEnd(u64::MAX);
     assert_eq!(shown(&task)["ttlMs"], (1_u64 << 53) - 1, "no reader loses a digit");
 }
