@@ -19,7 +19,7 @@ async function keep(page, name) {
 }
 
 for (const era of ["modern", "legacy"]) {
-  test(`prompts and resources are listed, got, read and completed: ${era}`, STUCK, async (t) => {
+  test(`prompts and resources are listed, got, read and completed, and a tool is called: ${era}`, STUCK, async (t) => {
     const service = await startReportService();
     t.after(() => service.stop());
     const inspector = await startInspector(service.url, era);
@@ -36,7 +36,8 @@ for (const era of ["modern", "legacy"]) {
     };
 
     await page.goto(inspector.url);
-    await page.getByRole("switch", { name: /Connect or disconnect/ }).click({ force: true });
+    // The switch itself is hidden behind its drawing.
+    await page.getByRole("switch", { name: /Connect or disconnect/ }).evaluate((input) => input.click());
     await open("Prompts");
     await press("Close monitoring sidebar");
     await page.getByText("Prompts (2)").waitFor();
@@ -63,6 +64,16 @@ for (const era of ["modern", "legacy"]) {
     await open("Tools");
     await page.getByText("Write a report").first().waitFor();
     await keep(page, `${era}-tools`);
+    await press("Write a report");
+    await page.getByRole("textbox", { name: /topic/ }).fill("bees");
+    await press("Execute Tool");
+    await page.getByText("The report can be read at report://topics/bees").first().waitFor();
+    await keep(page, `${era}-result`);
+    if (era === "modern") {
+      await open("Tasks");
+      await page.getByText("completed").first().waitFor();
+      await keep(page, `${era}-tasks`);
+    }
     assert.equal(await page.getByText("Disconnected").count(), 0);
   });
 }
