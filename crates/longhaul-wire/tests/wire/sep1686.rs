@@ -196,7 +196,7 @@ fn the_examples_of_errors_are_written() {
         example
     };
     assert_eq!(error(&refusal::no_such_task(), "70"), example(70, "Failed to retrieve task: Task not found"));
-    // A receiver may say "not found" of an expired task. This one does, so that nobody learns that there was one.
+    // A receiver may say "not found" of an expired task. This one does, so that the answer does not tell that there was one.
     example(71, "Failed to retrieve task: Task has expired");
     let not_completed = example(72, "Cannot retrieve result: Task status is 'working', not 'completed'");
     assert_eq!(reply("72", |to| SEP.result(to, &TaskView::of(&running())).unwrap()), not_completed);
