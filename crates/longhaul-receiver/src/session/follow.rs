@@ -111,17 +111,7 @@ impl LastNotified {
 
     /// The client has just received the task in this state.
     pub(crate) fn of(task: &Task, generation: Generation) -> Self {
-        Self {
-            key: task.key.clone(),
-            generation,
-            revision: task.revision,
-            progress: None,
-            progress_shown: None,
-            progress_token: None,
-            is_quiet: false,
-            parent: None,
-            log: None,
-        }
+        Self { revision: task.revision, ..Self::unseen(task.key.clone(), generation) }
     }
 
     pub(crate) fn quiet(self) -> Self {
