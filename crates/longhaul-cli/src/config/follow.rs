@@ -109,11 +109,6 @@ impl ConfigFollower {
             }
         };
         self.error = None;
-        let new_settings = Self::settings(&config);
-        if new_settings != self.settings {
-            tracing::warn!("the config file has other settings of the server; they take effect at its next start");
-            self.settings = new_settings;
-        }
         let (handle, limits) = (&self.handle, &self.limits);
         let mut changes = Changes::default();
         for old in removed(&self.tools, &config.tools, |tool| &tool.name) {
@@ -140,6 +135,11 @@ impl ConfigFollower {
         }
         if changes.0 > 0 {
             tracing::info!(changes = changes.0, "the config file has changed, and what it offers was taken over");
+        }
+        let new_settings = Self::settings(&config);
+        if new_settings != self.settings {
+            tracing::warn!("the config file has other settings of the server; they take effect at its next start");
+            self.settings = new_settings;
         }
         (self.tools, self.prompts, self.resources) = (config.tools, config.prompts, config.resources);
     }
