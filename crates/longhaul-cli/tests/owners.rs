@@ -1,6 +1,9 @@
 //! One owner does everything at once that takes memory, workers and places from others. The other owner works on and
 //! notices nothing: no request of it is refused.
 //!
+//! The attacker is a process of its own with the lowest priority: in real life it has a machine of its own, and here it must
+//! not take processor time from the other owner's client, whose latencies are measured.
+//!
 //! `LONGHAUL_ATTACK_SECONDS` sets the duration. A run prints the latencies of the other owner without and with the attack,
 //! and the largest memory of the server.
 
@@ -10,6 +13,7 @@ mod connection;
 mod kit;
 
 use std::net::SocketAddr;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +21,8 @@ use std::time::{Duration, Instant};
 use longhaul::{Owner, Tokens};
 use longhaul_testkit::{StatelessClient, stateless_message, tasks_and_forms, until};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -98,14 +104,14 @@ fn stateless(method: &str, params: Value) -> String {
 }
 
 /// Everything that takes something away from other owners, at once.
-async fn attack(address: SocketAddr, token: String, stop: CancellationToken) -> Vec<(&'static str, Arc<Counts>)> {
+async fn attack(address: SocketAddr, token: &str, stop: CancellationToken) -> Vec<(&'static str, Arc<Counts>)> {
     let mut all = JoinSet::new();
     let mut kinds = Vec::new();
     let mut start = |name: &'static str, times: usize, kind: Kind| {
         let counts = Arc::new(Counts::default());
         kinds.push((name, Arc::clone(&counts)));
         for _ in 0..times {
-            let (token, stop, counts) = (token.clone(), stop.clone(), Arc::clone(&counts));
+            let (token, stop, counts) = (token.to_owned(), stop.clone(), Arc::clone(&counts));
             all.spawn(async move {
                 tokio::select! {
                     () = stop.cancelled() => {}
@@ -196,6 +202,41 @@ async fn repeat(kind: Kind, address: SocketAddr, token: &str, counts: &Counts) {
     }
 }
 
+/// The address and the token of the attack, for the process that carries it out.
+const ATTACK: &str = "LONGHAUL_ATTACK";
+
+/// The process of the attacker. It ends when its standard input does.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "is started by the other test"]
+async fn attacker() {
+    let Ok(attack_on) = std::env::var(ATTACK) else { return };
+    let (address, token) = attack_on.split_once(' ').expect("an address and a token");
+    raise_descriptors();
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    tokio::spawn(async move {
+        tokio::io::stdin().read_to_end(&mut Vec::new()).await.expect("the end of the input");
+        stopped.cancel();
+    });
+    for (kind, counts) in attack(address.parse().unwrap(), token, stop).await {
+        let (done, refused) = (counts.done.load(Ordering::Relaxed), counts.refused.load(Ordering::Relaxed));
+        eprintln!("{kind}: {done} accepted, {refused} refused");
+        assert!(done + refused > 0, "{kind}: there was no attack");
+    }
+}
+
+fn start_attacker(address: SocketAddr, token: &str) -> Child {
+    Command::new("nice")
+        .args(["-n", "19"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "attacker", "--ignored", "--nocapture"])
+        .env(ATTACK, format!("{address} {token}"))
+        .stdin(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the program nice")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_that_takes_everything_takes_nothing_from_another() {
     let seconds = std::env::var("LONGHAUL_ATTACK_SECONDS").map_or(SECONDS, |text| text.parse().expect("a number"));
@@ -209,8 +250,7 @@ async fn an_owner_that_takes_everything_takes_nothing_from_another() {
     let address = server.address();
 
     let mut alone = work_for(Duration::from_secs(seconds.div_ceil(4)), address, &victim).await;
-    let stop = CancellationToken::new();
-    let attacking = tokio::spawn(attack(address, attacker, stop.clone()));
+    let mut attacker = start_attacker(address, &attacker);
     let (mut memory_kb, mut files_kb, begin) = (0, 0, Instant::now());
     let working = tokio::spawn({
         let victim = victim.clone();
@@ -222,12 +262,8 @@ async fn an_owner_that_takes_everything_takes_nothing_from_another() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let mut during = working.await.expect("no request of the other owner is refused");
-    stop.cancel();
-    for (kind, counts) in attacking.await.unwrap() {
-        let (done, refused) = (counts.done.load(Ordering::Relaxed), counts.refused.load(Ordering::Relaxed));
-        eprintln!("{kind}: {done} accepted, {refused} refused");
-        assert!(done + refused > 0, "{kind}: there was no attack");
-    }
+    drop(attacker.stdin.take());
+    assert!(attacker.wait().await.unwrap().success(), "the attack was not carried out");
     eprintln!(
         "rounds: {} alone, {} during the attack; p50 {:?} and {:?}, p99 {:?} and {:?}; memory at most {} MB, mapped \
          files at most {} MB",
