@@ -1,4 +1,4 @@
-//! The official tasks client, against the `conformance` example.
+//! Runs the tests of the official tasks client against the `conformance` example.
 
 use xshell::{Shell, cmd};
 

@@ -28,7 +28,7 @@ pub fn open(clock: impl Clock) -> std::io::Result<Embedded> {
     open_with(clock, &EmbeddedLimits::default())
 }
 
-/// The same with other limits.
+/// Opens an empty store in memory with these limits.
 pub fn open_with(clock: impl Clock, limits: &EmbeddedLimits) -> std::io::Result<Embedded> {
     let disk = MemoryDisk::default();
     let reader = disk.reader();
@@ -58,15 +58,16 @@ struct Tables {
     due: BTreeSet<(Timestamp, TaskKey)>,
     /// The node and the fence of the attempt that holds each task.
     held: BTreeMap<TaskKey, (NodeId, u64)>,
-    /// By parent and position among its children.
+    /// The children of each parent, by their ordinals.
     children: BTreeMap<(TaskKey, u32), TaskId>,
     /// The ordinals of the open children of each parent.
     open_children: BTreeMap<TaskKey, BTreeSet<u32>>,
+    /// The tasks that were created under idempotency keys.
     keyed: BTreeMap<(Owner, Arc<str>), TaskId>,
     secrets: HashMap<String, [u8; 32]>,
 }
 
-/// By owner: the earliest time of a claim, the time of creation and the ID.
+/// The queued tasks of each owner, ordered by the time from which they can be claimed, the creation and the ID.
 type QueueByOwner = BTreeMap<Owner, BTreeSet<(Timestamp, Timestamp, TaskId)>>;
 
 #[derive(Clone)]
@@ -75,12 +76,16 @@ struct MemoryRow {
     input: Json,
     idempotency: Option<IdempotencyKey>,
     progress: Option<Arc<Progress>>,
+    /// By epoch and position.
     journal: BTreeMap<(u32, JournalPosition), JournalEntry>,
     attempts: Vec<AttemptRecord>,
 }
 
+/// How to revert one write.
 enum Undo {
+    /// Put the earlier row back; `None` if there was none.
     Row(TaskKey, Option<Box<MemoryRow>>),
+    /// Remove the secret of this name.
     Secret(String),
 }
 
@@ -178,7 +183,7 @@ impl Tables {
     }
 }
 
-/// Each owner with the earliest time of its queued tasks.
+/// Each owner, with the time from which its first queued task can be claimed.
 fn earliest_times(owners: &QueueByOwner) -> impl Iterator<Item = (Owner, Timestamp)> {
     owners.iter().filter_map(|(owner, tasks)| Some((owner.clone(), tasks.first()?.0)))
 }
@@ -194,13 +199,14 @@ impl MemoryDisk {
         Self { tables, transaction: None, undo: Vec::new(), entries: Vec::new(), crash_trigger: None }
     }
 
-    /// A disk that the trigger crashes.
+    /// Lets this trigger crash the disk.
     #[must_use]
     pub fn with_crash_trigger(mut self, crash_trigger: Arc<CrashTrigger>) -> Self {
         self.crash_trigger = Some(crash_trigger);
         self
     }
 
+    /// Keeps an entry for the crash trigger, if there is one.
     fn note_entry(&mut self, key: &TaskKey, entry: &JournalEntry) {
         if self.crash_trigger.is_some() {
             self.entries.push((key.clone(), entry.clone()));
@@ -229,8 +235,8 @@ impl MemoryDisk {
     }
 }
 
-/// The error of a disk that has crashed. Callers take it for a store that is unavailable for a while, and try again until their
-/// process has ended.
+/// The error of a disk that has crashed. To callers the store is unavailable for a while: they try again until
+/// their process has ended.
 fn crashed() -> DiskError {
     DiskError::Failed("the process has crashed".into())
 }

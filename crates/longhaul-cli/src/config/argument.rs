@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use super::keys;
 use super::section::{Entry, NamedSection, article, to_json};
 
-/// What callers may send, and what commands can rely on.
+/// The schema that the arguments of a call must match, and what a command needs to know about each argument.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Arguments {
     pub(super) schema: Value,
@@ -32,7 +32,8 @@ impl Arguments {
         self.list.iter().map(|argument| argument.name.as_str()).collect()
     }
 
-    /// The arguments of a call with the defaults of those that it does not have.
+    /// Completes the arguments of a call: adds the defaults of those that it does not have, and writes integers without
+    /// a fraction.
     pub(super) fn with_defaults(&self, mut given: Map<String, Value>) -> Map<String, Value> {
         for argument in &self.list {
             if let Some(default) = &argument.default {
@@ -64,7 +65,7 @@ fn write_integer(value: &mut Value) {
 }
 
 impl Argument {
-    /// Whether every call has it.
+    /// Whether every call has a value for it.
     pub(super) fn is_always_there(&self) -> bool {
         self.is_required || self.default.is_some()
     }
@@ -184,7 +185,7 @@ fn argument(section: &NamedSection<'_>, name: &str) -> Option<(Argument, Value)>
         default = to_json(entry.get_ref());
         let reason = match (&default, jsonschema::validator_for(&schema)) {
             (Some(value), Ok(validator)) => validator.validate(value).err().map(|error| error.to_string()),
-            // What is wrong with the schema was reported.
+            // The mistake in the schema has been reported already.
             (Some(_), Err(_)) => None,
             (None, _) => Some("it is not a value of JSON".to_owned()),
         };
@@ -221,7 +222,7 @@ pub(super) fn pattern_remedy(error: &regex::Error) -> String {
     format!("correct it ({last}); use single quotes, so that backslashes stay as they are")
 }
 
-/// A JSON Schema that is written as a table, or in a file.
+/// Reads a JSON Schema, which is a table or the path of a JSON file.
 pub(super) fn read_schema(section: &NamedSection<'_>, key: &str, entry: Entry<'_>, folder: &Path) -> Option<Value> {
     let schema = match entry.get_ref() {
         DeValue::Table(_) => to_json(entry.get_ref()),
@@ -253,7 +254,11 @@ pub(super) fn read_schema(section: &NamedSection<'_>, key: &str, entry: Entry<'_
 
 fn from_schema(tool: &NamedSection<'_>, schema: Value) -> Arguments {
     if schema["type"] != "object" {
-        tool.wrong("input_schema", "is not about an object", "write type = \"object\" in it; arguments have names");
+        tool.wrong(
+            "input_schema",
+            "does not describe an object",
+            "write type = \"object\" in it; arguments have names",
+        );
     }
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let argument = |(name, property): (&String, &Value)| Argument {

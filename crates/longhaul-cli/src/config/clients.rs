@@ -1,4 +1,4 @@
-//! `[clients_without_tasks]`: how clients that know no tasks get long work done.
+//! The section `[clients_without_tasks]`: how clients that know no tasks get long work done.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::section::NamedSection;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientsWithoutTasks {
-    /// Whether they get tickets. `None` is the default of the library, as in the other fields.
+    /// Whether such clients get tickets. Here and in the two next fields, `None` stands for the default of the library.
     pub(crate) enabled: Option<bool>,
     /// How long a call of such a client is held open before it gets a ticket.
     pub(crate) patience: Option<Duration>,
-    /// How often such a client that waits gets a sign of life.
+    /// How often such a client is notified, while its call waits, that the work goes on.
     pub(crate) heartbeat: Option<Duration>,
     pub(crate) names: TicketNames,
 }
@@ -40,7 +40,8 @@ pub(super) fn read(root: &NamedSection<'_>) -> ClientsWithoutTasks {
         }
         let by_key = named(&names);
         for (index, (key, name)) in by_key.iter().enumerate().filter(|(_, (key, _))| tools.has(key)) {
-            // Of two names in the file, the second is wrong.
+            // If two keys of the file have the same name, the later one in `by_key` is reported. A key of the file that
+            // has the default name of another tool is always reported.
             let clashes = |other: usize| by_key[other].1 == *name && (other < index || !tools.has(by_key[other].0));
             if let Some(other) = (0..by_key.len()).find(|other| *other != index && clashes(*other)) {
                 let what = format!("is the name of `{}`, too", by_key[other].0);
@@ -52,7 +53,7 @@ pub(super) fn read(root: &NamedSection<'_>) -> ClientsWithoutTasks {
     ClientsWithoutTasks { enabled, patience, heartbeat, names }
 }
 
-/// The name under a key of the table.
+/// The name that a key of `clients_without_tasks.tools` sets.
 fn name_of<'n>(names: &'n mut TicketNames, key: &str) -> &'n mut String {
     match key {
         "result" => &mut names.result,
@@ -63,7 +64,7 @@ fn name_of<'n>(names: &'n mut TicketNames, key: &str) -> &'n mut String {
     }
 }
 
-/// The keys of the table with their names.
+/// Each key of `clients_without_tasks.tools`, with the name of its tool.
 pub(super) fn named(names: &TicketNames) -> [(&'static str, &str); 5] {
     let TicketNames { status, result, answer, cancel, list } = names;
     [("status", status), ("result", result), ("answer", answer), ("cancel", cancel), ("list", list)]

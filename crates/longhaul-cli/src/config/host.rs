@@ -1,4 +1,4 @@
-//! What to put into the configuration of a host, so that it uses this server.
+//! `longhaul config host`: the text that tells how to configure a host, so that it uses this server.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-/// A host with a configuration of its own.
+/// A host whose configuration format is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Host {
     ClaudeCode,
@@ -16,7 +16,7 @@ pub enum Host {
     Codex,
 }
 
-/// What the host needs to know.
+/// The server that the host is to use.
 #[derive(Debug)]
 pub(crate) struct HostTarget<'a> {
     /// The path of this program.
@@ -28,7 +28,7 @@ pub(crate) struct HostTarget<'a> {
     pub(crate) needs_token: bool,
 }
 
-/// A name of a server that every host takes: Claude Code and Codex refuse other characters.
+/// Checks that every host accepts a name for the server: Claude Code and Codex refuse other characters.
 pub(crate) fn name(text: &str) -> Result<String, String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if !(1..=64).contains(&text.len()) || !text.bytes().all(is_plain) {
@@ -37,10 +37,10 @@ pub(crate) fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A placeholder for the token, which only its owner has.
+/// Stands for the token, which this program does not know: a token file has only hashes.
 const TOKEN: &str = "YOUR-TOKEN";
 
-/// The text for a host.
+/// The text that `longhaul config host` prints for this host.
 pub(crate) fn describe(host: Host, target: &HostTarget<'_>) -> String {
     match host {
         Host::ClaudeCode => claude_code(target),
@@ -67,7 +67,7 @@ impl HostTarget<'_> {
         server
     }
 
-    /// An object with one server under a key.
+    /// The JSON of an object whose member `key` has this server under its name.
     fn under(&self, key: &str, server: &Value) -> String {
         let object = json!({ key: { self.name: server } });
         serde_json::to_string_pretty(&object).unwrap_or_default()
@@ -95,7 +95,7 @@ fn claude_code(target: &HostTarget<'_>) -> String {
          claude mcp add {name} -- {command}\n\n\
          or connect to a server that runs (HTTP):\n\n  \
          claude mcp add --transport http {name} {url}{header}\n\n\
-         For everybody who works on a project, put one of these into .mcp.json in its root folder:\n\n{}\n\n{}\n",
+         To share it with all who work on a project, put one of these into .mcp.json in its root folder:\n\n{}\n\n{}\n",
         target.under("mcpServers", &stdio),
         target.under("mcpServers", &target.http(true)),
         command = target.command_line(),
@@ -140,7 +140,7 @@ fn vscode(target: &HostTarget<'_>) -> String {
 }
 
 fn codex(target: &HostTarget<'_>) -> String {
-    // A string of TOML escapes what one of JSON does, except for DEL, which no path or argument has.
+    // A JSON string is also a TOML string, unless it contains DEL. No path or argument is expected to contain it.
     let text = |value: &str| Value::from(value).to_string();
     let table = format!("[mcp_servers.{}]", text(target.name));
     let mut out =

@@ -1,4 +1,4 @@
-//! `[server]`: what the flags of `longhaul serve` set.
+//! The section `[server]`: the settings that are also flags of `longhaul serve`, and a few that are not.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use super::section::NamedSection;
 use crate::command::serve::address;
 use crate::log::LogFormat;
 
-/// What the file says about the server. A flag of the command line goes before it.
+/// The settings of `[server]`. A value on the command line takes precedence over the one in the file. Origins of both
+/// are accepted, and `stdio` and `demo` hold if either sets them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServerConfig {
     pub(crate) name: Option<String>,
@@ -32,7 +33,7 @@ pub(super) fn read(root: &NamedSection<'_>, folder: &Path) -> ServerConfig {
     let Some(section) = root.section("server", keys::SERVER) else { return ServerConfig::default() };
     let stdio = section.flag("stdio").unwrap_or(false);
     if stdio && section.has("token_file") {
-        let remedy = "remove one of them: the one client of standard input has started the server itself";
+        let remedy = "remove one of them: a server on standard input has one client, the program that started it";
         section.wrong("token_file", "has no meaning together with `stdio`", remedy);
     }
     let token_file = section.words("token_file").map(|path| folder.join(path));

@@ -322,7 +322,7 @@ fn output(section: &NamedSection<'_>, folder: &Path) -> Output {
             if schema.as_ref().is_some_and(|schema| schema["type"] != "object") {
                 section.wrong(
                     "output_schema",
-                    "is not about an object",
+                    "does not describe an object",
                     "write type = \"object\" in it; hosts need one",
                 );
             }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// `30s`, `1h30m`, `250ms`. `None` if it is not a time, or no time at all.
+/// Reads a time, such as `30s`, `1h30m` or `250ms`. `None` if the text is not a time, or if the time is zero or longer
+/// than a thousand years.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     let mut total = Duration::ZERO;
@@ -23,11 +24,11 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
         total = total.checked_add(Duration::from_millis(number.checked_mul(ms)?))?;
         rest = &after[end..];
     }
-    // More than a thousand years is a mistake, and would not fit the arithmetic of deadlines.
+    // A time of more than a thousand years is a mistake, and computing a deadline with it could overflow.
     (!total.is_zero() && total < Duration::from_secs(1_000 * 366 * 86_400)).then_some(total)
 }
 
-/// `4MiB`, `512 KiB`, `100`. `None` if it is not a size, or 0.
+/// Reads a size, such as `4MiB`, `512 KiB` or `100`. `None` if the text is not a size, or if the size is zero.
 pub(super) fn bytes(text: &str) -> Option<u64> {
     let (number, unit) = number(text.trim())?;
     let size: u64 = match unit.trim() {

@@ -1,4 +1,5 @@
-//! `longhaul config new|check|host`, and `serve --config` with a file that is wrong.
+//! `longhaul config new|check|host`, and `serve --config`: mistakes in the file, prompts, resources, clients without
+//! tasks.
 
 use std::process::{Command, Output};
 
@@ -30,7 +31,7 @@ async fn the_example_that_config_new_writes_works() {
 
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    // Ordinary calls.
+    // A client that declares no tasks gets the result as the response of its call.
     client.capabilities = json!({});
     let counted = client.call("count_words", json!({ "text": "one two  three" })).await.unwrap();
     assert_eq!(counted["content"][0]["text"].as_str().unwrap().trim(), "3");
@@ -73,7 +74,7 @@ fn what_hosts_need_is_in_their_own_format() {
         let (code, stdout, _) = run(&["config", "host", host, "--config", config, "--name", "my-tools"]);
         assert_eq!(code, Some(0));
         assert!(stdout.contains(config) && stdout.contains("http://127.0.0.1:9/mcp"), "{host}: {stdout}");
-        // Each object of JSON in the text is one that the host reads.
+        // Each JSON object in the text has the form that the host reads.
         let servers = if host == "vscode" { "servers" } else { "mcpServers" };
         for block in stdout.split("\n{\n").skip(1) {
             let block = format!("{{\n{}\n}}", block.split("\n}").next().unwrap());
@@ -87,7 +88,7 @@ fn what_hosts_need_is_in_their_own_format() {
     }
 }
 
-/// The command lines in what is printed for a host, with the program first.
+/// The command lines in the text for a host. Each begins with the program.
 fn commands(host: &str, printed: &str) -> Vec<Vec<String>> {
     let words = |server: &Value| -> Option<Vec<String>> {
         let arguments = server["args"].as_array()?.iter().map(|argument| argument.as_str().unwrap().to_owned());
@@ -119,7 +120,7 @@ async fn the_printed_command_is_a_server_for_the_host() {
         if host == "claude-code" {
             assert!(printed.contains(&format!("claude mcp add tools -- {}\n", command.join(" "))), "{printed}");
         }
-        // A host starts it in a folder of its own.
+        // Hosts start the server in a folder of their choice.
         let mut child = tokio::process::Command::new(&command[0])
             .args(&command[1..])
             .current_dir("/")

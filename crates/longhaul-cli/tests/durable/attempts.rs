@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::kit::{Launch, place};
 use crate::lines;
 
-/// Longer than any test.
+/// How long the handler sleeps: longer than any test runs.
 const ENDLESS_MS: u64 = 900_000_000;
 
 async fn attempt(number: usize, file: &Path) {
@@ -73,7 +73,8 @@ async fn the_wait_before_the_next_attempt_survives_another_kill() {
     attempt(2, &file).await;
     assert_eq!(lines(&file), attempts(2), "a kill during the wait is not an attempt");
     let lost_at: jiff::Timestamp = lost_at.as_str().unwrap().parse().unwrap();
-    // The wait is at least a half of the backoff. The time of a file is that of the last tick of the kernel.
+    // The wait is at least a half of the backoff. The modification time of a file can be a few milliseconds early,
+    // because it is the time of the kernel's last tick.
     let not_before = SystemTime::from(lost_at) + BACKOFF / 2 - Duration::from_millis(20);
     assert!(std::fs::metadata(&file).unwrap().modified().unwrap() >= not_before);
     server.kill().await;

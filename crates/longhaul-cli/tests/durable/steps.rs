@@ -1,7 +1,7 @@
 //! A task of many steps whose server is killed again and again.
 //!
-//! `LONGHAUL_STEPS` sets the number of steps (60), `LONGHAUL_STEP_KILLS` that of kills (8), and `LONGHAUL_SEED` repeats the
-//! random choices of a run.
+//! `LONGHAUL_STEPS` sets the number of steps (default: 60) and `LONGHAUL_STEP_KILLS` the number of kills (default: 8).
+//! `LONGHAUL_SEED` repeats the random choices of a run.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -35,7 +35,7 @@ async fn a_recorded_step_is_not_repeated_however_often_the_server_is_killed() {
 
     let mut moments: Vec<usize> = (0..kills).map(|_| rng.random_range(0..steps)).collect();
     moments.sort_unstable();
-    // The number of lines at each kill.
+    // The numbers of lines in the file at the kills.
     let mut deaths = BTreeSet::new();
     for moment in moments {
         until(&format!("{moment} lines"), async || {
@@ -56,7 +56,7 @@ async fn a_recorded_step_is_not_repeated_however_often_the_server_is_killed() {
     assert_eq!((numbers.first(), numbers.last()), (Some(&1), Some(&steps)));
     let mut repeated = 0;
     for (index, pair) in numbers.windows(2).enumerate() {
-        // The kill came between the line and its record.
+        // A number may occur twice if a kill came after its line was written and before the step was recorded.
         let is_repeated = pair[0] == pair[1] && deaths.contains(&(index + 1));
         repeated += u32::from(is_repeated);
         assert!(is_repeated || pair[0] + 1 == pair[1], "{pair:?} at line {index}, kills at {deaths:?}: {numbers:?}");
@@ -67,7 +67,7 @@ async fn a_recorded_step_is_not_repeated_however_often_the_server_is_killed() {
 
 fn from_environment<T: FromStr>(name: &str, otherwise: T) -> T {
     match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text:?}")),
         Err(_) => otherwise,
     }
 }

@@ -192,7 +192,7 @@ fn copy_of(file: &Path) -> PathBuf {
 
 fn from_environment<T: FromStr>(name: &str, otherwise: T) -> T {
     match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text:?}")),
         Err(_) => otherwise,
     }
 }

@@ -82,7 +82,7 @@ async fn a_client_that_refuses_to_answer_ends_the_call_with_its_reason() {
     let error = call.last().await["error"].clone();
     assert_eq!(error["data"]["code"], "NOT_ANSWERED");
     assert!(error["message"].as_str().unwrap().contains("User rejected sampling request"));
-    // A client without forms gets an error.
+    // This client did not declare that it takes forms, so a call that asks with one fails.
     let error = client.error("tools/call", json!({ "name": "greet", "arguments": {} })).await;
     assert_eq!(error["data"]["code"], "CANNOT_ASK");
     names_question_and_remedy(&error);
@@ -148,7 +148,7 @@ async fn without_a_waiting_stream_a_task_asks_where_the_client_listens() {
     let (_server, _, client) = open_session().await;
     let (_listening, id, question) = client.create_until_form("greet").await;
     assert_eq!(question["params"]["_meta"][RELATED]["taskId"], json!(id));
-    // A new request for the result does not get the same question.
+    // A `tasks/result` that is sent now does not get the question a second time.
     let waiting = tokio::spawn({
         let (client, id) = (client.clone(), id.clone());
         async move { client.send("tasks/result", json!({ "taskId": id })).await.rest().await }
@@ -227,7 +227,7 @@ async fn past_the_limit_no_more_is_asked() {
     let greet = json!({ "name": "greet", "arguments": {} });
     let mut first = client.send("tools/call", greet.clone()).await;
     let question = first.next_of("elicitation/create").await;
-    // The question of the other call comes with its ticket.
+    // The second call cannot ask its question, so it ends with a ticket at once. The ticket shows the question.
     let ticket = client.result("tools/call", greet).await["_meta"]["longhaul/task"].clone();
     assert_eq!(ticket["status"], "input_required");
     client.respond(&question, named("Ada")).await;

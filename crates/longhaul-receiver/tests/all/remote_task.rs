@@ -24,7 +24,8 @@ async fn make_task(client: &SessionClient, stream: &mut ReplyMessages, method: &
     client.respond(&question, json!({ "task": task("working") })).await;
 }
 
-/// A task of the server whose question became a task of the client, and the stream on which it asks.
+/// Creates a task on the server whose question becomes a task of the client. Also returns the stream with the requests
+/// of the server.
 async fn greeting_by_task() -> (TestServer, SessionClient, ReplyMessages, String) {
     let (server, _, client) = open_session_with(with_tasks()).await;
     let mut listening = client.listening().await;
@@ -33,7 +34,7 @@ async fn greeting_by_task() -> (TestServer, SessionClient, ReplyMessages, String
     (server, client, listening, id)
 }
 
-/// Says that the task has changed, and answers the question of the server about it.
+/// Notifies the server that the client's task has this status, and answers the `tasks/get` that follows.
 async fn say_status(client: &SessionClient, stream: &mut ReplyMessages, status: &str) {
     client.notify("notifications/tasks/status", task(status)).await;
     let asked = stream.next_of("tasks/get").await;
@@ -100,7 +101,7 @@ async fn the_clients_task_is_cancelled_with_the_task_that_asked() {
 #[tokio::test]
 async fn a_client_with_a_task_for_a_question_is_not_asked_again() {
     let (_server, client, mut listening, id) = greeting_by_task().await;
-    // It has taken the task once it asks about it.
+    // When the server polls the client's task, it has processed the response that created that task.
     say_status(&client, &mut listening, "working").await;
     drop(listening);
     let mut again = client.listening().await;
@@ -139,7 +140,7 @@ async fn a_client_that_cannot_make_a_task_is_asked_plainly() {
     assert!(plain["params"].get("task").is_none(), "{plain}");
     client.respond(&plain, named("Ada")).await;
     assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
-    // From then on the session is asked plainly at once.
+    // From then on, the first request for a question does not ask for a task.
     let (_, question) = client.call_until_form("greet").await;
     assert!(question["params"].get("task").is_none(), "{question}");
 }

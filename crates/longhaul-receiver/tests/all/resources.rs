@@ -98,7 +98,7 @@ async fn a_missing_resource_has_the_code_of_the_revision() {
     let server = TestServer::start(server()).await;
     let session = SessionClient::new(&server).initialize(LATEST, json!({})).await;
     let mut client = server.client().await;
-    // Unknown, refused by its function, and with a variable that is not of its type.
+    // An unknown URI, one that the function of the template refuses, and one with a variable of the wrong type.
     for uri in ["report://none", "report://2026/13", "report://2026/july"] {
         let error = session.error("resources/read", read(uri)).await;
         assert_eq!((&error["code"], &error["data"]["uri"]), (&json!(-32002), &json!(uri)));
@@ -137,7 +137,7 @@ async fn a_session_hears_of_the_resources_that_it_subscribed_to() {
     let client = SessionClient::new(&server).initialize(LATEST, json!({})).await;
     client.result("resources/subscribe", read("report://2025")).await;
     client.result("resources/subscribe", read("report://2026/7")).await;
-    // Before the client listens: it is told when it does, once.
+    // The client does not listen yet. When it does, it gets one notification for both changes.
     handle.resource_updated("report://2026/7");
     handle.resource_updated("report://2026/7");
     let mut stream = client.listening().await;
@@ -162,7 +162,7 @@ async fn a_subscription_stream_hears_of_its_resources() {
     let mut stream = client.stream("subscriptions/listen", filter).await;
     let first = stream.must_next().await;
     let honoured = json!({ "resourceSubscriptions": ["report://2025", "report://2026/7"] });
-    assert_eq!(first["params"]["notifications"], honoured, "it has no prompts and no such resource");
+    assert_eq!(first["params"]["notifications"], honoured, "the server has neither prompts nor the second resource");
     for uri in ["report://chart", "report://2026/7", "report://2025"] {
         handle.resource_updated(uri);
     }

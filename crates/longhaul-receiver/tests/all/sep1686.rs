@@ -1,4 +1,5 @@
-//! SEP-1686: the requestor's own IDs, the announcement, the answer that still comes, cancellation by request ID, deletion.
+//! SEP-1686: IDs that the requestor chooses, the announcement of a task, the response that still follows, cancellation
+//! by request ID, deletion.
 
 use longhaul_testkit::tools::{named, start};
 use longhaul_testkit::{ReplyMessages, SessionClient, TestServer, until};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 const TASK: &str = "modelcontextprotocol.io/task";
 const RELATED: &str = "modelcontextprotocol.io/related-task";
 
-/// A client at a revision without tasks of its own, that fills in forms.
+/// A client that can answer forms, in a session whose revision has no tasks of its own.
 async fn open(server: &TestServer, token: Option<&str>) -> SessionClient {
     let mut client = SessionClient::new(server);
     client.token = token.map(str::to_owned);
@@ -23,7 +24,7 @@ fn about(id: &str) -> Value {
     json!({ "taskId": id, "_meta": { RELATED: { "taskId": id } } })
 }
 
-/// Calls a tool as a task; gives back the stream of the call after the announcement.
+/// Calls a tool as a task and reads the announcement. Returns the stream of the call.
 async fn create(client: &SessionClient, tool: &str, id: &str) -> ReplyMessages {
     let mut call = client.send("tools/call", creation(tool, id)).await;
     let created = call.next_of("notifications/tasks/created").await;
@@ -103,7 +104,7 @@ async fn without_an_identity_an_id_belongs_to_its_session() {
     door.open(1);
     let answer = first.last().await;
     assert_eq!(answer["result"]["_meta"], json!({ RELATED: { "taskId": "mine" } }), "shown as it was chosen");
-    // Tasks of other generations are found by their IDs alone, as before.
+    // A task of another generation is found by its ID alone, in any session.
     let made = SessionClient::open(&server, json!({})).await.create("echo", json!({ "text": "x" })).await;
     until("its end", async || status(&other, &made).await == "completed").await;
     let long = "x".repeat(250);
@@ -207,7 +208,7 @@ async fn the_key_is_ignored_by_a_tool_that_never_runs_as_a_task() {
     let result = client.result("tools/call", creation("never_task", "mine")).await;
     assert_eq!(result["content"][0]["text"], "no task");
     assert_eq!(client.error("tasks/get", about("mine")).await["code"], -32_602);
-    // One that always does takes the key for its task.
+    // A tool that always runs as a task uses the key.
     create(&client, "only_task", "other").await.last().await;
 }
 
@@ -235,7 +236,7 @@ async fn keep_alive_is_brought_within_the_limits() {
         ("60000.2", 60_001),
         ("18446744073709551616", DAY_MS),
         ("1e300", DAY_MS),
-        // The tool's own: a day from its creation.
+        // The retention of the tool: a day from the creation of the task.
         ("null", DAY_MS),
     ]
     .into_iter()
@@ -248,7 +249,7 @@ async fn keep_alive_is_brought_within_the_limits() {
         call.next_of("notifications/tasks/created").await;
         call.last().await;
         let shown = client.result("tasks/get", about(&id)).await["keepAlive"].as_u64().unwrap();
-        // Counted from the creation, the task has already used up a part of it.
+        // The retention of the tool counts from the creation, so a part of it is over when the task ends.
         let is_close = if keep_alive == "null" { shown <= kept && shown > kept / 2 } else { shown == kept };
         assert!(is_close, "{keep_alive}: {shown}");
     }

@@ -96,7 +96,7 @@ async fn a_broken_stream_is_given_up_after_a_while_with_what_it_waited_for() {
     let first_event_id = call.first_event_id().await;
     call.next_of("elicitation/create").await;
     drop(call);
-    // The ID of the request can be used again when the call was given up.
+    // Once the server has given the call up, the client can use its request ID again.
     in_time("the end of a call without a client", async {
         loop {
             let mut again = client.post(message.to_string()).await;
@@ -181,7 +181,7 @@ async fn unread_waits_for_results_make_way_for_other_requests() {
     }
     let call = || client.response("tools/call", json!({ "name": "echo", "arguments": { "text": "x" } }));
     in_time("room", async { while call().await["error"]["data"]["code"] == "TOO_MANY_IN_FLIGHT" {} }).await;
-    // A client that resumes a stream continues to wait.
+    // A client that resumes one of the streams continues to wait for the result.
     let mut again = client.listen(Some(&events[0])).await;
     let question = again.next_of("elicitation/create").await;
     client.respond(&question, named("Ada")).await;
@@ -220,11 +220,11 @@ async fn a_session_follows_only_so_many_tasks() {
         let mut tasks = Vec::new();
         for _ in 0..2 {
             let id = client.create("wait", json!({})).await;
-            // A session that has read a task follows it, if there is room.
+            // The session follows a task that its client has read, up to the limit.
             client.get(&id).await;
             tasks.push(id);
         }
-        // The other task ends first, so a message about it would come first.
+        // The second task ends first, so a notification about it would come before the one about the first task.
         let other = open(&server).await;
         other.result("tasks/cancel", json!({ "taskId": tasks[1] })).await;
         if followed_max == 2 {
