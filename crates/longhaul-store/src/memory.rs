@@ -1,4 +1,4 @@
-//! The backend in memory: for tests, for the simulator, and for tasks that need not survive the process.
+//! The backend in memory: for tests, and for tasks that need not survive the process.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -58,15 +58,17 @@ struct Tables {
     due: BTreeSet<(Timestamp, TaskKey)>,
     /// The node and the fence of the attempt that holds each task.
     held: BTreeMap<TaskKey, (NodeId, u64)>,
-    /// By parent and position among its children.
+    /// By parent and ordinal of the child.
     children: BTreeMap<(TaskKey, u32), TaskId>,
     /// The ordinals of the open children of each parent.
     open_children: BTreeMap<TaskKey, BTreeSet<u32>>,
+    /// By owner and idempotency key.
     keyed: BTreeMap<(Owner, Arc<str>), TaskId>,
     secrets: HashMap<String, [u8; 32]>,
 }
 
-/// By owner: the earliest time of a claim, the time of creation and the ID.
+/// The queued tasks of each owner in the order in which they are claimed: by the earliest time at which they may be
+/// claimed, the time of creation and the ID.
 type QueueByOwner = BTreeMap<Owner, BTreeSet<(Timestamp, Timestamp, TaskId)>>;
 
 #[derive(Clone)]
@@ -75,10 +77,12 @@ struct MemoryRow {
     input: Json,
     idempotency: Option<IdempotencyKey>,
     progress: Option<Arc<Progress>>,
+    /// By epoch and position.
     journal: BTreeMap<(u32, JournalPosition), JournalEntry>,
     attempts: Vec<AttemptRecord>,
 }
 
+/// One write to revert: the row as it was before, or the name of a secret that was added.
 enum Undo {
     Row(TaskKey, Option<Box<MemoryRow>>),
     Secret(String),
@@ -194,7 +198,7 @@ impl MemoryDisk {
         Self { tables, transaction: None, undo: Vec::new(), entries: Vec::new(), crash_trigger: None }
     }
 
-    /// A disk that the trigger crashes.
+    /// Has the trigger decide when this disk crashes.
     #[must_use]
     pub fn with_crash_trigger(mut self, crash_trigger: Arc<CrashTrigger>) -> Self {
         self.crash_trigger = Some(crash_trigger);
@@ -229,7 +233,7 @@ impl MemoryDisk {
     }
 }
 
-/// The error of a disk that has crashed. Callers take it for a store that is unavailable for a while, and try again until their
+/// The error of a disk that has crashed. To its callers the store is unavailable for a while: they try again until their
 /// process has ended.
 fn crashed() -> DiskError {
     DiskError::Failed("the process has crashed".into())

@@ -1,8 +1,9 @@
-//! The config file of `longhaul serve`: tools that are commands, and what the flags set.
+//! The config file of `longhaul serve`: tools that run commands, prompts, resources, and the settings of the server.
 //!
-//! - `keys`: every key, `section`: how tables are read, `problem`: what is wrong, and where.
+//! - `keys`: every key, `section`: how tables are read, `unit`: times and sizes, `problem`: what is wrong, and where.
 //! - `server`, `limits`, `clients`, `tool` with `argument` and `template`: one file per part of the config file.
-//! - `fixed`: prompts and resources. `command_tool`: a tool of the file as a tool of the server; `message`: what its command can say while it runs.
+//! - `fixed`: prompts and resources.
+//! - `command_tool`: a tool of the file as a tool of the server; `message`: what its command can say while it runs.
 //! - `follow`: changes of the file while the server runs.
 //! - `example`, `host`: what `longhaul config new` and `longhaul config host` print.
 
@@ -118,7 +119,8 @@ fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -
         }
     }
     let resources = resources.into_iter().map(|(resource, _)| resource).collect();
-    // A tool may have a usual name of these, which then gives way; a name that was chosen does not.
+    // A tool of the file may have the default name of a ticket tool: the ticket tool then gets another name. A name that
+    // the file sets for a ticket tool must not be the name of a tool of the file.
     let usual = TicketNames::default();
     for ((key, name), (_, usual)) in
         clients::named(&clients_without_tasks.names).into_iter().zip(clients::named(&usual))
@@ -132,7 +134,7 @@ fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -
     Config { server, limits, clients_without_tasks, tools, prompts, resources }
 }
 
-/// Reads the tables under a key, each with a name.
+/// Reads all tables `[kind.NAME]`.
 fn named<'a, T>(
     root: &NamedSection<'a>,
     kind: &str,
@@ -154,7 +156,7 @@ fn named<'a, T>(
     all
 }
 
-/// The key in the line of a mistake that is not TOML, as far as there is one.
+/// The key in the line where the text stops being TOML: what precedes `=`, or the header of a table.
 fn key_at(text: &str, at: usize) -> String {
     let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
