@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::fault::{CrashPoint, Fault};
 
-/// The creation, and all events by name.
+/// The names of all transitions: the creation and every event.
 pub const TRANSITIONS: [&str; 19] = [
     "create", "claim", "report", "ask", "answer", "time out", "abandon", "spawn", "park", "wake", "release", "settle",
     "cancel", "lose", "overdue", "shorten", "renew", "expire", "delete",
@@ -44,6 +44,7 @@ pub struct Coverage {
     pub transitions: BTreeMap<&'static str, TransitionCounts>,
     pub crashes: BTreeMap<CrashPoint, u64>,
     pub faults: BTreeMap<Fault, u64>,
+    /// Everything else by name: the [`HANDLER_EVENTS`], and what clients did.
     pub others: BTreeMap<&'static str, u64>,
 }
 
@@ -98,7 +99,7 @@ impl Coverage {
         }
     }
 
-    /// A sentence for everything that never happened.
+    /// A sentence for each transition, crash point, fault and handler event that no history has met.
     pub fn gaps(&self) -> Vec<String> {
         let mut gaps = Vec::new();
         for event in TRANSITIONS.into_iter().chain(ENTRIES) {

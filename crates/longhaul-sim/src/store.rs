@@ -29,7 +29,7 @@ impl SimStore {
         Self { world: world.clone(), inner, writer }
     }
 
-    /// A call that writes nothing.
+    /// A call that commits nothing: a read, `join` or `progress`.
     async fn read_call<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         self.on_its_way().await;
         let fails = {
@@ -46,7 +46,7 @@ impl SimStore {
         answer
     }
 
-    /// A call that commits. `event` is the name of the commit.
+    /// A call that commits. `event` names it in the ledger and in the coverage.
     async fn write_call<T>(
         &self,
         event: &'static str,
@@ -96,7 +96,7 @@ impl SimStore {
         answer
     }
 
-    /// Waits for the delay of the network. A call of a crashed process never returns.
+    /// Waits as long as the network delays one message. A call of a crashed process never returns.
     async fn on_its_way(&self) {
         let delay_ms = self.world.call();
         if delay_ms > 0 {
@@ -182,7 +182,7 @@ impl Store for SimStore {
         self.read_call(self.inner.count_open_tasks()).await
     }
 
-    /// True if other nodes use the store, so that an engine watches the queue for their tasks.
+    /// True if the process has several engines. Then each of them watches the queue for tasks of the others.
     fn is_shared(&self) -> bool {
         self.world.setup().engines > 1
     }

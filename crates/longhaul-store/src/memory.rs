@@ -1,4 +1,4 @@
-//! The backend in memory: for tests, for the simulator, and for tasks that need not survive the process.
+//! The backend in memory: for tests, and for tasks that need not survive the process.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -58,16 +58,17 @@ struct Tables {
     due: BTreeSet<(Timestamp, TaskKey)>,
     /// The node and the fence of the attempt that holds each task.
     held: BTreeMap<TaskKey, (NodeId, u64)>,
-    /// The children of each parent, by their ordinals.
+    /// By parent and ordinal of the child.
     children: BTreeMap<(TaskKey, u32), TaskId>,
     /// The ordinals of the open children of each parent.
     open_children: BTreeMap<TaskKey, BTreeSet<u32>>,
-    /// The tasks that were created under idempotency keys.
+    /// By owner and idempotency key.
     keyed: BTreeMap<(Owner, Arc<str>), TaskId>,
     secrets: HashMap<String, [u8; 32]>,
 }
 
-/// The queued tasks of each owner, ordered by the time from which they can be claimed, the creation and the ID.
+/// The queued tasks of each owner in the order in which they are claimed: by the earliest time at which they may be
+/// claimed, the time of creation and the ID.
 type QueueByOwner = BTreeMap<Owner, BTreeSet<(Timestamp, Timestamp, TaskId)>>;
 
 #[derive(Clone)]
@@ -81,7 +82,7 @@ struct MemoryRow {
     attempts: Vec<AttemptRecord>,
 }
 
-/// How to revert one write.
+/// One write to revert: the row as it was before, or the name of a secret that was added.
 enum Undo {
     /// Put the earlier row back; `None` if there was none.
     Row(TaskKey, Option<Box<MemoryRow>>),
@@ -199,7 +200,7 @@ impl MemoryDisk {
         Self { tables, transaction: None, undo: Vec::new(), entries: Vec::new(), crash_trigger: None }
     }
 
-    /// Lets this trigger crash the disk.
+    /// Has the trigger decide when this disk crashes.
     #[must_use]
     pub fn with_crash_trigger(mut self, crash_trigger: Arc<CrashTrigger>) -> Self {
         self.crash_trigger = Some(crash_trigger);
@@ -235,8 +236,8 @@ impl MemoryDisk {
     }
 }
 
-/// The error of a disk that has crashed. To callers the store is unavailable for a while: they try again until
-/// their process has ended.
+/// The error of a disk that has crashed. To its callers the store is unavailable for a while: they try again until their
+/// process has ended.
 fn crashed() -> DiskError {
     DiskError::Failed("the process has crashed".into())
 }

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// The minimum time for which a result can be read after the task has ended. It is shorter for a task whose retention and half
-/// of whose age are both shorter: then it is the longer of these two. Without it, a task that works longer than a retention from its creation would be deleted as soon as it ends.
+/// The minimum time for which a result can be read after the task has ended. It is shorter for a task whose retention and
+/// half of whose age are both shorter: then it is the longer of these two. Without it, a task that works longer than a
+/// retention from its creation would be deleted as soon as it ends.
 pub const COLLECT_MS_MIN: u64 = 10 * 60 * 1_000;
 
 /// The shortest time by which the retention of a task that works is ahead of the task.

@@ -1,4 +1,4 @@
-//! `notifications/cancelled`. It ends a wait, never a task.
+//! `notifications/cancelled`, in both directions.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 use crate::jsonrpc::{self, RequestId};
 use crate::text;
 
-/// `notifications/cancelled`: the sender of a request no longer needs its answer. It never cancels a task.
+/// `notifications/cancelled`: the sender of a request no longer needs its answer. A task that the request created is
+/// cancelled only if the request was still to be answered with the result of the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelledRequest {
     pub request_id: RequestId,

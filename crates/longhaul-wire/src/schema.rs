@@ -1,4 +1,5 @@
-//! JSON Schema, as tools and questions use it. 2020-12 unless the schema says otherwise; nothing is ever fetched.
+//! JSON Schema for tools and questions. A schema without `$schema` is of draft 2020-12. References to other documents are
+//! never fetched.
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
@@ -9,13 +10,13 @@ use serde_json::value::RawValue;
 use crate::jsonrpc::quote;
 use crate::tree;
 
-/// Faults reported for one value. More would not help to correct it.
+/// The most faults that are reported for one value. More would not help to correct it.
 const FAULTS_MAX: usize = 5;
 
 /// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    /// The schema itself, for the search for annotations.
+    /// The schema itself. A tool's declaration reads its root type and its header annotations from it.
     pub(crate) tree: Value,
     validator: Validator,
 }
@@ -41,7 +42,7 @@ impl Schema {
         Ok(Self { tree, validator })
     }
 
-    /// What is wrong with a value, one line each; empty when nothing is.
+    /// The faults of a value, one line each. Empty if the value is valid.
     pub(crate) fn faults(&self, value: &RawValue) -> Vec<String> {
         let value = match tree::parse(value.get()) {
             Ok(value) => value,
@@ -51,7 +52,8 @@ impl Schema {
     }
 }
 
-/// Describes a fault, its place first. The value itself is left out: it may be large or confidential. Its keys are shortened.
+/// Describes a fault: the path to it, then what is wrong. The value itself is left out, because it may be large or
+/// confidential. Long keys are shortened.
 fn describe(error: &ValidationError<'_>) -> String {
     let fault = match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected }

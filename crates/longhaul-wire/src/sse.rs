@@ -2,7 +2,7 @@
 
 use crate::text;
 
-/// A comment that carries nothing and keeps a quiet connection open.
+/// An empty comment. It is sent to keep a connection without messages open.
 pub const KEEP_ALIVE: &str = ":\n\n";
 
 /// The event that carries one message.
@@ -29,7 +29,7 @@ pub fn numbered_event(id: &str, message: &str) -> String {
 }
 
 /// The first event of a stream that can be resumed: an ID and nothing else, so that a client that loses the stream
-/// before its first message knows where to go on.
+/// before its first message can resume it.
 ///
 /// ```
 /// assert_eq!(longhaul_wire::sse::primer("s1-0"), "id: s1-0\ndata: \n\n");
@@ -38,7 +38,7 @@ pub fn primer(id: &str) -> String {
     numbered_event(id, "")
 }
 
-/// Tells a client how long to wait before it connects again, ahead of a connection that will be closed.
+/// The field that tells a client how long to wait before it connects again after it has lost the connection.
 ///
 /// ```
 /// assert_eq!(longhaul_wire::sse::retry(500), "retry: 500\n\n");
@@ -49,13 +49,13 @@ pub fn retry(wait_ms: u64) -> String {
 
 fn write_id(out: &mut String, id: &str) {
     out.push_str("id: ");
-    // An ID of ours has no line breaks; one that had them must not make fields of its own.
+    // The server's IDs have no line breaks. If one had, the text after the break would be read as another field.
     out.extend(id.chars().filter(|character| !matches!(character, '\n' | '\r' | '\0')));
     out.push('\n');
 }
 
 fn write_data(out: &mut String, message: &str) {
-    // Some clients join no `data:` lines, so a pretty-printed payload must not make several.
+    // Some clients do not join several `data:` lines, so a message with line breaks is written as one line.
     out.push_str("data: ");
     out.push_str(&text::one_line(message));
     out.push_str("\n\n");

@@ -1,8 +1,8 @@
 //! `longhaul guard`: ends the commands of a server that dies. The program starts it itself.
 //!
-//! It holds one end of a pipe whose other end the server holds and no other process inherits. When the server is gone, however
-//! it ended, the pipe is closed, and the guard ends what the server left behind, as the next server would. If the guard is
-//! killed as well, the next server does it.
+//! The guard reads from a pipe. Only the server holds the other end; no other process inherits it. However the server
+//! ends, the pipe is closed, and the guard ends the commands that the server left behind, as the next server would. If the
+//! guard is killed as well, the next server ends them.
 
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
@@ -22,9 +22,9 @@ const POLL: Duration = Duration::from_millis(20);
 /// Waits until the server that has started this process is gone, and ends its commands.
 pub(super) fn run() -> Result<(), CommandError> {
     let server = getppid();
-    // It ends with the server, or with an error; both mean the same here.
+    // The read returns when the server has closed its end. An error is treated in the same way.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
-    // A process closes its pipes before its locks are seen as free.
+    // A process that ends closes its pipes before its locks are free, and a server whose lock is held is taken for alive.
     let closed = Instant::now();
     while getppid() == server && closed.elapsed() < SERVER_END_TIME_MAX {
         std::thread::sleep(POLL);
@@ -35,7 +35,8 @@ pub(super) fn run() -> Result<(), CommandError> {
     })
 }
 
-/// Starts the guard of this process. Keep what is returned as long as commands may run.
+/// Starts the guard of this process. Keep the returned process as long as commands may run: dropping it closes the pipe.
+/// `None` if the guard cannot be started; this is logged.
 pub(crate) fn start() -> Option<Child> {
     let started = std::env::current_exe().and_then(|program| {
         let mut guard = std::process::Command::new(program);
@@ -46,7 +47,7 @@ pub(crate) fn start() -> Option<Child> {
     match started {
         Ok(guard) => Some(guard),
         Err(error) => {
-            tracing::warn!(%error, "if this server is killed, its commands run on until the next start");
+            tracing::warn!(%error, "no guard: if this server is killed, its commands run until the next start");
             None
         }
     }

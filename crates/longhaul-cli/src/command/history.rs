@@ -45,7 +45,7 @@ fn output(state: &EntryState, contents: bool) -> Option<&Json> {
     }
 }
 
-/// The kind of an event and a sentence about it.
+/// An event as it is printed without `--json`: its kind, and what happened.
 fn sentence(event: &HistoryEvent, contents: bool) -> (&'static str, String) {
     match &event.what {
         HistoryItem::Created => ("task", "was created".to_owned()),
@@ -56,9 +56,9 @@ fn sentence(event: &HistoryEvent, contents: bool) -> (&'static str, String) {
                 AttemptEnd::Stopped => "was ended by the stop of its server".to_owned(),
                 AttemptEnd::Parked => "dropped its handler, which only waited".to_owned(),
                 AttemptEnd::Returned => "returned; the task waits for its subtasks".to_owned(),
-                AttemptEnd::Released(reason) => format!("failed, and the task was queued again: {reason}"),
+                AttemptEnd::Released(reason) => format!("failed; the task was queued again: {reason}"),
             };
-            ("attempt", format!("{attempt} {why}, after {}", duration(*ran_ms)))
+            ("attempt", format!("{attempt} ran for {} and {why}", duration(*ran_ms)))
         }
         HistoryItem::Step { position, name, attempt, took_ms, state, note } => {
             let note = note.as_ref().map_or(String::new(), |note| format!("; {note}"));

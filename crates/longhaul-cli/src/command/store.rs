@@ -28,7 +28,7 @@ pub struct BackupCommand {
     store: OperatorStoreArgument,
 }
 
-/// A sound store has exit code 0, a damaged one 4.
+/// The exit code is 0 if the store is sound, and 4 if it is damaged.
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub struct CheckCommand {

@@ -9,11 +9,11 @@ use super::section::NamedSection;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientsWithoutTasks {
-    /// Whether such clients get tickets. Here and in the two next fields, `None` stands for the default of the library.
+    /// Whether these clients get tickets. `None` stands for the default of the library, here and below.
     pub(crate) enabled: Option<bool>,
     /// How long a call of such a client is held open before it gets a ticket.
     pub(crate) patience: Option<Duration>,
-    /// How often such a client is notified, while its call waits, that the work goes on.
+    /// How often such a client is sent progress while its call waits, if the tool reports none.
     pub(crate) heartbeat: Option<Duration>,
     pub(crate) names: TicketNames,
 }
@@ -40,8 +40,7 @@ pub(super) fn read(root: &NamedSection<'_>) -> ClientsWithoutTasks {
         }
         let by_key = named(&names);
         for (index, (key, name)) in by_key.iter().enumerate().filter(|(_, (key, _))| tools.has(key)) {
-            // If two keys of the file have the same name, the later one in `by_key` is reported. A key of the file that
-            // has the default name of another tool is always reported.
+            // If the file sets both names, the problem is reported once, for the key that comes later in `by_key`.
             let clashes = |other: usize| by_key[other].1 == *name && (other < index || !tools.has(by_key[other].0));
             if let Some(other) = (0..by_key.len()).find(|other| *other != index && clashes(*other)) {
                 let what = format!("is the name of `{}`, too", by_key[other].0);
@@ -53,7 +52,7 @@ pub(super) fn read(root: &NamedSection<'_>) -> ClientsWithoutTasks {
     ClientsWithoutTasks { enabled, patience, heartbeat, names }
 }
 
-/// The name that a key of `clients_without_tasks.tools` sets.
+/// The name that a key of `[clients_without_tasks.tools]` sets.
 fn name_of<'n>(names: &'n mut TicketNames, key: &str) -> &'n mut String {
     match key {
         "result" => &mut names.result,
@@ -64,7 +63,7 @@ fn name_of<'n>(names: &'n mut TicketNames, key: &str) -> &'n mut String {
     }
 }
 
-/// Each key of `clients_without_tasks.tools`, with the name of its tool.
+/// The keys of that table, each with the name that it sets.
 pub(super) fn named(names: &TicketNames) -> [(&'static str, &str); 5] {
     let TicketNames { status, result, answer, cancel, list } = names;
     [("status", status), ("result", result), ("answer", answer), ("cancel", cancel), ("list", list)]

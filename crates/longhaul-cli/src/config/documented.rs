@@ -1,4 +1,5 @@
-//! `docs/config.md` lists exactly the keys in the code, with what their values look like.
+//! `docs/config.md` lists exactly the keys in the code, with the form of their values. The limits in `docs/limits.md`
+//! that can be changed are exactly those that the config file can set.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +12,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()
 }
 
-/// The names in the first column that are of code, and the second column.
+/// The rows of a page's tables whose cell in `column` is a key in backticks: the key, and the cell after it.
 fn rows(page: &str, column: usize) -> BTreeMap<String, String> {
     let cells = page.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
     let row = |cells: Vec<&str>| {

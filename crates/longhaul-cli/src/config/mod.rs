@@ -1,9 +1,9 @@
-//! The config file of `longhaul serve`: commands that become tools, prompts, resources, and the settings of the server.
+//! The config file of `longhaul serve`: tools that run commands, prompts, resources, and the settings of the server.
 //!
-//! - `keys`: every key; `section`: how tables are read; `problem`: mistakes in the file, each with its line.
+//! - `keys`: every key, `section`: how tables are read, `unit`: times and sizes, `problem`: what is wrong, and where.
 //! - `server`, `limits`, `clients`, `tool` with `argument` and `template`: one file per part of the config file.
-//! - `fixed`: prompts and resources. `command_tool`: a tool of the file as a tool of the server; `message`: what its
-//!   command can say while it runs.
+//! - `fixed`: prompts and resources.
+//! - `command_tool`: a tool of the file as a tool of the server; `message`: what its command can say while it runs.
 //! - `follow`: changes of the file while the server runs.
 //! - `example`, `host`: what `longhaul config new` and `longhaul config host` print.
 
@@ -119,8 +119,8 @@ fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -
         }
     }
     let resources = resources.into_iter().map(|(resource, _)| resource).collect();
-    // A tool of the file may have the default name of a ticket tool: the server then gives the ticket tool another name.
-    // If the file chooses another name for the ticket tool, no tool of the file may have that name.
+    // A tool of the file may have the default name of a ticket tool: the ticket tool then gets another name. A name that
+    // the file sets for a ticket tool must not be the name of a tool of the file.
     let usual = TicketNames::default();
     for ((key, name), (_, usual)) in
         clients::named(&clients_without_tasks.names).into_iter().zip(clients::named(&usual))
@@ -134,7 +134,7 @@ fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -
     Config { server, limits, clients_without_tasks, tools, prompts, resources }
 }
 
-/// Reads all tables of a kind, such as every `[tool.NAME]`.
+/// Reads all tables `[kind.NAME]`.
 fn named<'a, T>(
     root: &NamedSection<'a>,
     kind: &str,
@@ -156,7 +156,7 @@ fn named<'a, T>(
     all
 }
 
-/// The key in the line at which the text is not TOML. Empty if the line has none.
+/// The key in the line where the text stops being TOML: what precedes `=`, or the header of a table.
 fn key_at(text: &str, at: usize) -> String {
     let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();

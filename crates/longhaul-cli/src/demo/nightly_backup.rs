@@ -15,11 +15,11 @@ fn seconds() -> u32 {
     30
 }
 
-/// Runs again after a crash: kill the server while it runs, start the server again, and look.
+/// A tool that runs again after a crash. To see it, kill the server while the tool runs, and start the server again.
 pub(super) fn tool() -> Tool {
     Tool::new("nightly_backup", back_up)
         .title("Nightly backup")
-        .description("A (pretended) backup that is started again if the server crashes, and says how often it was.")
+        .description("A (pretended) backup. It restarts if the server crashes, and its result counts the attempts.")
         .on_crash(OnCrash::Retry)
         .attempts(10, Duration::from_millis(200))
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::Place;
 
-/// Each type in the argument list, alone and in a word, in the environment and as JSON on standard input.
+/// `show` prints arguments of every type: from the argument list, as a word and as a part of one, from the environment,
+/// and as JSON from standard input. `shell` runs a shell.
 const CONFIG: &str = r#"
 [tool.show]
 command = ["python3", "-c", '''
@@ -52,7 +53,7 @@ async fn no_argument_of_any_type_reaches_a_shell() {
     let place = Place::new(CONFIG);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    // Ordinary calls.
+    // A client without tasks gets each result as the answer to its call.
     client.capabilities = json!({});
     for nasty in NASTY {
         let nasty = nasty.replace('@', place.folder.path().to_str().unwrap());
@@ -80,7 +81,7 @@ async fn no_argument_of_any_type_reaches_a_shell() {
         assert_eq!(shown["content"][0]["text"], nasty.trim_end_matches(['\n', '\r']));
         assert!(!place.path("pwned").exists(), "{nasty}");
     }
-    // Types that cannot carry a text refuse one.
+    // A value of another type is refused.
     for (name, wrong) in [("number", json!("1; touch pwned")), ("flag", json!("$(touch pwned)")), ("list", json!([1]))]
     {
         let refused = client.call("show", json!({ name: wrong })).await.unwrap();

@@ -18,14 +18,14 @@ fn task(status: &str) -> Value {
     })
 }
 
+/// Answers the next question of the server with a new task of the client.
 async fn make_task(client: &SessionClient, stream: &mut ReplyMessages, method: &str) {
     let question = stream.next_of(method).await;
     assert!(question["params"]["task"]["ttl"].as_u64().is_some(), "{question}");
     client.respond(&question, json!({ "task": task("working") })).await;
 }
 
-/// Creates a task on the server whose question becomes a task of the client. Also returns the stream with the requests
-/// of the server.
+/// A task of the server whose question became a task of the client, and the stream on which the client hears of it.
 async fn greeting_by_task() -> (TestServer, SessionClient, ReplyMessages, String) {
     let (server, _, client) = open_session_with(with_tasks()).await;
     let mut listening = client.listening().await;
@@ -34,7 +34,7 @@ async fn greeting_by_task() -> (TestServer, SessionClient, ReplyMessages, String
     (server, client, listening, id)
 }
 
-/// Notifies the server that the client's task has this status, and answers the `tasks/get` that follows.
+/// Notifies the server that the client's task has changed, and answers the poll that follows.
 async fn say_status(client: &SessionClient, stream: &mut ReplyMessages, status: &str) {
     client.notify("notifications/tasks/status", task(status)).await;
     let asked = stream.next_of("tasks/get").await;
@@ -42,6 +42,7 @@ async fn say_status(client: &SessionClient, stream: &mut ReplyMessages, status: 
     client.respond(&asked, task(status)).await;
 }
 
+/// Ends the client's task, and returns the server's request for its result.
 async fn finish(client: &SessionClient, stream: &mut ReplyMessages, status: &str) -> Value {
     say_status(client, stream, status).await;
     let wanted = stream.next_of("tasks/result").await;
@@ -101,7 +102,7 @@ async fn the_clients_task_is_cancelled_with_the_task_that_asked() {
 #[tokio::test]
 async fn a_client_with_a_task_for_a_question_is_not_asked_again() {
     let (_server, client, mut listening, id) = greeting_by_task().await;
-    // When the server polls the client's task, it has processed the response that created that task.
+    // The server has registered the client's task once it polls it.
     say_status(&client, &mut listening, "working").await;
     drop(listening);
     let mut again = client.listening().await;

@@ -1,4 +1,5 @@
-//! Families on the wire: both links, in order and for good; messages of a child name its parent; one cancellation for all.
+//! Families on the wire: a parent lists its children in order and keeps the list, a child and its messages name the
+//! parent, and cancelling a parent cancels its children.
 
 use std::collections::BTreeSet;
 
@@ -136,7 +137,7 @@ async fn a_session_hears_of_child_tasks_and_each_message_names_the_parent() {
     }
     assert_eq!(ended, children.iter().cloned().chain([parent.clone()]).collect());
     assert_eq!(client.result_text(&parent).await, "waited, echo");
-    // The answer to a child's `tasks/result` names both.
+    // The answer to a child's `tasks/result` names the child and its parent.
     let result = client.result("tasks/result", json!({ "taskId": children[0] })).await;
     assert_eq!(result["_meta"][RELATED], json!({ "taskId": children[0], "parentTaskId": parent }), "{result}");
 }

@@ -1,4 +1,4 @@
-//! A backup is of one moment, complete, and a store.
+//! A backup is complete, shows the store at one moment, and can be opened as a store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use longhaul_task::transition::{NewChild, Spawn};
 async fn a_backup_under_writes_is_complete_and_of_one_moment() {
     let (directory, path) = place();
     let store = opened(&path);
-    // Parents that get child after child: a child and its parent's count of children are one commit.
+    // Each writer adds children to its parent. A child and its parent's count of children are written in one commit.
     let parents = 8;
     for n in 0..parents {
         create(&store, n).await;
@@ -40,7 +40,7 @@ async fn a_backup_under_writes_is_complete_and_of_one_moment() {
     });
     let writers: Vec<_> = writers.collect();
     for n in 0..5 {
-        // Some more are written before each.
+        // At least 50 more children are written before each backup.
         let seen = acknowledged.load(Ordering::SeqCst);
         while acknowledged.load(Ordering::SeqCst) < seen + 50 {
             tokio::task::yield_now().await;
@@ -49,7 +49,7 @@ async fn a_backup_under_writes_is_complete_and_of_one_moment() {
         let (from, to) = (path.clone(), directory.path().join(format!("backup-{n}.db")));
         let copy = to.clone();
         let made = tokio::task::spawn_blocking(move || backup(&from, &copy)).await.unwrap().unwrap();
-        assert!(made.tasks >= before + parents, "{} of {before} that were acknowledged", made.tasks);
+        assert!(made.tasks >= before + parents, "{} tasks; {before} children had been acknowledged", made.tasks);
         assert_eq!(made.bytes, to.metadata().unwrap().len());
 
         let copy = opened(&to);
