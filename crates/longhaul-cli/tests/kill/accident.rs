@@ -9,7 +9,7 @@ use rand::RngExt;
 use serde_json::json;
 
 use crate::kit::IGNORE_FILE_LIMIT;
-use crate::{KillRun, ServerUnderLoad, clients_end, say};
+use crate::{KillRun, ServerUnderLoad, clients_end, kill_runs, say};
 
 /// The furthest that the clock is from the time of the system, in seconds. Tasks of anonymous callers are kept for an hour, so
 /// a run of half an hour loses none.
@@ -29,7 +29,12 @@ struct Accidents {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_every_kill_and_every_accident() {
-    let (kills, mut run) = KillRun::new("accidents", 10);
+    for (kills, run) in kill_runs("accidents", 10) {
+        kill_with_accidents(kills, run).await;
+    }
+}
+
+async fn kill_with_accidents(kills: u32, mut run: KillRun) {
     let clock = Clock::new(&run.directory);
     run.wrapper.extend(clock.iter().flat_map(Clock::wrapper));
     run.wrapper.extend(IGNORE_FILE_LIMIT.map(str::to_owned));

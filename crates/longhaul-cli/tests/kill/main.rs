@@ -4,8 +4,8 @@
 //! A second test also has accidents between the kills: the clock jumps, the disk is full, files of the store are moved or
 //! removed.
 //!
-//! `LONGHAUL_KILLS` sets the number of kills (20, and 10 with accidents). `LONGHAUL_SEED` repeats the random choices of a run, but not its
-//! scheduling.
+//! `LONGHAUL_KILLS` sets the number of kills (20, and 10 with accidents). `LONGHAUL_SEED` repeats the random choices of a run,
+//! but not its scheduling.
 
 #[cfg(target_os = "linux")]
 mod accident;
@@ -45,23 +45,38 @@ const ANSWERS_MAX: u64 = 400;
 /// The longest random delay between the last of these responses and the kill.
 const JITTER: Duration = Duration::from_millis(5);
 
+/// The most kills of one store. All of its tasks are checked after each kill, and must not expire before the last.
+const KILLS_OF_A_STORE_MAX: u32 = 25;
+
 /// One of this many kills comes during the start of the server.
 const EARLY_ONE_IN: u32 = 4;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_every_kill() {
-    let (kills, mut run) = KillRun::new("kill", 20);
-    for _ in 0..kills {
-        if run.rng.random_ratio(1, EARLY_ONE_IN) {
-            run.kill_while_it_starts().await;
-        } else {
-            run.kill_under_load().await;
+    for (kills, mut run) in kill_runs("kill", 20) {
+        for _ in 0..kills {
+            if run.rng.random_ratio(1, EARLY_ONE_IN) {
+                run.kill_while_it_starts().await;
+            } else {
+                run.kill_under_load().await;
+            }
+            run.look_at_the_dead();
         }
-        run.look_at_the_dead();
+        run.let_everything_end().await;
+        say(&format!("kill: {kills} kills, {} of them while it started; {}", run.early, run.ledger.counts()));
+        std::fs::remove_dir_all(&run.directory).unwrap();
     }
-    run.let_everything_end().await;
-    say(&format!("kill: {kills} kills, {} of them while it started; {}", run.early, run.ledger.counts()));
-    std::fs::remove_dir_all(&run.directory).unwrap();
+}
+
+/// Runs without tasks, each with its number of kills and a store of its own.
+fn kill_runs(name: &str, kills: u32) -> impl Iterator<Item = (u32, KillRun)> {
+    let kills = from_environment("LONGHAUL_KILLS", kills);
+    let seed: u64 = from_environment("LONGHAUL_SEED", rand::random());
+    let before = (0..kills).step_by(KILLS_OF_A_STORE_MAX as usize);
+    before.zip(0..).map(move |(before, number)| {
+        let kills = (kills - before).min(KILLS_OF_A_STORE_MAX);
+        (kills, KillRun::new(name, kills, seed.wrapping_add(number)))
+    })
 }
 
 struct KillRun {
@@ -77,15 +92,12 @@ struct KillRun {
 }
 
 impl KillRun {
-    /// The number of kills, and a run without tasks.
-    fn new(name: &str, kills: u32) -> (u32, Self) {
-        let (kills, seed) =
-            (from_environment("LONGHAUL_KILLS", kills), from_environment("LONGHAUL_SEED", rand::random()));
+    fn new(name: &str, kills: u32, seed: u64) -> Self {
         // Not deleted if the test fails.
         let directory =
             tempfile::Builder::new().prefix("longhaul-kill-").disable_cleanup(true).tempdir().unwrap().keep();
         say(&format!("{name}: {kills} kills, LONGHAUL_SEED={seed}, the store is in {}", directory.display()));
-        let run = Self {
+        Self {
             file: directory.join("tasks.db"),
             ledger: Arc::new(Ledger::new(&directory)),
             rng: StdRng::seed_from_u64(seed),
@@ -93,8 +105,7 @@ impl KillRun {
             early: 0,
             wrapper: Vec::new(),
             directory,
-        };
-        (kills, run)
+        }
     }
 
     /// All clients are one owner, so the rates must not limit it.
