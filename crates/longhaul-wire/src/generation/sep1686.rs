@@ -98,6 +98,15 @@ impl TaskWire for Sep1686 {
         })
     }
 
+    /// The document has no `tasks/cancel`. A client that sends it gets the answer of the revision that followed.
+    fn cancelled(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
+        Generation::Core2025.cancelled(to, view)
+    }
+
+    fn cancelled_too_late(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Result<String, RpcError> {
+        Generation::Core2025.cancelled_too_late(to, view)
+    }
+
     fn deleted(&self, to: &ReplyTo<'_>, task: RelatedTask<'_>) -> String {
         jsonrpc::response(to.id, 160, |out| write_only_meta(out, task))
     }

@@ -22,7 +22,8 @@ fn related(id: &str) -> Value {
 
 fn routed(message: &str, revision: Revision, last_marker: Option<Generation>) -> RoutedRequest<'_> {
     let peer = Peer::new(revision, longhaul_wire::Capabilities::default());
-    route(&request(message), &Context::Session { peer, last_marker }).unwrap_or_else(|error| panic!("{error:?}"))
+    route(&request(message), &Context::Session { peer, last_marker, is_restored: false })
+        .unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 fn reply(id: &str, write: impl FnOnce(&ReplyTo<'_>) -> String) -> Value {
