@@ -70,6 +70,16 @@ async fn a_cancellation_can_be_repeated_after_a_request_of_sep_1686() {
 }
 
 #[tokio::test]
+async fn the_status_of_a_failed_tool_says_why() {
+    let (server, _door) = start().await;
+    let client = open(&server).await;
+    let id = create(&client, "fail", json!({ "required": true })).await;
+    until("its end", async || state(&client, &id).await == "failed").await;
+    let shown = client.result("tasks/status", json!({ "taskId": id })).await;
+    assert_eq!((&shown["message"], &shown["error"]), (&json!("hello"), &json!("hello")), "{shown}");
+}
+
+#[tokio::test]
 async fn states_and_progress_are_pushed() {
     let (server, door) = start().await;
     let client = open(&server).await;

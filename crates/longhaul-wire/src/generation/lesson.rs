@@ -4,7 +4,7 @@
 use longhaul_task::{Outcome, Phase, QuestionKind, TaskError};
 use serde_json::value::RawValue;
 
-use super::{CallMode, TaskWire, end_message};
+use super::{CallMode, TaskWire, end_message, tool_error};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::tool::{TaskSupport, ToolDeclaration};
 use crate::{CallTool, Peer, ReplyTo, TaskRequest, TaskView, project, refusal, text};
@@ -141,9 +141,13 @@ fn write_state(out: &mut String, view: &TaskView<'_>) {
 fn write_task(out: &mut String, view: &TaskView<'_>) {
     out.push('{');
     write_state(out, view);
-    project::write_message(out, "message", view, view.message().map(|message| &**message));
+    let tool_error = tool_error(&view.task.phase);
+    let message = tool_error.as_ref().or_else(|| view.message());
+    project::write_message(out, "message", view, message.map(|message| &**message));
     if let Some(Outcome::Error(fault)) = view.task.phase.outcome() {
         text::push_str_member(out, "error", &error_word(fault));
+    } else if let Some(error) = &tool_error {
+        text::push_str_member(out, "error", error);
     }
     write_ttl(out, view);
     project::write_family(out, view);

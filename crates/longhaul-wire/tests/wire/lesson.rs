@@ -95,6 +95,11 @@ fn every_state_has_its_word() {
         (waiting(QuestionKind::Sampling, "{}"), "working", None),
         (completed(r#"{"content":[]}"#, false), "completed", None),
         (completed(r#"{"content":[],"isError":true}"#, true), "failed", None),
+        (
+            completed(r#"{"content":[{"type":"text","text":"no luck"}],"isError":true}"#, true),
+            "failed",
+            Some("no luck"),
+        ),
         (failed(), "failed", Some("API rate limit exceeded")),
         (crashed, "failed", Some("CRASH_RECOVERY")),
         (cancelled(), "cancelled", None),

@@ -53,7 +53,7 @@ pub(crate) fn seen(by: TestGeneration, ending: Ending) -> TaskEndings {
         (Sep1686, CancelledBy(_))  => sep1686("cancelled", None,           None),
 
         (Lesson, Answer)           => lesson("completed", None,           json!({ "result": related(well_done) })),
-        (Lesson, ToolError)        => lesson("failed",    None,           json!({ "result": related(no_luck) })),
+        (Lesson, ToolError)        => lesson("failed",    Some("no luck"), json!({ "result": related(no_luck) })),
         (Lesson, ProtocolError)    => lesson("failed",    Some("broken"), json!({ "error": broken })),
         (Lesson, CancelledBy(_))   => lesson("cancelled", None,           json!({ "error": cancelled })),
     }
