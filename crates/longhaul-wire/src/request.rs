@@ -243,6 +243,8 @@ pub struct TaskRequest {
     pub id: Option<TaskId>,
     /// The requestor leaves it to the receiver whether there is a task.
     pub is_optional: bool,
+    /// Why it is malformed, in the generations where this is an error only if the request can become a task.
+    pub malformed: Option<Box<RpcError>>,
 }
 
 /// The retention that a requestor wishes for a task. The receiver decides.

@@ -111,7 +111,7 @@ pub(super) async fn perform_function(
         tool: call.engine_name,
         input: call.input,
         form: call.form,
-        mode: call.task.map_or(CallMode::Ordinary, |task| exchange.generation.task_mode(task)),
+        mode: call.task.map_or(Ok(CallMode::Ordinary), |task| exchange.generation.task_mode(task))?,
         ttl: call.task.map(|task| task.ttl).unwrap_or_default(),
         chosen: chosen_id.map(|id| exchange.chosen_key(id)).transpose()?,
         progress_token: request.progress_token.clone(),

@@ -207,6 +207,11 @@ async fn the_key_is_ignored_by_a_tool_that_never_runs_as_a_task() {
     let result = client.result("tools/call", creation("never_task", "mine")).await;
     assert_eq!(result["content"][0]["text"], "no task");
     assert_eq!(client.error("tasks/get", about("mine")).await["code"], -32_602);
+    for malformed in [json!(5), json!({}), json!({ "taskId": 5 }), json!({ "taskId": "t", "keepAlive": -1 })] {
+        let call = |tool| json!({ "name": tool, "arguments": {}, "_meta": { TASK: malformed } });
+        assert_eq!(client.result("tools/call", call("never_task")).await["content"][0]["text"], "no task");
+        assert_eq!(client.error("tools/call", call("only_task")).await["code"], -32_602, "{malformed}");
+    }
     // One that always does takes the key for its task.
     create(&client, "only_task", "other").await.last().await;
 }

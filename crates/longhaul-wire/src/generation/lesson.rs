@@ -29,15 +29,15 @@ impl TaskWire for Lesson {
         matches!(method, "tools/call" | "prompts/get" | "resources/read")
     }
 
-    fn task_mode(&self, request: &TaskRequest) -> CallMode {
-        if request.is_optional { CallMode::TaskOrResult } else { CallMode::Task }
+    fn task_mode(&self, request: &TaskRequest) -> Result<CallMode, RpcError> {
+        Ok(if request.is_optional { CallMode::TaskOrResult } else { CallMode::Task })
     }
 
     /// A tool that does not run as a task answers an ordinary call.
     fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<CallMode, RpcError> {
         match (&call.task, tool.task_support()) {
             (_, TaskSupport::Forbidden) | (None, TaskSupport::Optional) => Ok(CallMode::Ordinary),
-            (Some(request), _) => Ok(self.task_mode(request)),
+            (Some(request), _) => self.task_mode(request),
             (None, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
         }
     }

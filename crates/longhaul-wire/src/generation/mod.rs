@@ -87,8 +87,8 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
     }
 
     /// How a request that asks for a task is carried out, if it can be one.
-    fn task_mode(&self, _request: &TaskRequest) -> CallMode {
-        CallMode::Task
+    fn task_mode(&self, _request: &TaskRequest) -> Result<CallMode, RpcError> {
+        Ok(CallMode::Task)
     }
 
     /// Whether a call becomes a task and what answers it, or why neither is possible.

@@ -94,7 +94,8 @@ fn a_malformed_request_for_a_task_is_an_invalid_parameter() {
         json!({ "taskId": "t", "keepAlive": -1 }),
     ] {
         let meta = raw(&json!({ "modelcontextprotocol.io/task": task }).to_string());
-        let refused = SEP.task_request(None, Some(&meta)).unwrap_err();
+        let asked = SEP.task_request(None, Some(&meta)).unwrap().unwrap();
+        let refused = SEP.task_mode(&asked).unwrap_err();
         assert_eq!(refused.code, -32_602, "{task}: {refused:?}");
     }
 }
