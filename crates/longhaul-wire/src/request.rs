@@ -256,6 +256,8 @@ pub enum Ttl {
     Ms(u64),
     /// Counted from its end.
     MsAfterEnd(u64),
+    /// The usual time, counted from its end.
+    UsualAfterEnd,
     /// `null`. The schema does not have it, but a published client sends it.
     Unlimited,
 }

@@ -119,9 +119,9 @@ fn read_task(task: &RawValue) -> Result<TaskRequest, RpcError> {
     if !id.can_be_chosen() {
         return Err(wrong("`taskId` has a character that is reserved here"));
     }
-    let ttl = match text::member(task, "keepAlive") {
-        None => Ttl::Usual,
-        Some(kept) if kept.get() == "null" => Ttl::Unlimited,
+    let ttl = match text::member(task, "keepAlive").filter(|kept| kept.get() != "null") {
+        // From the end too, so that a poll shows the actual duration before the end is known.
+        None => Ttl::UsualAfterEnd,
         Some(kept) => text::milliseconds(kept)
             .map(Ttl::MsAfterEnd)
             .ok_or_else(|| wrong("`keepAlive` must be a number of milliseconds"))?,
