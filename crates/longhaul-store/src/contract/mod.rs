@@ -226,6 +226,7 @@ macro_rules! contract_suite {
                 progress_with_an_outdated_fence_is_ignored,
                 a_new_attempt_starts_without_progress,
                 progress_is_saved_with_the_next_write,
+                a_report_saves_the_progress_before_it,
                 progress_that_is_not_a_number_makes_no_write_fail,
             }
             watch {
