@@ -31,6 +31,7 @@ pub enum HistoryItem {
     AttemptEnded {
         attempt: u32,
         node: NodeId,
+        /// The time from its beginning, waits included; for a lost attempt, up to its last write.
         ran_ms: u64,
         end: AttemptEnd,
     },
@@ -86,18 +87,14 @@ pub fn events(task: &Task, history: &TaskHistory) -> Vec<HistoryEvent> {
     let mut events = vec![HistoryEvent { at: task.created_at, what: HistoryItem::Created }];
     for record in &history.attempts {
         let (attempt, node) = (record.attempt, record.node);
-        let ran_ms = record.ended_at.ms_since(record.since);
-        events.push(HistoryEvent { at: record.since, what: HistoryItem::AttemptBegan { attempt, node } });
+        let ran_ms = record.ended_at.ms_since(record.began_at);
+        events.push(HistoryEvent { at: record.began_at, what: HistoryItem::AttemptBegan { attempt, node } });
         let what = HistoryItem::AttemptEnded { attempt, node, ran_ms, end: record.end.clone() };
         events.push(HistoryEvent { at: record.ended_at, what });
     }
-    let last_attempt = match &task.phase {
-        Phase::Settled { last_attempt, .. } => *last_attempt,
-        phase => phase.active_attempt(),
-    };
-    if let Some(run) = last_attempt {
+    if let Some(run) = task.phase.last_attempt() {
         let what = HistoryItem::AttemptBegan { attempt: task.attempt, node: run.node };
-        events.push(HistoryEvent { at: run.since, what });
+        events.push(HistoryEvent { at: run.began_at, what });
     }
     events.extend(history.entries.iter().flat_map(entry_events));
     if let Phase::Settled { outcome, at, .. } = &task.phase {

@@ -352,6 +352,7 @@ impl EngineInner {
             writes_in_background: AtomicBool::new(false),
             applying: Arc::default(),
             runs_since: Mutex::new(Instant::now()),
+            last_progress: Mutex::default(),
             stop: running.stop.clone(),
         });
         running.link = Arc::downgrade(&link);

@@ -45,6 +45,8 @@ pub(crate) struct TaskLink {
     pub(crate) applying: Arc<tokio::sync::RwLock<()>>,
     /// When the attempt began to run, or when its last answer arrived.
     pub(crate) runs_since: Mutex<Instant>,
+    /// The last progress of this attempt.
+    pub(crate) last_progress: Mutex<Option<Progress>>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -322,6 +324,7 @@ impl TaskLink {
         self.ensure_not_cancelled()?;
         let at = self.engine.store.now().await?;
         let progress = Progress { done, total, message, at };
+        *self.last_progress.lock() = Some(progress.clone());
         Ok(self.engine.store.progress(self.key(), self.fence(), progress).await?)
     }
 
@@ -333,6 +336,12 @@ impl TaskLink {
 
     /// Returns an error of the store to the handler, unlike other operations: the handler may go on without the report.
     pub(crate) async fn report(&self, message: &str) -> Result<(), CtxError> {
+        self.ensure_not_cancelled()?;
+        // First, so that no reader is shown the older message of the progress once the task has the new one.
+        let last = self.last_progress.lock().clone();
+        if let Some(last) = last {
+            self.progress(last.done, last.total, Some(Progress::message(message))).await?;
+        }
         let event = Event::Report(Report { fence: self.fence(), message: message.into() });
         loop {
             self.ensure_not_cancelled()?;

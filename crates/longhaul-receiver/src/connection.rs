@@ -96,7 +96,7 @@ impl Connection {
             kept_messages_max: 0,
             ..self.receiver.options.sessions.clone()
         };
-        let session = Session::new(Arc::clone(&self.receiver), None, &self.caller, peer, limits);
+        let session = Session::new(Arc::clone(&self.receiver), None, &self.caller, peer, limits, false);
         self.receiver.sessions.add_pipe(&session);
         let reader = session.listen();
         // Messages are taken one at a time, so the session is not set yet.

@@ -123,7 +123,7 @@ async fn open_session(
     let claims = SessionClaims::new(peer, now, random);
     let token = claims.seal(&caller.owner, &receiver.session_seal, random);
     let token = token.ok_or_else(|| RpcError::internal("The session could not be sealed."))?;
-    receiver.sessions.find(receiver, caller, &claims)?;
+    receiver.sessions.open(receiver, caller, &claims)?;
     Ok(MessageResponse::message(answer, MetricsLabel::of(initialize::METHOD)).opening(token))
 }
 

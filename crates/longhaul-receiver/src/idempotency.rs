@@ -47,7 +47,7 @@ fn scoped_key(exchange: &Exchange, key: &str) -> Result<Arc<str>, RpcError> {
 fn digest(tool: &str, arguments: &str, task: Option<&TaskRequest>) -> [u8; 32] {
     let arguments = canonical(arguments);
     let retention = match task.map(|task| task.ttl).unwrap_or_default() {
-        Ttl::Usual => String::new(),
+        Ttl::Usual | Ttl::UsualAfterEnd => String::new(),
         Ttl::Unlimited => "unlimited".to_owned(),
         Ttl::Ms(ms) => ms.to_string(),
         Ttl::MsAfterEnd(ms) => format!("{ms} after its end"),

@@ -182,7 +182,7 @@ impl Branch<'_> {
         let run = self.run;
         match op {
             Op::Work(ms) => tokio::time::sleep(Duration::from_millis(*ms)).await,
-            Op::Report => self.ctx.report(&format!("at {}", self.seq)).await?,
+            Op::Report => self.ctx.report(&format!("attempt {}", run.attempt)).await?,
             Op::Progress => self.ctx.progress(1, None, &format!("attempt {}", run.attempt)).await?,
             Op::Log => self.ctx.log(Severity::Info, "at work"),
             Op::Ask => self.ask(None).await?,

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::disk::PhaseColumns;
 use crate::journal::StateColumns;
-use crate::row::{on_crash_word, outcome_columns, retention_columns, time_to_sql, to_sql};
+use crate::row::{began_at, on_crash_word, outcome_columns, retention_columns, time_to_sql, to_sql};
 
 /// Longer texts are hashed on their own instead of being copied.
 const COPIED_BYTES_MAX: usize = 128;
@@ -108,11 +108,13 @@ pub(crate) fn task_columns<'a>(task: &'a Task, phase: &'a PhaseColumns) -> [Valu
     ]
 }
 
-/// The checksum of the columns of `select_task!` that precede the checksum.
+/// The checksum of the columns of `select_task!` that precede the checksum. `began_at` is left out if it is NULL, as it is in
+/// the rows of older programs.
 pub(crate) fn of_task(task: &Task, columns: &[ValueRef<'_>]) -> i64 {
     let (body, code, message) = task.phase.outcome().map_or((None, None, None), outcome_columns);
     let outcome = [maybe_text(body.map(Json::as_str)), maybe_number(code), maybe_text(message)];
-    of(columns.iter().copied().chain(outcome).chain([maybe_number(task.due_at().map(time_to_sql))]))
+    let due_at = maybe_number(task.due_at().map(time_to_sql));
+    of(columns.iter().copied().chain(outcome).chain([due_at]).chain(began_at(task).map(number)))
 }
 
 pub(crate) fn of_input(input: &Json) -> i64 {

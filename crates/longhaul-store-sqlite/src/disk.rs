@@ -16,7 +16,7 @@ use crate::connection;
 use crate::identity::OpenFiles;
 use crate::journal;
 use crate::lock::Lock;
-use crate::row::{outcome_columns, outcome_word, select_task, time_to_sql, to_sql};
+use crate::row::{began_at, outcome_columns, outcome_word, select_task, time_to_sql, to_sql};
 use crate::sqlite_connection::SqliteConnection;
 
 pub(crate) const SELECT: &str = select_task!("WHERE task.owner = ?1 AND task.id = ?2");
@@ -67,18 +67,18 @@ macro_rules! update_task {
         concat!(
             "UPDATE task SET children = ?4, updated_at = ?5, revision = ?6, fence = ?7, attempt = ?8, spent = ?9, ",
             "questions_asked = ?10, message = ?11, phase = ?12, node = ?13, run_since = ?14, questions = ?15, ",
-            "wake_at = ?16, wake_children = ?17, checksum = ?18",
+            "wake_at = ?16, wake_children = ?17, checksum = ?18, began_at = ?19",
             $more,
             " WHERE owner = ?1 AND id = ?2 AND revision = ?3"
         )
     };
 }
 const UPDATE_IN_PLACE: &str = update_task!("");
-const UPDATE_DUE: &str = update_task!(", due_at = ?19");
-const UPDATE_QUEUE: &str = update_task!(", due_at = ?19, not_before = ?20");
-const UPDATE_SETTLED: &str = update_task!(", due_at = ?19, outcome = ?20, settled_at = ?21, small_outcome = ?22");
+const UPDATE_DUE: &str = update_task!(", due_at = ?20");
+const UPDATE_QUEUE: &str = update_task!(", due_at = ?20, not_before = ?21");
+const UPDATE_SETTLED: &str = update_task!(", due_at = ?20, outcome = ?21, settled_at = ?22, small_outcome = ?23");
 const UPDATE_SETTLED_IN_QUEUE: &str =
-    update_task!(", due_at = ?19, outcome = ?20, settled_at = ?21, small_outcome = ?22, not_before = NULL");
+    update_task!(", due_at = ?20, outcome = ?21, settled_at = ?22, small_outcome = ?23, not_before = NULL");
 
 const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, body, code, message) VALUES (?1, ?2, ?3, ?4, ?5)";
 const WRITE_PROGRESS: &str = "INSERT INTO progress (owner, id, done, total, message, at)
@@ -306,7 +306,8 @@ impl Disk for SqliteDisk {
                 self.connection.execute($sql, params![
                     owner, id, was, children, updated_at, revision, fence, after.attempt, after.failed_attempts,
                     after.questions_asked, after.message.as_deref(), after.phase.name().as_str(), phase.node,
-                    phase.run_since, phase.questions, phase.wake_at, phase.wake_children, checksum $(, $more)*
+                    phase.run_since, phase.questions, phase.wake_at, phase.wake_children, checksum,
+                    began_at(after) $(, $more)*
                 ])?
             };
         }

@@ -173,7 +173,7 @@ pub(crate) fn insert_attempt(
         key.id.as_str(),
         attempt.attempt,
         attempt.node.to_string(),
-        time_to_sql(attempt.since),
+        time_to_sql(attempt.began_at),
         time_to_sql(attempt.ended_at),
         end,
         reason
@@ -227,7 +227,7 @@ impl Columns<'_, '_> {
         Ok(AttemptRecord {
             attempt: self.value()?,
             node: self.node()?,
-            since: self.time()?,
+            began_at: self.time()?,
             ended_at: self.time()?,
             end: match (self.required_text()?, self.text()?) {
                 ("lost", None) => AttemptEnd::Lost,

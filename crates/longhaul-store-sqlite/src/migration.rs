@@ -18,6 +18,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0004_checksums.sql"),
     include_str!("schema/0005_journal.sql"),
     include_str!("schema/0006_idempotency.sql"),
+    include_str!("schema/0007_began_at.sql"),
 ];
 
 /// `LHst` in the header of the file, so that the database of another program is not taken for a store.

@@ -23,7 +23,7 @@ macro_rules! select_task {
             "retention_from_creation_ms, retention_from_end_ms, created_at, updated_at, revision, fence, attempt, ",
             "spent, questions_asked, task.message, phase, not_before, node, run_since, questions, wake_at, ",
             "wake_children, task.outcome, settled_at, ",
-            "coalesce(small_outcome, outcome.body), outcome.code, outcome.message, due_at, checksum, ",
+            "coalesce(small_outcome, outcome.body), outcome.code, outcome.message, due_at, began_at, checksum, ",
             "progress.done, progress.total, progress.message, progress.at ",
             "FROM task LEFT JOIN outcome ON outcome.owner = task.owner ",
             // With NULL, SQLite does not search the table at all.
@@ -43,6 +43,12 @@ pub(crate) fn to_sql(number: u64) -> i64 {
 
 pub(crate) fn time_to_sql(at: Timestamp) -> i64 {
     to_sql(at.as_ms())
+}
+
+/// The column `began_at`.
+pub(crate) fn began_at(task: &Task) -> Option<i64> {
+    let run = task.phase.last_attempt().filter(|run| run.began_at != run.since);
+    run.map(|run| time_to_sql(run.began_at))
 }
 
 pub(crate) fn on_crash_word(on_crash: OnCrash) -> &'static str {
@@ -243,7 +249,7 @@ impl<'r, 't> Columns<'r, 't> {
             (None, None) => Retention::Unlimited,
         };
         let created_at = self.time()?;
-        let task = Task {
+        let mut task = Task {
             family: Family {
                 root: root.unwrap_or_else(|| key.id.clone()),
                 parent,
@@ -269,8 +275,24 @@ impl<'r, 't> Columns<'r, 't> {
         };
         // `due_at`, which follows from the task.
         self.column()?;
+        if let Some(began_at) = self.began_at()?
+            && let Phase::Running { run }
+            | Phase::Waiting { state: WaitingState::Held(run), .. }
+            | Phase::Settled { last_attempt: Some(run), .. } = &mut task.phase
+        {
+            run.began_at = began_at;
+        }
         self.check()?;
         Ok(task)
+    }
+
+    /// Reads `began_at`, which is in the checksum only if it is not NULL.
+    fn began_at(&mut self) -> rusqlite::Result<Option<Timestamp>> {
+        if self.row.get_ref(self.next)? == ValueRef::Null {
+            self.next += 1;
+            return Ok(None);
+        }
+        self.maybe_time()
     }
 
     fn phase(&mut self) -> rusqlite::Result<Phase> {
@@ -280,7 +302,7 @@ impl<'r, 't> Columns<'r, 't> {
         let node =
             self.text()?.map(|text| NodeId::parse(text).ok_or_else(|| invalid_column(index + 2, text))).transpose()?;
         let run_since = self.maybe_time()?;
-        let run = node.zip(run_since).map(|(node, since)| ActiveAttempt { node, since });
+        let run = node.zip(run_since).map(|(node, since)| ActiveAttempt { node, since, began_at: since });
         let questions = self.text()?;
         // A file of an older program has no beginning of a wait.
         let wait = |until: Timestamp| Wait { since: run_since.unwrap_or(until), until };

@@ -108,7 +108,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// What happened to a task: its attempts that have ended, and the journals of all its attempts, in order.
     async fn history(&self, key: &TaskKey) -> Result<TaskHistory, StoreError>;
 
-    /// Sets the progress of a task. Progress of an attempt with an outdated fence is ignored.
+    /// Sets the progress of a task. Progress of an attempt with an outdated fence is ignored. A `report` or `park` of the
+    /// task saves it in the same commit; otherwise it may be saved later.
     async fn progress(&self, key: &TaskKey, fence: u64, progress: Progress) -> Result<(), StoreError>;
 
     /// Watches a task. Call this before [`read`](Self::read): then no change between the two is missed.

@@ -258,8 +258,7 @@ pub struct AttemptRecord {
     /// The number of the attempt, counted from 1.
     pub attempt: u32,
     pub node: crate::NodeId,
-    /// The last time at which it began to run: when it was claimed, or when its last open question was answered.
-    pub since: Timestamp,
+    pub began_at: Timestamp,
     /// For a lost attempt: when it last wrote something. Nothing is known of the time after that.
     pub ended_at: Timestamp,
     pub end: AttemptEnd,
@@ -284,6 +283,6 @@ impl AttemptRecord {
     /// The record of the task's current attempt. `None` if no attempt holds the task.
     pub(crate) fn of(task: &Task, end: AttemptEnd, now: Timestamp) -> Option<Self> {
         let run = task.phase.active_attempt()?;
-        Some(Self { attempt: task.attempt, node: run.node, since: run.since, ended_at: now, end })
+        Some(Self { attempt: task.attempt, node: run.node, began_at: run.began_at, ended_at: now, end })
     }
 }

@@ -115,6 +115,14 @@ pub struct ActiveAttempt {
     pub node: NodeId,
     /// The last time at which it began to run: when it was claimed, or when its last open question was answered.
     pub since: Timestamp,
+    /// When it was claimed. Only the history uses it.
+    pub began_at: Timestamp,
+}
+
+impl ActiveAttempt {
+    pub(crate) fn claimed(node: NodeId, now: Timestamp) -> Self {
+        Self { node, since: now, began_at: now }
+    }
 }
 
 impl Phase {
@@ -133,6 +141,14 @@ impl Phase {
         match self {
             Self::Running { run } | Self::Waiting { state: WaitingState::Held(run), .. } => Some(*run),
             _ => None,
+        }
+    }
+
+    /// The attempt whose handler is in memory, or was in memory when the task ended.
+    pub fn last_attempt(&self) -> Option<ActiveAttempt> {
+        match self {
+            Self::Settled { last_attempt, .. } => *last_attempt,
+            phase => phase.active_attempt(),
         }
     }
 

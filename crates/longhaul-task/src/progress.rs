@@ -12,6 +12,8 @@ pub struct Progress {
     pub done: f64,
     /// The amount at the end, if it is known.
     pub total: Option<f64>,
+    /// Newer than the message of the task: an attempt that has made progress and sets that one sets this one, too. So no
+    /// time is compared, and other changes of the task do not matter.
     pub message: Option<Arc<str>>,
     pub at: Timestamp,
 }
@@ -31,10 +33,8 @@ impl Task {
 
     /// The status message that every reader is shown: the newer of the task's own and its progress's.
     pub fn status_message<'a>(&'a self, progress: Option<&'a Progress>) -> Option<&'a Arc<str>> {
-        let own = self.message.as_ref();
-        let Some(progress) = self.live_progress(progress) else { return own };
-        let reported = progress.message.as_ref();
-        if progress.at >= self.updated_at { reported.or(own) } else { own.or(reported) }
+        let reported = self.live_progress(progress).and_then(|progress| progress.message.as_ref());
+        reported.or(self.message.as_ref())
     }
 
     /// The time of the last change, progress included.

@@ -243,6 +243,8 @@ pub struct TaskRequest {
     pub id: Option<TaskId>,
     /// The requestor leaves it to the receiver whether there is a task.
     pub is_optional: bool,
+    /// Why it is malformed, in the generations where this is an error only if the request can become a task.
+    pub malformed: Option<Box<RpcError>>,
 }
 
 /// The retention that a requestor wishes for a task. The receiver decides.
@@ -254,6 +256,8 @@ pub enum Ttl {
     Ms(u64),
     /// Counted from its end.
     MsAfterEnd(u64),
+    /// The usual time, counted from its end.
+    UsualAfterEnd,
     /// `null`. The schema does not have it, but a published client sends it.
     Unlimited,
 }

@@ -8,7 +8,8 @@
 //! | `prompts/get`, `resources/read` in a session | [`Generation::Sep1686`] or [`Generation::Lesson`] in the same way |
 //! | `tasks/get`, `tasks/result` | [`Generation::Sep1686`] if its `_meta` names a related task in that generation's way; else [`Generation::Core2025`] if the revision has tasks, and in older sessions the generation that made the task |
 //! | `tasks/delete`, `tasks/status` | [`Generation::Sep1686`], [`Generation::Lesson`] |
-//! | `tasks/list`, `tasks/cancel` | the generation that the session named last; else [`Generation::Core2025`] if the revision has tasks, and [`Generation::Sep1686`] otherwise. That one has no `tasks/cancel`, so it gets [`Generation::Core2025`]'s |
+//! | `tasks/list` | the generation that the session named last; else [`Generation::Core2025`] if the revision has tasks, and [`Generation::Sep1686`] otherwise |
+//! | `tasks/cancel` | [`Generation::Sep1686`] if its `_meta` names a related task in that generation's way; else the same as `tasks/list`, with two exceptions: where that gives [`Generation::Sep1686`], which has no `tasks/cancel`, and in a restored session that has named none since, the generation that made the task |
 //! | every other request, in a session | [`Generation::Core2025`] |
 
 use std::borrow::Cow;
@@ -66,15 +67,18 @@ pub fn is_stateless(body: &[u8], headers: Option<&dyn Headers>) -> bool {
 pub enum Context<'a> {
     /// Outside of a session. `headers` are those of HTTP; other transports have none.
     Stateless { headers: Option<&'a dyn Headers> },
-    /// In a session; `last_marker` is the generation that its requests named last.
-    Session { peer: Peer, last_marker: Option<Generation> },
+    /// In a session; `last_marker` is the generation that its requests named last. A session that `is_restored` may have
+    /// named one before that is no longer known.
+    Session { peer: Peer, last_marker: Option<Generation>, is_restored: bool },
 }
 
 /// Reads a request and decides which generation it speaks.
 pub fn route<'a>(request: &jsonrpc::Request<'a>, context: &Context<'_>) -> Result<RoutedRequest<'a>, RpcError> {
     match *context {
         Context::Stateless { headers } => route_stateless(request, headers),
-        Context::Session { peer, last_marker } => route_in_session(request, peer, last_marker),
+        Context::Session { peer, last_marker, is_restored } => {
+            route_in_session(request, peer, last_marker, is_restored)
+        }
     }
 }
 
@@ -156,6 +160,7 @@ fn route_in_session<'a>(
     request: &jsonrpc::Request<'a>,
     peer: Peer,
     last_marker: Option<Generation>,
+    is_restored: bool,
 ) -> Result<RoutedRequest<'a>, RpcError> {
     let params = RequestParams::of_session(request.params)?;
     let progress_token = session_progress_token(params.meta)?;
@@ -183,24 +188,28 @@ fn route_in_session<'a>(
         params.meta.is_some_and(|meta| text::member(meta, key).is_some())
     };
     let marker = match &*request.method {
-        "tasks/get" | "tasks/result" if names_task() => Some(Generation::Sep1686),
+        "tasks/get" | "tasks/result" | "tasks/cancel" if names_task() => Some(Generation::Sep1686),
         "tasks/delete" => Some(Generation::Sep1686),
         "tasks/status" => Some(Generation::Lesson),
         _ => creator,
     };
     let usual = generation_of(peer.revision);
     let unsaid = last_marker.unwrap_or(if has_tasks { usual } else { Generation::Sep1686 });
-    let generation = match &*request.method {
-        "tasks/cancel" if unsaid == Generation::Sep1686 => usual,
+    let generation = marker.unwrap_or(match &*request.method {
         "tasks/list" | "tasks/cancel" => unsaid,
-        _ => marker.unwrap_or(usual),
+        _ => usual,
+    });
+    let task_decides = match &*request.method {
+        "tasks/get" | "tasks/result" => !has_tasks,
+        "tasks/cancel" => unsaid == Generation::Sep1686 || (is_restored && last_marker.is_none()),
+        _ => false,
     };
     Ok(RoutedRequest {
         id: request.id.clone(),
         method: known_method(&request.method),
         generation,
         only_made_by: None,
-        follows_task: matches!(&*request.method, "tasks/get" | "tasks/result") && marker.is_none() && !has_tasks,
+        follows_task: marker.is_none() && task_decides,
         marker,
         peer,
         progress_token,
@@ -229,8 +238,8 @@ fn known_method(method: &str) -> &'static str {
     Operation::METHODS.iter().find(|known| **known == method).copied().unwrap_or_default()
 }
 
-/// The generation in which a session of a revision without tasks is shown a task, by the label of the generation that made
-/// the task. What was made without a session is shown as sessions show it.
+/// The generation of a request that follows its task, by the label of the generation that made the task. What was made
+/// without a session is shown as sessions show it.
 pub fn generation_of_task(origin: &str) -> Generation {
     match Generation::of_label(origin) {
         None | Some(Generation::Ext2026) => Generation::Core2025,

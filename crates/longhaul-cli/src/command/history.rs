@@ -58,7 +58,11 @@ fn sentence(event: &HistoryEvent, contents: bool) -> (&'static str, String) {
                 AttemptEnd::Returned => "returned; the task waits for its subtasks".to_owned(),
                 AttemptEnd::Released(reason) => format!("failed; the task was queued again: {reason}"),
             };
-            ("attempt", format!("{attempt} ran for {} and {why}", duration(*ran_ms)))
+            let ran = match end {
+                AttemptEnd::Lost => format!("was last seen after {}", duration(*ran_ms)),
+                _ => format!("ran for {}", duration(*ran_ms)),
+            };
+            ("attempt", format!("{attempt} {ran} and {why}"))
         }
         HistoryItem::Step { position, name, attempt, took_ms, state, note } => {
             let note = note.as_ref().map_or(String::new(), |note| format!("; {note}"));
@@ -124,8 +128,9 @@ fn json_object(event: &HistoryEvent, contents: bool) -> Value {
                 AttemptEnd::Returned => ("returned", None),
                 AttemptEnd::Released(reason) => ("released", Some(&**reason)),
             };
-            let fields =
-                json!({ "attempt": attempt, "node": node.to_string(), "ranMs": ran_ms, "end": end, "reason": reason });
+            let mut fields = json!({ "attempt": attempt, "node": node.to_string(), "end": end, "reason": reason });
+            // How long an attempt ran is not known if its process died.
+            fields[if end == "lost" { "lastSeenMs" } else { "ranMs" }] = (*ran_ms).into();
             ("attempt.ended", fields)
         }
         HistoryItem::Step { position, name, attempt, took_ms, state, note } => {
@@ -185,5 +190,26 @@ fn error(state: &EntryState) -> Option<&str> {
         EntryState::Retrying(retry) => Some(&retry.error),
         EntryState::Failed(reason) => Some(reason),
         EntryState::Open | EntryState::Done(_) | EntryState::TooLarge { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::{NodeId, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_lost_attempt_has_no_duration_only_a_last_sign_of_life() {
+        let ended = |end| HistoryEvent {
+            at: Timestamp::from_ms(5_105),
+            what: HistoryItem::AttemptEnded { attempt: 1, node: NodeId::mint([1; 16]), ran_ms: 105, end },
+        };
+        let (lost, stopped) = (ended(AttemptEnd::Lost), ended(AttemptEnd::Stopped));
+        assert_eq!(sentence(&lost, false).1, "1 was lost with its server, last seen 105 ms after it began");
+        assert_eq!(sentence(&stopped, false).1, "1 was ended by the stop of its server, after 105 ms");
+        let (lost, stopped) = (json_object(&lost, false), json_object(&stopped, false));
+        assert_eq!((&lost["lastSeenMs"], lost.get("ranMs")), (&json!(105), None), "{lost}");
+        assert_eq!((&stopped["ranMs"], stopped.get("lastSeenMs")), (&json!(105), None), "{stopped}");
     }
 }

@@ -12,6 +12,7 @@ mod create;
 mod due;
 mod idempotency;
 mod limits;
+mod message;
 mod panic;
 mod parking;
 mod race;

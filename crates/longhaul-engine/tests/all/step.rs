@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_engine::{CallOptions, Ctx, CtxError, EngineTool, Failure, Handler, HistoryItem, Retry, ToolLimits};
-use longhaul_task::{EntryState, Outcome, Policy, TaskKey};
+use longhaul_task::{EntryState, Json, Outcome, Policy, TaskKey};
 
 use crate::common::{
     Approve, Door, HandlerLog, Lab, Machine, answer, code, handler, handler_with, one_worker, resumes, text_of, tool,
@@ -561,4 +561,42 @@ fn the_time_without_a_server_is_not_running_time_in_the_history() {
         });
         assert!(ran_ms.is_some_and(|ran_ms| ran_ms < 3_600_000), "{ran_ms:?}");
     });
+}
+
+/// The running time of an attempt counts again from an answer. Its beginning in the history does not change.
+#[tokio::test(start_paused = true)]
+async fn in_the_history_an_attempt_began_before_the_questions_that_it_asked() {
+    let asks_twice = handler(|mut ctx: Ctx, _input| async move {
+        for _ in 0..2 {
+            tokio::time::sleep(Duration::from_millis(70)).await;
+            ctx.ask("approve", Approve).await?;
+        }
+        Ok(Outcome::Result { body: Json::from_text("1"), is_error: true })
+    });
+    let policy = Policy { attempts_max: 2, ..Policy::default() };
+    let lab = Lab::start(vec![EngineTool { retries_failures: true, policy, ..tool("work", asks_twice) }]).await;
+    let key = lab.create("work").await;
+    for asked in 1..=4 {
+        let question = lab.until(&key, "a question", |task| task.questions_asked == asked).await;
+        let question = question.phase.questions().unwrap().iter().next().unwrap().key.clone();
+        tokio::time::sleep(Duration::from_millis(70)).await;
+        lab.answer(&key, &question, "\"yes\"").await;
+    }
+    lab.end(&key).await;
+    let history = lab.engine.history(&key).await.unwrap();
+    let events = longhaul_engine::history_events(&*lab.read(&key).await, &history);
+    for attempt in 1..=2 {
+        let mine = events.iter().filter_map(|event| match &event.what {
+            HistoryItem::AttemptBegan { attempt: of, .. } if *of == attempt => Some("began"),
+            HistoryItem::Asked { attempt: of, .. } if *of == attempt => Some("asked"),
+            HistoryItem::AttemptEnded { attempt: of, ran_ms, .. } if *of == attempt => {
+                assert!(*ran_ms >= 280, "it ran for {ran_ms} ms");
+                Some("ended")
+            }
+            _ => None,
+        });
+        let expected: &[_] =
+            if attempt == 1 { &["began", "asked", "asked", "ended"] } else { &["began", "asked", "asked"] };
+        assert_eq!(mine.collect::<Vec<_>>(), expected, "{events:?}");
+    }
 }

@@ -111,7 +111,7 @@ pub(super) async fn perform_function(
         tool: call.engine_name,
         input: call.input,
         form: call.form,
-        mode: call.task.map_or(CallMode::Ordinary, |task| exchange.generation.task_mode(task)),
+        mode: call.task.map_or(Ok(CallMode::Ordinary), |task| exchange.generation.task_mode(task))?,
         ttl: call.task.map(|task| task.ttl).unwrap_or_default(),
         chosen: chosen_id.map(|id| exchange.chosen_key(id)).transpose()?,
         progress_token: request.progress_token.clone(),
@@ -366,9 +366,14 @@ impl ToolCall {
         let retention = match self.ttl {
             Ttl::Ms(ms) => Retention::FromCreation(ms.max(TTL_MS_MIN).min(longest)),
             Ttl::MsAfterEnd(ms) => Retention::FromEnd(ms.max(TTL_MS_MIN).min(longest)),
-            Ttl::Usual | Ttl::Unlimited => usual,
+            Ttl::Usual | Ttl::UsualAfterEnd | Ttl::Unlimited => usual,
         };
-        if self.exchange.is_known { retention } else { retention.at_most(options.anonymous_kept_ms_max) }
+        let retention =
+            if self.exchange.is_known { retention } else { retention.at_most(options.anonymous_kept_ms_max) };
+        match (self.ttl, retention) {
+            (Ttl::UsualAfterEnd, Retention::FromCreation(ms)) => Retention::FromEnd(ms),
+            _ => retention,
+        }
     }
 
     /// Runs the tool while the client waits.

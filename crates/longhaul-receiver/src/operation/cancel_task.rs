@@ -22,6 +22,7 @@ pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, R
             Err(error) => return Err(failed(error)),
         };
     let task = LoadedTask::of(receiver, snapshot).await.map_err(failed)?;
+    let exchange = exchange.about(&task.snapshot.task);
     let to = exchange.reply_to();
     let answer = if cancelled {
         Ok(exchange.generation.cancelled(&to, &task.view()))

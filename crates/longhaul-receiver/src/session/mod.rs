@@ -67,8 +67,10 @@ pub(crate) struct Session {
     requests: Mutex<HashMap<RequestId, CancellationToken>>,
     /// Tasks that a cancellation of the request which created them cancels, the newest last.
     creations: Mutex<VecDeque<(RequestId, TaskKey)>>,
-    /// The generation that the client's requests named last.
+    /// The generation that the client's requests named last, as far as this process knows.
     last_marker: Mutex<Option<Generation>>,
+    /// Rebuilt from its token, which does not hold the last marker.
+    is_restored: bool,
     /// Requests to the client that have no response yet.
     questions: Mutex<HashMap<RequestId, ResponseSlot>>,
     streams: Mutex<Streams>,
@@ -93,6 +95,7 @@ impl Session {
         caller: &Caller,
         peer: Peer,
         limits: SessionLimits,
+        is_restored: bool,
     ) -> Arc<Self> {
         let nonce = receiver.random_number();
         Arc::new(Self {
@@ -110,6 +113,7 @@ impl Session {
             requests: Mutex::default(),
             creations: Mutex::default(),
             last_marker: Mutex::default(),
+            is_restored,
             questions: Mutex::default(),
             streams: Mutex::default(),
             reader_changes: watch::channel(0).0,

@@ -152,7 +152,8 @@ impl Session {
     ) -> Result<RequestStart, RpcError> {
         self.receiver.rates.admit(&self.owner, RequestKind::of(&request.method))?;
         let last_marker = *self.last_marker.lock();
-        let request = route(request, &Context::Session { peer: self.peer, last_marker })?;
+        let (peer, is_restored) = (self.peer, self.is_restored);
+        let request = route(request, &Context::Session { peer, last_marker, is_restored })?;
         if request.marker.is_some() {
             *self.last_marker.lock() = request.marker;
         }

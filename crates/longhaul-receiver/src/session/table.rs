@@ -61,12 +61,32 @@ impl SessionTable {
         self.budget.usage()
     }
 
+    /// Adds the session of a token that was just made.
+    pub(crate) fn open(
+        &self,
+        receiver: &Arc<ReceiverInner>,
+        caller: &Caller,
+        claims: &SessionClaims,
+    ) -> Result<(), TableFull> {
+        self.find_or_add(receiver, caller, claims, false).map(drop)
+    }
+
     /// The session of a token, rebuilt if it is not in memory; `None` if its client has ended it.
     pub(crate) fn find(
         &self,
         receiver: &Arc<ReceiverInner>,
         caller: &Caller,
         claims: &SessionClaims,
+    ) -> Result<Option<Arc<Session>>, TableFull> {
+        self.find_or_add(receiver, caller, claims, true)
+    }
+
+    fn find_or_add(
+        &self,
+        receiver: &Arc<ReceiverInner>,
+        caller: &Caller,
+        claims: &SessionClaims,
+        is_restored: bool,
     ) -> Result<Option<Arc<Session>>, TableFull> {
         let limits = &receiver.options.sessions;
         let mut entries = self.entries.lock();
@@ -87,7 +107,8 @@ impl SessionTable {
             }
         };
         let session = share.map(|share| {
-            let session = Session::new(Arc::clone(receiver), Some(claims.id), caller, claims.peer, limits.clone());
+            let (receiver, peer, limits) = (Arc::clone(receiver), claims.peer, limits.clone());
+            let session = Session::new(receiver, Some(claims.id), caller, peer, limits, is_restored);
             entries.insert(claims, &session, share);
             session
         });

@@ -53,6 +53,32 @@ async fn a_cancellation_can_be_repeated() {
     assert_eq!(client.result("tasks/cancel", json!({ "taskId": done })).await["state"], "completed");
 }
 
+/// That generation has no cancellation of its own.
+#[tokio::test]
+async fn a_cancellation_can_be_repeated_after_a_request_of_sep_1686() {
+    let (server, _door) = start().await;
+    let client = open(&server).await;
+    let id = create(&client, "wait", json!({ "required": true })).await;
+    let named = json!({ "modelcontextprotocol.io/related-task": { "taskId": id } });
+    client.result("tasks/get", json!({ "taskId": id, "_meta": named })).await;
+    for _ in 0..2 {
+        assert_eq!(client.result("tasks/cancel", json!({ "taskId": id })).await["state"], "cancelled");
+    }
+    // The request itself says that it speaks SEP-1686.
+    let refused = client.error("tasks/cancel", json!({ "taskId": id, "_meta": named })).await;
+    assert_eq!(refused["code"], -32_602);
+}
+
+#[tokio::test]
+async fn the_status_of_a_failed_tool_says_why() {
+    let (server, _door) = start().await;
+    let client = open(&server).await;
+    let id = create(&client, "fail", json!({ "required": true })).await;
+    until("its end", async || state(&client, &id).await == "failed").await;
+    let shown = client.result("tasks/status", json!({ "taskId": id })).await;
+    assert_eq!((&shown["message"], &shown["error"]), (&json!("hello"), &json!("hello")), "{shown}");
+}
+
 #[tokio::test]
 async fn states_and_progress_are_pushed() {
     let (server, door) = start().await;

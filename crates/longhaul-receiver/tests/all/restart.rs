@@ -108,6 +108,28 @@ async fn a_wait_for_a_result_goes_on_after_a_restart() {
     second.stop().await;
 }
 
+/// A restored session does not know which generation its client spoke.
+#[tokio::test]
+async fn a_cancellation_after_a_restart_speaks_the_generation_of_its_task() {
+    let disk = Disk::new();
+    let first = disk.start().await;
+    let client = open(&first).await;
+    let other = client.create("patient", json!({})).await;
+    let lesson = json!({ "name": "patient", "arguments": {}, "_meta": { "task": { "required": true } } });
+    let lesson = client.result("tools/call", lesson).await["_meta"]["task"]["id"].take();
+    first.stop().await;
+
+    let second = disk.start().await;
+    let client = client.at(&second);
+    for _ in 0..2 {
+        let shown = client.result("tasks/cancel", json!({ "taskId": lesson })).await;
+        assert_eq!((&shown["state"], shown.get("status")), (&json!("cancelled"), None), "{shown}");
+    }
+    assert_eq!(client.result("tasks/cancel", json!({ "taskId": other })).await["status"], "cancelled");
+    assert_eq!(client.error("tasks/cancel", json!({ "taskId": other })).await["code"], -32_602);
+    second.stop().await;
+}
+
 #[tokio::test]
 async fn an_ordinary_call_is_reported_lost_after_a_restart() {
     let disk = Disk::new();

@@ -208,6 +208,11 @@ async fn the_key_is_ignored_by_a_tool_that_never_runs_as_a_task() {
     let result = client.result("tools/call", creation("never_task", "mine")).await;
     assert_eq!(result["content"][0]["text"], "no task");
     assert_eq!(client.error("tasks/get", about("mine")).await["code"], -32_602);
+    for malformed in [json!(5), json!({}), json!({ "taskId": 5 }), json!({ "taskId": "t", "keepAlive": -1 })] {
+        let call = |tool| json!({ "name": tool, "arguments": {}, "_meta": { TASK: malformed } });
+        assert_eq!(client.result("tools/call", call("never_task")).await["content"][0]["text"], "no task");
+        assert_eq!(client.error("tools/call", call("only_task")).await["code"], -32_602, "{malformed}");
+    }
     // A tool that always runs as a task uses the key.
     create(&client, "only_task", "other").await.last().await;
 }
@@ -225,6 +230,24 @@ async fn a_call_is_answered_on_a_stream_that_was_resumed() {
 }
 
 #[tokio::test]
+async fn keep_alive_is_the_same_before_and_after_the_end_if_none_was_requested() {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+    let (server, door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    for (id, task) in [("none", json!({ "taskId": "none" })), ("null", json!({ "taskId": "null", "keepAlive": null }))]
+    {
+        let params = json!({ "name": "wait", "arguments": {}, "_meta": { TASK: task } });
+        let mut call = client.send("tools/call", params).await;
+        call.next_of("notifications/tasks/created").await;
+        // The tool's own time.
+        assert_eq!(client.result("tasks/get", about(id)).await["keepAlive"], DAY_MS, "{id}, before its end");
+        door.open(1);
+        call.last().await;
+        assert_eq!(client.result("tasks/get", about(id)).await["keepAlive"], DAY_MS, "{id}, after its end");
+    }
+}
+
+#[tokio::test]
 async fn keep_alive_is_brought_within_the_limits() {
     const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
     let (server, _door) = start().await;
@@ -236,7 +259,6 @@ async fn keep_alive_is_brought_within_the_limits() {
         ("60000.2", 60_001),
         ("18446744073709551616", DAY_MS),
         ("1e300", DAY_MS),
-        // The retention of the tool: a day from the creation of the task.
         ("null", DAY_MS),
     ]
     .into_iter()
@@ -249,9 +271,7 @@ async fn keep_alive_is_brought_within_the_limits() {
         call.next_of("notifications/tasks/created").await;
         call.last().await;
         let shown = client.result("tasks/get", about(&id)).await["keepAlive"].as_u64().unwrap();
-        // The retention of the tool counts from the creation, so a part of it is over when the task ends.
-        let is_close = if keep_alive == "null" { shown <= kept && shown > kept / 2 } else { shown == kept };
-        assert!(is_close, "{keep_alive}: {shown}");
+        assert_eq!(shown, kept, "{keep_alive}");
     }
     for wrong in ["-1", "\"60000\"", "true", "[]", "{}"] {
         let mut params = creation("echo", "wrong");

@@ -29,8 +29,8 @@ async fn a_file_of_a_newer_version_is_refused_by_both_numbers_and_left_alone() {
     sql(&path, "PRAGMA user_version = 9");
     let before = fs::read(&path).unwrap();
     let error = refusal(&path);
-    assert!(matches!(error, OpenError::Newer { found: 9, known: 6, .. }), "{error}");
-    assert!(error.to_string().contains("has version 9") && error.to_string().contains("up to 6"), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 9, known: 7, .. }), "{error}");
+    assert!(error.to_string().contains("has version 9") && error.to_string().contains("up to 7"), "{error}");
     assert_eq!(error.code(), "STORE_NEWER");
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(open_read_only(&path).unwrap_err().code(), "STORE_NEWER");

@@ -241,6 +241,21 @@ pub async fn a_lost_race_closes_the_questions_of_its_forks<S: Subject>() {
     assert_eq!(states(&*store, 0).await[0], done("\"second\""));
 }
 
+pub async fn the_beginning_of_an_attempt_does_not_change_with_an_answer<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, resuming(key(1))).await;
+    let began_at = store.now().await.unwrap();
+    let question = asked(&*store, 1, 0).await;
+    subject.set_time(began_at.plus_ms(10)).await;
+    apply(&*store, &key(1), given(&question, "\"yes\"")).await;
+    let (subject, store) = reopened(subject, store).await;
+    let run = read(&*store, &key(1)).await.phase.active_attempt().unwrap();
+    assert_eq!((run.began_at, run.since), (began_at, began_at.plus_ms(10)));
+    apply(&*store, &key(1), settle(1, "{}")).await;
+    let (_subject, store) = reopened(subject, store).await;
+    assert_eq!(read(&*store, &key(1)).await.phase.last_attempt(), Some(run));
+}
+
 pub async fn each_attempt_that_ends_before_its_task_leaves_a_record<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, resuming(key(1))).await;
@@ -266,7 +281,7 @@ pub async fn each_attempt_that_ends_before_its_task_leaves_a_record<S: Subject>(
             AttemptEnd::Released(_) => release(task.fence, 0),
         };
         let ended = apply(&*store, &key(1), event).await;
-        expected.push(AttemptRecord { attempt, node: run.node, since: run.since, ended_at, end });
+        expected.push(AttemptRecord { attempt, node: run.node, began_at: run.began_at, ended_at, end });
         if let Some(at) = ended.due_at().filter(|_| ended.phase.wake_condition().is_some()) {
             subject.set_time(at).await;
             let wake = longhaul_task::transition::Wake { fence: ended.fence };

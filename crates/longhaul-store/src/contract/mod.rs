@@ -209,6 +209,7 @@ macro_rules! contract_suite {
                 a_question_is_closed_with_its_default_when_its_time_is_over,
                 a_lost_race_closes_the_questions_of_its_forks,
                 each_attempt_that_ends_before_its_task_leaves_a_record,
+                the_beginning_of_an_attempt_does_not_change_with_an_answer,
                 only_attempts_that_got_no_further_count_as_failed,
                 of_many_concurrent_entries_at_one_position_one_is_kept,
                 entries_are_ordered_by_fork_and_position,
@@ -226,6 +227,7 @@ macro_rules! contract_suite {
                 progress_with_an_outdated_fence_is_ignored,
                 a_new_attempt_starts_without_progress,
                 progress_is_saved_with_the_next_write,
+                a_report_saves_the_progress_before_it,
                 progress_that_is_not_a_number_makes_no_write_fail,
             }
             watch {

@@ -60,6 +60,18 @@ pub async fn progress_is_saved_with_the_next_write<S: Subject>() {
     }
 }
 
+/// The message of the progress counts as newer than that of the task.
+pub async fn a_report_saves_the_progress_before_it<S: Subject>() {
+    let (subject, store) = empty::<S>().await;
+    create(&*store, claimed(key(1))).await;
+    for done in [1.0, 2.0] {
+        store.progress(&key(1), 1, progress(done)).await.unwrap();
+        apply(&*store, &key(1), report(1, "halfway")).await;
+    }
+    let (_subject, store) = reopened(subject, store).await;
+    assert_eq!(store.read(&key(1)).await.unwrap().progress.as_deref(), Some(&progress(2.0)));
+}
+
 pub async fn progress_that_is_not_a_number_makes_no_write_fail<S: Subject>() {
     let (subject, store) = empty::<S>().await;
     create(&*store, claimed(key(1))).await;

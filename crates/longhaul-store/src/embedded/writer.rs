@@ -37,9 +37,10 @@ pub enum WriteRequest {
 }
 
 impl WriteRequest {
-    /// Whether the request parks a task.
-    pub(super) fn parks(&self) -> bool {
-        matches!(self, Self::Apply(_, Event::Park(_)))
+    /// Whether the progress so far must be in the same commit: a task that parks leaves the cache, and the message of the
+    /// progress counts as newer than that of the task.
+    pub(super) fn saves_progress(&self) -> bool {
+        matches!(self, Self::Apply(_, Event::Park(_) | Event::Report(_)))
     }
 
     /// The name of the request in the log.

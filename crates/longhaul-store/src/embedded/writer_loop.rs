@@ -144,7 +144,7 @@ impl<D: Disk> WriterLoop<D> {
         let (operation, count) = (first.operation(), requests.len());
         let now = self.clock.now();
         self.clock_watch.note(now);
-        let progress = self.progress_to_save(now, requests.iter().any(WriteRequest::parks));
+        let progress = self.progress_to_save(now, requests.iter().any(WriteRequest::saves_progress));
         let responses = self.writer.batch(requests, &progress, now);
         self.failure_log.log_write(operation, count, self.writer.last_failure(), now);
         match &self.runtime {
@@ -167,12 +167,11 @@ impl<D: Disk> WriterLoop<D> {
         self.writer.close();
     }
 
-    /// The progress to write with the next batch. Progress alone causes no commit. A task that parks leaves the cache, so its
-    /// progress is written at once.
-    fn progress_to_save(&mut self, now: Timestamp, parks: bool) -> UnsavedProgress {
+    /// The progress to write with the next batch, which needs it if `is_needed`. Progress alone causes no commit.
+    fn progress_to_save(&mut self, now: Timestamp, is_needed: bool) -> UnsavedProgress {
         let saved_at = self.progress_saved_at;
         // If the clock was set back, the next write does not wait until it has caught up.
-        if !parks && saved_at <= now && now.ms_since(saved_at) < self.limits.progress_ms_min {
+        if !is_needed && saved_at <= now && now.ms_since(saved_at) < self.limits.progress_ms_min {
             return UnsavedProgress::new();
         }
         self.progress_saved_at = now;

@@ -17,7 +17,7 @@ pub(super) fn apply(task: &Task, event: &Claim, now: Timestamp) -> Result<Change
     let mut next = task.next_revision(now);
     next.fence += 1;
     next.attempt += 1;
-    let run = ActiveAttempt { node: event.node, since: now };
+    let run = ActiveAttempt::claimed(event.node, now);
     next.phase = Phase::held(run, task.phase.questions().cloned());
     Ok(Change::new(next))
 }

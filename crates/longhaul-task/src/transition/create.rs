@@ -44,7 +44,7 @@ pub(super) fn create_in_family(new: &Create, family: Family, created_at: Timesta
         questions_asked: 0,
         message: None,
         phase: match new.claimed_by {
-            Some(node) => Phase::Running { run: ActiveAttempt { node, since: now } },
+            Some(node) => Phase::Running { run: ActiveAttempt::claimed(node, now) },
             None => Phase::Queued { wait: Wait::until(now, now) },
         },
     }

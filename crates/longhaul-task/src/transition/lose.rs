@@ -39,7 +39,7 @@ pub(super) fn apply(
         super::end_family(task, Outcome::Error(TaskError::crash_recovery(task)), surroundings, now)
     };
     if let Some(ended) = change.ended_attempt.as_mut().filter(|ended| ended.end == AttemptEnd::Lost) {
-        ended.ended_at = last_sign.min(now).max(ended.since.min(now));
+        ended.ended_at = last_sign.min(now).max(ended.began_at.min(now));
     }
     Ok(change)
 }

@@ -161,7 +161,7 @@ proptest! {
             prop_assert_eq!(change.ended_attempt.is_some(), run.is_some(), "{:?}", moment);
             let (Some(record), Some(run)) = (&change.ended_attempt, run) else { continue };
             prop_assert!(ended.insert((moment.id.clone(), record.attempt)), "{:?}", moment);
-            prop_assert_eq!((record.attempt, record.node, record.since), (before.attempt, run.node, run.since));
+            prop_assert_eq!((record.attempt, record.node, record.began_at), (before.attempt, run.node, run.began_at));
             let end = match &moment.event {
                 Event::Lose(lose) if lose.is_stop => AttemptEnd::Stopped,
                 Event::Lose(_) => AttemptEnd::Lost,
@@ -176,6 +176,18 @@ proptest! {
                 prop_assert!(record.ended_at <= moment.now, "{:?}", moment);
             } else {
                 prop_assert_eq!(record.ended_at, moment.now);
+            }
+        }
+    }
+
+    #[test]
+    fn an_attempt_keeps_the_time_of_its_claim(plan in plans()) {
+        for (moment, change) in History::of(&plan).changes() {
+            let (before, after) = (moment.task(), &change.task);
+            let Some(run) = after.phase.last_attempt() else { continue };
+            match before.phase.last_attempt() {
+                Some(earlier) if before.attempt == after.attempt => prop_assert_eq!(run.began_at, earlier.began_at),
+                _ => prop_assert_eq!(run.began_at, moment.now),
             }
         }
     }

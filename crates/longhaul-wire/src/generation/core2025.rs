@@ -1,12 +1,10 @@
 //! Tasks as a part of revision 2025-11-25: a call asks for a task with `params.task`, the result is fetched with
 //! `tasks/result`, and questions are requests of the server.
 
-use std::sync::Arc;
-
-use longhaul_task::{Outcome, Phase, Progress};
+use longhaul_task::{Outcome, Phase};
 use serde_json::value::RawValue;
 
-use super::{CallMode, TaskWire, end_message};
+use super::{CallMode, TaskWire, end_message, tool_error};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::project::{self, StatusWords};
 use crate::tool::{TaskSupport, ToolDeclaration};
@@ -140,17 +138,4 @@ fn write_task(out: &mut String, view: &TaskView<'_>) {
 
 fn write_members(out: &mut String, view: &TaskView<'_>, status: &str, message: Option<&str>) {
     project::write(out, view, &StatusWords { status, message, ttl: ("ttl", 0), poll_interval: "pollInterval" });
-}
-
-/// The text of a tool's error, shortened to a status message. Both published clients drop the result of a failed task
-/// and show only its status message.
-fn tool_error(phase: &Phase) -> Option<Arc<str>> {
-    let Some(Outcome::Result { body, is_error: true }) = phase.outcome() else {
-        return None;
-    };
-    let content = text::member(text::raw(body.as_str())?, "content")?;
-    let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
-    let texts: Vec<_> =
-        blocks.into_iter().filter_map(|block| text::member(block, "text")).filter_map(text::string).collect();
-    (!texts.is_empty()).then(|| Progress::message(&texts.join("\n")))
 }

@@ -4,7 +4,7 @@
 use longhaul_task::{Outcome, Phase, QuestionKind, TaskError};
 use serde_json::value::RawValue;
 
-use super::{CallMode, TaskWire, end_message};
+use super::{CallMode, TaskWire, end_message, tool_error};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::tool::{TaskSupport, ToolDeclaration};
 use crate::{CallTool, Peer, ReplyTo, TaskRequest, TaskView, project, refusal, text};
@@ -29,15 +29,15 @@ impl TaskWire for Lesson {
         matches!(method, "tools/call" | "prompts/get" | "resources/read")
     }
 
-    fn task_mode(&self, request: &TaskRequest) -> CallMode {
-        if request.is_optional { CallMode::TaskOrResult } else { CallMode::Task }
+    fn task_mode(&self, request: &TaskRequest) -> Result<CallMode, RpcError> {
+        Ok(if request.is_optional { CallMode::TaskOrResult } else { CallMode::Task })
     }
 
     /// A tool that does not run as a task answers an ordinary call.
     fn call_mode(&self, call: &CallTool<'_>, tool: &ToolDeclaration, _: Peer) -> Result<CallMode, RpcError> {
         match (&call.task, tool.task_support()) {
             (_, TaskSupport::Forbidden) | (None, TaskSupport::Optional) => Ok(CallMode::Ordinary),
-            (Some(request), _) => Ok(self.task_mode(request)),
+            (Some(request), _) => self.task_mode(request),
             (None, TaskSupport::Required) => Err(refusal::task_required(tool.name())),
         }
     }
@@ -141,9 +141,13 @@ fn write_state(out: &mut String, view: &TaskView<'_>) {
 fn write_task(out: &mut String, view: &TaskView<'_>) {
     out.push('{');
     write_state(out, view);
-    project::write_message(out, "message", view, view.message().map(|message| &**message));
+    let tool_error = tool_error(&view.task.phase);
+    let message = tool_error.as_ref().or_else(|| view.message());
+    project::write_message(out, "message", view, message.map(|message| &**message));
     if let Some(Outcome::Error(fault)) = view.task.phase.outcome() {
         text::push_str_member(out, "error", &error_word(fault));
+    } else if let Some(error) = &tool_error {
+        text::push_str_member(out, "error", error);
     }
     write_ttl(out, view);
     project::write_family(out, view);

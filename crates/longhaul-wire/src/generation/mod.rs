@@ -10,13 +10,14 @@ mod sep1686;
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
-use longhaul_task::Outcome;
+use longhaul_task::{Outcome, Phase, Progress};
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::tool::ToolDeclaration;
-use crate::{CallTool, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, call_result, jsonrpc, refusal};
+use crate::{CallTool, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, call_result, jsonrpc, refusal, text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Generation {
@@ -86,8 +87,8 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
     }
 
     /// How a request that asks for a task is carried out, if it can be one.
-    fn task_mode(&self, _request: &TaskRequest) -> CallMode {
-        CallMode::Task
+    fn task_mode(&self, _request: &TaskRequest) -> Result<CallMode, RpcError> {
+        Ok(CallMode::Task)
     }
 
     /// Whether a call becomes a task and what answers it, or why neither is possible.
@@ -176,4 +177,17 @@ fn end_message(to: &ReplyTo<'_>, view: &TaskView<'_>, related: Option<RelatedTas
 
 fn not_in_this_generation(to: &ReplyTo<'_>, method: &str) -> String {
     jsonrpc::error(Some(to.id), &refusal::unknown_method(method))
+}
+
+/// The text of a tool's error, shortened to a status message, for the generations in which such a task has failed. Both
+/// published clients of [`Generation::Core2025`] drop the result of a failed task and show only its status message.
+fn tool_error(phase: &Phase) -> Option<Arc<str>> {
+    let Some(Outcome::Result { body, is_error: true }) = phase.outcome() else {
+        return None;
+    };
+    let content = text::member(text::raw(body.as_str())?, "content")?;
+    let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
+    let texts: Vec<_> =
+        blocks.into_iter().filter_map(|block| text::member(block, "text")).filter_map(text::string).collect();
+    (!texts.is_empty()).then(|| Progress::message(&texts.join("\n")))
 }

@@ -21,31 +21,21 @@ impl TaskWire for Sep1686 {
         "sep1686"
     }
 
+    /// A malformed key is an error only if the request would become a task. Otherwise the document has it ignored.
     fn task_request(&self, _: Option<&RawValue>, meta: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
-        let Some(task) = meta.and_then(|meta| text::member(meta, TASK)) else { return Ok(None) };
-        let wrong = |what: &str| RpcError::invalid_params(format!("`{TASK}` is not valid: {what}"));
-        let id = text::member(task, "taskId").and_then(text::string);
-        let id = id.ok_or_else(|| wrong("`taskId` must be a string"))?;
-        let id = TaskId::parse(&id).map_err(|error| wrong(&format!("`taskId`: {error}")))?;
-        if !id.can_be_chosen() {
-            return Err(wrong("`taskId` has a character that is reserved here"));
-        }
-        let ttl = match text::member(task, "keepAlive") {
-            None => Ttl::Usual,
-            Some(kept) if kept.get() == "null" => Ttl::Unlimited,
-            Some(kept) => text::milliseconds(kept)
-                .map(Ttl::MsAfterEnd)
-                .ok_or_else(|| wrong("`keepAlive` must be a number of milliseconds"))?,
-        };
-        Ok(Some(TaskRequest { ttl, id: Some(id), ..TaskRequest::default() }))
+        let task = meta.and_then(|meta| text::member(meta, TASK));
+        Ok(task.map(|task| {
+            let malformed = |error| TaskRequest { malformed: Some(Box::new(error)), ..TaskRequest::default() };
+            read_task(task).unwrap_or_else(malformed)
+        }))
     }
 
     fn augments(&self, method: &str) -> bool {
         matches!(method, "tools/call" | "prompts/get" | "resources/read")
     }
 
-    fn task_mode(&self, _: &TaskRequest) -> CallMode {
-        CallMode::TaskThenResult
+    fn task_mode(&self, request: &TaskRequest) -> Result<CallMode, RpcError> {
+        request.malformed.as_deref().map_or(Ok(CallMode::TaskThenResult), |error| Err(error.clone()))
     }
 
     /// The key is ignored by a tool that does not run as a task.
@@ -53,7 +43,7 @@ impl TaskWire for Sep1686 {
         match (&call.task, tool.task_support()) {
             // The generation has no error for a tool that requires a task, so the server decides whether it can run so.
             (_, TaskSupport::Forbidden) | (None, _) => Ok(CallMode::Ordinary),
-            (Some(request), _) => Ok(self.task_mode(request)),
+            (Some(request), _) => self.task_mode(request),
         }
     }
 
@@ -98,6 +88,15 @@ impl TaskWire for Sep1686 {
         })
     }
 
+    /// The document has no `tasks/cancel`. A client that sends it gets the answer of the revision that followed.
+    fn cancelled(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {
+        Generation::Core2025.cancelled(to, view)
+    }
+
+    fn cancelled_too_late(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> Result<String, RpcError> {
+        Generation::Core2025.cancelled_too_late(to, view)
+    }
+
     fn deleted(&self, to: &ReplyTo<'_>, task: RelatedTask<'_>) -> String {
         jsonrpc::response(to.id, 160, |out| write_only_meta(out, task))
     }
@@ -110,6 +109,24 @@ impl TaskWire for Sep1686 {
     fn related_task_key(&self) -> Option<&'static str> {
         Some("modelcontextprotocol.io/related-task")
     }
+}
+
+fn read_task(task: &RawValue) -> Result<TaskRequest, RpcError> {
+    let wrong = |what: &str| RpcError::invalid_params(format!("`{TASK}` is not valid: {what}"));
+    let id = text::member(task, "taskId").and_then(text::string);
+    let id = id.ok_or_else(|| wrong("`taskId` must be a string"))?;
+    let id = TaskId::parse(&id).map_err(|error| wrong(&format!("`taskId`: {error}")))?;
+    if !id.can_be_chosen() {
+        return Err(wrong("`taskId` has a character that is reserved here"));
+    }
+    let ttl = match text::member(task, "keepAlive").filter(|kept| kept.get() != "null") {
+        // From the end too, so that a poll shows the actual duration before the end is known.
+        None => Ttl::UsualAfterEnd,
+        Some(kept) => text::milliseconds(kept)
+            .map(Ttl::MsAfterEnd)
+            .ok_or_else(|| wrong("`keepAlive` must be a number of milliseconds"))?,
+    };
+    Ok(TaskRequest { ttl, id: Some(id), ..TaskRequest::default() })
 }
 
 /// There is also `unknown`, for a receiver that has lost a task's state. This one never does.

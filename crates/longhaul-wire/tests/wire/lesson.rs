@@ -16,7 +16,8 @@ const LESSON: Generation = Generation::Lesson;
 
 fn routed(message: &str, revision: Revision, last_marker: Option<Generation>) -> RoutedRequest<'_> {
     let peer = Peer::new(revision, longhaul_wire::Capabilities::default());
-    route(&request(message), &Context::Session { peer, last_marker }).unwrap_or_else(|error| panic!("{error:?}"))
+    route(&request(message), &Context::Session { peer, last_marker, is_restored: false })
+        .unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 fn reply(write: impl FnOnce(&ReplyTo<'_>) -> String) -> Value {
@@ -94,6 +95,11 @@ fn every_state_has_its_word() {
         (waiting(QuestionKind::Sampling, "{}"), "working", None),
         (completed(r#"{"content":[]}"#, false), "completed", None),
         (completed(r#"{"content":[],"isError":true}"#, true), "failed", None),
+        (
+            completed(r#"{"content":[{"type":"text","text":"no luck"}],"isError":true}"#, true),
+            "failed",
+            Some("no luck"),
+        ),
         (failed(), "failed", Some("API rate limit exceeded")),
         (crashed, "failed", Some("CRASH_RECOVERY")),
         (cancelled(), "cancelled", None),

@@ -117,7 +117,7 @@ fn a_declaration_that_clients_would_refuse_is_refused_first() {
 fn completing(params: &str) -> Result<(CompletionTarget<'static>, String), RpcError> {
     let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{params}}}"#);
     let peer = Peer { revision: Revision::V2025_11_25, capabilities: longhaul_wire::Capabilities::default() };
-    let routed = route(&request(&message), &Context::Session { peer, last_marker: None })?;
+    let routed = route(&request(&message), &Context::Session { peer, last_marker: None, is_restored: false })?;
     let Operation::Complete(complete) = routed.operation else { panic!("no completion") };
     let target = match &complete.target {
         CompletionTarget::Prompt(name) => CompletionTarget::Prompt(name.to_string().into()),

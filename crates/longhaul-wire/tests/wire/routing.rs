@@ -63,7 +63,7 @@ proptest! {
             prop_assert_eq!((&routed.id, routed.method), (&request.id, method.as_str()));
         }
         let peer = Peer::new(revision, Capabilities::from_bits(bits));
-        if let Ok(routed) = route(&request, &Context::Session { peer, last_marker: None }) {
+        if let Ok(routed) = route(&request, &Context::Session { peer, last_marker: None, is_restored: false }) {
             prop_assert!(OF_SESSIONS.contains(&routed.generation));
             prop_assert_eq!(routed.peer, peer);
             prop_assert_eq!((&routed.id, routed.method), (&request.id, method.as_str()));
@@ -78,7 +78,7 @@ proptest! {
         if let Ok(Message::Request(request)) = jsonrpc::parse(&bytes) {
             let _ = route(&request, &Context::Stateless { headers: Some(&headers) });
             let peer = Peer::new(Revision::LATEST_SESSION, Capabilities::from_bits(bits));
-            let _ = route(&request, &Context::Session { peer, last_marker: None });
+            let _ = route(&request, &Context::Session { peer, last_marker: None, is_restored: false });
         }
     }
 }
@@ -90,7 +90,8 @@ fn every_method_is_of_some_era() {
         let message = modern(method, params, WITH_TASKS);
         let request = request(&message);
         let peer = Peer::new(Revision::LATEST_SESSION, Capabilities::default());
-        let contexts = [Context::Stateless { headers: None }, Context::Session { peer, last_marker: None }];
+        let contexts =
+            [Context::Stateless { headers: None }, Context::Session { peer, last_marker: None, is_restored: false }];
         let routed: Vec<_> = contexts.iter().filter_map(|context| route(&request, context).ok()).collect();
         assert_eq!(routed.is_empty(), *method == "initialize", "{method}");
         assert!(routed.iter().all(|routed| routed.method == *method));
@@ -228,19 +229,39 @@ fn a_request_of_a_session_speaks_the_generation_of_the_table() {
         ("tasks/list", nothing, NEW, Some(Sep1686), Some(Sep1686)),
         ("tasks/list", nothing, OLD, Some(Lesson), Some(Lesson)),
         ("tasks/cancel", nothing, NEW, None, Some(Core2025)),
-        ("tasks/cancel", nothing, OLD, None, Some(Core2025)),
-        ("tasks/cancel", nothing, NEW, Some(Sep1686), Some(Core2025)),
+        ("tasks/cancel", nothing, NEW, Some(Core2025), Some(Core2025)),
         ("tasks/cancel", nothing, NEW, Some(Lesson), Some(Lesson)),
+        ("tasks/cancel", related, NEW, Some(Lesson), Some(Sep1686)),
+        ("tasks/cancel", nothing, NEW, Some(Sep1686), None),
+        ("tasks/cancel", nothing, OLD, None, None),
     ] {
         let message = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"x","uri":"a:b","taskId":"t",{REFERENCE},{params}}}}}"#
         );
         let peer = Peer::new(revision, Capabilities::default());
-        let routed = route(&request(&message), &Context::Session { peer, last_marker: last }).unwrap();
+        let routed =
+            route(&request(&message), &Context::Session { peer, last_marker: last, is_restored: false }).unwrap();
         let speaks = (!routed.follows_task).then_some(routed.generation);
         assert_eq!(speaks, expected, "{method} {params} at {revision:?} after {last:?}");
     }
+    // A restored session does not know what it named before, so the task decides until it names a generation again.
+    for (method, last, expected) in [
+        ("tasks/cancel", None, None),
+        ("tasks/cancel", Some(Core2025), Some(Core2025)),
+        ("tasks/get", None, Some(Core2025)),
+        ("tasks/list", None, Some(Core2025)),
+    ] {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"taskId":"t"}}}}"#);
+        let peer = Peer::new(NEW, Capabilities::default());
+        let routed = route(&request(&message), &Context::Session { peer, last_marker: last, is_restored: true });
+        let routed = routed.unwrap();
+        let speaks = (!routed.follows_task).then_some(routed.generation);
+        assert_eq!(speaks, expected, "{method} in a restored session after {last:?}");
+    }
     let update = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/update","params":{"taskId":"t","inputResponses":{}}}"#;
     let peer = Peer::new(NEW, Capabilities::default());
-    assert_eq!(route(&request(update), &Context::Session { peer, last_marker: None }).unwrap_err().code, -32_601);
+    assert_eq!(
+        route(&request(update), &Context::Session { peer, last_marker: None, is_restored: false }).unwrap_err().code,
+        -32_601
+    );
 }

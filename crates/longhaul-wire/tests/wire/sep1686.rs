@@ -22,7 +22,8 @@ fn related(id: &str) -> Value {
 
 fn routed(message: &str, revision: Revision, last_marker: Option<Generation>) -> RoutedRequest<'_> {
     let peer = Peer::new(revision, longhaul_wire::Capabilities::default());
-    route(&request(message), &Context::Session { peer, last_marker }).unwrap_or_else(|error| panic!("{error:?}"))
+    route(&request(message), &Context::Session { peer, last_marker, is_restored: false })
+        .unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 fn reply(id: &str, write: impl FnOnce(&ReplyTo<'_>) -> String) -> Value {
@@ -93,7 +94,8 @@ fn a_malformed_request_for_a_task_is_an_invalid_parameter() {
         json!({ "taskId": "t", "keepAlive": -1 }),
     ] {
         let meta = raw(&json!({ "modelcontextprotocol.io/task": task }).to_string());
-        let refused = SEP.task_request(None, Some(&meta)).unwrap_err();
+        let asked = SEP.task_request(None, Some(&meta)).unwrap().unwrap();
+        let refused = SEP.task_mode(&asked).unwrap_err();
         assert_eq!(refused.code, -32_602, "{task}: {refused:?}");
     }
 }

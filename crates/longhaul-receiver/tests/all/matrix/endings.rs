@@ -35,7 +35,7 @@ async fn follow_to_its_end(stage: &SteeredServer, maker: TestGeneration, followe
     let id = maker.client(stage, "ada").await.create("work", json!({ "end": end })).await;
     let mut client = follower.client(stage, "ada").await;
     let mut pushes = client.follow(&id).await;
-    assert_eq!(bare(client.get(&id).await, &id), table::working(follower), "{case}: while it works");
+    assert_eq!(bare(client.get(&id).await, &id), table::working(follower, maker), "{case}: while it works");
 
     // In a separate session: a request for the result would get the status on its own stream.
     let mut waits = follower.client(stage, "ada").await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::matrix::generation::TestGeneration::{self, Core2025, Ext2026, Lesson, Sep1686};
 use crate::matrix::kit::KEPT_MS;
-use longhaul_task::COLLECT_MS_MIN;
+use longhaul_task::{COLLECT_MS_MIN, Policy};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -53,20 +53,26 @@ pub(crate) fn seen(by: TestGeneration, ending: Ending) -> TaskEndings {
         (Sep1686, CancelledBy(_))  => sep1686("cancelled", None,           None),
 
         (Lesson, Answer)           => lesson("completed", None,           json!({ "result": related(well_done) })),
-        (Lesson, ToolError)        => lesson("failed",    None,           json!({ "result": related(no_luck) })),
+        (Lesson, ToolError)        => lesson("failed",    Some("no luck"), json!({ "result": related(no_luck) })),
         (Lesson, ProtocolError)    => lesson("failed",    Some("broken"), json!({ "error": broken })),
         (Lesson, CancelledBy(_))   => lesson("cancelled", None,           json!({ "error": cancelled })),
     }
 }
 
-/// What a client sees of a task that has not ended.
-pub(crate) fn working(by: TestGeneration) -> Value {
-    match by {
-        Core2025 => json!({ "result": task_2025("working", None) }),
-        Ext2026 => json!({ "result": complete(task_2026("working", None)) }),
-        Sep1686 => json!({ "result": related_1686(task_1686("working", None)) }),
-        Lesson => json!({ "result": task_of_lesson("working", None) }),
+/// What a client sees of a task that has not ended. SEP-1686 counts the retention from the end, and the others from the
+/// creation: one of them shows how long a task of the other is kept at most, or at least.
+pub(crate) fn working(by: TestGeneration, maker: TestGeneration) -> Value {
+    let mut shown = match by {
+        Core2025 => task_2025("working", None),
+        Ext2026 => complete(task_2026("working", None)),
+        Sep1686 => with(related_1686(task_1686("working", None)), json!({ "pollFrequency": 50 })),
+        Lesson => task_of_lesson("working", None),
+    };
+    let kept = ["ttl", "ttlMs", "keepAlive"].into_iter().find(|name| shown.get(name).is_some()).unwrap();
+    if (by == Sep1686) != (maker == Sep1686) {
+        shown[kept] = json!(if by == Sep1686 { COLLECT_MS_MIN } else { Policy::default().life_ms_max + KEPT_MS });
     }
+    json!({ "result": shown })
 }
 
 /// The response to a request for the result of a task that has not ended, where that request does not wait.
@@ -157,12 +163,8 @@ fn lesson(state: &str, error: Option<&str>, result: Value) -> TaskEndings {
     }
 }
 
-/// An ended task is kept for the rest of its time from its creation, and no time has passed. Before, only the least time for
-/// its collection is certain.
+/// A task that another generation made is kept for the rest of its time from its creation, and no time has passed.
 fn task_1686(status: &str, error: Option<&str>) -> Value {
-    if status == "working" {
-        return json!({ "taskId": "ID", "status": status, "keepAlive": COLLECT_MS_MIN, "pollFrequency": 50 });
-    }
     let task = json!({ "taskId": "ID", "status": status, "keepAlive": KEPT_MS });
     with(task, error.map_or(json!({}), |error| json!({ "error": error })))
 }

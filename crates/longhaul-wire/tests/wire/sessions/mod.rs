@@ -32,9 +32,11 @@ enum Incoming<'a> {
 
 fn sort(message: Message<'_>, revision: Revision) -> Result<Incoming<'_>, InvalidMessage> {
     match message {
-        Message::Request(request) => route(&request, &Context::Session { peer: peer(revision), last_marker: None })
-            .map(Incoming::Request)
-            .map_err(|error| InvalidMessage { id: Some(request.id), error }),
+        Message::Request(request) => {
+            route(&request, &Context::Session { peer: peer(revision), last_marker: None, is_restored: false })
+                .map(Incoming::Request)
+                .map_err(|error| InvalidMessage { id: Some(request.id), error })
+        }
         Message::Notification(notification) => Ok(Incoming::Notice(ClientNotification::read(&notification))),
         Message::Response(response) => Ok(Incoming::Response(response)),
     }
