@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{EngineError, NewCall, audit};
+use longhaul_engine::{EngineError, NewCall};
 use longhaul_store::IdempotencyKey;
 use longhaul_task::{Answer, Json, QuestionKey, Retention, TaskId, TaskKey};
 use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::{LogLevel, ticket};
-use tokio::runtime::Handle;
 
 use super::wait::TaskWait;
 use super::{answer, names};
@@ -29,7 +28,8 @@ const JOIN_MS_MAX: u64 = 5 * 60 * 1_000;
 pub struct CallRules {
     /// The time within which the result of a task answers the call, for clients that take tasks.
     pub answers_within: Option<Duration>,
-    /// Whether the task of a call ends if its client, which takes no tasks, gives up or disconnects.
+    /// Whether the task of a call ends if its client, which takes no tasks, gives up, or disconnects and has not resumed its
+    /// stream when its ticket is due.
     pub cancels_abandoned: bool,
     /// Whether the same call of a client without tasks, made again within a short while, joins the task that still runs.
     pub joins: bool,
@@ -133,13 +133,9 @@ impl WaitingCall {
                 (created.task.key.clone(), Some(log))
             }
         };
-        let key_if_abandoned = self.rules.cancels_abandoned.then(|| key.clone());
-        let mut abandoned = Abandoned { exchange: self.exchange.clone(), key: key_if_abandoned };
-        let (token, log_level) = (self.token.clone(), self.log_level);
-        let wait = TaskWait { exchange: self.exchange.clone(), key, token, stream, log, log_level };
-        let response = self.answer(wait).await;
-        abandoned.key = None;
-        response
+        let (exchange, token, cancels_abandoned) =
+            (self.exchange.clone(), self.token.clone(), self.rules.cancels_abandoned);
+        self.answer(TaskWait { exchange, key, token, stream, log, log_level: self.log_level, cancels_abandoned }).await
     }
 
     /// Gives the task of an earlier round the answers of this one. Answers to questions that are not open have been taken.
@@ -206,7 +202,9 @@ fn answer_of(exchange: &Exchange, task: &LoadedTask) -> Result<String, RpcError>
 
 /// Continues the wait of a call whose stream was lost, perhaps with the process.
 pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<OperationResult, RpcError> {
-    exchange.look_up(&key).await?;
+    let tool = exchange.look_up(&key).await?.snapshot.task.tool.clone();
+    let catalogue = exchange.receiver.catalogue.current();
+    let cancels_abandoned = catalogue.tools.find(&tool.name).is_some_and(|offered| offered.rules.cancels_abandoned);
     let waiting = exchange.clone();
     Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
@@ -221,30 +219,10 @@ pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<Operatio
                 stream: Some(stream),
                 log: None,
                 log_level: None,
+                cancels_abandoned,
             };
             let patience = waiting.receiver.tickets().map(|tickets| tickets.patience).unwrap_or_default();
             Box::pin(async move { Ok(answer_of(&waiting, &wait.run(patience).await?)?.into()) })
         }),
     }))
-}
-
-/// Cancels the task of a call that is dropped before it was answered, if the tool says so.
-struct Abandoned {
-    exchange: Exchange,
-    key: Option<TaskKey>,
-}
-
-impl Drop for Abandoned {
-    fn drop(&mut self) {
-        // Without a runtime the process ends, and no client has given up.
-        let (Some(key), Ok(runtime)) = (self.key.take(), Handle::try_current()) else { return };
-        let exchange = self.exchange.clone();
-        let cancelling = async move {
-            match exchange.receiver.engine.cancel(&key, None).await {
-                Ok(_) => audit::cancelled(exchange.source(), &key.id, true),
-                Err(error) => tracing::debug!(task = %key.id, %error, "the task of an abandoned call goes on"),
-            }
-        };
-        self.exchange.receiver.tracker.spawn_on(cancelling, &runtime);
-    }
 }

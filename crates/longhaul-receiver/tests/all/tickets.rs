@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul::{Annotations, Ctx, NoArgs, Server, Structured, Tool};
-use longhaul_testkit::tools::{Door, named, tools};
+use longhaul_testkit::tools::{Door, ask_name, named, tools};
 use longhaul_testkit::{SessionClient, TestServer, until};
 use serde_json::{Value, json};
 
@@ -23,10 +23,15 @@ fn server(door: &Door, patience: Duration) -> Server {
             }
         })
     };
+    let asking = door.tool("fragile_question", |door, mut ctx: Ctx, _: NoArgs| async move {
+        door.pass().await;
+        ask_name(&mut ctx).await
+    });
     let typed = Tool::new("typed", |_: Ctx, _: NoArgs| async move { Ok(Structured(NoArgs {})) });
     Server::new("tickets")
         .tools(tools(door))
         .tools([wait("joined").annotations(joins), wait("fragile").cancel_abandoned_calls(), typed])
+        .tool(asking.cancel_abandoned_calls())
         .poll_interval_ms(50)
         .patience(patience)
 }
@@ -355,6 +360,33 @@ async fn a_stateless_client_that_disconnects_leaves_the_task_unless_the_tool_say
         assert!(calling.await.is_err());
         until("what the tool says", async || newest().await["status"] == status).await;
         session.call("task_cancel", json!({ "taskId": newest().await["taskId"] })).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_a_session_that_is_not_back_for_its_ticket_has_abandoned_its_call() {
+    let door = Door::closed();
+    let server = start(&door, LONG).await;
+    for (comes_back, status) in [(false, "cancelled"), (true, "input_required")] {
+        let client = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", json!({})).await;
+        let mut call = client.send("tools/call", json!({ "name": "fragile_question", "arguments": {} })).await;
+        let event = call.first_event_id().await;
+        drop(call);
+        let mut metrics = server.client().await;
+        until("the end of the connection", async || {
+            metrics.metric_of("longhaul_budget_used", "kept_bytes").await.is_some_and(|kept| kept > 0.0)
+        })
+        .await;
+        let resumed = if comes_back { Some(client.listen(Some(&event)).await) } else { None };
+        // The question makes the ticket due.
+        door.open(1);
+        let newest = async || ticket(&client.call("task_list", json!({})).await)["tasks"][0].clone();
+        until("what the client did", async || newest().await["status"] == status).await;
+        if let Some(mut resumed) = resumed {
+            assert_eq!(ticket(&resumed.last().await["result"])["status"], "input_required");
+            client.call("task_cancel", json!({ "taskId": newest().await["taskId"] })).await;
+        }
+        client.end().await;
     }
 }
 
