@@ -435,6 +435,15 @@ impl RunningCommand {
         }
     }
 
+    /// Waits until the program itself has ended. Use it beside something that only the running program needs, such as the answer
+    /// to a question that it asked.
+    pub async fn exited(&self) -> io::Result<()> {
+        match &self.group {
+            Some(group) => group.exited().await,
+            None => Ok(()),
+        }
+    }
+
     /// Removes a line from what [`finish`](Self::finish) returns. It must be the last one of its stream that was read.
     pub fn discard(&mut self, line: &OutputLine) {
         let kept = match line.stream {
