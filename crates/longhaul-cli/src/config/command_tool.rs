@@ -161,7 +161,7 @@ fn command(config: &ToolConfig, arguments: &Map<String, Value>) -> Command {
 }
 
 /// A path that is not absolute starts from the working folder; a name without a slash is looked for in `PATH`.
-fn program_path(program: &str, folder: &Path) -> std::ffi::OsString {
+pub(super) fn program_path(program: &str, folder: &Path) -> std::ffi::OsString {
     if program.contains('/') { folder.join(program).into() } else { program.into() }
 }
 
