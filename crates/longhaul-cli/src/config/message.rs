@@ -2,6 +2,7 @@
 
 use longhaul::command::{CommandError, RunningCommand};
 use longhaul::{Ask, Ctx, CtxError, Failure, Json, QuestionKind, Race, Severity};
+use longhaul_wire::question::check_question;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -65,6 +66,8 @@ pub(super) async fn obey(ctx: &mut Ctx, running: &mut RunningCommand, text: &str
         }
         CommandMessage { ask: Some(key), message, schema, progress: None, status: None, log: None, .. } => {
             let question = JsonForm { message: message.unwrap_or_else(|| key.clone()), schema };
+            check_question(question.kind(), &question.params())
+                .map_err(|wrong| Failure::tool(format!("The command cannot ask `{key}`: {wrong}")))?;
             let mut answer = match ask(ctx, running, &key, question).await? {
                 Some(Ok(answer)) => answer,
                 // The command decides what to do without an answer.
