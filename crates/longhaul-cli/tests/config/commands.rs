@@ -40,6 +40,22 @@ args.end = { type = "string" }
 env.END = "{end}"
 messages = "stdout"
 
+[tool.nested]
+shell = true
+command = '''
+echo 'longhaul: {"ask": "x", "schema": {"type": "object", "properties": {"files": {"type": "object"}}}}'
+read -r answer
+'''
+messages = "stdout"
+
+[tool.many]
+command = ["echo", "{files}"]
+args.files = { type = "array" }
+
+[tool.large]
+command = ["echo", "large"]
+output_max = 2
+
 [tool.copy]
 shell = true
 command = '''
@@ -109,8 +125,29 @@ async fn commands_are_tasks_with_progress_questions_results_and_errors() {
 
     let id = client.create("slow", json!({})).await.unwrap();
     let end = client.settled(&id).await;
-    assert_eq!(end.result_text(), "it was ended because it ran for longer than 0.3 s:\nso far");
+    let expected = "The command of `slow` was ended because it ran for longer than 0.3 s (its `timeout`):\nso far";
+    assert_eq!(end.result_text(), expected);
     all_gone(&place, "slow").await;
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn what_a_command_cannot_ask_or_be_given_is_refused_by_name() {
+    let place = Place::new(CONFIG);
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.capabilities = longhaul_testkit::tasks_and_forms();
+    for (tool, arguments, expected) in [
+        ("nested", json!({}), "the field `files` must be a string, number, integer or boolean, or an array of choices"),
+        ("build", json!({ "wait": "a\u{0}b" }), "The argument `wait` has the character U+0000"),
+        ("impatient", json!({ "end": "\u{0}" }), "The argument `end` has the character U+0000"),
+        ("many", json!({ "files": ["a", "\u{0}"] }), "The argument `files` has the character U+0000"),
+        ("large", json!({}), "The command of `large` was ended because it wrote more than 2 bytes"),
+    ] {
+        let id = client.create(tool, arguments).await.unwrap();
+        let end = client.settled(&id).await;
+        assert!(end.result_text().contains(expected), "{}", end.result_text());
+    }
     assert!(server.stop().await);
 }
 

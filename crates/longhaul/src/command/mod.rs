@@ -254,7 +254,7 @@ pub enum CommandError {
         cause: io::Error,
     },
     /// It ran for too long, and was ended.
-    #[error("it was ended because it ran for longer than {}{}", seconds(*limit), said(stderr))]
+    #[error("the command was ended because it ran for longer than {}{}", seconds(*limit), said(stderr))]
     TimeLimit {
         /// Its time limit.
         limit: Duration,
@@ -262,7 +262,7 @@ pub enum CommandError {
         stderr: String,
     },
     /// It wrote too much, and was ended.
-    #[error("it was ended because it wrote more than {bytes_max} bytes to standard output")]
+    #[error("the command was ended because it wrote more than {bytes_max} bytes to standard output")]
     OutputTooLarge {
         /// Its limit.
         bytes_max: usize,
