@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{RequestId, RpcError, quote};
+use crate::jsonrpc::{ID_BYTES_MAX, RequestId, RpcError, quote};
 use crate::{Capabilities, LogLevel, idempotency, text};
 
 /// The key by which a stateless request names its protocol version.
@@ -59,7 +59,7 @@ impl<'a> StatelessMeta<'a> {
                 .ok_or_else(|| wrong("`io.modelcontextprotocol/clientCapabilities` must be an object"))?,
             progress_token: members
                 .progress_token
-                .map(|token| RequestId::parse(token).ok_or_else(|| wrong(WRONG_TOKEN)))
+                .map(|token| RequestId::parse(token).ok_or_else(|| wrong(&token_rule())))
                 .transpose()?,
             log_level: members
                 .log_level
@@ -98,7 +98,9 @@ pub(crate) fn session_progress_token(meta: Option<&RawValue>) -> Result<Option<R
         return Err(wrong("it must be an object"));
     }
     let token = text::member(meta, "progressToken").filter(|token| token.get() != "null");
-    token.map(|token| RequestId::parse(token).ok_or_else(|| wrong(WRONG_TOKEN))).transpose()
+    token.map(|token| RequestId::parse(token).ok_or_else(|| wrong(&token_rule()))).transpose()
 }
 
-const WRONG_TOKEN: &str = "`progressToken` must be a string or integer";
+fn token_rule() -> String {
+    format!("`progressToken` must be a string or an integer of at most {ID_BYTES_MAX} bytes")
+}

@@ -391,6 +391,34 @@ async fn a_client_of_a_session_that_is_not_back_for_its_ticket_has_abandoned_its
 }
 
 #[tokio::test]
+async fn a_task_that_failed_is_said_to_have_failed_and_why_with_its_code() {
+    let door = Door::closed();
+    let late = door.tool("late", |door, _: Ctx, _: NoArgs| async move {
+        door.pass().await;
+        Err::<String, _>(longhaul::Failure::tool("no"))
+    });
+    let panics = door.tool("panics", |door, _: Ctx, _: NoArgs| async move {
+        door.pass().await;
+        if true {
+            panic!("on purpose");
+        }
+        Ok("")
+    });
+    let server = TestServer::start(server(&door, Duration::ZERO).tools([late, panics])).await;
+    let client = open(&server, json!({})).await;
+    for (tool, expected) in [("late", "no"), ("panics", "[HANDLER_PANIC]")] {
+        let id = ticket(&client.call(tool, json!({})).await)["taskId"].clone();
+        door.open(1);
+        let status = async || client.call("task_status", json!({ "taskId": id, "waitSeconds": 30 })).await;
+        until("its end", async || ticket(&status().await)["status"] == "failed").await;
+        let said = status().await;
+        assert!(text(&said).contains("has failed") && text(&said).contains("task_result"), "{said}");
+        let result = client.call("task_result", json!({ "taskId": id })).await;
+        assert!(text(&result).ends_with(expected), "{result}");
+    }
+}
+
+#[tokio::test]
 async fn a_result_keeps_its_images_and_its_structure_behind_a_ticket() {
     let door = Door::closed();
     let picture = door.tool("picture", |door, _: Ctx, _: NoArgs| async move {
