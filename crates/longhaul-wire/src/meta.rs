@@ -21,6 +21,7 @@ pub(crate) struct StatelessMeta<'a> {
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) idempotency_key: Option<&'a RawValue>,
     pub(crate) is_repeated: bool,
+    pub(crate) relayed_ms: Option<u64>,
 }
 
 impl<'a> StatelessMeta<'a> {
@@ -40,6 +41,8 @@ impl<'a> StatelessMeta<'a> {
             idempotency_key: Option<&'a RawValue>,
             #[serde(rename = "longhaul/repeated", borrow, default)]
             repeated: Option<&'a RawValue>,
+            #[serde(rename = "longhaul/relayed", borrow, default)]
+            relayed: Option<&'a RawValue>,
         }
         let wrong = |what: &str| RpcError::malformed_params(format!("`_meta` is not valid: {what}"));
         let meta = meta.ok_or_else(|| wrong("it is missing; every request of this revision needs it"))?;
@@ -70,6 +73,7 @@ impl<'a> StatelessMeta<'a> {
                 .transpose()?,
             idempotency_key: members.idempotency_key,
             is_repeated: members.repeated.is_some_and(is_true),
+            relayed_ms: members.relayed.and_then(whole_number),
         })
     }
 }
@@ -82,6 +86,15 @@ pub(crate) fn session_idempotency_key(meta: Option<&RawValue>) -> Option<&RawVal
 /// Whether a request in a session says that it may have run already.
 pub(crate) fn session_is_repeated(meta: Option<&RawValue>) -> bool {
     meta.and_then(|meta| text::member(meta, idempotency::REPEATED_META_KEY)).is_some_and(is_true)
+}
+
+/// When a process that passes a call of a session on first sent it, if that process added the idempotency key.
+pub(crate) fn session_relayed_ms(meta: Option<&RawValue>) -> Option<u64> {
+    text::member(meta?, idempotency::RELAYED_META_KEY).and_then(whole_number)
+}
+
+fn whole_number(value: &RawValue) -> Option<u64> {
+    value.get().parse().ok()
 }
 
 fn is_true(value: &RawValue) -> bool {

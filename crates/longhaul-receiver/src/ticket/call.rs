@@ -1,12 +1,12 @@
 //! A call of a client without tasks: a durable task, a wait, and then its result or a ticket.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_engine::{EngineError, NewCall};
 use longhaul_store::IdempotencyKey;
-use longhaul_task::{Answer, Json, QuestionKey, Retention, TaskId, TaskKey};
+use longhaul_task::{Answer, Json, Phase, QuestionKey, Retention, Task, TaskId, TaskKey};
 use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::{LogLevel, ticket};
@@ -44,8 +44,26 @@ pub(crate) struct WaitingCall {
     pub(crate) token: Option<RequestId>,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) rules: CallRules,
-    /// The client's own.
+    /// The client's own, or that of the process that passes the call on.
     pub(crate) idempotency: Option<Box<IdempotencyKey>>,
+    pub(crate) relay: Option<RelayedCall>,
+}
+
+/// What a process that passes a call on says about it. The process has added the idempotency key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RelayedCall {
+    /// When the process first sent it.
+    pub(crate) sent_ms: u64,
+    /// Whether it was sent to an earlier server, too.
+    pub(crate) is_repeated: bool,
+}
+
+impl RelayedCall {
+    /// Whether a task of the same call, which has ended, may be the one that this call has joined or created.
+    fn may_have_waited_for(self, task: &Task) -> bool {
+        let Phase::Settled { at, .. } = &task.phase else { return false };
+        self.is_repeated && at.as_ms() >= self.sent_ms
+    }
 }
 
 /// The task that a call waits for.
@@ -79,30 +97,49 @@ impl WaitingCall {
         let now = engine.now().await?;
         let new = |idempotency| CallPlace::New(TaskId::mint(now, engine.random().bits()), idempotency);
         if let Some(own) = &self.idempotency {
-            let found = engine.find_created(owner, own).await?;
-            return Ok(found.map_or_else(|| new(Some(own.clone())), |found| CallPlace::Found(found.task.key.clone())));
-        }
-        let mut key_of_now = None;
-        // A task that ends with its client is not shared with others.
-        if self.rules.joins && !self.rules.cancels_abandoned {
-            // A task of the last minutes is under the key of this period or of the one before.
-            let period = now.as_ms() / JOIN_MS_MAX;
-            for period in [period, period.saturating_sub(1)] {
-                let same = idempotency::of_same_call(&self.exchange, &self.tool, self.input.as_str(), period);
-                // A client that cannot be told from others joins no task.
-                let Some(same) = same else { break };
-                match engine.find_created(owner, &same).await? {
-                    Some(found) if !found.task.is_settled() => return Ok(CallPlace::Found(found.task.key.clone())),
-                    // It has ended: this call is a new one, which cannot be found by a third.
-                    Some(_) => {
-                        key_of_now = None;
-                        break;
-                    }
-                    None => key_of_now = key_of_now.or(Some(Box::new(same))),
-                }
+            if let Some(found) = engine.find_created(owner, own).await? {
+                return Ok(CallPlace::Found(found.task.key.clone()));
+            }
+            if self.relay.is_none() {
+                return Ok(new(Some(own.clone())));
             }
         }
-        Ok(new(key_of_now))
+        let (mut free_key, mut has_ended) = (None, false);
+        for period in self.join_periods(now.as_ms()) {
+            let same = idempotency::of_same_call(&self.exchange, &self.tool, self.input.as_str(), period);
+            // A client that cannot be told from others joins no task.
+            let Some(same) = same else { break };
+            match engine.find_created(owner, &same).await? {
+                Some(found)
+                    if !found.task.is_settled()
+                        || self.relay.is_some_and(|relay| relay.may_have_waited_for(&found.task)) =>
+                {
+                    return Ok(CallPlace::Found(found.task.key.clone()));
+                }
+                Some(_) => has_ended = true,
+                None => free_key = free_key.or(Some(Box::new(same))),
+            }
+        }
+        // After one that has ended, this call is a new one, which cannot be found by a third.
+        Ok(new(free_key.filter(|_| !has_ended).or_else(|| self.idempotency.clone())))
+    }
+
+    /// The periods under whose keys a task of the same call is looked for, the current one first.
+    fn join_periods(&self, now_ms: u64) -> Vec<u64> {
+        // A task that ends with its client is not shared with others.
+        if !self.rules.joins || self.rules.cancels_abandoned {
+            return Vec::new();
+        }
+        // A task of the last minutes is under the key of this period or of the one before.
+        let period = now_ms / JOIN_MS_MAX;
+        let mut periods = vec![period, period.saturating_sub(1)];
+        if let Some(relay) = self.relay.filter(|relay| relay.is_repeated) {
+            let sent = relay.sent_ms / JOIN_MS_MAX;
+            periods.extend([sent.saturating_add(1), sent, sent.saturating_sub(1)]);
+        }
+        let mut seen = HashSet::new();
+        periods.retain(|period| seen.insert(*period));
+        periods
     }
 
     /// Creates the task if there is none, gives it the answers, and waits for it.

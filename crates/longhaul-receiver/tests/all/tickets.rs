@@ -179,6 +179,36 @@ async fn the_same_call_joins_the_task_that_runs_where_the_tool_allows_it() {
 }
 
 #[tokio::test]
+async fn a_call_whose_key_was_added_on_its_way_joins_and_is_found_when_it_is_repeated() {
+    let door = Door::closed();
+    let server = start(&door, Duration::ZERO).await;
+    let client = open(&server, json!({})).await;
+    let call = async |key: &str, mut meta: Value| {
+        meta["longhaul/idempotency-key"] = json!(key);
+        let params = json!({ "name": "joined", "arguments": {}, "_meta": meta });
+        let result = client.result("tools/call", params).await;
+        ticket(&result)["taskId"].clone()
+    };
+    let relayed = json!({ "longhaul/relayed": 1 });
+    let repeated = |sent_ms: u64| json!({ "longhaul/relayed": sent_ms, "longhaul/repeated": true });
+    let first = call("a", relayed.clone()).await;
+    assert_eq!(call("b", relayed.clone()).await, first);
+    assert_eq!(ticket(&client.call("joined", json!({})).await)["taskId"], first, "of a client without a key");
+    assert_ne!(call("own", json!({})).await, first, "a client's own key is for a task of its own");
+    door.open(2);
+    until("its end", async || {
+        let shown = client.call("task_status", json!({ "taskId": first })).await;
+        ticket(&shown)["status"] == "completed"
+    })
+    .await;
+    assert_eq!(call("b", repeated(1)).await, Value::Null, "the result of the task that it waited for");
+    let late = u64::MAX;
+    let new = call("c", repeated(late)).await;
+    assert!(new != first && new.is_string(), "one that had ended before the call is not joined");
+    assert_eq!(call("c", repeated(late)).await, new, "and the new one is found by its key");
+}
+
+#[tokio::test]
 async fn the_tools_are_offered_to_clients_without_tasks_under_free_names() {
     let door = Door::closed();
     let own = Tool::new("task_status", |_: Ctx, _: NoArgs| async move { Ok("mine") });
