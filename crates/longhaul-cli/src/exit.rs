@@ -53,7 +53,7 @@ pub enum CommandError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error("the config file {path} cannot be made: {cause}")]
-    NewConfig { path: String, cause: std::io::Error },
+    NewConfig { path: String, cause: String },
     #[error("{0}")]
     Usage(String),
     #[error("cannot write the output: {0}")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhaul_engine::EngineError;
 use longhaul_engine::audit::{self, RequestSource};
 use longhaul_store::StoreError;
-use longhaul_task::{Owner, Task, TaskId, TaskKey};
+use longhaul_task::{NAME_BYTES_MAX, NameError, Owner, Task, TaskId, TaskKey};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::{Capability, Generation, Peer, ReplyTo, refusal as words, route};
 
@@ -51,8 +51,12 @@ impl Exchange {
     pub(crate) fn chosen_key(&self, id: TaskId) -> Result<TaskKey, RpcError> {
         match &self.session {
             Some(session) if !self.is_known => {
-                let id = TaskId::in_session(&session.scope(), &id).map_err(|_| words::task_id_too_long())?;
-                Ok(self.key(id))
+                let scoped = TaskId::in_session(&session.scope(), &id).map_err(|error| {
+                    let bytes = id.as_str().len();
+                    let excess = if let NameError::TooLong(all) = error { all - NAME_BYTES_MAX } else { 0 };
+                    words::task_id_too_long(bytes, bytes.saturating_sub(excess))
+                })?;
+                Ok(self.key(scoped))
             }
             _ => Ok(self.key(id)),
         }

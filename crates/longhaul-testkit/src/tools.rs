@@ -66,7 +66,7 @@ struct GreetingArguments {
     name: String,
 }
 
-async fn ask_name(ctx: &mut Ctx) -> Result<String, Failure> {
+pub async fn ask_name(ctx: &mut Ctx) -> Result<String, Failure> {
     Ok(match ctx.ask("name", Form::<NameArguments>::new("What is your name?")).await? {
         FormAnswer::Accepted(NameArguments { name }) => name,
         FormAnswer::Declined => "nobody".into(),

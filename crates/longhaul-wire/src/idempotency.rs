@@ -16,6 +16,10 @@ pub(crate) const META_KEY: &str = "longhaul/idempotency-key";
 /// idempotency key; any other is refused.
 pub(crate) const REPEATED_META_KEY: &str = "longhaul/repeated";
 
+/// The member of `_meta` of a call whose key was not chosen by its client, but added by a process that passes the call on: when that
+/// process first sent it, in milliseconds since 1970. Such a call can join a task like one without a key.
+pub(crate) const RELAYED_META_KEY: &str = "longhaul/relayed";
+
 /// The name of the HTTP header.
 const HEADER: &str = "idempotency-key";
 

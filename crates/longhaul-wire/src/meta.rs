@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{RequestId, RpcError, quote};
+use crate::jsonrpc::{ID_BYTES_MAX, RequestId, RpcError, quote};
 use crate::{Capabilities, LogLevel, idempotency, text};
 
 /// The key by which a stateless request names its protocol version.
@@ -21,6 +21,7 @@ pub(crate) struct StatelessMeta<'a> {
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) idempotency_key: Option<&'a RawValue>,
     pub(crate) is_repeated: bool,
+    pub(crate) relayed_ms: Option<u64>,
 }
 
 impl<'a> StatelessMeta<'a> {
@@ -40,6 +41,8 @@ impl<'a> StatelessMeta<'a> {
             idempotency_key: Option<&'a RawValue>,
             #[serde(rename = "longhaul/repeated", borrow, default)]
             repeated: Option<&'a RawValue>,
+            #[serde(rename = "longhaul/relayed", borrow, default)]
+            relayed: Option<&'a RawValue>,
         }
         let wrong = |what: &str| RpcError::malformed_params(format!("`_meta` is not valid: {what}"));
         let meta = meta.ok_or_else(|| wrong("it is missing; every request of this revision needs it"))?;
@@ -59,7 +62,7 @@ impl<'a> StatelessMeta<'a> {
                 .ok_or_else(|| wrong("`io.modelcontextprotocol/clientCapabilities` must be an object"))?,
             progress_token: members
                 .progress_token
-                .map(|token| RequestId::parse(token).ok_or_else(|| wrong(WRONG_TOKEN)))
+                .map(|token| RequestId::parse(token).ok_or_else(|| wrong(&token_rule())))
                 .transpose()?,
             log_level: members
                 .log_level
@@ -70,6 +73,7 @@ impl<'a> StatelessMeta<'a> {
                 .transpose()?,
             idempotency_key: members.idempotency_key,
             is_repeated: members.repeated.is_some_and(is_true),
+            relayed_ms: members.relayed.and_then(whole_number),
         })
     }
 }
@@ -82,6 +86,15 @@ pub(crate) fn session_idempotency_key(meta: Option<&RawValue>) -> Option<&RawVal
 /// Whether a request in a session says that it may have run already.
 pub(crate) fn session_is_repeated(meta: Option<&RawValue>) -> bool {
     meta.and_then(|meta| text::member(meta, idempotency::REPEATED_META_KEY)).is_some_and(is_true)
+}
+
+/// When a process that passes a call of a session on first sent it, if that process added the idempotency key.
+pub(crate) fn session_relayed_ms(meta: Option<&RawValue>) -> Option<u64> {
+    text::member(meta?, idempotency::RELAYED_META_KEY).and_then(whole_number)
+}
+
+fn whole_number(value: &RawValue) -> Option<u64> {
+    value.get().parse().ok()
 }
 
 fn is_true(value: &RawValue) -> bool {
@@ -98,7 +111,9 @@ pub(crate) fn session_progress_token(meta: Option<&RawValue>) -> Result<Option<R
         return Err(wrong("it must be an object"));
     }
     let token = text::member(meta, "progressToken").filter(|token| token.get() != "null");
-    token.map(|token| RequestId::parse(token).ok_or_else(|| wrong(WRONG_TOKEN))).transpose()
+    token.map(|token| RequestId::parse(token).ok_or_else(|| wrong(&token_rule()))).transpose()
 }
 
-const WRONG_TOKEN: &str = "`progressToken` must be a string or integer";
+fn token_rule() -> String {
+    format!("`progressToken` must be a string or an integer of at most {ID_BYTES_MAX} bytes")
+}

@@ -54,8 +54,8 @@ pub fn check_parts(key: Option<&str>, kind: QuestionKind, params: &Json, answer:
     fits.map_err(|why| WrongAnswer { key: key.map(str::to_owned), why })
 }
 
-/// Whether a question is valid. It is checked when the handler asks, so that the handler's author gets the error and not
-/// the client.
+/// Whether a question is valid. Check one that was not made from a type before it is asked, so that its author gets the error
+/// and not the client.
 pub fn check_question(kind: QuestionKind, params: &Json) -> Result<(), WrongQuestion> {
     let params: Value = serde_json::from_str(params.as_str()).map_err(|error| WrongQuestion(error.to_string()))?;
     let wrong = |why: &str| Err(WrongQuestion(why.to_owned()));
@@ -66,7 +66,7 @@ pub fn check_question(kind: QuestionKind, params: &Json) -> Result<(), WrongQues
             Some("form") if params["requestedSchema"]["type"] != "object" => {
                 wrong("a form needs a `requestedSchema` of type object")
             }
-            Some("form") => Schema::of(params["requestedSchema"].clone()).map(drop).map_err(WrongQuestion),
+            Some("form") => check_form(&params["requestedSchema"]).map_err(WrongQuestion),
             Some("url") if !params["url"].is_string() => wrong("an elicitation by URL needs a `url`"),
             Some("url") => Ok(()),
             _ => wrong("the `mode` of an elicitation is `form` or `url`"),
@@ -75,6 +75,25 @@ pub fn check_question(kind: QuestionKind, params: &Json) -> Result<(), WrongQues
         QuestionKind::Sampling if !params["maxTokens"].is_u64() => wrong("sampling needs `maxTokens`"),
         QuestionKind::Sampling | QuestionKind::Roots => Ok(()),
     }
+}
+
+/// Whether every field of a form is of a kind that the protocol allows. Clients refuse or cannot show others.
+fn check_form(schema: &Value) -> Result<(), String> {
+    let fields = schema.get("properties").map(|fields| fields.as_object().ok_or("`properties` must be an object"));
+    for (name, field) in fields.transpose()?.into_iter().flatten() {
+        let is_allowed = match field["type"].as_str() {
+            Some("string" | "number" | "integer" | "boolean") => true,
+            Some("array") => field["items"]["enum"].is_array() || field["items"]["anyOf"].is_array(),
+            _ => false,
+        };
+        if !is_allowed {
+            let name = quote(name);
+            return Err(format!(
+                "the field `{name}` must be a string, number, integer or boolean, or an array of choices (`items` with `enum`)"
+            ));
+        }
+    }
+    Schema::of(schema.clone()).map(drop)
 }
 
 /// The sentence in which an elicitation asks.

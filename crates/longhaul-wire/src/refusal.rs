@@ -127,8 +127,9 @@ pub fn task_id_exists(id: &str) -> RpcError {
 }
 
 /// For a task ID that is too long for the session of a requestor without an identity.
-pub fn task_id_too_long() -> RpcError {
-    RpcError::invalid_params("The task ID is too long. Choose a shorter one.")
+pub fn task_id_too_long(bytes: usize, bytes_max: usize) -> RpcError {
+    let why = format!("The task ID has {bytes} bytes; the limit here is {bytes_max}. Choose a shorter one.");
+    RpcError::invalid_params(why)
 }
 
 /// For the deletion of a task that has not ended.

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::completion::Complete;
 use crate::jsonrpc::{RequestId, RpcError};
-use crate::meta::{StatelessMeta, session_idempotency_key, session_is_repeated};
+use crate::meta::{StatelessMeta, session_idempotency_key, session_is_repeated, session_relayed_ms};
 use crate::params::{RequestParams, optional_string, required_string};
 use crate::subscription::SubscriptionFilter;
 use crate::{Generation, InputResponses, LogLevel, Peer, Revision, text};
@@ -128,6 +128,8 @@ pub struct CallTool<'a> {
     pub(crate) idempotency_key: Option<&'a RawValue>,
     /// The call may have run already, and must not run again if it is not found by its idempotency key.
     pub is_repeated: bool,
+    /// When a process that passes the call on first sent it, if that process added the idempotency key.
+    pub relayed_ms: Option<u64>,
 }
 
 impl<'a> CallTool<'a> {
@@ -141,6 +143,7 @@ impl<'a> CallTool<'a> {
             task: None,
             idempotency_key: meta.idempotency_key,
             is_repeated: meta.is_repeated,
+            relayed_ms: meta.relayed_ms,
         })
     }
 
@@ -154,6 +157,7 @@ impl<'a> CallTool<'a> {
             task,
             idempotency_key: session_idempotency_key(params.meta),
             is_repeated: session_is_repeated(params.meta),
+            relayed_ms: session_relayed_ms(params.meta),
         })
     }
 }

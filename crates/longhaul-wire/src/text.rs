@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use longhaul_task::Timestamp;
+use longhaul_task::{TaskError, Timestamp};
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -144,6 +144,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonString<'a> {
 
         from.deserialize_str(StringVisitor).map(JsonString)
     }
+}
+
+/// The stable code of an error that Longhaul itself reports, such as `CRASH_RECOVERY`.
+pub(crate) fn code_of(fault: &TaskError) -> Option<Cow<'_, str>> {
+    member(raw(fault.data.as_ref()?.as_str())?, "code").and_then(string)
 }
 
 /// The string in a raw value, if it is one.

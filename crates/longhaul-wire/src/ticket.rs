@@ -152,7 +152,10 @@ pub fn ticket(view: &TaskView<'_>, names: &TicketNames) -> Json {
 pub fn result(view: &TaskView<'_>) -> Option<Json> {
     let body = match view.task.phase.outcome()? {
         Outcome::Result { body, .. } => body.clone(),
-        Outcome::Error(fault) => ToolResult::error(&format!("The task failed: {}", fault.message)).into_json(),
+        Outcome::Error(fault) => {
+            let code = text::code_of(fault).map(|code| format!(" [{code}]")).unwrap_or_default();
+            ToolResult::error(&format!("The task failed: {}{code}", fault.message)).into_json()
+        }
         Outcome::Cancelled => ToolResult::error("The task was cancelled.").into_json(),
     };
     Some(with_meta(body, view))
@@ -182,11 +185,12 @@ fn sentence(view: &TaskView<'_>, names: &TicketNames) -> String {
     let tool = &task.tool.name;
     match &task.phase {
         Phase::Settled { outcome: Outcome::Cancelled, .. } => format!("The task {id} of `{tool}` was cancelled."),
-        Phase::Settled { .. } => {
-            format!(
-                "The task {id} of `{tool}` has ended. Call `{result}` with {} for its result.",
-                json!({ "taskId": id })
-            )
+        Phase::Settled { outcome, .. } => {
+            let (end, what) = match outcome {
+                Outcome::Result { is_error: false, .. } => ("ended", "its result"),
+                _ => ("failed", "the reason"),
+            };
+            format!("The task {id} of `{tool}` has {end}. Call `{result}` with {} for {what}.", json!({ "taskId": id }))
         }
         Phase::Waiting { questions, .. } => {
             let asked: Vec<String> = questions.iter().map(describe).collect();

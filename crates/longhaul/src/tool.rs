@@ -216,8 +216,9 @@ impl Tool {
         self
     }
 
-    /// Cancels the task of a call when a client that knows no tasks gives up or disconnects while it waits. By default the task
-    /// goes on, and the client finds it with `task_list` or by making the same call again.
+    /// Cancels the task of a call when a client that knows no tasks gives up or disconnects while it waits. A client of an HTTP
+    /// session that disconnects can resume its stream until the answer to its call is due. By default the task goes on, and the
+    /// client finds it with `task_list` or by making the same call again.
     pub fn cancel_abandoned_calls(mut self) -> Self {
         self.call_rules.cancels_abandoned = true;
         self

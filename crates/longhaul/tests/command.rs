@@ -84,7 +84,7 @@ async fn a_group_that_ignores_sigterm_is_killed_when_its_time_is_over() {
     run.start().await;
     let mut fifo = tokio::fs::File::open(&fifo).await.unwrap();
     let error = run.result().await.error().unwrap();
-    assert_eq!(error, "it was ended because it ran for longer than 0.3 s:\nstuck");
+    assert_eq!(error, "the command was ended because it ran for longer than 0.3 s:\nstuck");
     fifo.read_to_end(&mut Vec::new()).await.unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! `longhaul config check|new|host`
 
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -66,7 +66,10 @@ impl ConfigCommand {
 
 impl CheckConfig {
     fn run(self) -> Result<(), CommandError> {
-        let config = config::load(&self.file)?;
+        let (config, missing) = config::check(&self.file)?;
+        for problem in missing {
+            stderr_line!("warning: {problem}");
+        }
         let tools = config.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         let tools = if tools.is_empty() { "It has no tools.".to_owned() } else { format!("Its tools: {tools}.") };
         stdout_line!("{} is valid. {tools}", self.file.display());
@@ -81,7 +84,16 @@ impl NewConfig {
         }
         let made = OpenOptions::new().write(true).create_new(true).open(&self.file);
         let written = made.and_then(|mut file| file.write_all(example::EXAMPLE.as_bytes()));
-        written.map_err(|cause| CommandError::NewConfig { path: self.file.display().to_string(), cause })?;
+        written.map_err(|cause| {
+            let cause = match cause.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    "there is a file of that name; choose another name, or remove the file first".to_owned()
+                }
+                io::ErrorKind::NotFound => "there is no such folder; make it first".to_owned(),
+                _ => cause.to_string(),
+            };
+            CommandError::NewConfig { path: self.file.display().to_string(), cause }
+        })?;
         stderr_line!("{0} is new. Serve it with `longhaul serve --config {0}`.", self.file.display());
         Ok(())
     }

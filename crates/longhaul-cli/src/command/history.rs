@@ -206,7 +206,7 @@ mod tests {
             what: HistoryItem::AttemptEnded { attempt: 1, node: NodeId::mint([1; 16]), ran_ms: 105, end },
         };
         let (lost, stopped) = (ended(AttemptEnd::Lost), ended(AttemptEnd::Stopped));
-        assert_eq!(sentence(&lost, false).1, "1 was lost with its server, last seen 105 ms after it began");
+        assert_eq!(sentence(&lost, false).1, "1 was last seen after 105 ms and was lost with its server");
         assert_eq!(sentence(&stopped, false).1, "1 was ended by the stop of its server, after 105 ms");
         let (lost, stopped) = (json_object(&lost, false), json_object(&stopped, false));
         assert_eq!((&lost["lastSeenMs"], lost.get("ranMs")), (&json!(105), None), "{lost}");

@@ -42,7 +42,7 @@ enum Patience {
 fn patience(text: &str) -> Result<Patience, String> {
     match text {
         "off" => Ok(Patience::Off),
-        _ => duration(text).map(Patience::Time).ok_or_else(|| "it must be a time, such as 30s or 2m, or `off`".into()),
+        _ => duration(text).map(Patience::Time).map_err(|_| "it must be a time, such as 30s or 2m, or `off`".into()),
     }
 }
 

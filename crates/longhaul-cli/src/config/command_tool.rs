@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::command::{Command, CommandOutput, OutputLine, OutputStream};
+use longhaul::command::{Command, CommandError, CommandOutput, OutputLine, OutputStream};
 use longhaul::{Ctx, Failure, Json, Tool, ToolResult};
 use serde_json::{Map, Value};
 
 use super::limits::Limits;
 use super::message;
+use super::template::Template;
 use super::tool::{CommandLine, MessageStream, Output, ProgressPattern, ToolConfig};
 
 /// How much longer than its command a cancelled handler may take: the command's own grace period comes first.
@@ -98,8 +99,10 @@ fn limit(mut tool: Tool, config: &ToolConfig, limits: &Limits) -> Tool {
 
 async fn run(config: &ToolConfig, mut ctx: Ctx, arguments: Map<String, Value>) -> Result<ToolResult, Failure> {
     let arguments = config.arguments.with_defaults(arguments);
-    let mut running = command(config, &arguments).start().await?;
-    while let Some(line) = running.next_line(&ctx).await? {
+    refuse_nul(config, &arguments)?;
+    let failed = |error| failure(config, error);
+    let mut running = command(config, &arguments).start().await.map_err(failed)?;
+    while let Some(line) = running.next_line(&ctx).await.map_err(failed)? {
         let text = line.text();
         if config.messages.is_some_and(|stream| is_of(&line, stream))
             && let Some(said) = message::of_line(&text)
@@ -110,8 +113,49 @@ async fn run(config: &ToolConfig, mut ctx: Ctx, arguments: Map<String, Value>) -
             report(&mut ctx, pattern, &text).await?;
         }
     }
-    let output = running.finish(&ctx).await?;
+    let output = running.finish(&ctx).await.map_err(failed)?;
     result(config, output)
+}
+
+/// No word of a command line and no variable can have this character.
+fn refuse_nul(config: &ToolConfig, arguments: &Map<String, Value>) -> Result<(), Failure> {
+    let words = match &config.command {
+        CommandLine::Program(parts) => parts.as_slice(),
+        CommandLine::Shell(_) => &[],
+    };
+    let templates = words.iter().flatten().chain(config.env.iter().map(|(_, template)| template));
+    let has_nul = |value: &Value| value.as_str().is_some_and(|text| text.contains('\0'));
+    let is_refused = |name: &&str| match arguments.get(*name) {
+        Some(Value::Array(items)) => items.iter().any(has_nul),
+        Some(value) => has_nul(value),
+        None => false,
+    };
+    match templates.flat_map(Template::arguments).find(is_refused) {
+        Some(name) => {
+            let why = format!("The argument `{name}` has the character U+0000, which no command can take. Remove it.");
+            Err(Failure::tool(why))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Names the tool, and the key of the limit that was reached.
+fn failure(config: &ToolConfig, error: CommandError) -> Failure {
+    let name = &config.name;
+    Failure::tool(match error {
+        CommandError::TimeLimit { limit, stderr } => {
+            let said = if stderr.trim().is_empty() { String::new() } else { format!(":\n{}", stderr.trim_end()) };
+            let seconds = limit.as_secs_f64();
+            format!(
+                "The command of `{name}` was ended because it ran for longer than {seconds} s (its `timeout`){said}"
+            )
+        }
+        CommandError::OutputTooLarge { bytes_max } => format!(
+            "The command of `{name}` was ended because it wrote more than {bytes_max} bytes to standard output (its \
+             `output_max`)"
+        ),
+        other => return other.into(),
+    })
 }
 
 fn is_of(line: &OutputLine, stream: MessageStream) -> bool {
@@ -161,7 +205,7 @@ fn command(config: &ToolConfig, arguments: &Map<String, Value>) -> Command {
 }
 
 /// A path that is not absolute starts from the working folder; a name without a slash is looked for in `PATH`.
-fn program_path(program: &str, folder: &Path) -> std::ffi::OsString {
+pub(super) fn program_path(program: &str, folder: &Path) -> std::ffi::OsString {
     if program.contains('/') { folder.join(program).into() } else { program.into() }
 }
 

@@ -2,11 +2,12 @@
 //! added, changed and removed. A file that is wrong changes
 //! nothing.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::{FileCheck, FollowedFile, ServerHandle};
+use longhaul::{FileCheck, FollowedFile, FollowedFileError, ServerHandle};
 
 use super::fixed::{PromptConfig, ResourceConfig};
 use super::limits::Limits;
@@ -46,8 +47,8 @@ pub(crate) struct ConfigFollower {
     /// The rest of the file, which takes effect at the next start.
     settings: String,
     content: Vec<u8>,
-    /// What was logged last.
-    error: Option<String>,
+    /// Why the file could not be read at the last check.
+    unreadable: Option<String>,
 }
 
 impl ConfigFollower {
@@ -70,7 +71,7 @@ impl ConfigFollower {
             resources: config.resources.clone(),
             settings: settings_at_start,
             content: Vec::new(),
-            error: None,
+            unreadable: None,
         })
     }
 
@@ -89,7 +90,8 @@ impl ConfigFollower {
                     self.take(&content).await;
                     self.content = content;
                 }
-                Ok(FileCheck::Failed(error)) => self.fail(&error.to_string()),
+                Ok(FileCheck::Read(_)) => self.unreadable = None,
+                Ok(FileCheck::Failed(error)) => self.fail_to_read(&error),
                 // It fails only when the process ends.
                 Ok(_) | Err(_) => {}
             }
@@ -97,10 +99,15 @@ impl ConfigFollower {
     }
 
     async fn take(&mut self, content: &[u8]) {
+        self.unreadable = None;
         let text = match std::str::from_utf8(content) {
             Ok(text) => text,
             Err(error) => return self.fail(&error.to_string()),
         };
+        // A program that writes the file empties it first, and may take a while or run out of space.
+        if text.trim().is_empty() {
+            return self.fail("it is empty; to offer nothing, write a comment into it");
+        }
         let config = match parse(text, &folder_of(self.file.path())) {
             Ok(config) => config,
             Err(problems) => {
@@ -108,7 +115,6 @@ impl ConfigFollower {
                 return self.fail(&lines.join("\n"));
             }
         };
-        self.error = None;
         let (handle, limits) = (&self.handle, &self.limits);
         let mut changes = Changes::default();
         for old in removed(&self.tools, &config.tools, |tool| &tool.name) {
@@ -144,12 +150,23 @@ impl ConfigFollower {
         (self.tools, self.prompts, self.resources) = (config.tools, config.prompts, config.resources);
     }
 
-    /// Logs an error, unless it was the last one that was logged.
-    fn fail(&mut self, cause: &str) {
-        if self.error.as_deref() != Some(cause) {
-            let file = self.file.path().display();
-            tracing::error!(%file, "the config file cannot be used; the server goes on as it was:\n{cause}");
-            self.error = Some(cause.to_owned());
+    /// Logs why a content cannot be used. Each content is taken once, so this is logged once.
+    fn fail(&self, cause: &str) {
+        let file = self.file.path().display();
+        tracing::error!(%file, "the config file cannot be used; the server goes on as it was:\n{cause}");
+    }
+
+    /// Logs that the file cannot be read, unless that was logged at the last check, too.
+    fn fail_to_read(&mut self, error: &FollowedFileError) {
+        let cause = match error {
+            FollowedFileError::Read(error) if error.kind() == io::ErrorKind::NotFound => {
+                "it was removed or renamed; put it back, or restart the server with another file".to_owned()
+            }
+            other => other.to_string(),
+        };
+        if self.unreadable.as_ref() != Some(&cause) {
+            self.fail(&cause);
+            self.unreadable = Some(cause);
         }
     }
 }

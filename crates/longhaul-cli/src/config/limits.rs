@@ -6,7 +6,7 @@ use longhaul::{EmbeddedLimits, EngineLimits, RateLimits, ServerLimits, ToolLimit
 use toml::de::DeValue;
 
 use super::section::{Form, NamedSection, article, unknown};
-use super::unit;
+use super::unit::{self, UnitError};
 
 /// All limits, with the values of the file where it has some.
 #[derive(Debug, Clone, Default)]
@@ -165,29 +165,34 @@ pub(super) fn read(root: &NamedSection<'_>) -> Limits {
             };
             let path = format!("limits.{full}");
             match number(limit.form, value.get_ref()) {
-                None => {
-                    let what = format!("is {}", shown(value.get_ref()));
-                    problems.add(&value.span(), &path, what, format!("it must be {}", limit.form.describe()));
+                Err(error) => {
+                    let (why, remedy) = match error.describe() {
+                        Some((why, remedy)) => (format!(", {why}"), remedy),
+                        None => (String::new(), format!("it must be {}", limit.form.describe())),
+                    };
+                    problems.add(&value.span(), &path, format!("is {}{why}", shown(value.get_ref())), remedy);
                 }
-                Some(number) if (limit.set)(&mut limits, number).is_none() => {
+                Ok(number) if (limit.set)(&mut limits, number).is_none() => {
                     problems.add(&value.span(), &path, "is too large", "use at most 4294967295");
                 }
-                Some(_) => limits.is_set = true,
+                Ok(_) => limits.is_set = true,
             }
         }
     }
     limits
 }
 
-fn number(form: Form, value: &DeValue<'_>) -> Option<u64> {
+fn number(form: Form, value: &DeValue<'_>) -> Result<u64, UnitError> {
     match (form, value) {
-        (Form::Duration, DeValue::String(text)) => u64::try_from(unit::duration(text)?.as_millis()).ok(),
+        (Form::Duration, DeValue::String(text)) => {
+            u64::try_from(unit::duration(text)?.as_millis()).map_err(|_| UnitError::TooLong)
+        }
         (Form::Bytes, DeValue::String(text)) => unit::bytes(text),
         (Form::Bytes | Form::Count, DeValue::Integer(number)) => {
-            let number = u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()?;
-            (1..=i64::MAX.cast_unsigned()).contains(&number).then_some(number)
+            let number = u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok();
+            number.filter(|number| (1..=i64::MAX.cast_unsigned()).contains(number)).ok_or(UnitError::Form)
         }
-        _ => None,
+        _ => Err(UnitError::Form),
     }
 }
 

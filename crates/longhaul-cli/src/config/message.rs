@@ -1,7 +1,8 @@
 //! Lines by which a command talks to the server: `longhaul: {"progress": 3, "total": 10}`.
 
-use longhaul::command::RunningCommand;
-use longhaul::{Ask, Ctx, CtxError, Failure, Json, QuestionKind, Severity};
+use longhaul::command::{CommandError, RunningCommand};
+use longhaul::{Ask, Ctx, CtxError, Failure, Json, QuestionKind, Race, Severity};
+use longhaul_wire::question::check_question;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -65,18 +66,44 @@ pub(super) async fn obey(ctx: &mut Ctx, running: &mut RunningCommand, text: &str
         }
         CommandMessage { ask: Some(key), message, schema, progress: None, status: None, log: None, .. } => {
             let question = JsonForm { message: message.unwrap_or_else(|| key.clone()), schema };
-            let mut answer = match ctx.ask(&key, question).await {
-                Ok(answer) => answer,
+            check_question(question.kind(), &question.params())
+                .map_err(|wrong| Failure::tool(format!("The command cannot ask `{key}`: {wrong}")))?;
+            let mut answer = match ask(ctx, running, &key, question).await? {
+                Some(Ok(answer)) => answer,
                 // The command decides what to do without an answer.
-                Err(CtxError::NotAnswered(reason)) => json!({ "action": "cancel", "reason": reason }),
-                Err(stop) => return Err(stop.into()),
+                Some(Err(CtxError::NotAnswered(reason))) => json!({ "action": "cancel", "reason": reason }),
+                Some(Err(stop)) => return Err(stop.into()),
+                // The exit code says why it needs no answer.
+                None => return Ok(()),
             };
             answer["ask"] = key.into();
-            // A command that has ended meanwhile says why by its exit code.
+            // It may have ended since.
             let _ = running.write(format!("{answer}\n"));
             Ok(())
         }
         _ => Err(wrong(text, "it needs one of `progress`, `status`, `log` and `ask`")),
+    }
+}
+
+/// The answer; `None` if the command ends before there is one, which closes the question.
+async fn ask(
+    ctx: &mut Ctx,
+    running: &RunningCommand,
+    key: &str,
+    question: JsonForm,
+) -> Result<Option<Result<Value, CtxError>>, Failure> {
+    let answer = |mut ctx: Ctx| async move { ctx.ask(key, question).await };
+    let end = |ctx: Ctx| {
+        // Without a branch of its own, so that the worker serves other tasks while only the answer is missing.
+        drop(ctx);
+        running.exited()
+    };
+    match ctx.race("answer or end", answer, end).await? {
+        Race::First(answer) => Ok(Some(answer)),
+        Race::Second(exited) => {
+            exited.map_err(CommandError::from)?;
+            Ok(None)
+        }
     }
 }
 

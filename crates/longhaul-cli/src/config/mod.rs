@@ -4,6 +4,7 @@
 //! - `server`, `limits`, `clients`, `tool` with `argument` and `template`: one file per part of the config file.
 //! - `fixed`: prompts and resources.
 //! - `command_tool`: a tool of the file as a tool of the server; `message`: what its command can say while it runs.
+//! - `missing`: what the file names and this machine does not have.
 //! - `follow`: changes of the file while the server runs.
 //! - `example`, `host`: what `longhaul config new` and `longhaul config host` print.
 
@@ -21,6 +22,7 @@ pub mod host;
 pub(crate) mod keys;
 pub(crate) mod limits;
 mod message;
+mod missing;
 pub mod problem;
 pub(crate) mod section;
 pub(crate) mod server;
@@ -69,6 +71,11 @@ pub enum ConfigError {
 
 /// Reads a config file.
 pub(crate) fn load(path: &Path) -> Result<Config, ConfigError> {
+    check(path).map(|(config, _)| config)
+}
+
+/// Reads a config file, and what it names and this machine does not have.
+pub(crate) fn check(path: &Path) -> Result<(Config, Vec<Problem>), ConfigError> {
     let shown = || path.display().to_string();
     let mut text = String::new();
     let read =
@@ -77,7 +84,9 @@ pub(crate) fn load(path: &Path) -> Result<Config, ConfigError> {
     if text.len() as u64 > CONFIG_FILE_BYTES_MAX {
         return Err(ConfigError::TooLarge { path: shown() });
     }
-    parse(&text, &folder_of(path)).map_err(|problems| ConfigError::Wrong { path: shown(), problems })
+    let config = parse(&text, &folder_of(path)).map_err(|problems| ConfigError::Wrong { path: shown(), problems })?;
+    let missing = missing::find(&text, &config.tools);
+    Ok((config, missing))
 }
 
 /// The folder that relative paths in the file start from.

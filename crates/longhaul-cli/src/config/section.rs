@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::Problems;
-use super::unit;
+use super::unit::{self, UnitError};
 
 /// What the value of a key looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Form {
             Self::Flag => "`true` or `false`".to_owned(),
             Self::Count => "a whole number from 1 on".to_owned(),
             Self::Duration => "a time, such as \"30s\" or \"2h\"".to_owned(),
-            Self::Bytes => "a size, such as 65536 or \"4MiB\"".to_owned(),
+            Self::Bytes => "a size of at least 1 byte, such as 65536 or \"4MiB\"".to_owned(),
             Self::Texts => "a list of texts".to_owned(),
             Self::Choice(words) => words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or "),
             Self::Special(words) => words.to_owned(),
@@ -219,13 +219,8 @@ impl<'a> NamedSection<'a> {
 
     pub(super) fn duration(&self, name: &str) -> Option<Duration> {
         let text = self.text(name)?;
-        let read = unit::duration(text);
-        if read.is_none() {
-            let remedy =
-                "write a number from 1 on and one of the units ms, s, m, h and d, such as \"30s\" or \"1h30m\"";
-            self.wrong(name, format!("is {text:?}, which is not a time"), remedy);
-        }
-        read
+        let form = "write a number from 1 on and one of the units ms, s, m, h and d, such as \"30s\" or \"1h30m\"";
+        self.with_unit(name, text, unit::duration(text), ("which is not a time", form))
     }
 
     pub(super) fn bytes(&self, name: &str) -> Option<u64> {
@@ -238,12 +233,26 @@ impl<'a> NamedSection<'a> {
                 None
             };
         };
-        let read = unit::bytes(text);
-        if read.is_none() {
-            let remedy = "write a number of bytes, or one with the unit KiB, MiB or GiB, such as \"4MiB\"";
-            self.wrong(name, format!("is {text:?}, which is not a size"), remedy);
-        }
-        read
+        let form = "write at least 1 byte: a number, or one with the unit KiB, MiB or GiB, such as \"4MiB\"";
+        self.with_unit(name, text, unit::bytes(text), ("which is not a size", form))
+    }
+
+    /// A value that was read from a text; a problem if it was not. `form` is what is wrong with a text of another form,
+    /// and what to do.
+    fn with_unit<T>(
+        &self,
+        name: &str,
+        text: &str,
+        read: Result<T, UnitError>,
+        form: (&'static str, &str),
+    ) -> Option<T> {
+        let error = match read {
+            Ok(value) => return Some(value),
+            Err(error) => error,
+        };
+        let (what, remedy) = error.describe().unwrap_or((form.0, form.1.to_owned()));
+        self.wrong(name, format!("is {text:?}, {what}"), remedy);
+        None
     }
 
     pub(super) fn choice(&self, name: &str) -> Option<&'static str> {

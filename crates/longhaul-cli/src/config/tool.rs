@@ -17,6 +17,10 @@ use super::template::Template;
 /// The length of a tool's name is a limit of the wire; the characters are those that every host takes.
 pub(super) const NAME_CHARACTERS: &str = "use 1 to 128 of the letters, digits, _, - and .";
 
+/// Keys that say something about tasks alone.
+const KEYS_OF_TASKS: [&str; 7] =
+    ["attempts", "backoff", "retry_failures", "on_crash", "retention", "answers_within", "cancel_abandoned"];
+
 /// A tool of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolConfig {
@@ -102,8 +106,18 @@ pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Opt
     if attempts.is_some_and(|attempts| u32::try_from(attempts).is_err()) {
         section.wrong("attempts", "is too large", "use at most 4294967295");
     }
+    let task = section.choice("task").map_or(TaskSupport::Optional, |word| match word {
+        "required" => TaskSupport::Required,
+        "forbidden" => TaskSupport::Forbidden,
+        _ => TaskSupport::Optional,
+    });
+    let is_forbidden = task == TaskSupport::Forbidden;
+    for key in KEYS_OF_TASKS.iter().filter(|key| is_forbidden && section.has(key)) {
+        let remedy = "remove it, or let calls become tasks with `task = \"optional\"`";
+        section.wrong(key, "has no effect, because `task` is \"forbidden\"", remedy);
+    }
     for key in ["attempts", "backoff"] {
-        if section.has(key) && on_crash == OnCrash::Fail && !retry_failures {
+        if section.has(key) && !is_forbidden && on_crash == OnCrash::Fail && !retry_failures {
             let remedy = "add `on_crash = \"retry\"` or `retry_failures = true`, or remove it";
             section.wrong(key, "has no effect, because this tool is not started again", remedy);
         }
@@ -120,11 +134,7 @@ pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Opt
         output_max: section.bytes("output_max"),
         progress: progress(section),
         messages: messages.map(|word| if word == "stderr" { MessageStream::Stderr } else { MessageStream::Stdout }),
-        task: section.choice("task").map_or(TaskSupport::Optional, |word| match word {
-            "required" => TaskSupport::Required,
-            "forbidden" => TaskSupport::Forbidden,
-            _ => TaskSupport::Optional,
-        }),
+        task,
         concurrency: section.count("concurrency"),
         timeout: section.duration("timeout"),
         grace: section.duration("grace"),

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rand::RngExt as _;
 use serde::Deserialize;
@@ -20,6 +21,9 @@ const TASKS_MAX: usize = 1_000;
 const OWN_ID: &str = "longhaul-relay-";
 
 const IDEMPOTENCY_KEY: &str = "longhaul/idempotency-key";
+
+/// The mark of a key that was added here, with the time of the call.
+const RELAYED: &str = "longhaul/relayed";
 
 /// The mark of a call that may have run already.
 const REPEATED: &str = "longhaul/repeated";
@@ -99,7 +103,7 @@ impl Ledger {
             "initialize" => self.initialize = Some(text()),
             "logging/setLevel" => self.log_level = Some(text()),
             "tools/call" => {
-                let Some(line) = with_key(&line) else {
+                let Some(line) = with_key(&line, now_ms()) else {
                     // The server refuses it.
                     self.open.push((id, OpenRequest::Once));
                     return line;
@@ -222,12 +226,18 @@ fn lost(id: &str) -> String {
     )
 }
 
+fn now_ms() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_1970.as_millis()).unwrap_or_default()
+}
+
 /// A call of a tool with an idempotency key. Everything else in it stays as it was written.
-fn with_key(line: &[u8]) -> Option<Vec<u8>> {
+fn with_key(line: &[u8], now_ms: u64) -> Option<Vec<u8>> {
     with_meta(line, |meta| {
         if !meta.contains_key(IDEMPOTENCY_KEY) {
             let key = Value::from(format!("relay-{:032x}", rand::rng().random::<u128>()));
             meta.insert(IDEMPOTENCY_KEY.into(), raw(&key)?);
+            meta.insert(RELAYED.into(), raw(&Value::from(now_ms))?);
         }
         Some(())
     })
@@ -279,6 +289,7 @@ mod tests {
             json!({ "jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": { "name": "t", "task": {} } });
         let passed_on = from_client(&mut ledger, &call);
         assert!(passed_on["params"]["_meta"][IDEMPOTENCY_KEY].as_str().unwrap().starts_with("relay-"));
+        assert!(passed_on["params"]["_meta"][RELAYED].is_u64(), "so that it joins like a call without a key");
         let batch = json!([{ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": { "name": "t" } }]);
         from_client(&mut ledger, &batch);
         let made = r#"{"jsonrpc":"2.0","id":"x","result":{"task":{"taskId":"T","status":"working"}}}"#;
@@ -320,7 +331,7 @@ mod tests {
     #[test]
     fn numbers_of_a_call_stay_as_they_were_written() {
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{"n":12345678901234567890123.10}}}"#;
-        let passed_on = with_key(call).unwrap();
+        let passed_on = with_key(call, 0).unwrap();
         assert!(String::from_utf8(passed_on).unwrap().contains(r#"{"n":12345678901234567890123.10}"#));
     }
 }

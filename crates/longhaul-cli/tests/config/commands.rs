@@ -27,6 +27,35 @@ case "$answer" in *'"yes":true'*) echo deployed;; *) echo "not deployed: $answer
 '''
 messages = "stdout"
 
+[tool.impatient]
+shell = true
+command = '''
+echo 'longhaul: {"ask": "approve"}'
+cat fifo
+echo done
+echo gave up >&2
+eval "$END"
+'''
+args.end = { type = "string" }
+env.END = "{end}"
+messages = "stdout"
+
+[tool.nested]
+shell = true
+command = '''
+echo 'longhaul: {"ask": "x", "schema": {"type": "object", "properties": {"files": {"type": "object"}}}}'
+read -r answer
+'''
+messages = "stdout"
+
+[tool.many]
+command = ["echo", "{files}"]
+args.files = { type = "array" }
+
+[tool.large]
+command = ["echo", "large"]
+output_max = 2
+
 [tool.copy]
 shell = true
 command = '''
@@ -96,8 +125,52 @@ async fn commands_are_tasks_with_progress_questions_results_and_errors() {
 
     let id = client.create("slow", json!({})).await.unwrap();
     let end = client.settled(&id).await;
-    assert_eq!(end.result_text(), "it was ended because it ran for longer than 0.3 s:\nso far");
+    let expected = "The command of `slow` was ended because it ran for longer than 0.3 s (its `timeout`):\nso far";
+    assert_eq!(end.result_text(), expected);
     all_gone(&place, "slow").await;
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn what_a_command_cannot_ask_or_be_given_is_refused_by_name() {
+    let place = Place::new(CONFIG);
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.capabilities = longhaul_testkit::tasks_and_forms();
+    for (tool, arguments, expected) in [
+        ("nested", json!({}), "the field `files` must be a string, number, integer or boolean, or an array of choices"),
+        ("build", json!({ "wait": "a\u{0}b" }), "The argument `wait` has the character U+0000"),
+        ("impatient", json!({ "end": "\u{0}" }), "The argument `end` has the character U+0000"),
+        ("many", json!({ "files": ["a", "\u{0}"] }), "The argument `files` has the character U+0000"),
+        ("large", json!({}), "The command of `large` was ended because it wrote more than 2 bytes"),
+    ] {
+        let id = client.create(tool, arguments).await.unwrap();
+        let end = client.settled(&id).await;
+        assert!(end.result_text().contains(expected), "{}", end.result_text());
+    }
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn a_command_that_ends_while_it_asks_ends_its_task_and_withdraws_the_question() {
+    let place = Place::new(CONFIG);
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.capabilities = longhaul_testkit::tasks_and_forms();
+    let fifo = place.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for (end, expected) in [
+        ("exit", "done"),
+        ("exit 3", "The command failed (exit status: 3):\ngave up"),
+        ("kill -9 $$", "The command failed (signal: 9 (SIGKILL)):\ngave up"),
+    ] {
+        let id = client.create("impatient", json!({ "end": end })).await.unwrap();
+        client.asked(&id, 1).await;
+        std::fs::write(&fifo, "").unwrap();
+        let settled = client.settled(&id).await;
+        assert_eq!(settled.result_text(), expected);
+        assert_eq!(settled.value.get("inputRequests"), None, "{:?}", settled.value);
+    }
     assert!(server.stop().await);
 }
 
@@ -128,7 +201,6 @@ async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_o
     let copies = leaders(&mark(&place, "copy"));
     assert_eq!(copies.len(), 1);
     server.kill().await;
-    assert_eq!(leaders(&mark(&place, "copy")), copies, "the command has lost its server and goes on");
 
     let server = place.launch().start().await;
     assert_eq!(Place::processes(&mark(&place, "hang")), 0, "ended before the server listens");
@@ -143,11 +215,8 @@ async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_o
     client.cancel(&copy).await.unwrap();
     all_gone(&place, "copy").await;
     assert!(server.stop().await);
-    assert_eq!(
-        longhaul_testkit::names(&place.path("processes")).len(),
-        2,
-        "the lock, and the directory of the last server"
-    );
+    let records = place.path("processes");
+    until("only the lock is left", async || longhaul_testkit::names(&records).len() == 1).await;
 }
 
 /// The processes with this variable that lead a process group.

@@ -27,6 +27,12 @@ async fn tools_are_added_changed_and_removed_and_a_wrong_file_changes_nothing() 
     assert_eq!(tools(&mut client).await, ["a", "b"]);
     assert_eq!(client.call("a", json!({})).await.unwrap()["content"][0]["text"], "one");
 
+    std::fs::write(&file, " \n").unwrap();
+    server.says("it is empty; ").await;
+    std::fs::remove_file(&file).unwrap();
+    server.says("it was removed or renamed; ").await;
+    assert_eq!(tools(&mut client).await, ["a", "b"]);
+
     std::fs::write(&file, "[tool.a]\ncommand = [\"echo\", \"two\"]\n[tool.c]\ncommand = [\"echo\", \"new\"]\n")
         .unwrap();
     until("the new tools", async || {

@@ -21,6 +21,7 @@ async fn the_example_that_config_new_writes_works() {
     let path = file.to_str().unwrap();
     let (code, _, stderr) = run(&["config", "new", path]);
     assert_eq!(code, Some(1), "an existing file is left alone: {stderr}");
+    assert!(stderr.contains("there is a file of that name; choose another name, or remove the file first"), "{stderr}");
     std::fs::remove_file(&file).unwrap();
     assert_eq!(run(&["config", "new", path]).0, Some(0));
     let (code, stdout, _) = run(&["config", "check", path]);
@@ -63,6 +64,33 @@ fn a_wrong_file_is_refused_with_all_its_mistakes() {
             assert!(stderr.contains(expected), "{expected} is not in:\n{stderr}");
         }
     }
+}
+
+#[test]
+fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
+    let config = "[tool.a]\ncommand = [\"no-such-program\"]\n[tool.b]\ncommand = [\"./here\", \"x\"]\n\
+                  [tool.c]\ncommand = [\"sh\"]\ndirectory = \"nowhere\"\n\
+                  [tool.d]\ncommand = [\"only-there\"]\nenv.PATH = \"@/there\"\n\
+                  [tool.e]\ncommand = [\"sh\", \"-c\", \"true\"]\n";
+    let place = Place::new(config);
+    let path = place.path("longhaul.toml");
+    let check = || run(&["config", "check", path.to_str().unwrap()]);
+    let (code, stdout, stderr) = check();
+    assert_eq!((code, stdout.contains("is valid")), (Some(0), true), "{stderr}");
+    let here = place.path("./here");
+    for expected in [
+        "line 2, column 11: `tool.a.command` runs \"no-such-program\", which is not in PATH; ".to_owned(),
+        format!("line 4, column 11: `tool.b.command` runs {here:?}, which is not a program that can be run; "),
+        format!("line 7, column 13: `tool.c.directory` is {:?}, which is not a folder; ", place.path("nowhere")),
+        "line 9, column 11: `tool.d.command` runs \"only-there\"".to_owned(),
+    ] {
+        assert!(stderr.contains(&format!("warning: {expected}")), "{expected} is not in:\n{stderr}");
+    }
+    assert_eq!(stderr.lines().count(), 4, "{stderr}");
+    std::fs::create_dir(place.path("there")).unwrap();
+    std::fs::copy("/bin/true", &here).unwrap();
+    std::fs::copy("/bin/true", place.path("there/only-there")).unwrap();
+    assert_eq!(check().2.lines().count(), 2, "{:?}", check());
 }
 
 #[test]

@@ -52,8 +52,12 @@ fn start(folder: &Path) -> Client {
 }
 
 fn folder() -> tempfile::TempDir {
+    folder_with(CONFIG)
+}
+
+fn folder_with(config: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("longhaul.toml"), CONFIG).unwrap();
+    std::fs::write(folder.path().join("longhaul.toml"), config).unwrap();
     folder
 }
 
@@ -163,4 +167,27 @@ async fn a_call_of_a_client_without_tasks_goes_on_at_the_next_server_and_none_ru
     assert_eq!(starts(path), ["a", "a", "once", "once"]);
     drop(stateless);
     host.finish().await;
+}
+
+#[tokio::test]
+async fn the_same_call_joins_the_running_task_whichever_process_its_client_started() {
+    let config = CONFIG.replacen("[tool.work]", "[tool.work]\nhints.idempotent = true", 1);
+    let folder = folder_with(&format!("{config}[clients_without_tasks]\npatience = \"1ms\"\n"));
+    let path = folder.path();
+    let first = start(path);
+    let mut direct = first.pipe.initialize("2025-06-18", json!({})).await;
+    let second = start(path);
+    let mut passed_on = second.pipe.initialize("2025-06-18", json!({})).await;
+    let call = || json!({ "name": "work", "arguments": { "name": "a" } });
+    let mut ids = Vec::new();
+    for client in [&mut passed_on, &mut direct] {
+        for _ in 0..2 {
+            let ticket = client.session_result("tools/call", call()).await;
+            ids.push(ticket["_meta"]["longhaul/task"]["taskId"].clone());
+        }
+    }
+    assert!(ids[0].is_string() && ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    std::fs::write(path.join("go-a"), "").unwrap();
+    passed_on.finish().await;
+    direct.finish().await;
 }

@@ -27,7 +27,7 @@ use crate::receiver::ReceiverInner;
 use crate::seal::{CallBinding, CallState};
 use crate::session::LastNotified;
 use crate::stream::MessageStream;
-use crate::ticket::{self, WaitingCall};
+use crate::ticket::{self, RelayedCall, WaitingCall};
 use crate::{CallRules, idempotency, refusal};
 
 /// The shortest retention that a requestor can choose: the result must be fetchable.
@@ -81,7 +81,8 @@ pub(super) async fn perform(
     };
     tool_call.take_answers(call.request_state.as_deref(), call.input_responses.as_ref()).await?;
     if waits {
-        return Box::pin(tool_call.wait(&offered.rules)).await;
+        let relay = call.relayed_ms.map(|sent_ms| RelayedCall { sent_ms, is_repeated: call.is_repeated });
+        return Box::pin(tool_call.wait(&offered.rules, relay)).await;
     }
     tool_call.begin().await
 }
@@ -172,7 +173,7 @@ impl ToolCall {
     }
 
     /// Creates a task and waits for it, for a client that takes no task.
-    async fn wait(self, rules: &CallRules) -> Result<OperationResult, RpcError> {
+    async fn wait(self, rules: &CallRules, relay: Option<RelayedCall>) -> Result<OperationResult, RpcError> {
         let retention = self.exchange.receiver.engine.retention(&self.tool);
         let retention = self.retention(retention.map_err(|error| refusal::of_engine(&error))?);
         let Self { exchange, tool, input, progress_token, log_level, answers, task_id, idempotency, .. } = self;
@@ -185,6 +186,7 @@ impl ToolCall {
             log_level,
             rules: rules.clone(),
             idempotency,
+            relay,
         };
         let place = waiting.place(task_id).await?;
         if exchange.session.is_none() && waiting.token.is_none() && log_level.is_none() {

@@ -1,16 +1,15 @@
 //! A call of a client without tasks: a durable task, a wait, and then its result or a ticket.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{EngineError, NewCall, audit};
+use longhaul_engine::{EngineError, NewCall};
 use longhaul_store::IdempotencyKey;
-use longhaul_task::{Answer, Json, QuestionKey, Retention, TaskId, TaskKey};
+use longhaul_task::{Answer, Json, Phase, QuestionKey, Retention, Task, TaskId, TaskKey};
 use longhaul_wire::call_result::{self, InputRequest};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::{LogLevel, ticket};
-use tokio::runtime::Handle;
 
 use super::wait::TaskWait;
 use super::{answer, names};
@@ -29,7 +28,8 @@ const JOIN_MS_MAX: u64 = 5 * 60 * 1_000;
 pub struct CallRules {
     /// The time within which the result of a task answers the call, for clients that take tasks.
     pub answers_within: Option<Duration>,
-    /// Whether the task of a call ends if its client, which takes no tasks, gives up or disconnects.
+    /// Whether the task of a call ends if its client, which takes no tasks, gives up, or disconnects and has not resumed its
+    /// stream when its ticket is due.
     pub cancels_abandoned: bool,
     /// Whether the same call of a client without tasks, made again within a short while, joins the task that still runs.
     pub joins: bool,
@@ -44,8 +44,26 @@ pub(crate) struct WaitingCall {
     pub(crate) token: Option<RequestId>,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) rules: CallRules,
-    /// The client's own.
+    /// The client's own, or that of the process that passes the call on.
     pub(crate) idempotency: Option<Box<IdempotencyKey>>,
+    pub(crate) relay: Option<RelayedCall>,
+}
+
+/// What a process that passes a call on says about it. The process has added the idempotency key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RelayedCall {
+    /// When the process first sent it.
+    pub(crate) sent_ms: u64,
+    /// Whether it was sent to an earlier server, too.
+    pub(crate) is_repeated: bool,
+}
+
+impl RelayedCall {
+    /// Whether a task of the same call, which has ended, may be the one that this call has joined or created.
+    fn may_have_waited_for(self, task: &Task) -> bool {
+        let Phase::Settled { at, .. } = &task.phase else { return false };
+        self.is_repeated && at.as_ms() >= self.sent_ms
+    }
 }
 
 /// The task that a call waits for.
@@ -79,30 +97,49 @@ impl WaitingCall {
         let now = engine.now().await?;
         let new = |idempotency| CallPlace::New(TaskId::mint(now, engine.random().bits()), idempotency);
         if let Some(own) = &self.idempotency {
-            let found = engine.find_created(owner, own).await?;
-            return Ok(found.map_or_else(|| new(Some(own.clone())), |found| CallPlace::Found(found.task.key.clone())));
-        }
-        let mut key_of_now = None;
-        // A task that ends with its client is not shared with others.
-        if self.rules.joins && !self.rules.cancels_abandoned {
-            // A task of the last minutes is under the key of this period or of the one before.
-            let period = now.as_ms() / JOIN_MS_MAX;
-            for period in [period, period.saturating_sub(1)] {
-                let same = idempotency::of_same_call(&self.exchange, &self.tool, self.input.as_str(), period);
-                // A client that cannot be told from others joins no task.
-                let Some(same) = same else { break };
-                match engine.find_created(owner, &same).await? {
-                    Some(found) if !found.task.is_settled() => return Ok(CallPlace::Found(found.task.key.clone())),
-                    // It has ended: this call is a new one, which cannot be found by a third.
-                    Some(_) => {
-                        key_of_now = None;
-                        break;
-                    }
-                    None => key_of_now = key_of_now.or(Some(Box::new(same))),
-                }
+            if let Some(found) = engine.find_created(owner, own).await? {
+                return Ok(CallPlace::Found(found.task.key.clone()));
+            }
+            if self.relay.is_none() {
+                return Ok(new(Some(own.clone())));
             }
         }
-        Ok(new(key_of_now))
+        let (mut free_key, mut has_ended) = (None, false);
+        for period in self.join_periods(now.as_ms()) {
+            let same = idempotency::of_same_call(&self.exchange, &self.tool, self.input.as_str(), period);
+            // A client that cannot be told from others joins no task.
+            let Some(same) = same else { break };
+            match engine.find_created(owner, &same).await? {
+                Some(found)
+                    if !found.task.is_settled()
+                        || self.relay.is_some_and(|relay| relay.may_have_waited_for(&found.task)) =>
+                {
+                    return Ok(CallPlace::Found(found.task.key.clone()));
+                }
+                Some(_) => has_ended = true,
+                None => free_key = free_key.or(Some(Box::new(same))),
+            }
+        }
+        // After one that has ended, this call is a new one, which cannot be found by a third.
+        Ok(new(free_key.filter(|_| !has_ended).or_else(|| self.idempotency.clone())))
+    }
+
+    /// The periods under whose keys a task of the same call is looked for, the current one first.
+    fn join_periods(&self, now_ms: u64) -> Vec<u64> {
+        // A task that ends with its client is not shared with others.
+        if !self.rules.joins || self.rules.cancels_abandoned {
+            return Vec::new();
+        }
+        // A task of the last minutes is under the key of this period or of the one before.
+        let period = now_ms / JOIN_MS_MAX;
+        let mut periods = vec![period, period.saturating_sub(1)];
+        if let Some(relay) = self.relay.filter(|relay| relay.is_repeated) {
+            let sent = relay.sent_ms / JOIN_MS_MAX;
+            periods.extend([sent.saturating_add(1), sent, sent.saturating_sub(1)]);
+        }
+        let mut seen = HashSet::new();
+        periods.retain(|period| seen.insert(*period));
+        periods
     }
 
     /// Creates the task if there is none, gives it the answers, and waits for it.
@@ -133,13 +170,9 @@ impl WaitingCall {
                 (created.task.key.clone(), Some(log))
             }
         };
-        let key_if_abandoned = self.rules.cancels_abandoned.then(|| key.clone());
-        let mut abandoned = Abandoned { exchange: self.exchange.clone(), key: key_if_abandoned };
-        let (token, log_level) = (self.token.clone(), self.log_level);
-        let wait = TaskWait { exchange: self.exchange.clone(), key, token, stream, log, log_level };
-        let response = self.answer(wait).await;
-        abandoned.key = None;
-        response
+        let (exchange, token, cancels_abandoned) =
+            (self.exchange.clone(), self.token.clone(), self.rules.cancels_abandoned);
+        self.answer(TaskWait { exchange, key, token, stream, log, log_level: self.log_level, cancels_abandoned }).await
     }
 
     /// Gives the task of an earlier round the answers of this one. Answers to questions that are not open have been taken.
@@ -206,7 +239,9 @@ fn answer_of(exchange: &Exchange, task: &LoadedTask) -> Result<String, RpcError>
 
 /// Continues the wait of a call whose stream was lost, perhaps with the process.
 pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<OperationResult, RpcError> {
-    exchange.look_up(&key).await?;
+    let tool = exchange.look_up(&key).await?.snapshot.task.tool.clone();
+    let catalogue = exchange.receiver.catalogue.current();
+    let cancels_abandoned = catalogue.tools.find(&tool.name).is_some_and(|offered| offered.rules.cancels_abandoned);
     let waiting = exchange.clone();
     Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
@@ -221,30 +256,10 @@ pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<Operatio
                 stream: Some(stream),
                 log: None,
                 log_level: None,
+                cancels_abandoned,
             };
             let patience = waiting.receiver.tickets().map(|tickets| tickets.patience).unwrap_or_default();
             Box::pin(async move { Ok(answer_of(&waiting, &wait.run(patience).await?)?.into()) })
         }),
     }))
-}
-
-/// Cancels the task of a call that is dropped before it was answered, if the tool says so.
-struct Abandoned {
-    exchange: Exchange,
-    key: Option<TaskKey>,
-}
-
-impl Drop for Abandoned {
-    fn drop(&mut self) {
-        // Without a runtime the process ends, and no client has given up.
-        let (Some(key), Ok(runtime)) = (self.key.take(), Handle::try_current()) else { return };
-        let exchange = self.exchange.clone();
-        let cancelling = async move {
-            match exchange.receiver.engine.cancel(&key, None).await {
-                Ok(_) => audit::cancelled(exchange.source(), &key.id, true),
-                Err(error) => tracing::debug!(task = %key.id, %error, "the task of an abandoned call goes on"),
-            }
-        };
-        self.exchange.receiver.tracker.spawn_on(cancelling, &runtime);
-    }
 }

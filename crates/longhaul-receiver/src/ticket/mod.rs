@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 pub use self::call::CallRules;
-pub(crate) use self::call::{WaitingCall, resume};
+pub(crate) use self::call::{RelayedCall, WaitingCall, resume};
 use crate::Catalogue;
 use crate::exchange::Exchange;
 use crate::operation::{OperationResult, StreamWork};

@@ -33,7 +33,8 @@ pub(super) async fn perform(
     let longest = exchange.receiver.tickets().map(|tickets| tickets.patience).unwrap_or_default();
     let wait = Duration::try_from_secs_f64(wait_seconds).unwrap_or(longest).min(longest);
     let exchange = exchange.clone();
-    let waiting = TaskWait { exchange: exchange.clone(), key, token, stream, log: None, log_level: None };
+    let (log, log_level, cancels_abandoned) = (None, None, false);
+    let waiting = TaskWait { exchange: exchange.clone(), key, token, stream, log, log_level, cancels_abandoned };
     let task = waiting.run(wait).await?;
     Ok(ticket::ticket(&task.view(), &names(&exchange)))
 }

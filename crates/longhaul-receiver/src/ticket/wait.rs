@@ -7,6 +7,7 @@ use longhaul_engine::{LogTail, audit};
 use longhaul_task::{Progress, Question, QuestionKey, TaskKey, Timestamp};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
 use longhaul_wire::{LogLevel, logging, progress};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -29,13 +30,33 @@ pub(super) struct TaskWait {
     pub(super) log: Option<LogTail>,
     /// The log lines that a stateless client asked for.
     pub(super) log_level: Option<LogLevel>,
+    /// Whether the task is cancelled if its client gives up, or has no connection when the wait is over.
+    pub(super) cancels_abandoned: bool,
 }
 
 impl TaskWait {
     /// Waits until the task has ended, asks what this client cannot be asked, or the patience is over; also until the server
     /// stops, because the task is found again after that.
     pub(super) async fn run(self, patience: Duration) -> Result<LoadedTask, RpcError> {
-        let Self { exchange, key, token, stream, mut log, log_level } = self;
+        if !self.cancels_abandoned {
+            return self.wait(patience).await;
+        }
+        let (exchange, key, stream) = (self.exchange.clone(), self.key.clone(), self.stream.clone());
+        let mut abandoned = AbandonedWait { exchange: exchange.clone(), key: Some(key.clone()) };
+        let waited = self.wait(patience).await;
+        abandoned.key = None;
+        let task = waited?;
+        // A server that stops closes the connections of its clients itself.
+        let is_lost = stream.is_some_and(|stream| !stream.has_reader()) && !exchange.receiver.closing.is_cancelled();
+        if task.snapshot.task.is_settled() || !is_lost {
+            return Ok(task);
+        }
+        cancel(&exchange, &key).await;
+        LoadedTask::read(&exchange.receiver, &key).await.map_err(|error| refusal::of_engine(&error))
+    }
+
+    async fn wait(self, patience: Duration) -> Result<LoadedTask, RpcError> {
+        let Self { exchange, key, token, stream, mut log, log_level, cancels_abandoned: _ } = self;
         let receiver = &exchange.receiver;
         let mut watch = receiver.engine.watch(&key);
         let _marks_stream = match (&exchange.session, &stream) {
@@ -78,6 +99,29 @@ impl TaskWait {
                 () = receiver.closing.cancelled() => is_over = true,
             }
         }
+    }
+}
+
+/// Cancels the task of a call that its client has abandoned. A task that has ended stays as it is.
+async fn cancel(exchange: &Exchange, key: &TaskKey) {
+    match exchange.receiver.engine.cancel(key, None).await {
+        Ok(_) => audit::cancelled(exchange.source(), &key.id, true),
+        Err(error) => tracing::debug!(task = %key.id, %error, "the task of an abandoned call goes on"),
+    }
+}
+
+/// Cancels the task if the wait is dropped before it is over.
+struct AbandonedWait {
+    exchange: Exchange,
+    key: Option<TaskKey>,
+}
+
+impl Drop for AbandonedWait {
+    fn drop(&mut self) {
+        // Without a runtime the process ends, and no client has given up.
+        let (Some(key), Ok(runtime)) = (self.key.take(), Handle::try_current()) else { return };
+        let exchange = self.exchange.clone();
+        self.exchange.receiver.tracker.spawn_on(async move { cancel(&exchange, &key).await }, &runtime);
     }
 }
 

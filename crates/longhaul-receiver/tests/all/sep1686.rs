@@ -54,6 +54,22 @@ async fn a_call_is_announced_as_a_task_and_still_answered_with_its_result() {
 }
 
 #[tokio::test]
+async fn an_id_that_is_too_long_is_refused_with_the_limit() {
+    let (server, _door) = start().await;
+    let (anonymous, ada) = (open(&server, None).await, open(&server, Some("ada")).await);
+    for (client, bytes, expected) in
+        [(&anonymous, 222, "has 222 bytes; the limit here is 221"), (&ada, 257, "has 257 bytes; the limit is 256")]
+    {
+        let refused = client.error("tools/call", creation("echo", &"x".repeat(bytes))).await;
+        assert!(refused["message"].as_str().unwrap().contains(expected), "{refused}");
+    }
+    create(&anonymous, "echo", &"x".repeat(221)).await.last().await;
+    let params = json!({ "name": "echo", "arguments": {}, "_meta": { "progressToken": "x".repeat(511) } });
+    let refused = ada.error("tools/call", params).await;
+    assert!(refused["message"].as_str().unwrap().contains("at most 512 bytes"), "{refused}");
+}
+
+#[tokio::test]
 async fn an_error_of_the_protocol_answers_the_call_and_is_the_error_of_the_task() {
     let (server, _door) = start().await;
     let client = open(&server, Some("ada")).await;

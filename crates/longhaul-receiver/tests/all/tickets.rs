@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul::{Annotations, Ctx, NoArgs, Server, Structured, Tool};
-use longhaul_testkit::tools::{Door, named, tools};
+use longhaul_testkit::tools::{Door, ask_name, named, tools};
 use longhaul_testkit::{SessionClient, TestServer, until};
 use serde_json::{Value, json};
 
@@ -23,10 +23,15 @@ fn server(door: &Door, patience: Duration) -> Server {
             }
         })
     };
+    let asking = door.tool("fragile_question", |door, mut ctx: Ctx, _: NoArgs| async move {
+        door.pass().await;
+        ask_name(&mut ctx).await
+    });
     let typed = Tool::new("typed", |_: Ctx, _: NoArgs| async move { Ok(Structured(NoArgs {})) });
     Server::new("tickets")
         .tools(tools(door))
         .tools([wait("joined").annotations(joins), wait("fragile").cancel_abandoned_calls(), typed])
+        .tool(asking.cancel_abandoned_calls())
         .poll_interval_ms(50)
         .patience(patience)
 }
@@ -171,6 +176,36 @@ async fn the_same_call_joins_the_task_that_runs_where_the_tool_allows_it() {
     one.call("task_cancel", json!({ "taskId": ticket(&first)["taskId"] })).await;
     let new = one.call("joined", json!({})).await;
     assert_ne!(ticket(&first)["taskId"], ticket(&new)["taskId"], "one that has ended is not joined");
+}
+
+#[tokio::test]
+async fn a_call_whose_key_was_added_on_its_way_joins_and_is_found_when_it_is_repeated() {
+    let door = Door::closed();
+    let server = start(&door, Duration::ZERO).await;
+    let client = open(&server, json!({})).await;
+    let call = async |key: &str, mut meta: Value| {
+        meta["longhaul/idempotency-key"] = json!(key);
+        let params = json!({ "name": "joined", "arguments": {}, "_meta": meta });
+        let result = client.result("tools/call", params).await;
+        ticket(&result)["taskId"].clone()
+    };
+    let relayed = json!({ "longhaul/relayed": 1 });
+    let repeated = |sent_ms: u64| json!({ "longhaul/relayed": sent_ms, "longhaul/repeated": true });
+    let first = call("a", relayed.clone()).await;
+    assert_eq!(call("b", relayed.clone()).await, first);
+    assert_eq!(ticket(&client.call("joined", json!({})).await)["taskId"], first, "of a client without a key");
+    assert_ne!(call("own", json!({})).await, first, "a client's own key is for a task of its own");
+    door.open(2);
+    until("its end", async || {
+        let shown = client.call("task_status", json!({ "taskId": first })).await;
+        ticket(&shown)["status"] == "completed"
+    })
+    .await;
+    assert_eq!(call("b", repeated(1)).await, Value::Null, "the result of the task that it waited for");
+    let late = u64::MAX;
+    let new = call("c", repeated(late)).await;
+    assert!(new != first && new.is_string(), "one that had ended before the call is not joined");
+    assert_eq!(call("c", repeated(late)).await, new, "and the new one is found by its key");
 }
 
 #[tokio::test]
@@ -355,6 +390,61 @@ async fn a_stateless_client_that_disconnects_leaves_the_task_unless_the_tool_say
         assert!(calling.await.is_err());
         until("what the tool says", async || newest().await["status"] == status).await;
         session.call("task_cancel", json!({ "taskId": newest().await["taskId"] })).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_a_session_that_is_not_back_for_its_ticket_has_abandoned_its_call() {
+    let door = Door::closed();
+    let server = start(&door, LONG).await;
+    for (comes_back, status) in [(false, "cancelled"), (true, "input_required")] {
+        let client = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", json!({})).await;
+        let mut call = client.send("tools/call", json!({ "name": "fragile_question", "arguments": {} })).await;
+        let event = call.first_event_id().await;
+        drop(call);
+        let mut metrics = server.client().await;
+        until("the end of the connection", async || {
+            metrics.metric_of("longhaul_budget_used", "kept_bytes").await.is_some_and(|kept| kept > 0.0)
+        })
+        .await;
+        let resumed = if comes_back { Some(client.listen(Some(&event)).await) } else { None };
+        // The question makes the ticket due.
+        door.open(1);
+        let newest = async || ticket(&client.call("task_list", json!({})).await)["tasks"][0].clone();
+        until("what the client did", async || newest().await["status"] == status).await;
+        if let Some(mut resumed) = resumed {
+            assert_eq!(ticket(&resumed.last().await["result"])["status"], "input_required");
+            client.call("task_cancel", json!({ "taskId": newest().await["taskId"] })).await;
+        }
+        client.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_failed_is_said_to_have_failed_and_why_with_its_code() {
+    let door = Door::closed();
+    let late = door.tool("late", |door, _: Ctx, _: NoArgs| async move {
+        door.pass().await;
+        Err::<String, _>(longhaul::Failure::tool("no"))
+    });
+    let panics = door.tool("panics", |door, _: Ctx, _: NoArgs| async move {
+        door.pass().await;
+        if true {
+            panic!("on purpose");
+        }
+        Ok("")
+    });
+    let server = TestServer::start(server(&door, Duration::ZERO).tools([late, panics])).await;
+    let client = open(&server, json!({})).await;
+    for (tool, expected) in [("late", "no"), ("panics", "[HANDLER_PANIC]")] {
+        let id = ticket(&client.call(tool, json!({})).await)["taskId"].clone();
+        door.open(1);
+        let status = async || client.call("task_status", json!({ "taskId": id, "waitSeconds": 30 })).await;
+        until("its end", async || ticket(&status().await)["status"] == "failed").await;
+        let said = status().await;
+        assert!(text(&said).contains("has failed") && text(&said).contains("task_result"), "{said}");
+        let result = client.call("task_result", json!({ "taskId": id })).await;
+        assert!(text(&result).ends_with(expected), "{result}");
     }
 }
 

@@ -163,6 +163,5 @@ fn write_ttl(out: &mut String, view: &TaskView<'_>) {
 
 /// The code of an error, such as `CRASH_RECOVERY`; its message if it has none.
 fn error_word(fault: &TaskError) -> String {
-    let code = fault.data.as_ref().and_then(|data| text::member(text::raw(data.as_str())?, "code"));
-    code.and_then(text::string).map_or_else(|| fault.message.to_string(), std::borrow::Cow::into_owned)
+    text::code_of(fault).map_or_else(|| fault.message.to_string(), std::borrow::Cow::into_owned)
 }

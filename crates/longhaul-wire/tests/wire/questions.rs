@@ -63,9 +63,18 @@ fn an_answer_fits_or_it_does_not() {
 #[test]
 fn a_question_without_a_valid_answer_is_refused_when_it_is_asked() {
     let sampling = r#"{"messages":[],"maxTokens":9}"#;
-    for (kind, params) in
-        [(Elicitation, FORM), (Elicitation, CONTACT), (Elicitation, URL), (Sampling, sampling), (Roots, "{}")]
-    {
+    let fields = r#"{"message":"?","requestedSchema":{"type":"object","properties":{
+        "s":{"type":"string","oneOf":[{"const":"x","title":"X"}]},"n":{"type":"number"},"i":{"type":"integer"},
+        "b":{"type":"boolean"},"m":{"type":"array","items":{"type":"string","enum":["x","y"]}},
+        "t":{"type":"array","items":{"anyOf":[{"const":"x","title":"X"}]}}}}}"#;
+    for (kind, params) in [
+        (Elicitation, FORM),
+        (Elicitation, CONTACT),
+        (Elicitation, fields),
+        (Elicitation, URL),
+        (Sampling, sampling),
+        (Roots, "{}"),
+    ] {
         question::check_question(kind, &json(params)).unwrap();
     }
     for (kind, params) in [
@@ -75,6 +84,10 @@ fn a_question_without_a_valid_answer_is_refused_when_it_is_asked() {
         (Elicitation, r#"{"message":"?"}"#),
         (Elicitation, r#"{"message":"?","requestedSchema":{}}"#),
         (Elicitation, r#"{"message":"?","requestedSchema":{"type":"object","properties":{"a":{"type":"x"}}}}"#),
+        (Elicitation, r#"{"message":"?","requestedSchema":{"type":"object","properties":{"a":{}}}}"#),
+        (Elicitation, r#"{"message":"?","requestedSchema":{"type":"object","properties":{"a":{"type":"object"}}}}"#),
+        (Elicitation, r#"{"message":"?","requestedSchema":{"type":"object","properties":{"a":{"type":"array"}}}}"#),
+        (Elicitation, r#"{"message":"?","requestedSchema":{"type":"object","properties":{"a":{"enum":["x"]}}}}"#),
         (Elicitation, r#"{"message":"?","mode":"url"}"#),
         (Elicitation, r#"{"message":"?","mode":"fax"}"#),
         (Elicitation, r#"{"message":"?","mode":5}"#),

@@ -254,7 +254,7 @@ pub enum CommandError {
         cause: io::Error,
     },
     /// It ran for too long, and was ended.
-    #[error("it was ended because it ran for longer than {}{}", seconds(*limit), said(stderr))]
+    #[error("the command was ended because it ran for longer than {}{}", seconds(*limit), said(stderr))]
     TimeLimit {
         /// Its time limit.
         limit: Duration,
@@ -262,7 +262,7 @@ pub enum CommandError {
         stderr: String,
     },
     /// It wrote too much, and was ended.
-    #[error("it was ended because it wrote more than {bytes_max} bytes to standard output")]
+    #[error("the command was ended because it wrote more than {bytes_max} bytes to standard output")]
     OutputTooLarge {
         /// Its limit.
         bytes_max: usize,
@@ -432,6 +432,15 @@ impl RunningCommand {
                 self.kept.keep(&line)?;
                 return Ok(Some(line));
             }
+        }
+    }
+
+    /// Waits until the program itself has ended. Use it beside something that only the running program needs, such as the answer
+    /// to a question that it asked.
+    pub async fn exited(&self) -> io::Result<()> {
+        match &self.group {
+            Some(group) => group.exited().await,
+            None => Ok(()),
         }
     }
 
