@@ -113,16 +113,15 @@ impl EngineInner {
         entries: &[JournalEntry],
     ) -> Result<(), StoreError> {
         let task = self.store.read(key).await?.task;
-        let failed_attempts = task.failed_attempts.saturating_add(1);
-        if failed_attempts >= tool.policy.attempts_max {
+        if !task.has_attempts_left() {
             return Err(TransitionError::AttemptsSpent.into());
         }
         if !entries.is_empty() {
             self.store.record(key, fence, entries.to_vec()).await?;
         }
         // The policy decides how the wait grows with each failure. `Retry` is used for its jitter alone.
-        let retry =
-            Retry::times(u32::MAX).backoff(Duration::from_millis(tool.policy.backoff_after_ms(failed_attempts)));
+        let backoff_ms = task.policy.backoff_after_ms(task.failed_attempts.saturating_add(1));
+        let retry = Retry::times(u32::MAX).backoff(Duration::from_millis(backoff_ms));
         let wait = retry.wait_after(1, &*self.random).unwrap_or_default();
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let reason = match outcome {

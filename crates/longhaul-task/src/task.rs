@@ -157,7 +157,7 @@ impl Task {
     }
 
     /// Whether another attempt is allowed if the current one fails.
-    pub(crate) fn has_attempts_left(&self) -> bool {
+    pub fn has_attempts_left(&self) -> bool {
         self.failed_attempts.saturating_add(1) < self.policy.attempts_max
     }
 

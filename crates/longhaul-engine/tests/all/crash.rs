@@ -376,6 +376,22 @@ async fn failures_are_retried_with_backoff_until_the_attempts_are_used_up() {
 }
 
 #[test]
+fn a_task_keeps_the_attempts_that_its_tool_allowed_when_it_was_created() {
+    let mut machine = Machine::new();
+    let key = machine.run_engine(vec![fails_until(9, false)], async |lab| {
+        let key = lab.create("work").await;
+        lab.until(&key, "it has failed once", |task| task.failed_attempts == 1).await;
+        key
+    });
+    let stricter = fails_until(9, false);
+    let policy = Policy { attempts_max: 1, ..stricter.policy.clone() };
+    machine.run_engine(vec![EngineTool { policy, ..stricter }], async |lab| {
+        lab.end(&key).await;
+        assert_eq!(lab.read(&key).await.attempt, 4);
+    });
+}
+
+#[test]
 fn a_task_that_waits_for_an_answer_is_not_given_up_after_many_crashes() {
     let mut machine = Machine::new();
     let tools = || vec![on_crash(OnCrash::Resume, tool("ask", asks()))];
