@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use longhaul_wire::initialize::{self, Initialize};
 use longhaul_wire::jsonrpc::{self, Message, RpcError};
-use longhaul_wire::{HeaderValue, Headers, Peer, ReplyTo, Revision, refusal as words, route};
+use longhaul_wire::{HeaderValue, Headers, Peer, ReplyTo, Revision, refusal as wire_refusal, route};
 
 use crate::receiver::ReceiverInner;
 use crate::response::MetricsLabel;
@@ -101,7 +101,7 @@ async fn without_session(receiver: &Arc<ReceiverInner>, caller: &Caller, body: &
             })
         }
         Ok(Message::Request(request)) => {
-            let error = words::session_required();
+            let error = wire_refusal::session_required();
             audit::turned_away(Some(&caller.owner), &error);
             MessageResponse::error(Some(&request.id), &error, MetricsLabel::Refused)
         }
@@ -157,7 +157,7 @@ async fn session_claims(
 ) -> Result<SessionClaims, MessageResponse> {
     let malformed = |error: RpcError| refuse(caller, &error.with_status(400));
     let HeaderValue::Once(token) = headers.value(SESSION_HEADER) else {
-        return Err(malformed(words::session_required()));
+        return Err(malformed(wire_refusal::session_required()));
     };
     let claims = match receiver.engine.now().await {
         Ok(now) => SessionClaims::open(token, &caller.owner, &receiver.session_seal, now),
@@ -194,7 +194,7 @@ fn refuse(caller: &Caller, error: &RpcError) -> MessageResponse {
 /// Refuses a message in a session that there is not. The message was not looked at, so it is counted here.
 fn no_such_session(receiver: &ReceiverInner, caller: &Caller) -> MessageResponse {
     let error = match receiver.rates.admit(&caller.owner, RequestKind::Other) {
-        Ok(()) => words::no_such_session(),
+        Ok(()) => wire_refusal::no_such_session(),
         Err(too_many) => too_many,
     };
     refuse(caller, &error)

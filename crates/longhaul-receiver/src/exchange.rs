@@ -8,7 +8,7 @@ use longhaul_engine::audit::{self, RequestSource};
 use longhaul_store::StoreError;
 use longhaul_task::{NAME_BYTES_MAX, NameError, Owner, Task, TaskId, TaskKey};
 use longhaul_wire::jsonrpc::{RequestId, RpcError};
-use longhaul_wire::{Capability, Generation, Peer, ReplyTo, refusal as words, route};
+use longhaul_wire::{Capability, Generation, Peer, ReplyTo, refusal as wire_refusal, route};
 
 use crate::loaded_task::LoadedTask;
 use crate::receiver::ReceiverInner;
@@ -39,7 +39,7 @@ impl Exchange {
 
     /// Refuses a request for a feature that the server does not offer.
     pub(crate) fn require(&self, is_offered: bool) -> Result<(), RpcError> {
-        if is_offered { Ok(()) } else { Err(words::not_offered(self.method, self.peer.revision)) }
+        if is_offered { Ok(()) } else { Err(wire_refusal::not_offered(self.method, self.peer.revision)) }
     }
 
     pub(crate) fn key(&self, id: TaskId) -> TaskKey {
@@ -54,7 +54,7 @@ impl Exchange {
                 let scoped = TaskId::in_session(&session.scope(), &id).map_err(|error| {
                     let bytes = id.as_str().len();
                     let excess = if let NameError::TooLong(all) = error { all - NAME_BYTES_MAX } else { 0 };
-                    words::task_id_too_long(bytes, bytes.saturating_sub(excess))
+                    wire_refusal::task_id_too_long(bytes, bytes.saturating_sub(excess))
                 })?;
                 Ok(self.key(scoped))
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul_store::IdempotencyKey;
 use longhaul_wire::canonical::canonical;
 use longhaul_wire::jsonrpc::RpcError;
-use longhaul_wire::{CallTool, Headers, TaskRequest, Ttl, refusal as words};
+use longhaul_wire::{CallTool, Headers, TaskRequest, Ttl, refusal as wire_refusal};
 use sha2::{Digest as _, Sha256};
 
 use crate::exchange::Exchange;
@@ -38,7 +38,7 @@ fn scoped_key(exchange: &Exchange, key: &str) -> Result<Arc<str>, RpcError> {
         _ if exchange.is_known => Ok(key.into()),
         // The control character keeps it apart from the keys of callers with an identity.
         Some(session) => Ok(format!("{}\u{1f}{key}", session.scope()).into()),
-        None => Err(words::idempotency_key_needs_identity()),
+        None => Err(wire_refusal::idempotency_key_needs_identity()),
     }
 }
 

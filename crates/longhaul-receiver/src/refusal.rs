@@ -4,7 +4,7 @@ use longhaul_engine::{CtxError, EngineError};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, TaskError};
 use longhaul_wire::jsonrpc::RpcError;
-use longhaul_wire::{Capability, Revision, refusal as words};
+use longhaul_wire::{Capability, Revision, refusal as wire_refusal};
 
 /// Retry interval for refusals that end when others are done: unknown when, and one request a second costs little.
 pub const SOON_MS: u64 = 1_000;
@@ -15,10 +15,10 @@ const LATER_MS: u64 = 10_000;
 /// An error of the engine as a JSON-RPC error, with the engine's stable code in its data.
 pub(crate) fn of_engine(error: &EngineError) -> RpcError {
     if *error == EngineError::Store(StoreError::NotFound) {
-        return words::no_such_task();
+        return wire_refusal::no_such_task();
     }
     if *error == EngineError::Store(StoreError::IdempotencyKeyUsed) {
-        return words::idempotency_key_used();
+        return wire_refusal::idempotency_key_used();
     }
     let code = error.code();
     let data = || Json::from_text(format!("{{\"code\":\"{code}\"}}"));
@@ -75,7 +75,7 @@ pub(crate) fn of_stop(stop: &CtxError, revision: Revision) -> RpcError {
     match stop {
         CtxError::CannotAsk { kind, label, params } => {
             let capability = Capability::to_answer(*kind, params);
-            let why = words::cannot_ask(label, params, capability);
+            let why = wire_refusal::cannot_ask(label, params, capability);
             if revision.is_stateless() {
                 capability.missing_for(&why)
             } else {

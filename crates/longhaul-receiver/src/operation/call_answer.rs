@@ -21,7 +21,7 @@ pub(super) async fn announce_and_wait(
     session: &Arc<Session>,
     created: LastNotified,
     stream: &Arc<MessageStream>,
-    taken_back: CancellationToken,
+    cancel_requested: CancellationToken,
 ) -> Result<WorkResult, RpcError> {
     let key = created.key.clone();
     let related = RelatedTask { generation: exchange.generation, task_id: &key.id, parent: None };
@@ -30,7 +30,7 @@ pub(super) async fn announce_and_wait(
     }
     session.register_creation(&exchange.id, key.clone());
     // The cancellation may have come before the task was there.
-    if taken_back.is_cancelled()
+    if cancel_requested.is_cancelled()
         && let Some(task) = session.take_creation(&exchange.id)
     {
         session.cancel_created(&task).await;
@@ -40,7 +40,7 @@ pub(super) async fn announce_and_wait(
     let answer = wait(exchange, key, stream);
     let response = tokio::select! {
         biased;
-        () = taken_back.cancelled() => None,
+        () = cancel_requested.cancelled() => None,
         answer = answer => Some(answer?),
     };
     session.take_creation(&id);

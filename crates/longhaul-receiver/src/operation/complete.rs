@@ -6,10 +6,10 @@ use longhaul_wire::call_result::{self, ResultForm};
 use longhaul_wire::completion::{self, Complete, CompletionTarget};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::resource::ResourceAddress;
-use longhaul_wire::{RoutedRequest, refusal as words};
+use longhaul_wire::{RoutedRequest, refusal as wire_refusal};
 
 use super::OperationResult;
-use super::call_tool::{self, FunctionCall};
+use super::call_function::{self, FunctionCall};
 use crate::exchange::Exchange;
 
 pub(super) async fn perform(
@@ -21,12 +21,12 @@ pub(super) async fn perform(
     exchange.require(catalogue.features().completions)?;
     let (has_argument, completions) = match &complete.target {
         CompletionTarget::Prompt(name) => {
-            let prompt = catalogue.prompts.find(name).ok_or_else(|| words::no_such_prompt(name))?;
+            let prompt = catalogue.prompts.find(name).ok_or_else(|| wire_refusal::no_such_prompt(name))?;
             (prompt.declaration.has_argument(&complete.argument), prompt.completions.as_ref())
         }
         CompletionTarget::Template(text) => {
             let found = catalogue.templates.find(text).or_else(|| catalogue.find_resource(text));
-            let resource = found.ok_or_else(|| words::nothing_to_complete(text))?;
+            let resource = found.ok_or_else(|| wire_refusal::nothing_to_complete(text))?;
             let has_variable = match resource.declaration.address() {
                 ResourceAddress::Template(template) => template.variables().any(|name| name == complete.argument),
                 ResourceAddress::Uri(_) => false,
@@ -35,7 +35,7 @@ pub(super) async fn perform(
         }
     };
     if !has_argument {
-        return Err(words::nothing_to_complete(&complete.argument));
+        return Err(wire_refusal::nothing_to_complete(&complete.argument));
     }
     let completes = |name: &String| *name == complete.argument;
     let Some(completions) = completions.filter(|completions| completions.arguments.iter().any(completes)) else {
@@ -51,5 +51,5 @@ pub(super) async fn perform(
         request_state: None,
         task: None,
     };
-    call_tool::perform_function(exchange, request, call).await
+    call_function::perform(exchange, request, call).await
 }

@@ -4,7 +4,7 @@ use longhaul_engine::{EngineError, audit};
 use longhaul_store::StoreError;
 use longhaul_task::{TaskId, TransitionError};
 use longhaul_wire::jsonrpc::RpcError;
-use longhaul_wire::{RelatedTask, refusal as words};
+use longhaul_wire::{RelatedTask, refusal as wire_refusal};
 
 use crate::exchange::Exchange;
 use crate::refusal;
@@ -18,9 +18,11 @@ pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, R
             let deleted = RelatedTask::to(exchange.generation, &task);
             Ok(exchange.generation.deleted(&exchange.reply_to(), deleted))
         }
-        Err(EngineError::Store(StoreError::Refused(TransitionError::NotRoot))) => Err(words::cannot_delete_subtask()),
+        Err(EngineError::Store(StoreError::Refused(TransitionError::NotRoot))) => {
+            Err(wire_refusal::cannot_delete_subtask())
+        }
         Err(EngineError::Store(StoreError::Refused(TransitionError::WrongPhase(_)))) => {
-            Err(words::cannot_delete_open_task())
+            Err(wire_refusal::cannot_delete_open_task())
         }
         Err(error) => Err(refusal::of_engine(&error)),
     }

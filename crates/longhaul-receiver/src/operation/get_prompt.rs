@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use longhaul_wire::call_result::ResultForm;
 use longhaul_wire::jsonrpc::RpcError;
-use longhaul_wire::{GetPrompt, RoutedRequest, refusal as words};
+use longhaul_wire::{GetPrompt, RoutedRequest, refusal as wire_refusal};
 
 use super::OperationResult;
-use super::call_tool::{self, FunctionCall};
+use super::call_function::{self, FunctionCall};
 use crate::exchange::Exchange;
 
 pub(super) async fn perform(
@@ -17,7 +17,7 @@ pub(super) async fn perform(
 ) -> Result<OperationResult, RpcError> {
     let catalogue = exchange.receiver.catalogue.current();
     exchange.require(catalogue.features().prompts)?;
-    let prompt = catalogue.prompts.find(&get.name).ok_or_else(|| words::no_such_prompt(&get.name))?;
+    let prompt = catalogue.prompts.find(&get.name).ok_or_else(|| wire_refusal::no_such_prompt(&get.name))?;
     prompt.declaration.check_arguments(get.arguments)?;
     let call = FunctionCall {
         engine_name: Arc::clone(&prompt.engine_name),
@@ -27,5 +27,5 @@ pub(super) async fn perform(
         request_state: get.request_state.as_deref(),
         task: get.task.as_ref().filter(|_| prompt.is_durable),
     };
-    call_tool::perform_function(exchange, request, call).await
+    call_function::perform(exchange, request, call).await
 }

@@ -4,7 +4,7 @@ use longhaul_engine::{EngineError, audit};
 use longhaul_store::ListQuery;
 use longhaul_task::TaskId;
 use longhaul_wire::jsonrpc::RpcError;
-use longhaul_wire::{TaskView, refusal as words};
+use longhaul_wire::{TaskView, refusal as wire_refusal};
 
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
@@ -16,7 +16,7 @@ const PAGE_TASKS_MAX: usize = 50;
 
 pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result<String, RpcError> {
     if !exchange.is_known {
-        return Err(words::unknown_method_in_session(exchange.method));
+        return Err(wire_refusal::unknown_method_in_session(exchange.method));
     }
     let (tasks, next) = page(exchange, cursor).await?;
     let views: Vec<TaskView<'_>> = tasks.iter().map(LoadedTask::view).collect();
@@ -34,7 +34,7 @@ pub(crate) async fn page(
         None => None,
         Some(cursor) => {
             let last = receiver.session_seal.open(&binding, cursor).and_then(|last| String::from_utf8(last).ok());
-            let last = last.and_then(|last| TaskId::parse(&last).ok()).ok_or_else(words::no_such_cursor)?;
+            let last = last.and_then(|last| TaskId::parse(&last).ok()).ok_or_else(wire_refusal::no_such_cursor)?;
             Some(exchange.key(last))
         }
     };

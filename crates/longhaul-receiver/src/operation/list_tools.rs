@@ -2,7 +2,7 @@
 
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::list::PageEnd;
-use longhaul_wire::{refusal as words, tools_list};
+use longhaul_wire::{refusal as wire_refusal, tools_list};
 
 use crate::exchange::Exchange;
 use crate::ticket;
@@ -11,7 +11,7 @@ pub(super) fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result<Strin
     let receiver = &exchange.receiver;
     let catalogue = receiver.catalogue.current();
     let page = catalogue.tools.page("tools", cursor, receiver.options.list_page_max);
-    let page = page.ok_or_else(words::no_such_cursor)?;
+    let page = page.ok_or_else(wire_refusal::no_such_cursor)?;
     let mut tools: Vec<_> = page.entries.iter().map(|tool| &tool.declaration).collect();
     let tickets = receiver.tickets();
     if page.next_cursor.is_none() {

@@ -2,9 +2,12 @@
 
 pub(crate) mod call_answer;
 mod call_client;
-pub(crate) mod call_tool;
+mod call_function;
+mod call_tool;
 mod cancel_task;
+mod checked_call;
 mod complete;
+mod create_task;
 mod delete_task;
 mod discover;
 mod end_wait;

@@ -7,7 +7,7 @@ use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{Cache, ReadResource, RoutedRequest, resource};
 
 use super::OperationResult;
-use super::call_tool::{self, FunctionCall};
+use super::call_function::{self, FunctionCall};
 use crate::exchange::Exchange;
 
 pub(super) async fn perform(
@@ -29,5 +29,5 @@ pub(super) async fn perform(
         request_state: read.request_state.as_deref(),
         task: read.task.as_ref().filter(|_| found.is_durable),
     };
-    call_tool::perform_function(exchange, request, call).await
+    call_function::perform(exchange, request, call).await
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longhaul_task::{QuestionKey, TaskId};
 use longhaul_wire::jsonrpc::{self, RequestId};
-use longhaul_wire::{Generation, Operation, refusal as words};
+use longhaul_wire::{Generation, Operation, refusal as wire_refusal};
 use serde::{Deserialize, Serialize};
 
 use super::Session;
@@ -72,7 +72,7 @@ impl Session {
             return None;
         }
         let answer = match &pending.task {
-            None => jsonrpc::error(Some(&id), &words::lost()),
+            None => jsonrpc::error(Some(&id), &wire_refusal::lost()),
             Some(task) => {
                 let exchange = self.exchange(id.clone(), generation, false, method);
                 let key = self.key(task.clone());
