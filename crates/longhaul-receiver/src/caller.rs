@@ -11,7 +11,7 @@ pub struct Caller {
     pub owner: Owner,
     /// Whether the caller has identified itself. If not, all callers are one owner, and a task's ID is the only key to it:
     /// tasks are not listed, and not kept for long.
-    pub is_known: bool,
+    pub is_identified: bool,
     /// Cancelled when the right to call ends. Open streams then end; tasks go on.
     pub revoked: CancellationToken,
 }
@@ -19,11 +19,11 @@ pub struct Caller {
 impl Caller {
     /// A caller that has identified itself.
     pub fn known(owner: Owner) -> Self {
-        Self { owner, is_known: true, revoked: CancellationToken::new() }
+        Self { owner, is_identified: true, revoked: CancellationToken::new() }
     }
 
     /// A caller that has not identified itself.
     pub fn anonymous(owner: Owner) -> Self {
-        Self { owner, is_known: false, revoked: CancellationToken::new() }
+        Self { owner, is_identified: false, revoked: CancellationToken::new() }
     }
 }

@@ -143,7 +143,7 @@ pub(crate) fn handshake(
         version: &options.version,
         instructions: options.instructions.as_deref(),
         features: receiver.catalogue.current().features(),
-        lists_tasks: caller.is_known,
+        lists_tasks: caller.is_identified,
     };
     let to = ReplyTo { id: &request.id, revision: asked.peer.revision, server: &receiver.server };
     Ok((asked.peer, initialize::answer(&to, &offer)))

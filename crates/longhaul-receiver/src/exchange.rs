@@ -21,7 +21,7 @@ pub(crate) struct Exchange {
     pub(crate) receiver: Arc<ReceiverInner>,
     pub(crate) owner: Owner,
     /// Whether the owner can be told from others.
-    pub(crate) is_known: bool,
+    pub(crate) is_identified: bool,
     pub(crate) id: RequestId,
     pub(crate) method: &'static str,
     pub(crate) generation: Generation,
@@ -50,7 +50,7 @@ impl Exchange {
     /// of a used ID would tell about the tasks of others.
     pub(crate) fn chosen_key(&self, id: TaskId) -> Result<TaskKey, RpcError> {
         match &self.session {
-            Some(session) if !self.is_known => {
+            Some(session) if !self.is_identified => {
                 let scoped = TaskId::in_session(&session.scope(), &id).map_err(|error| {
                     let bytes = id.as_str().len();
                     let excess = if let NameError::TooLong(all) = error { all - NAME_BYTES_MAX } else { 0 };
@@ -64,7 +64,7 @@ impl Exchange {
 
     /// The key of the task that a request names by an ID which may be one of its session.
     pub(crate) async fn find_key(&self, id: TaskId) -> TaskKey {
-        if !self.is_known
+        if !self.is_identified
             && self.session.is_some()
             && let Ok(chosen) = self.chosen_key(id.clone())
             && self.receiver.engine.read(&chosen).await.is_ok()

@@ -35,7 +35,7 @@ pub(crate) fn of_same_call(exchange: &Exchange, tool: &str, arguments: &str, per
 /// another and see its task. So the stored key of such a caller includes its session.
 fn scoped_key(exchange: &Exchange, key: &str) -> Result<Arc<str>, RpcError> {
     match &exchange.session {
-        _ if exchange.is_known => Ok(key.into()),
+        _ if exchange.is_identified => Ok(key.into()),
         // The control character keeps it apart from the keys of callers with an identity.
         Some(session) => Ok(format!("{}\u{1f}{key}", session.scope()).into()),
         None => Err(wire_refusal::idempotency_key_needs_identity()),

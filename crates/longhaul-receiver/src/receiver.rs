@@ -18,7 +18,7 @@ use crate::rates::Rates;
 use crate::seal::Seal;
 use crate::session::table::SessionTable;
 use crate::stream::KeptBytes;
-use crate::ticket::{TicketDesk, Tickets};
+use crate::ticket::{TicketCache, Tickets};
 use crate::{Catalogue, RateLimits, SessionLimits, TicketOptions, refusal};
 
 /// How long a request may go on when the server stops, before it is answered with an error. Connections are closed a
@@ -96,7 +96,7 @@ impl fmt::Debug for WeakReceiver {
 pub(crate) struct ReceiverInner {
     pub(crate) engine: Engine,
     pub(crate) catalogue: SharedCatalogue,
-    ticket_desk: TicketDesk,
+    ticket_cache: TicketCache,
     pub(crate) options: ReceiverOptions,
     pub(crate) rates: Rates,
     pub(crate) server: ServerInfo,
@@ -124,7 +124,7 @@ impl Receiver {
         let inner = ReceiverInner {
             engine,
             catalogue: SharedCatalogue::new(catalogue),
-            ticket_desk: TicketDesk::new(options.tickets.clone()),
+            ticket_cache: TicketCache::new(options.tickets.clone()),
             rates: Rates::new(&options.rates),
             server: ServerInfo::new(&options.name, &options.version),
             sessions: SessionTable::new(options.sessions.sessions_max),
@@ -203,7 +203,7 @@ impl Receiver {
 impl ReceiverInner {
     /// The tools for clients without tasks; `None` if the operator turned them off.
     pub(crate) fn tickets(&self) -> Option<Arc<Tickets>> {
-        self.ticket_desk.current(&self.catalogue.current())
+        self.ticket_cache.current(&self.catalogue.current())
     }
 
     pub(crate) fn origin(&self, generation: Generation) -> Arc<str> {

@@ -67,7 +67,7 @@ async fn try_perform(
     let exchange = Exchange {
         receiver: Arc::clone(receiver),
         owner: caller.owner.clone(),
-        is_known: caller.is_known,
+        is_identified: caller.is_identified,
         id: request.id.clone(),
         method: request.method,
         generation: request.generation,

@@ -31,7 +31,7 @@ impl SimStore {
 
     /// A call that commits nothing: a read, `join` or `progress`.
     async fn read_call<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        self.on_its_way().await;
+        self.network_delay().await;
         let fails = {
             let mut state = self.world.state();
             let permille = state.fault_rates.read_failure;
@@ -42,7 +42,7 @@ impl SimStore {
             return Err(StoreError::Unavailable("simulated".into()));
         }
         let answer = call.await;
-        self.on_its_way().await;
+        self.network_delay().await;
         answer
     }
 
@@ -52,7 +52,7 @@ impl SimStore {
         event: &'static str,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        self.on_its_way().await;
+        self.network_delay().await;
         let (is_lost, comes_through, wait_ms) = {
             let state = &mut *self.world.state();
             let is_slow = event == "claim" && state.random.permille(state.fault_rates.slow_claim);
@@ -77,7 +77,7 @@ impl SimStore {
         })
         .await;
         if answer.is_err() {
-            self.on_its_way().await;
+            self.network_delay().await;
             return answer;
         }
         let number = {
@@ -86,7 +86,7 @@ impl SimStore {
             state.unanswered.insert(number, event);
             number
         };
-        self.on_its_way().await;
+        self.network_delay().await;
         self.world.state().unanswered.remove(&number);
         if is_lost {
             self.world.count_fault(Fault::InDoubtWritten);
@@ -97,7 +97,7 @@ impl SimStore {
     }
 
     /// Waits as long as the network delays one message. A call of a crashed process never returns.
-    async fn on_its_way(&self) {
+    async fn network_delay(&self) {
         let delay_ms = self.world.call();
         if delay_ms > 0 {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;

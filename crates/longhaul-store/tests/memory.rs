@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use longhaul_store::contract::{Room, START, Subject};
+use longhaul_store::contract::{CacheSize, START, Subject};
 use longhaul_store::embedded::{Embedded, EmbeddedLimits};
 use longhaul_store::memory::MemoryDisk;
 use longhaul_store::{ManualClock, Store};
@@ -28,9 +28,9 @@ impl Memory {
 
 #[async_trait]
 impl Subject for Memory {
-    async fn empty(room: Room) -> Self {
+    async fn empty(cache_size: CacheSize) -> Self {
         let mut limits = EmbeddedLimits::default();
-        if room == Room::Tiny {
+        if cache_size == CacheSize::Tiny {
             limits.cache_bytes_max = 20_000;
         }
         Self::start(MemoryDisk::default(), ManualClock::at(START), limits)

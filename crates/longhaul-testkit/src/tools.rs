@@ -196,7 +196,7 @@ pub fn forms() -> Value {
 }
 
 /// The answer to the form of `greet` and `ask_first`, with this name in it.
-pub fn named(name: &str) -> Value {
+pub fn accepted_name(name: &str) -> Value {
     json!({ "action": "accept", "content": { "name": name } })
 }
 

@@ -3,7 +3,7 @@
 use crate::{TaskView, text};
 
 /// The names and values in which generations differ.
-pub(crate) struct StatusWords<'a> {
+pub(crate) struct TaskFields<'a> {
     pub(crate) status: &'a str,
     pub(crate) message: Option<&'a str>,
     /// The name of the retention, and its smallest valid value.
@@ -13,21 +13,21 @@ pub(crate) struct StatusWords<'a> {
 }
 
 /// Appends the members, from `"taskId"` on, without a comma before it.
-pub(crate) fn write(out: &mut String, view: &TaskView<'_>, words: &StatusWords<'_>) {
+pub(crate) fn write(out: &mut String, view: &TaskView<'_>, fields: &TaskFields<'_>) {
     let task = view.task;
     out.push_str("\"taskId\":");
     text::push_str(out, task.key.id.shown());
-    text::push_str_member(out, "status", words.status);
-    write_message(out, "statusMessage", view, words.message);
+    text::push_str_member(out, "status", fields.status);
+    write_message(out, "statusMessage", view, fields.message);
     text::push_time_member(out, "createdAt", task.created_at);
     text::push_time_member(out, "lastUpdatedAt", view.updated_at());
-    let (ttl, ttl_ms_min) = words.ttl;
+    let (ttl, ttl_ms_min) = fields.ttl;
     match task.ttl_ms() {
         Some(ms) => text::push_number_member(out, ttl, ms.max(ttl_ms_min)),
         None => text::push_raw_member(out, ttl, "null"),
     }
     if view.poll_interval_ms > 0 {
-        text::push_number_member(out, words.poll_interval, view.poll_interval_ms);
+        text::push_number_member(out, fields.poll_interval, view.poll_interval_ms);
     }
     write_family(out, view);
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::config::host::{self, Host, HostTarget};
+use crate::config::host::{self, Host, ServerEntry};
 use crate::config::{self, example};
 use crate::exit::{self, CommandError};
 use crate::output::{stderr_line, stdout_line};
@@ -117,7 +117,7 @@ impl HostConfig {
         }
         let address = server.listen.unwrap_or_else(super::serve::default_address);
         let url = format!("http://{address}/mcp");
-        let target = HostTarget {
+        let target = ServerEntry {
             program: &program,
             arguments,
             name: &self.name,

@@ -34,7 +34,7 @@ impl Arguments {
 
     /// Completes the arguments of a call: adds the defaults of those that it does not have, and writes integers without
     /// a fraction.
-    pub(super) fn with_defaults(&self, mut given: Map<String, Value>) -> Map<String, Value> {
+    pub(super) fn complete_arguments(&self, mut given: Map<String, Value>) -> Map<String, Value> {
         for argument in &self.list {
             if let Some(default) = &argument.default {
                 given.entry(argument.name.as_str()).or_insert_with(|| default.clone());
@@ -58,8 +58,8 @@ impl Arguments {
 /// `10.0` is an integer for JSON Schema; a command expects `10`.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn write_integer(value: &mut Value) {
-    const LAST_EXACT: f64 = 9_007_199_254_740_992.0;
-    if let Some(number) = value.as_f64().filter(|number| value.is_f64() && number.abs() <= LAST_EXACT) {
+    const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
+    if let Some(number) = value.as_f64().filter(|number| value.is_f64() && number.abs() <= EXACT_INTEGER_MAX) {
         *value = (number as i64).into();
     }
 }
@@ -125,7 +125,7 @@ fn argument(section: &NamedSection<'_>, name: &str) -> Option<(Argument, Value)>
     let kind = section.choice("type")?;
     let mut schema = json!({ "type": kind });
     let mut set = |key: &str, value: Value| schema[key] = value;
-    if let Some(description) = section.words("description") {
+    if let Some(description) = section.non_blank_text("description") {
         set("description", description.into());
     }
     let only_for = |key: &str, kinds: &[&str]| {

@@ -31,14 +31,14 @@ pub(super) fn read(root: &NamedSection<'_>) -> ClientsWithoutTasks {
     let mut names = TicketNames::default();
     if let Some(tools) = section.section("tools", keys::TICKET_TOOLS) {
         for key in keys::TICKET_TOOLS {
-            let Some(name) = tools.words(key.name) else { continue };
+            let Some(name) = tools.non_blank_text(key.name) else { continue };
             if !super::tool::is_name(&name) {
                 let what = format!("is {name:?}, which cannot be the name of a tool");
                 tools.wrong(key.name, what, super::tool::NAME_CHARACTERS);
             }
-            *name_of(&mut names, key.name) = name;
+            *ticket_name_mut(&mut names, key.name) = name;
         }
-        let by_key = named(&names);
+        let by_key = names_by_key(&names);
         for (index, (key, name)) in by_key.iter().enumerate().filter(|(_, (key, _))| tools.has(key)) {
             // If the file sets both names, the problem is reported once, for the key that comes later in `by_key`.
             let clashes = |other: usize| by_key[other].1 == *name && (other < index || !tools.has(by_key[other].0));
@@ -53,7 +53,7 @@ pub(super) fn read(root: &NamedSection<'_>) -> ClientsWithoutTasks {
 }
 
 /// The name that a key of `[clients_without_tasks.tools]` sets.
-fn name_of<'n>(names: &'n mut TicketNames, key: &str) -> &'n mut String {
+fn ticket_name_mut<'n>(names: &'n mut TicketNames, key: &str) -> &'n mut String {
     match key {
         "result" => &mut names.result,
         "answer" => &mut names.answer,
@@ -64,7 +64,7 @@ fn name_of<'n>(names: &'n mut TicketNames, key: &str) -> &'n mut String {
 }
 
 /// The keys of that table, each with the name that it sets.
-pub(super) fn named(names: &TicketNames) -> [(&'static str, &str); 5] {
+pub(super) fn names_by_key(names: &TicketNames) -> [(&'static str, &str); 5] {
     let TicketNames { status, result, answer, cancel, list } = names;
     [("status", status), ("result", result), ("answer", answer), ("cancel", cancel), ("list", list)]
 }

@@ -34,7 +34,7 @@ enum Content {
 }
 
 fn content(section: &NamedSection<'_>, folder: &Path) -> Option<Content> {
-    match (section.words("text"), section.words("file")) {
+    match (section.non_blank_text("text"), section.non_blank_text("file")) {
         (Some(_), Some(_)) => {
             section.wrong("file", "is a second content beside `text`", "remove one of them");
             None
@@ -55,12 +55,12 @@ pub(super) fn read_prompt(section: &NamedSection<'_>, name: &str, folder: &Path)
         let remedy = super::tool::NAME_CHARACTERS;
         section.problems().add(&section.span, &section.path, "cannot be the name of a prompt", remedy);
     }
-    let (title, description) = (section.words("title"), section.words("description"));
+    let (title, description) = (section.non_blank_text("title"), section.non_blank_text("description"));
     Some(PromptConfig { name: name.to_owned(), title, description, content: content(section, folder)? })
 }
 
 pub(super) fn read_resource(section: &NamedSection<'_>, name: &str, folder: &Path) -> Option<ResourceConfig> {
-    let uri = section.words("uri");
+    let uri = section.non_blank_text("uri");
     if !section.has("uri") {
         section.missing("uri", "add one, such as uri = \"docs://readme\"");
     }
@@ -78,7 +78,7 @@ pub(super) fn read_resource(section: &NamedSection<'_>, name: &str, folder: &Pat
         }
     }
     let (title, description, mime_type) =
-        (section.words("title"), section.words("description"), section.words("mime_type"));
+        (section.non_blank_text("title"), section.non_blank_text("description"), section.non_blank_text("mime_type"));
     let content = content(section, folder);
     Some(ResourceConfig { name: name.to_owned(), uri: uri?, title, description, mime_type, content: content? })
 }

@@ -18,7 +18,7 @@ pub enum Host {
 
 /// The server that the host is to use.
 #[derive(Debug)]
-pub(crate) struct HostTarget<'a> {
+pub(crate) struct ServerEntry<'a> {
     /// The path of this program.
     pub(crate) program: &'a Path,
     /// The arguments for a server on standard input and output.
@@ -41,7 +41,7 @@ pub(crate) fn name(text: &str) -> Result<String, String> {
 const TOKEN: &str = "YOUR-TOKEN";
 
 /// The text that `longhaul config host` prints for this host.
-pub(crate) fn describe(host: Host, target: &HostTarget<'_>) -> String {
+pub(crate) fn describe(host: Host, target: &ServerEntry<'_>) -> String {
     match host {
         Host::ClaudeCode => claude_code(target),
         Host::ClaudeDesktop => claude_desktop(target),
@@ -51,7 +51,7 @@ pub(crate) fn describe(host: Host, target: &HostTarget<'_>) -> String {
     }
 }
 
-impl HostTarget<'_> {
+impl ServerEntry<'_> {
     fn stdio(&self) -> Value {
         json!({ "command": self.program.display().to_string(), "args": self.arguments })
     }
@@ -86,7 +86,7 @@ fn quote(word: &str) -> String {
     if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-fn claude_code(target: &HostTarget<'_>) -> String {
+fn claude_code(target: &ServerEntry<'_>) -> String {
     let (name, url) = (quote(target.name), quote(target.url));
     let header = if target.needs_token { format!(" --header 'Authorization: Bearer {TOKEN}'") } else { String::new() };
     let stdio = json!({ "type": "stdio", "command": target.program.display().to_string(), "args": target.arguments });
@@ -102,7 +102,7 @@ fn claude_code(target: &HostTarget<'_>) -> String {
     )
 }
 
-fn claude_desktop(target: &HostTarget<'_>) -> String {
+fn claude_desktop(target: &ServerEntry<'_>) -> String {
     let header =
         if target.needs_token { format!(", \"--header\", \"Authorization: Bearer {TOKEN}\"") } else { String::new() };
     format!(
@@ -118,7 +118,7 @@ fn claude_desktop(target: &HostTarget<'_>) -> String {
     )
 }
 
-fn cursor(target: &HostTarget<'_>) -> String {
+fn cursor(target: &ServerEntry<'_>) -> String {
     format!(
         "Put one of these into ~/.cursor/mcp.json, or into .cursor/mcp.json in the folder of a project.\n\n\
          Cursor starts the server itself (stdio):\n\n{}\n\nor connects to a server that runs (HTTP):\n\n{}\n",
@@ -127,7 +127,7 @@ fn cursor(target: &HostTarget<'_>) -> String {
     )
 }
 
-fn vscode(target: &HostTarget<'_>) -> String {
+fn vscode(target: &ServerEntry<'_>) -> String {
     let mut stdio = target.stdio();
     stdio["type"] = "stdio".into();
     format!(
@@ -139,7 +139,7 @@ fn vscode(target: &HostTarget<'_>) -> String {
     )
 }
 
-fn codex(target: &HostTarget<'_>) -> String {
+fn codex(target: &ServerEntry<'_>) -> String {
     // A JSON string is also a TOML string, unless it contains DEL. No path or argument is expected to contain it.
     let text = |value: &str| Value::from(value).to_string();
     let table = format!("[mcp_servers.{}]", text(target.name));

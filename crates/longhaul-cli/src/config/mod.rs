@@ -116,9 +116,9 @@ fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -
     let server = server::read(&root, folder);
     let limits = limits::read(&root);
     let clients_without_tasks = clients::read(&root);
-    let tools = named(&root, "tool", keys::TOOL, |section, name| tool::read(section, name, folder));
-    let prompts = named(&root, "prompt", keys::PROMPT, |section, name| fixed::read_prompt(section, name, folder));
-    let resources: Vec<(ResourceConfig, _)> = named(&root, "resource", keys::RESOURCE, |section, name| {
+    let tools = read_tables(&root, "tool", keys::TOOL, |section, name| tool::read(section, name, folder));
+    let prompts = read_tables(&root, "prompt", keys::PROMPT, |section, name| fixed::read_prompt(section, name, folder));
+    let resources: Vec<(ResourceConfig, _)> = read_tables(&root, "resource", keys::RESOURCE, |section, name| {
         Some((fixed::read_resource(section, name, folder)?, (section.path.clone(), section.span.clone())))
     });
     for (index, (resource, (path, span))) in resources.iter().enumerate() {
@@ -132,7 +132,7 @@ fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -
     // the file sets for a ticket tool must not be the name of a tool of the file.
     let usual = TicketNames::default();
     for ((key, name), (_, usual)) in
-        clients::named(&clients_without_tasks.names).into_iter().zip(clients::named(&usual))
+        clients::names_by_key(&clients_without_tasks.names).into_iter().zip(clients::names_by_key(&usual))
     {
         if name != usual && tools.iter().any(|tool| tool.name == *name) {
             let path = format!("clients_without_tasks.tools.{key}");
@@ -144,7 +144,7 @@ fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -
 }
 
 /// Reads all tables `[kind.NAME]`.
-fn named<'a, T>(
+fn read_tables<'a, T>(
     root: &NamedSection<'a>,
     kind: &str,
     keys: &'static [section::Key],

@@ -179,7 +179,7 @@ impl<'a> NamedSection<'a> {
     }
 
     /// A text with at least one character that can be seen.
-    pub(super) fn words(&self, name: &str) -> Option<String> {
+    pub(super) fn non_blank_text(&self, name: &str) -> Option<String> {
         let text = self.text(name)?;
         if text.trim().is_empty() {
             self.wrong(name, "is empty", "write a text, or leave the key out");

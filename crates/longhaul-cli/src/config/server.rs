@@ -36,7 +36,7 @@ pub(super) fn read(root: &NamedSection<'_>, folder: &Path) -> ServerConfig {
         let remedy = "remove one of them: a server on standard input has one client, the program that started it";
         section.wrong("token_file", "has no meaning together with `stdio`", remedy);
     }
-    let token_file = section.words("token_file").map(|path| folder.join(path));
+    let token_file = section.non_blank_text("token_file").map(|path| folder.join(path));
     let listen = listen(&section);
     if let Some(address) = listen
         && token_file.is_none()
@@ -57,15 +57,15 @@ pub(super) fn read(root: &NamedSection<'_>, folder: &Path) -> ServerConfig {
         }
     }
     ServerConfig {
-        name: section.words("name"),
-        version: section.words("version"),
-        instructions: section.words("instructions"),
+        name: section.non_blank_text("name"),
+        version: section.non_blank_text("version"),
+        instructions: section.non_blank_text("instructions"),
         listen,
         stdio,
         store: store(&section, folder),
         token_file,
         allow_origin: origins.into_iter().map(|(origin, _)| origin.to_owned()).collect(),
-        audit: section.words("audit").map(|path| if path == "-" { path.into() } else { folder.join(path) }),
+        audit: section.non_blank_text("audit").map(|path| if path == "-" { path.into() } else { folder.join(path) }),
         log_format: section.choice("log_format").map(|word| match word {
             "json" => LogFormat::Json,
             _ => LogFormat::Text,

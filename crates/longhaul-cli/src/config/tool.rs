@@ -122,12 +122,12 @@ pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Opt
             section.wrong(key, "has no effect, because this tool is not started again", remedy);
         }
     }
-    let directory = folder.join(section.words("directory").unwrap_or_default());
+    let directory = folder.join(section.non_blank_text("directory").unwrap_or_default());
     let (output, messages) = (output(section, folder), section.choice("messages"));
     Some(ToolConfig {
         name: name.to_owned(),
-        title: section.words("title"),
-        description: section.words("description"),
+        title: section.non_blank_text("title"),
+        description: section.non_blank_text("description"),
         env: environment(section, &arguments),
         has_json_input: section.choice("stdin") == Some("json"),
         output,
@@ -143,7 +143,7 @@ pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Opt
         backoff: section.duration("backoff"),
         retry_failures,
         retention: retention(section),
-        version: section.words("version"),
+        version: section.non_blank_text("version"),
         hints: hints(section),
         answers_within: section.duration("answers_within"),
         cancels_abandoned: section.flag("cancel_abandoned").unwrap_or(false),

@@ -1,7 +1,7 @@
 //! The real program over HTTP, from end to end.
 
 use longhaul_testkit::SessionClient;
-use longhaul_testkit::tools::{forms, named};
+use longhaul_testkit::tools::{accepted_name, forms};
 use serde_json::json;
 
 use crate::kit::{Launch, place};
@@ -24,6 +24,6 @@ async fn a_session_survives_a_kill_of_the_server() {
     let ask = json!({ "name": "test_input_required_result_elicitation", "arguments": {} });
     let mut call = later.send("tools/call", ask).await;
     let question = call.next_of("elicitation/create").await;
-    later.respond(&question, named("Ada")).await;
+    later.respond(&question, accepted_name("Ada")).await;
     assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
 }

@@ -138,7 +138,7 @@ impl CheckedCall {
             Ttl::Usual | Ttl::UsualAfterEnd | Ttl::Unlimited => usual,
         };
         let retention =
-            if self.exchange.is_known { retention } else { retention.at_most(options.anonymous_kept_ms_max) };
+            if self.exchange.is_identified { retention } else { retention.at_most(options.anonymous_kept_ms_max) };
         match (self.ttl, retention) {
             (Ttl::UsualAfterEnd, Retention::FromCreation(ms)) => Retention::FromEnd(ms),
             _ => retention,

@@ -15,7 +15,7 @@ use crate::seal::binding_of;
 const PAGE_TASKS_MAX: usize = 50;
 
 pub(super) async fn perform(exchange: &Exchange, cursor: Option<&str>) -> Result<String, RpcError> {
-    if !exchange.is_known {
+    if !exchange.is_identified {
         return Err(wire_refusal::unknown_method_in_session(exchange.method));
     }
     let (tasks, next) = page(exchange, cursor).await?;

@@ -31,7 +31,7 @@ pub(super) struct FollowedTask {
     generation: Generation,
     check_again: Notify,
     /// The client has shown that it knows the task, by asking for it.
-    is_known: AtomicBool,
+    is_known_to_client: AtomicBool,
     /// The client knows no tasks.
     is_quiet: AtomicBool,
     /// Set by the request that created the task, which may be answered after the client has first polled the task.
@@ -121,8 +121,8 @@ impl LastNotified {
 
 impl Session {
     /// Follows a task that the client has created or looked at: the client hears of its changes, and is the one that its
-    /// questions are put to. `is_known`: the client is ready for the task's questions.
-    pub(crate) fn follow(self: &Arc<Self>, mut last: LastNotified, is_known: bool) {
+    /// questions are put to. `is_known_to_client`: the client is ready for the task's questions.
+    pub(crate) fn follow(self: &Arc<Self>, mut last: LastNotified, is_known_to_client: bool) {
         let key = last.key.clone();
         let mut followed = self.followed.lock();
         if let Some(task) = followed.get(&key.id) {
@@ -135,7 +135,7 @@ impl Session {
                 task.log.begin_with(&earlier);
             }
             let was_asked = self.receiver.asked_session.lock().insert(key, self.nonce) == Some(self.nonce);
-            if !(task.is_known.swap(true, Ordering::Relaxed) && was_asked) {
+            if !(task.is_known_to_client.swap(true, Ordering::Relaxed) && was_asked) {
                 task.check_again();
             }
             return;
@@ -148,7 +148,7 @@ impl Session {
         let task = Arc::new(FollowedTask {
             generation: last.generation,
             check_again: Notify::new(),
-            is_known: AtomicBool::new(is_known),
+            is_known_to_client: AtomicBool::new(is_known_to_client),
             is_quiet: AtomicBool::new(last.is_quiet),
             progress_token: Mutex::new(last.progress_token.take()),
             parent: last.parent.take(),
@@ -214,7 +214,7 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
             }
             None => false,
         };
-        let is_known = followed.is_known.load(Ordering::Relaxed);
+        let is_known_to_client = followed.is_known_to_client.load(Ordering::Relaxed);
         for child in &view.children()[children..] {
             let related = RelatedTask { generation: followed.generation, task_id: child, parent: Some(&task.key.id) };
             // In the other generations the client hears of the child by the parent's notification.
@@ -233,9 +233,9 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
                 parent: Some(task.key.id.clone()),
                 ..LastNotified::unseen(key, followed.generation)
             };
-            session.follow(child, is_known);
+            session.follow(child, is_known_to_client);
         }
-        let asks = is_known && receiver.asked_session.lock().get(&key) == Some(&session.nonce);
+        let asks = is_known_to_client && receiver.asked_session.lock().get(&key) == Some(&session.nonce);
         asked.update(&session, task, stream.as_ref().filter(|_| asks), &followed);
         if task.is_settled() {
             if !is_notified && !followed.is_quiet() {
@@ -251,7 +251,7 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
             () = watch.changed() => {}
             () = followed.check_again.notified() => {}
             () = followed.log.changed() => {}
-            () = &mut grace, if !is_known => followed.is_known.store(true, Ordering::Relaxed),
+            () = &mut grace, if !is_known_to_client => followed.is_known_to_client.store(true, Ordering::Relaxed),
             () = session.ended.cancelled() => break,
         }
     }

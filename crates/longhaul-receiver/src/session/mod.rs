@@ -54,7 +54,7 @@ pub(crate) struct Session {
     /// Names the session in its token; `None` for a session that ends with its connection.
     id: Option<SessionId>,
     pub(crate) owner: Owner,
-    is_known: bool,
+    is_identified: bool,
     pub(crate) peer: Peer,
     limits: SessionLimits,
     /// Different from that of every other session, before and after a restart. The server's request IDs begin with it.
@@ -85,7 +85,7 @@ pub(crate) struct Session {
     /// Counts the client's notifications about its own tasks.
     remote_task_notices: watch::Sender<u64>,
     /// The client declares tasks of its own but has failed to make one.
-    is_asked_plainly: AtomicBool,
+    is_asked_without_tasks: AtomicBool,
 }
 
 impl Session {
@@ -102,7 +102,7 @@ impl Session {
             receiver,
             id,
             owner: caller.owner.clone(),
-            is_known: caller.is_known,
+            is_identified: caller.is_identified,
             peer,
             limits,
             nonce,
@@ -122,7 +122,7 @@ impl Session {
             unreported: Mutex::default(),
             remote_tasks: Mutex::default(),
             remote_task_notices: watch::channel(0).0,
-            is_asked_plainly: AtomicBool::new(false),
+            is_asked_without_tasks: AtomicBool::new(false),
         })
     }
 
@@ -135,13 +135,13 @@ impl Session {
         *self.log_level.lock() = Some(level);
     }
 
-    fn is_asked_plainly(&self) -> bool {
-        self.is_asked_plainly.load(Ordering::Relaxed)
+    fn is_asked_without_tasks(&self) -> bool {
+        self.is_asked_without_tasks.load(Ordering::Relaxed)
     }
 
     /// From now on no question asks the client for a task.
     fn ask_plainly(&self) {
-        self.is_asked_plainly.store(true, Ordering::Relaxed);
+        self.is_asked_without_tasks.store(true, Ordering::Relaxed);
     }
 
     fn exchange(
@@ -154,7 +154,7 @@ impl Session {
         Exchange {
             receiver: Arc::clone(&self.receiver),
             owner: self.owner.clone(),
-            is_known: self.is_known,
+            is_identified: self.is_identified,
             id,
             method,
             generation,

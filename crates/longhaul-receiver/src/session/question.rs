@@ -117,7 +117,7 @@ impl OutgoingQuestion {
     async fn ask(&self, session: &Arc<Session>, mut stream: Arc<MessageStream>) -> Result<(Json, Receipt), NoAnswer> {
         let mut mismatch = String::new();
         for _ in 0..ASKED_MAX {
-            let can_run_as_task = session.peer.can_run_as_task(self.kind) && !session.is_asked_plainly();
+            let can_run_as_task = session.peer.can_run_as_task(self.kind) && !session.is_asked_without_tasks();
             let as_task_ms = can_run_as_task.then_some(REMOTE_TASK_MS);
             let asking = self.asking(as_task_ms);
             let notices = session.remote_task_notices.subscribe();

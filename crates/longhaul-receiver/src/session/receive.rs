@@ -56,7 +56,7 @@ impl Session {
                     Err(error) => MessageResponse::error(Some(&request.id), &error, tally),
                 }
             }
-            Ok(other) => match timeout(ANSWER_STORED_TIME_MAX, self.note(&other)).await {
+            Ok(other) => match timeout(ANSWER_STORED_TIME_MAX, self.receive_without_response(&other)).await {
                 Ok(()) => MessageResponse::accepted(),
                 Err(_) => not_stored(),
             },
@@ -75,7 +75,7 @@ impl Session {
         let responses = messages.iter().filter(wants_response).count();
         if responses == 0 {
             for message in messages.iter().flatten() {
-                self.note(message).await;
+                self.receive_without_response(message).await;
             }
             return MessageResponse::accepted();
         }
@@ -87,7 +87,7 @@ impl Session {
                     Ok(RequestStart::OnStream(_)) => {}
                     Err(error) => stream.respond(Some(&jsonrpc::error(Some(&request.id), &error))),
                 },
-                Ok(other) => self.note(&other).await,
+                Ok(other) => self.receive_without_response(&other).await,
                 Err(rejected) => {
                     stream.respond(Some(&jsonrpc::error(rejected.id.as_ref(), &self.rejection(&rejected))));
                 }
@@ -165,7 +165,7 @@ impl Session {
     }
 
     /// Takes a message that gets no response.
-    async fn note(self: &Arc<Self>, message: &Message<'_>) {
+    async fn receive_without_response(self: &Arc<Self>, message: &Message<'_>) {
         match message {
             Message::Response(response) => self.take_response(response).await,
             Message::Notification(notification) => match ClientNotification::read(notification) {

@@ -103,8 +103,8 @@ impl Tickets {
     }
 
     fn usable_by(&self, exchange: &Exchange) -> impl Iterator<Item = &(TicketTool, ToolDeclaration)> {
-        let (is_offered, is_known) = (is_for(exchange), exchange.is_known);
-        self.tools.iter().filter(move |(tool, _)| is_offered && (is_known || *tool != TicketTool::List))
+        let (is_offered, is_identified) = (is_for(exchange), exchange.is_identified);
+        self.tools.iter().filter(move |(tool, _)| is_offered && (is_identified || *tool != TicketTool::List))
     }
 
     fn find(&self, exchange: &Exchange, name: &str) -> Option<&(TicketTool, ToolDeclaration)> {
@@ -113,7 +113,7 @@ impl Tickets {
 }
 
 /// The tools for clients without tasks, made anew when the server offers something else.
-pub(crate) struct TicketDesk {
+pub(crate) struct TicketCache {
     options: Option<TicketOptions>,
     made: Mutex<Option<MadeTickets>>,
 }
@@ -124,7 +124,7 @@ struct MadeTickets {
     tickets: Arc<Tickets>,
 }
 
-impl TicketDesk {
+impl TicketCache {
     pub(crate) fn new(options: Option<TicketOptions>) -> Self {
         Self { options, made: Mutex::default() }
     }

@@ -1,4 +1,4 @@
-use longhaul_testkit::tools::{Door, forms, named, open_session, open_session_without_tickets, server, start};
+use longhaul_testkit::tools::{Door, accepted_name, forms, open_session, open_session_without_tickets, server, start};
 use longhaul_testkit::{SessionClient, TestServer};
 use serde_json::json;
 
@@ -94,7 +94,7 @@ async fn clients_of_revisions_without_tasks_call_tools_as_usual() {
     let params = json!({ "name": "echo", "arguments": { "text": "x" }, "task": { "ttl": 5 } });
     assert_eq!(client.result("tools/call", params).await["content"][0]["text"], "x", "the parameter means nothing");
     let (mut call, question) = client.call_until_form("greet").await;
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
     let oldest = SessionClient::new(&server).initialize("2025-03-26", forms()).await;
     let link = oldest.call("link", json!({})).await;

@@ -1,7 +1,7 @@
 //! What one owner uses does not harm another.
 
 use longhaul::{RateLimits, ServerLimits, SessionLimits};
-use longhaul_testkit::tools::{Door, forms, named, server};
+use longhaul_testkit::tools::{Door, accepted_name, forms, server};
 use longhaul_testkit::{LATEST, ReplyMessages, SessionClient, TestServer, in_time, initialize_params};
 use serde_json::json;
 
@@ -54,7 +54,7 @@ async fn a_session_with_an_abandoned_wait_makes_way_and_is_continued_later() {
     }
     let mut resumed = first.listen(Some(&event)).await;
     let question = resumed.next_of("elicitation/create").await;
-    first.respond(&question, named("Ada")).await;
+    first.respond(&question, accepted_name("Ada")).await;
     assert_eq!(resumed.last().await["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
@@ -71,7 +71,7 @@ async fn an_abandoned_wait_keeps_no_copy_of_the_result() {
         events.push(wait.last_event.clone().unwrap());
     }
     let name = "x".repeat(100_000);
-    client.respond(&question, named(&name)).await;
+    client.respond(&question, accepted_name(&name)).await;
     client.until(&id, "completed").await;
     let mut metrics = server.client().await;
     let kept = metrics.metric_of("longhaul_budget_used", "kept_bytes").await.expect("a budget");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhaul::{Ctx, NoArgs, Retention, Tool};
 use longhaul_store::SystemClock;
 use longhaul_store_sqlite::SqliteOptions;
-use longhaul_testkit::tools::{Door, forms, named, open, server, start};
+use longhaul_testkit::tools::{Door, accepted_name, forms, open, server, start};
 use longhaul_testkit::{SessionClient, StatelessClient, TestServer, in_time, until};
 use serde_json::{Value, json};
 
@@ -259,7 +259,7 @@ async fn a_tool_that_asks_first_asks_no_more_when_its_task_exists() {
     let asked = client.keyed("k", "ask_first", json!({})).await;
     let round = |name: &str| {
         let state = asked["result"]["requestState"].clone();
-        let answers = json!({ "name": named(name) });
+        let answers = json!({ "name": accepted_name(name) });
         json!({ "name": "ask_first", "arguments": {}, "requestState": state, "inputResponses": answers, "_meta": { META: "k" } })
     };
     let first = task(&client.call(round("Ada"), &[]).await);
@@ -282,7 +282,7 @@ async fn of_two_conversations_under_one_key_the_first_to_end_makes_the_task() {
     for name in ["Ada", "Eve"] {
         let asked = client.keyed("k", "ask_first", json!({})).await;
         let state = asked["result"]["requestState"].clone();
-        let answers = json!({ "name": named(name) });
+        let answers = json!({ "name": accepted_name(name) });
         rounds.push(
             json!({ "name": "ask_first", "arguments": {}, "requestState": state, "inputResponses": answers, "_meta": { META: "k" } }),
         );

@@ -1,6 +1,6 @@
 //! The dialect of the lesson, in a session.
 
-use longhaul_testkit::tools::{named, start};
+use longhaul_testkit::tools::{accepted_name, start};
 use longhaul_testkit::{LATEST, SessionClient, TestServer, until};
 use serde_json::{Value, json};
 
@@ -116,7 +116,7 @@ async fn a_task_that_samples_works_and_one_that_asks_needs_input() {
     state(&client, &id).await;
     let question = events.next_of("elicitation/create").await;
     assert_eq!(state(&client, &id).await, "input_required");
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(client.result_text(&id).await, "Hello, Ada!");
 }
 

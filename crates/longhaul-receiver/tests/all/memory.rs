@@ -1,7 +1,7 @@
 //! Tests of [`MemoryClient`], a client in the same process that uses both eras on one connection.
 
 use longhaul_receiver::{Caller, MemoryClient};
-use longhaul_testkit::tools::{forms, named, start};
+use longhaul_testkit::tools::{accepted_name, forms, start};
 use longhaul_testkit::{LATEST, in_time, initialize_params, stateless_message, tasks_and_forms};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ async fn a_memory_client_answers_in_a_session_and_sends_stateless_calls() {
     client.send(request("call", "tools/call", &json!({ "name": "greet", "arguments": {} }))).await;
     let question = next(&mut client).await;
     assert_eq!(question["method"], "elicitation/create", "{question}");
-    client.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") }).to_string()).await;
+    client.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": accepted_name("Ada") }).to_string()).await;
     let response = next(&mut client).await;
     assert_eq!((&response["id"], &response["result"]["content"][0]["text"]), (&json!("call"), &json!("Hello, Ada!")));
 

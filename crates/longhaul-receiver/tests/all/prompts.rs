@@ -1,7 +1,7 @@
 //! Prompts and completions, at every revision.
 
 use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, Prompt, Server, ToolLimits};
-use longhaul_testkit::tools::{Door, forms, named};
+use longhaul_testkit::tools::{Door, accepted_name, forms};
 use longhaul_testkit::{LATEST, SessionClient, TestServer, in_time};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ async fn a_prompt_asks_its_client_in_both_eras() {
     let client = SessionClient::new(&server).initialize(LATEST, forms()).await;
     let mut stream = client.send("prompts/get", get("poem", &json!({}))).await;
     let question = stream.next_of("elicitation/create").await;
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(text(&stream.last().await["result"]), "Write a poem for Ada.");
 
     let mut client = server.client().await;
@@ -122,7 +122,7 @@ async fn a_prompt_asks_its_client_in_both_eras() {
     let result: Value = serde_json::from_str(result.get()).unwrap();
     assert_eq!(result["resultType"], "input_required", "{result}");
     let again = json!({ "name": "poem", "arguments": {}, "requestState": result["requestState"],
-        "inputResponses": { "name": named("Ada") } });
+        "inputResponses": { "name": accepted_name("Ada") } });
     let result = client.request("prompts/get", again.clone()).await.unwrap();
     assert_eq!(text(&serde_json::from_str(result.get()).unwrap()), "Write a poem for Ada.");
     let mut other = again;

@@ -1,6 +1,7 @@
 use longhaul::SessionLimits;
 use longhaul_testkit::tools::{
-    forms, named, open, open_session, open_session_with, open_session_within, open_session_without_tickets, start,
+    accepted_name, forms, open, open_session, open_session_with, open_session_within, open_session_without_tickets,
+    start,
 };
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ fn text(response: &Value) -> &str {
 async fn an_ordinary_call_asks_on_its_own_stream_and_goes_on_with_the_answer() {
     let (_server, _, client) = open_session_with(json!({ "elicitation": {}, "sampling": {} })).await;
     for (answer, greeting) in [
-        (named("Ada"), "Hello, Ada!"),
+        (accepted_name("Ada"), "Hello, Ada!"),
         (json!({ "action": "decline" }), "Hello, nobody!"),
         (json!({ "action": "cancel" }), "Hello, somebody!"),
     ] {
@@ -39,7 +40,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_three_times_in_all() {
     let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
     let mut ids = Vec::new();
     for answer in
-        [json!({ "action": "accept", "content": { "name": 5 } }), json!({ "action": "perhaps" }), named("Ada")]
+        [json!({ "action": "accept", "content": { "name": 5 } }), json!({ "action": "perhaps" }), accepted_name("Ada")]
     {
         let question = call.next_of("elicitation/create").await;
         assert!(!ids.contains(&question["id"]), "an ID is never used twice");
@@ -67,7 +68,7 @@ async fn a_client_whose_answers_do_not_fit_gets_a_ticket_at_once() {
     let ticket = call.last().await["result"]["_meta"]["longhaul/task"].clone();
     assert_eq!(ticket["status"], "input_required");
     let key = ticket["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
-    let answer = json!({ "taskId": ticket["taskId"], "answers": { key: named("Ada") } });
+    let answer = json!({ "taskId": ticket["taskId"], "answers": { key: accepted_name("Ada") } });
     client.call("task_answer", answer).await;
     let waited = json!({ "taskId": ticket["taskId"], "waitSeconds": 60 });
     assert_eq!(client.call("task_status", waited).await["_meta"]["longhaul/task"]["status"], "completed");
@@ -106,7 +107,7 @@ async fn a_stateless_client_that_cannot_be_asked_learns_the_question_and_what_to
 }
 
 #[tokio::test]
-async fn a_question_of_a_call_that_is_given_up_is_taken_back() {
+async fn cancelling_a_call_takes_its_question_back() {
     let (_server, _, client) = open_session().await;
     let message = client.message("tools/call", json!({ "name": "greet", "arguments": {} }));
     let mut call = client.post(message.to_string()).await;
@@ -115,7 +116,7 @@ async fn a_question_of_a_call_that_is_given_up_is_taken_back() {
     let rest = call.rest().await;
     assert!(rest.iter().all(|told| told["method"] == "notifications/cancelled"), "{rest:?}");
     // The answer is too late and is ignored.
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
 }
 
 #[tokio::test]
@@ -123,7 +124,7 @@ async fn questions_asked_first_come_before_there_is_a_task() {
     let (_server, _, client) = open_session().await;
     let mut call = client.send("tools/call", json!({ "name": "ask_first", "arguments": {}, "task": {} })).await;
     let question = call.next_of("elicitation/create").await;
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     let made = call.last().await;
     let id = made["result"]["task"]["taskId"].as_str().unwrap().to_owned();
     assert_eq!(client.result_text(&id).await, "Hello, Ada, from a task!");
@@ -137,7 +138,7 @@ async fn a_task_asks_on_the_stream_that_waits_for_its_result() {
     let mut wait = client.send("tasks/result", json!({ "taskId": id })).await;
     let question = wait.next_of("elicitation/create").await;
     assert_eq!(question["params"]["_meta"][RELATED], json!({ "taskId": id }));
-    let mut answer = named("Ada");
+    let mut answer = accepted_name("Ada");
     answer["_meta"] = json!({ RELATED: { "taskId": id } });
     client.respond(&question, answer).await;
     assert_eq!(text(&wait.last().await), "Hello, Ada!");
@@ -154,7 +155,7 @@ async fn without_a_waiting_stream_a_task_asks_where_the_client_listens() {
         async move { client.send("tasks/result", json!({ "taskId": id })).await.rest().await }
     });
     assert_eq!(client.get(&id).await["status"], "input_required");
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     let messages = waiting.await.unwrap();
     assert!(messages.iter().all(|message| message["method"] != "elicitation/create"), "{messages:?}");
     assert_eq!(text(messages.last().unwrap()), "Hello, Ada!");
@@ -170,13 +171,13 @@ async fn a_question_whose_stream_broke_is_asked_anew_and_either_answer_counts() 
         let second = again.next_of("elicitation/create").await;
         assert_ne!(first["id"], second["id"]);
         assert_eq!(first["params"], second["params"]);
-        client.respond(if answers_first { &first } else { &second }, named("Ada")).await;
+        client.respond(if answers_first { &first } else { &second }, accepted_name("Ada")).await;
         assert_eq!(client.result_text(&id).await, "Hello, Ada!");
     }
 }
 
 #[tokio::test]
-async fn the_session_that_looked_last_is_asked() {
+async fn the_session_that_read_the_task_last_is_asked() {
     let (server, _) = start().await;
     let maker = open(&server).await;
     let id = maker.create("greet", json!({})).await;
@@ -185,7 +186,7 @@ async fn the_session_that_looked_last_is_asked() {
     let mut listening = other.listening().await;
     assert_eq!(other.get(&id).await["status"], "input_required");
     let question = listening.next_of("elicitation/create").await;
-    other.respond(&question, named("Bob")).await;
+    other.respond(&question, accepted_name("Bob")).await;
     assert_eq!(maker.result_text(&id).await, "Hello, Bob!");
 }
 
@@ -222,7 +223,7 @@ async fn a_refusal_of_a_tasks_question_reaches_its_handler() {
 }
 
 #[tokio::test]
-async fn past_the_limit_no_more_is_asked() {
+async fn past_the_question_limit_a_call_gets_a_ticket() {
     let (_server, _, client) = open_session_within(SessionLimits::default().questions_max(1)).await;
     let greet = json!({ "name": "greet", "arguments": {} });
     let mut first = client.send("tools/call", greet.clone()).await;
@@ -230,6 +231,6 @@ async fn past_the_limit_no_more_is_asked() {
     // The second call cannot ask its question, so it ends with a ticket at once. The ticket shows the question.
     let ticket = client.result("tools/call", greet).await["_meta"]["longhaul/task"].clone();
     assert_eq!(ticket["status"], "input_required");
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(text(&first.last().await), "Hello, Ada!");
 }

@@ -1,6 +1,6 @@
 //! The server as requestor: clients that answer with a task of their own.
 
-use longhaul_testkit::tools::{named, open_session_with};
+use longhaul_testkit::tools::{accepted_name, open_session_with};
 use longhaul_testkit::{ReplyMessages, SessionClient, TestServer};
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ async fn an_ordinary_call_waits_for_a_task_of_the_client_on_its_own_stream() {
 async fn a_client_with_tasks_may_still_answer_at_once() {
     let (_server, _, client) = open_session_with(with_tasks()).await;
     let (mut call, question) = client.call_until_form("greet").await;
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
@@ -116,7 +116,7 @@ async fn a_client_with_a_task_for_a_question_is_not_asked_again() {
             _ => {}
         }
     };
-    client.respond(&wanted, named("Ada")).await;
+    client.respond(&wanted, accepted_name("Ada")).await;
     assert_eq!(client.result_text(&id).await, "Hello, Ada!");
 }
 
@@ -139,7 +139,7 @@ async fn a_client_that_cannot_make_a_task_is_asked_plainly() {
     client.refuse(&question, -32_602, "Invalid task creation result").await;
     let plain = call.next_of("elicitation/create").await;
     assert!(plain["params"].get("task").is_none(), "{plain}");
-    client.respond(&plain, named("Ada")).await;
+    client.respond(&plain, accepted_name("Ada")).await;
     assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
     // From then on, the first request for a question does not ask for a task.
     let (_, question) = client.call_until_form("greet").await;

@@ -7,7 +7,7 @@ use longhaul::{
 };
 use longhaul_store::SystemClock;
 use longhaul_store_sqlite::SqliteOptions;
-use longhaul_testkit::tools::{Door, forms, named};
+use longhaul_testkit::tools::{Door, accepted_name, forms};
 use longhaul_testkit::{LATEST, ReplyMessages, SessionClient, TestServer, until};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -244,7 +244,7 @@ async fn a_prompt_that_asks_goes_on_after_a_restart_if_it_resumes() {
     let second = start().await;
     let client = client.at(&second);
     let mut resumed = client.listen(Some(&last)).await;
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     let answer = resumed.last().await;
     assert_eq!(answer["result"]["messages"], messages("Write a poem for Ada."), "{answer}");
     // The other one says that a crash ends it.

@@ -6,7 +6,7 @@ use longhaul::{
     Ctx, Failure, Form, FormAnswer, JsonSchema, Resource, ResourceContent, ResourceContents, ResourceTemplate, Server,
     ServerLimits, SessionLimits,
 };
-use longhaul_testkit::tools::{forms, named};
+use longhaul_testkit::tools::{accepted_name, forms};
 use longhaul_testkit::{LATEST, SessionClient, StatelessClient, TestServer};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ async fn a_stateless_read_says_how_long_it_may_be_cached() {
     let asked = request(&mut client, "resources/read", read("report://secret")).await;
     assert_eq!((&asked["resultType"], asked.get("ttlMs")), (&json!("input_required"), None), "{asked}");
     let again = json!({ "uri": "report://secret", "requestState": asked["requestState"],
-        "inputResponses": { "name": named("Ada") } });
+        "inputResponses": { "name": accepted_name("Ada") } });
     let result = request(&mut client, "resources/read", again).await;
     assert_eq!(result["contents"][0]["text"], "The secrets of Ada");
     assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(0), &json!("private")));

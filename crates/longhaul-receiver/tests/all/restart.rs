@@ -7,7 +7,7 @@ use std::time::Duration;
 use longhaul::{OnCrash, Tool};
 use longhaul_store::SystemClock;
 use longhaul_store_sqlite::SqliteOptions;
-use longhaul_testkit::tools::{Door, greet, named, open, server};
+use longhaul_testkit::tools::{Door, accepted_name, greet, open, server};
 use longhaul_testkit::{ReplyMessages, SessionClient, TestServer};
 use serde_json::{Value, json};
 
@@ -78,10 +78,10 @@ async fn the_answer_to_a_question_that_was_asked_before_a_restart_counts() {
     let second = disk.start().await;
     // No other session can answer, not even one of the same owner.
     let other = open(&second).await;
-    other.respond(&question, named("Eve")).await;
+    other.respond(&question, accepted_name("Eve")).await;
     assert_eq!(other.get(&id).await["status"], "input_required");
     let client = client.at(&second);
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     let done = client.send("tasks/result", json!({ "taskId": id })).await.last().await;
     assert_eq!(text(&done), "Hello, Ada!");
     second.stop().await;
@@ -100,7 +100,7 @@ async fn a_wait_for_a_result_goes_on_after_a_restart() {
     let client = client.at(&second);
     let mut resumed = client.listen(Some(&event)).await;
     let again = resumed.next_of("elicitation/create").await;
-    client.respond(&again, named("Ada")).await;
+    client.respond(&again, accepted_name("Ada")).await;
     let done = resumed.last().await;
     assert_eq!((text(&done), &done["id"]), (&json!("Hello, Ada!"), &request));
     // A client that resumes again gets it again.
@@ -161,7 +161,7 @@ async fn an_answer_is_acknowledged_when_it_is_stored_and_not_before() {
 
     let other = disk.lock();
     let answers = client.clone();
-    let answer = tokio::spawn(async move { answers.respond(&question, named("Ada")).await });
+    let answer = tokio::spawn(async move { answers.respond(&question, accepted_name("Ada")).await });
     for _ in 0..50 {
         client.get(&id).await;
         assert!(!answer.is_finished(), "it is not stored yet");
@@ -184,7 +184,7 @@ async fn an_answer_that_is_slow_to_store_is_refused_for_now_and_stored_later() {
     let other = disk.lock();
     let back = before.client.at(&server);
     let [late, present] = [(&back, &before.question), (&now.client, &now.question)].map(|(client, question)| async {
-        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") });
+        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": accepted_name("Ada") });
         let mut refused = client.post(answer.to_string()).await;
         assert_eq!(refused.status, 503);
         assert_eq!(refused.must_next().await["error"]["data"]["code"], "NOT_STORED");
@@ -213,7 +213,7 @@ async fn a_question_on_a_broken_stream_is_asked_again_on_another() {
     drop(first);
     let again = second.await.unwrap();
     assert_ne!(question["id"], again["id"]);
-    client.respond(&again, named("Ada")).await;
+    client.respond(&again, accepted_name("Ada")).await;
     client.until(&id, "completed").await;
 }
 
@@ -231,7 +231,7 @@ async fn a_call_that_names_its_task_is_answered_after_a_restart() {
     let second = disk.start().await;
     let client = client.at(&second);
     let mut resumed = client.listen(Some(&last)).await;
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(text(&resumed.last().await), "Hello, Ada!");
 }
 
@@ -258,7 +258,7 @@ async fn a_call_without_tasks_is_answered_after_a_restart() {
     let second = start().await;
     let client = client.at(&second);
     let mut resumed = client.listen(Some(&last)).await;
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(text(&resumed.last().await), "Hello, Ada!");
 }
 

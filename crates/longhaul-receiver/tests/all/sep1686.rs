@@ -1,7 +1,7 @@
 //! SEP-1686: IDs that the requestor chooses, the announcement of a task, the response that still follows, cancellation
 //! by request ID, deletion.
 
-use longhaul_testkit::tools::{named, start};
+use longhaul_testkit::tools::{accepted_name, start};
 use longhaul_testkit::{ReplyMessages, SessionClient, TestServer, until};
 use serde_json::{Value, json};
 
@@ -155,7 +155,7 @@ async fn a_question_is_a_request_that_names_the_task() {
     let question = call.next_of("elicitation/create").await;
     assert_eq!(question["params"]["_meta"], json!({ RELATED: { "taskId": "mine" } }));
     assert_eq!(status(&client, "mine").await, "input_required");
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
@@ -191,7 +191,7 @@ async fn children_are_announced_and_are_not_deleted_alone() {
     assert_eq!(client.result("tasks/get", about(child)).await["parentTaskId"], "mine");
     let question = call.next_of("elicitation/create").await;
     assert_eq!(question["params"]["_meta"][RELATED]["taskId"], children[1]);
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     let open = client.error("tasks/delete", about("mine")).await;
     assert_eq!(open, json!({ "code": -32_602, "message": "Cannot delete task: it has not ended. Cancel it first." }));
     door.open(1);

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use longhaul::SessionLimits;
-use longhaul_testkit::tools::{Door, named, open, open_session, open_session_within, server};
+use longhaul_testkit::tools::{Door, accepted_name, open, open_session, open_session_within, server};
 use longhaul_testkit::{LATEST, SessionClient, TestServer, initialize_params};
 use serde_json::json;
 
@@ -115,7 +115,7 @@ async fn requests_under_way_are_counted_and_one_id_is_used_once() {
     assert_eq!(twice.status, 400);
     assert!(twice.last().await["error"]["message"].as_str().unwrap().contains("still under way"));
     for (mut call, question) in calls {
-        client.respond(&question, named("Ada")).await;
+        client.respond(&question, accepted_name("Ada")).await;
         assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
     }
     client.call("echo", json!({ "text": "free again" })).await;

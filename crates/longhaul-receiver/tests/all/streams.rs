@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use longhaul::SessionLimits;
-use longhaul_testkit::tools::{named, open, open_session, open_session_within};
+use longhaul_testkit::tools::{accepted_name, open, open_session, open_session_within};
 use longhaul_testkit::{SessionClient, in_time};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ async fn a_call_can_be_resumed_again_and_again_before_anything_was_said() {
     }
     assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "the same message under the same number: {ids:?}");
     let mut resumed = client.listen(Some(&ids[0].1)).await;
-    client.respond(&json!({ "id": ids[0].0 }), named("Ada")).await;
+    client.respond(&json!({ "id": ids[0].0 }), accepted_name("Ada")).await;
     assert_eq!(resumed.last().await["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
@@ -62,11 +62,11 @@ async fn a_stream_to_listen_on_is_resumed_and_an_unknown_one_begun_anew() {
 }
 
 #[tokio::test]
-async fn a_message_goes_to_one_stream_only_the_newest() {
+async fn a_message_goes_only_to_the_newest_stream() {
     let (_server, _, client) = open_session().await;
     let mut old = client.listening().await;
     let (mut new, id, question) = client.create_until_form("greet").await;
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     let end = new.next_status("completed").await;
     assert_eq!(end["params"]["taskId"], json!(id));
     client.end().await;
@@ -119,7 +119,7 @@ async fn the_messages_kept_of_a_stream_are_bounded() {
     for _ in 0..2 {
         let id = client.create("greet", json!({})).await;
         let question = listening.next_of("elicitation/create").await;
-        client.respond(&question, named("Ada")).await;
+        client.respond(&question, accepted_name("Ada")).await;
         client.until(&id, "completed").await;
     }
     let newest = loop {
@@ -184,7 +184,7 @@ async fn unread_waits_for_results_make_way_for_other_requests() {
     // A client that resumes one of the streams continues to wait for the result.
     let mut again = client.listen(Some(&events[0])).await;
     let question = again.next_of("elicitation/create").await;
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(again.last().await["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
@@ -194,7 +194,7 @@ async fn streamed_call(client: &SessionClient) -> String {
     let mut call = client.send("tools/call", json!({ "name": "greet", "arguments": {} })).await;
     let first_event_id = call.first_event_id().await;
     let question = call.next_of("elicitation/create").await;
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(call.last().await["result"]["content"][0]["text"], "Hello, Ada!");
     first_event_id
 }

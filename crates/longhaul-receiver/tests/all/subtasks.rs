@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use longhaul_testkit::tools::{named, open_session, start};
+use longhaul_testkit::tools::{accepted_name, open_session, start};
 use longhaul_testkit::{SessionClient, StatelessClient};
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ async fn a_waiting_child_leaves_its_parent_working_and_is_named_in_its_message()
     assert!(shown.value.get("inputRequests").is_none(), "{}", shown.value);
     let message = shown.value["statusMessage"].as_str().unwrap();
     assert!(message.contains(&children[1]) && message.contains("waits for an answer"), "{message}");
-    client.update(&children[1], json!({ &keys[0]: named("Ada") })).await.unwrap();
+    client.update(&children[1], json!({ &keys[0]: accepted_name("Ada") })).await.unwrap();
     assert_eq!(client.settled(&parent).await.result_text(), "echo, Hello, Ada!");
 }
 
@@ -152,6 +152,6 @@ async fn a_session_is_asked_the_questions_of_the_children_of_its_tasks() {
     assert_eq!(related["parentTaskId"], parent, "{question}");
     assert_eq!(client.get(&parent).await["status"], "working");
     assert_eq!(client.get(related["taskId"].as_str().unwrap()).await["status"], "input_required");
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     assert_eq!(client.result_text(&parent).await, "Hello, Ada!");
 }

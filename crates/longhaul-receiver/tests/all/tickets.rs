@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul::{Annotations, Ctx, NoArgs, Server, Structured, Tool};
-use longhaul_testkit::tools::{Door, ask_name, named, tools};
+use longhaul_testkit::tools::{Door, accepted_name, ask_name, tools};
 use longhaul_testkit::{SessionClient, TestServer, until};
 use serde_json::{Value, json};
 
@@ -101,9 +101,10 @@ async fn a_question_that_cannot_be_asked_comes_with_the_ticket_at_once() {
     assert!(text(&result).contains("What is your name?") && text(&result).contains("task_answer"), "{result}");
     let wrong = client.call("task_answer", json!({ "taskId": id, "answers": { key: { "action": "accept" } } })).await;
     assert_eq!(wrong["isError"], true, "{wrong}");
-    let unknown = client.call("task_answer", json!({ "taskId": id, "answers": { "other": named("Ada") } })).await;
+    let unknown =
+        client.call("task_answer", json!({ "taskId": id, "answers": { "other": accepted_name("Ada") } })).await;
     assert!(unknown["isError"] == true && text(&unknown).contains(key), "{unknown}");
-    client.call("task_answer", json!({ "taskId": id, "answers": { key: named("Ada") } })).await;
+    client.call("task_answer", json!({ "taskId": id, "answers": { key: accepted_name("Ada") } })).await;
     client.call("task_status", json!({ "taskId": id, "waitSeconds": 60 })).await;
     assert_eq!(text(&client.call("task_result", json!({ "taskId": id })).await), "Hello, Ada!");
 }
@@ -115,7 +116,7 @@ async fn a_client_that_can_be_asked_is_asked_while_its_call_waits() {
     let client = open(&server, json!({ "elicitation": {} })).await;
     let (mut call, question) = client.call_until_form("greet").await;
     assert_eq!(question["params"].get("_meta"), None);
-    client.respond(&question, named("Ada")).await;
+    client.respond(&question, accepted_name("Ada")).await;
     let last = call.last().await;
     assert_eq!(text(&last["result"]), "Hello, Ada!");
 }
@@ -299,9 +300,9 @@ async fn a_stateless_client_is_asked_by_rounds_and_its_work_is_one_task() {
         |answer: Value| call(json!({ "requestState": asked["requestState"], "inputResponses": { &key: answer } }));
     let again = client.send("tools/call", round(json!({ "action": "accept" }))).await.json();
     assert_eq!(again["error"]["code"], -32_602, "an answer that does not fit: {again}");
-    let done = client.send("tools/call", round(named("Ada"))).await.json();
+    let done = client.send("tools/call", round(accepted_name("Ada"))).await.json();
     assert_eq!(text(&done["result"]), "Hello, Ada!", "{done}");
-    let repeated = client.send("tools/call", round(named("Bob"))).await.json();
+    let repeated = client.send("tools/call", round(accepted_name("Bob"))).await.json();
     assert_eq!(text(&repeated["result"]), "Hello, Ada!", "the first answer counts: {repeated}");
     let session = open(&server, json!({})).await;
     let tasks = ticket(&session.call("task_list", json!({})).await)["tasks"].as_array().unwrap().len();
@@ -309,7 +310,7 @@ async fn a_stateless_client_is_asked_by_rounds_and_its_work_is_one_task() {
     // The state is sealed for its owner.
     let mut bob = server.client().await.with_token("bob");
     bob.capabilities = json!({ "elicitation": {} });
-    assert_eq!(bob.send("tools/call", round(named("Bob"))).await.json()["error"]["code"], -32_602);
+    assert_eq!(bob.send("tools/call", round(accepted_name("Bob"))).await.json()["error"]["code"], -32_602);
 }
 
 #[tokio::test]

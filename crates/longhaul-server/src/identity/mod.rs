@@ -37,7 +37,7 @@ pub const ANONYMOUS: &str = "anonymous";
 /// elsewhere (a file, the keys of an issuer) is fetched in the background, by [`keep_up`](Self::keep_up). Callers are
 /// shared, so that a returning caller costs no memory.
 ///
-/// `is_known` must be the same for all callers of one owner: a session keeps the value of its first request.
+/// `is_identified` must be the same for all callers of one owner: a session keeps the value of its first request.
 ///
 /// The crate `longhaul` has an example.
 pub trait Identify: fmt::Debug + Send + Sync + 'static {

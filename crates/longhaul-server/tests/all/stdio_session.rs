@@ -2,7 +2,7 @@
 
 use longhaul::ServerLimits;
 use longhaul_server::local;
-use longhaul_testkit::tools::{forms, named};
+use longhaul_testkit::tools::{accepted_name, forms};
 use longhaul_testkit::{PipeClient, TestServer, conformance};
 use serde_json::json;
 
@@ -44,7 +44,7 @@ async fn a_call_asks_and_is_cancelled_on_the_same_pipe() {
     let ask = json!({ "name": "test_input_required_result_elicitation", "arguments": {} });
     pipe.send_session_request("a", "tools/call", ask.clone()).await;
     let question = pipe.next_of("elicitation/create").await;
-    pipe.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": named("Ada") })).await;
+    pipe.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": accepted_name("Ada") })).await;
     assert_eq!(pipe.response("a").await["result"]["content"][0]["text"], "Hello, Ada!");
 
     pipe.send_session_request("b", "tools/call", ask).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use longhaul_store::contract::{Room, START, Subject};
+use longhaul_store::contract::{CacheSize, START, Subject};
 use longhaul_store::{Embedded, ManualClock, Store};
 use longhaul_store_sqlite::{SqliteOptions, open};
 use longhaul_task::Timestamp;
@@ -25,9 +25,9 @@ impl Sqlite {
 
 #[async_trait]
 impl Subject for Sqlite {
-    async fn empty(room: Room) -> Self {
+    async fn empty(cache_size: CacheSize) -> Self {
         let mut options = SqliteOptions::default();
-        if room == Room::Tiny {
+        if cache_size == CacheSize::Tiny {
             options.limits.cache_bytes_max = 20_000;
         }
         Self::start(TempDir::new().unwrap(), ManualClock::at(START), options)

@@ -247,7 +247,7 @@ pub async fn next_queued_is_the_earliest_time_among_the_given_tools<S: Subject>(
     assert_eq!(store.next_queued(&tools).await.unwrap(), Some(START.plus_ms(6_000)));
 }
 
-pub async fn the_census_counts_open_tasks_by_owner_tool_and_phase<S: Subject>() {
+pub async fn open_tasks_are_counted_by_owner_tool_and_phase<S: Subject>() {
     let (_subject, store) = empty::<S>().await;
     for n in 0..3 {
         create(&*store, queued(key_of("ada", n))).await;

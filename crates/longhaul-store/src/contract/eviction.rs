@@ -6,11 +6,11 @@ use longhaul_task::Event;
 use longhaul_task::transition::Delete;
 
 use super::kit::*;
-use super::{Room, Subject};
+use super::{CacheSize, Subject};
 use crate::StoreError;
 
 pub async fn a_settled_task_that_was_evicted_reads_back_the_same<S: Subject>() {
-    let subject = S::empty(Room::Tiny).await;
+    let subject = S::empty(CacheSize::Tiny).await;
     let store = subject.handle().await;
     let mut settled = Vec::new();
     for n in 0..200 {
@@ -26,7 +26,7 @@ pub async fn a_settled_task_that_was_evicted_reads_back_the_same<S: Subject>() {
 }
 
 pub async fn an_event_is_applied_to_a_task_that_was_evicted<S: Subject>() {
-    let subject = S::empty(Room::Tiny).await;
+    let subject = S::empty(CacheSize::Tiny).await;
     let store = subject.handle().await;
     for n in 0..100 {
         create(&*store, claimed(key(n))).await;
@@ -39,7 +39,7 @@ pub async fn an_event_is_applied_to_a_task_that_was_evicted<S: Subject>() {
 }
 
 pub async fn a_deleted_task_does_not_reappear_from_the_cache<S: Subject>() {
-    let subject = S::empty(Room::Tiny).await;
+    let subject = S::empty(CacheSize::Tiny).await;
     let store = subject.handle().await;
     for n in 0..50 {
         create(&*store, claimed(key(n))).await;

@@ -25,7 +25,7 @@ const HANG: Duration = Duration::from_secs(120);
 
 /// An empty store and one handle on it.
 pub(super) async fn empty<S: Subject>() -> (S, Arc<dyn Store>) {
-    let subject = S::empty(super::Room::Usual).await;
+    let subject = S::empty(super::CacheSize::Default).await;
     let store = subject.handle().await;
     (subject, store)
 }

@@ -6,7 +6,7 @@
 //! use std::sync::Arc;
 //!
 //! use async_trait::async_trait;
-//! use longhaul_store::contract::{Room, START, Subject};
+//! use longhaul_store::contract::{CacheSize, START, Subject};
 //! use longhaul_store::{ManualClock, Store, memory};
 //! use longhaul_task::Timestamp;
 //!
@@ -17,7 +17,7 @@
 //!
 //! #[async_trait]
 //! impl Subject for Mine {
-//!     async fn empty(_room: Room) -> Self {
+//!     async fn empty(_room: CacheSize) -> Self {
 //!         let clock = ManualClock::at(START);
 //!         Self { store: Arc::new(memory::open(clock.clone()).unwrap()), clock }
 //!     }
@@ -74,7 +74,7 @@ pub use kit::START;
 #[async_trait]
 pub trait Subject: Sized + Send + Sync + 'static {
     /// Creates an empty store whose clock shows [`START`].
-    async fn empty(room: Room) -> Self;
+    async fn empty(cache_size: CacheSize) -> Self;
 
     /// A handle on the store. Two calls return two handles that share as little as the backend allows.
     async fn handle(&self) -> Arc<dyn Store>;
@@ -88,9 +88,9 @@ pub trait Subject: Sized + Send + Sync + 'static {
 
 /// The amount of memory that a store may use for its cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum CacheSize {
     /// The default.
-    Usual,
+    Default,
     /// So little that a few hundred settled tasks do not fit.
     Tiny,
 }
@@ -144,7 +144,7 @@ macro_rules! contract_suite {
                 a_claim_is_durable,
                 a_cancelled_task_is_not_claimed,
                 next_queued_is_the_earliest_time_among_the_given_tools,
-                the_census_counts_open_tasks_by_owner_tool_and_phase,
+                open_tasks_are_counted_by_owner_tool_and_phase,
                 concurrent_creation_and_claims_lose_no_task,
             }
             list {

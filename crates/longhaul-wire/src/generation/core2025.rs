@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{CallMode, TaskWire, end_message, tool_error};
 use crate::jsonrpc::{self, RequestId, RpcError};
-use crate::project::{self, StatusWords};
+use crate::project::{self, TaskFields};
 use crate::tool::{TaskSupport, ToolDeclaration};
 use crate::{CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, Ttl, refusal, text};
 
@@ -137,5 +137,5 @@ fn write_task(out: &mut String, view: &TaskView<'_>) {
 }
 
 fn write_members(out: &mut String, view: &TaskView<'_>, status: &str, message: Option<&str>) {
-    project::write(out, view, &StatusWords { status, message, ttl: ("ttl", 0), poll_interval: "pollInterval" });
+    project::write(out, view, &TaskFields { status, message, ttl: ("ttl", 0), poll_interval: "pollInterval" });
 }

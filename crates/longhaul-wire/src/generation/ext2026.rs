@@ -5,7 +5,7 @@ use longhaul_task::{Json, Outcome, Phase};
 
 use super::{CallMode, TaskWire};
 use crate::jsonrpc::{self, RequestId, RpcError, write_error};
-use crate::project::{self, StatusWords};
+use crate::project::{self, TaskFields};
 use crate::tool::{TaskSupport, ToolDeclaration};
 use crate::{CallTool, Capability, Peer, ReplyTo, Revision, TaskView, acknowledge, call_result, subscription};
 
@@ -94,14 +94,14 @@ fn status(phase: &Phase) -> &'static str {
 
 /// Appends the members that every status has.
 fn write_members(out: &mut String, view: &TaskView<'_>) {
-    let words = StatusWords {
+    let fields = TaskFields {
         status: status(&view.task.phase),
         message: view.message().map(|message| &**message),
         // The schema wants a positive retention.
         ttl: ("ttlMs", 1),
         poll_interval: "pollIntervalMs",
     };
-    project::write(out, view, &words);
+    project::write(out, view, &fields);
 }
 
 /// Appends the same and the members of the status: the result, the error, the open questions. The result gets

@@ -1,4 +1,4 @@
-use longhaul_testkit::tools::named;
+use longhaul_testkit::tools::accepted_name;
 use longhaul_testkit::{in_time, until};
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ async fn follow_family(stage: &SteeredServer, maker: TestGeneration, follower: T
     if matches!(follower, Sep1686 | Core2025) {
         assert_eq!(Some(asked.related.clone()), related(follower, &children[2], &parent).map(|(_, names)| names));
     }
-    client.answer(&asked, named("Ada")).await;
+    client.answer(&asked, accepted_name("Ada")).await;
     reaches(&mut *client, &children[2], "completed").await;
 
     let mut pushes = client.follow(&children[1]).await;

@@ -1,4 +1,4 @@
-use longhaul_testkit::tools::named;
+use longhaul_testkit::tools::accepted_name;
 use serde_json::json;
 
 use crate::matrix::generation::{GENERATIONS, status};
@@ -14,7 +14,7 @@ async fn a_question_can_be_answered_in_any_generation() {
             let asked = client.asked(&id).await;
             assert_eq!(asked.message, "What is your name?", "{maker:?}, {answerer:?}");
             assert_eq!(status(&client.get(&id).await["result"]), "input_required");
-            client.answer(&asked, named("Ada")).await;
+            client.answer(&asked, accepted_name("Ada")).await;
             for viewer in GENERATIONS {
                 let greeting = greeting(&stage, *viewer, &id).await;
                 assert_eq!(greeting, "Hello, Ada!", "{maker:?}, {answerer:?}, {viewer:?}");
@@ -34,11 +34,11 @@ async fn a_question_answered_in_another_generation_is_taken_back() {
                 let asked = one.asked(&id).await;
                 let asked_too = other.asked(&id).await;
                 assert_eq!(asked.message, asked_too.message);
-                other.answer(&asked_too, named("Eve")).await;
+                other.answer(&asked_too, accepted_name("Eve")).await;
                 one.taken_back(&asked).await;
                 assert_eq!(greeting(&stage, *first, &id).await, "Hello, Eve!", "{maker:?}, {first:?}, {second:?}");
                 // The answer is too late: it changes nothing, and is not an error.
-                one.answer(&asked, named("Ada")).await;
+                one.answer(&asked, accepted_name("Ada")).await;
                 assert_eq!(greeting(&stage, *second, &id).await, "Hello, Eve!");
             }
         }

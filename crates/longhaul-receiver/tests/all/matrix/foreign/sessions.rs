@@ -1,5 +1,5 @@
 use longhaul_testkit::raw::RawRequest;
-use longhaul_testkit::tools::named;
+use longhaul_testkit::tools::accepted_name;
 use serde_json::{Value, json};
 
 use super::probe::{Prober, unknown};
@@ -58,7 +58,7 @@ async fn the_events_of_another_session_cannot_be_resumed() {
             strangers.push(stream);
         }
         // An answer of another owner is ignored, whatever ID it has.
-        other.respond(&question, named("Eve")).await;
+        other.respond(&question, accepted_name("Eve")).await;
         other.refuse(&question, -1, "no").await;
         for request in [&question["id"], &call["id"]] {
             assert_eq!(other.notify("notifications/cancelled", json!({ "requestId": request })).await, 202);
@@ -73,7 +73,7 @@ async fn the_events_of_another_session_cannot_be_resumed() {
     stage.open_door(1);
     let told = hers.next_of("notifications/tasks/status").await;
     assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(id), &json!("completed")));
-    ada.respond(&question, named("Ada")).await;
+    ada.respond(&question, accepted_name("Ada")).await;
     assert_eq!(asks.last().await["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
@@ -84,11 +84,11 @@ async fn the_question_of_another_sessions_task_is_not_answered_from_outside() {
     let (_listening, id, question) = ada.create_until_form("greet").await;
     for name in ["bob", "ada"] {
         let (_, other) = Prober::of(&stage, name).await;
-        other.respond(&question, named("Eve")).await;
+        other.respond(&question, accepted_name("Eve")).await;
         other.refuse(&question, -1, "no").await;
         assert_eq!(ada.get(&id).await["status"], "input_required");
     }
-    ada.respond(&question, named("Ada")).await;
+    ada.respond(&question, accepted_name("Ada")).await;
     assert_eq!(ada.result_text(&id).await, "Hello, Ada!");
 }
 
@@ -101,7 +101,7 @@ async fn a_request_state_is_of_no_use_to_another_owner() {
     let asked = client.call("confirm", json!({})).await.unwrap();
     let kept = asked["requestState"].as_str().expect("a state").to_owned();
     let again = async |who: &Prober, kept: &str| {
-        let answers = json!({ "name": named("Eve") });
+        let answers = json!({ "name": accepted_name("Eve") });
         let params = json!({ "name": "confirm", "arguments": {}, "inputResponses": answers, "requestState": kept });
         who.send(&who.stateless("tools/call", params), kept).await
     };

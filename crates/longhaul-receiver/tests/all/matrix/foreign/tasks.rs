@@ -1,5 +1,5 @@
 use longhaul_testkit::raw::RawRequest;
-use longhaul_testkit::tools::named;
+use longhaul_testkit::tools::accepted_name;
 use longhaul_testkit::until;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ struct ForeignTask {
 
 /// Every request about a task, in every generation: its name, the request, and a text that the response contains.
 fn tries(bob: &Prober, id: &str) -> Vec<(&'static str, RawRequest, &'static str)> {
-    let yes = json!({ "taskId": id, "inputResponses": { "name": named("Bob") } });
+    let yes = json!({ "taskId": id, "inputResponses": { "name": accepted_name("Bob") } });
     let task = json!({ "taskId": id });
     let related = json!({ "taskId": id, "_meta": { "modelcontextprotocol.io/related-task": { "taskId": id } } });
     vec![
