@@ -4,7 +4,7 @@
 use longhaul_task::{Outcome, Phase};
 use serde_json::value::RawValue;
 
-use super::{CallMode, TaskWire, end_message, tool_error};
+use super::{CallMode, TaskWire, end_message, tool_error, write_page};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::project::{self, TaskFields};
 use crate::tool::{TaskSupport, ToolDeclaration};
@@ -82,21 +82,7 @@ impl TaskWire for Core2025 {
     }
 
     fn page(&self, to: &ReplyTo<'_>, tasks: &[TaskView<'_>], next_cursor: Option<&str>) -> String {
-        let room: usize = tasks.iter().map(project::room).sum();
-        jsonrpc::response(to.id, room + 64 + next_cursor.map_or(0, str::len), |out| {
-            out.push_str("{\"tasks\":[");
-            for (index, view) in tasks.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write_task(out, view);
-            }
-            out.push(']');
-            if let Some(cursor) = next_cursor {
-                text::push_str_member(out, "nextCursor", cursor);
-            }
-            out.push('}');
-        })
+        write_page(to, tasks, next_cursor, write_task)
     }
 
     fn cancelled(&self, to: &ReplyTo<'_>, view: &TaskView<'_>) -> String {

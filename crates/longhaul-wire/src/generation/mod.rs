@@ -17,7 +17,9 @@ use serde_json::value::RawValue;
 
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::tool::ToolDeclaration;
-use crate::{CallTool, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, call_result, jsonrpc, refusal, text};
+use crate::{
+    CallTool, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, call_result, jsonrpc, project, refusal, text,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Generation {
@@ -170,7 +172,25 @@ fn end(to: &ReplyTo<'_>, view: &TaskView<'_>, related: Option<RelatedTask<'_>>) 
     })
 }
 
-/// The same as a message.
+/// A page of tasks, each written by `write`.
+fn write_page(
+    to: &ReplyTo<'_>,
+    tasks: &[TaskView<'_>],
+    next_cursor: Option<&str>,
+    write: impl Fn(&mut String, &TaskView<'_>),
+) -> String {
+    let room: usize = tasks.iter().map(project::room).sum();
+    jsonrpc::response(to.id, room + 64 + next_cursor.map_or(0, str::len), |out| {
+        out.push_str("{\"tasks\":");
+        text::push_array(out, tasks, write);
+        if let Some(cursor) = next_cursor {
+            text::push_str_member(out, "nextCursor", cursor);
+        }
+        out.push('}');
+    })
+}
+
+/// The end of a task as a message.
 fn end_message(to: &ReplyTo<'_>, view: &TaskView<'_>, related: Option<RelatedTask<'_>>) -> Option<String> {
     end(to, view, related).map(|ended| ended.unwrap_or_else(|error| jsonrpc::error(Some(to.id), &error)))
 }

@@ -4,7 +4,7 @@
 use longhaul_task::{Outcome, Phase, TaskId};
 use serde_json::value::RawValue;
 
-use super::{CallMode, TaskWire, end};
+use super::{CallMode, TaskWire, end, write_page};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::related::write_meta;
 use crate::tool::{TaskSupport, ToolDeclaration};
@@ -72,18 +72,9 @@ impl TaskWire for Sep1686 {
     }
 
     fn page(&self, to: &ReplyTo<'_>, tasks: &[TaskView<'_>], next_cursor: Option<&str>) -> String {
-        let room: usize = tasks.iter().map(project::room).sum();
-        jsonrpc::response(to.id, room + 64 + next_cursor.map_or(0, str::len), |out| {
-            out.push_str("{\"tasks\":[");
-            for (index, view) in tasks.iter().enumerate() {
-                out.push_str(if index > 0 { ",{" } else { "{" });
-                write_members(out, view);
-                out.push('}');
-            }
-            out.push(']');
-            if let Some(cursor) = next_cursor {
-                text::push_str_member(out, "nextCursor", cursor);
-            }
+        write_page(to, tasks, next_cursor, |out, view| {
+            out.push('{');
+            write_members(out, view);
             out.push('}');
         })
     }
