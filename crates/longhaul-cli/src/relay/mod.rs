@@ -147,17 +147,16 @@ impl RelayedClient {
                     }
                     next_replayed = replayed.next();
                 }
-                line = self.lines.recv(), if has_room && next_replayed.is_none() => match (line, &sender) {
-                    (Some(line), Some(sender)) => {
+                line = self.lines.recv(), if has_room && next_replayed.is_none() => {
+                    if let (Some(line), Some(sender)) = (line, &sender) {
                         let _ = sender.try_send(self.ledger.take_from_client(line));
-                    }
-                    // The client has closed its input. The server answers the open requests, and closes the connection.
-                    _ => {
+                    } else {
+                        // The client has closed its input. The server answers the open requests, and closes the connection.
                         sender = None;
                         closed_at = Some(Instant::now());
                         self.ledger.close();
                     }
-                },
+                }
             }
         };
         drop(sender);
