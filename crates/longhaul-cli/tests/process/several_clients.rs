@@ -209,5 +209,6 @@ async fn a_client_that_has_closed_its_input_is_answered_after_a_kill_of_the_serv
     // The next server stops at once, because its only client has closed its input.
     let ticket = host.response("work").await;
     assert_eq!(ticket["result"]["_meta"]["longhaul/task"]["status"], "working", "{ticket}");
+    std::fs::write(path.join("go-a"), "").unwrap();
     assert!(host.next().await.is_none());
 }
