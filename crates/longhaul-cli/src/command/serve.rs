@@ -203,7 +203,7 @@ impl Serve {
         let mut relayed = None;
         let store = match (open(&url, &config).await, url.file()) {
             (Err(OpenError::InUse { .. }), Some(file)) if self.stdio => {
-                let mut client = RelayedClient::on_stdio(config.limits.server.message_bytes_max);
+                let mut client = RelayedClient::on_stdio(&config.limits.server);
                 let Some(store) = client.pass_on(file, async || open(&url, &config).await).await? else {
                     return Ok(());
                 };

@@ -28,7 +28,7 @@ pub(super) fn find(text: &str, tools: &[ToolConfig]) -> Vec<Problem> {
             problems.add(&at, &format!("tool.{}.{key}", tool.name), what, remedy);
         };
         if !tool.directory.is_dir() {
-            let what = format!("is {:?}, which is not a folder", tool.directory);
+            let what = format!("is {}, which is not a folder", tool.directory.display());
             add("directory", what, "make the folder, or correct the path");
         } else if let Some((what, remedy)) = missing_program(tool) {
             add("command", what, remedy);
@@ -42,7 +42,7 @@ fn missing_program(tool: &ToolConfig) -> Option<(String, &'static str)> {
     let program = parts.first()?.first()?.fill(&Map::new())?;
     let path = program_path(&program, &tool.directory);
     if program.contains('/') {
-        let what = format!("runs {path:?}, which is not a program that can be run");
+        let what = format!("runs {}, which is not a program that can be run", path.display());
         return (!can_run(Path::new(&path))).then_some((what, "correct the path, or make the file executable"));
     }
     // A search path with arguments is known only when the tool is called.

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use longhaul_wire::jsonrpc::RequestId;
 use rand::RngExt as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -38,6 +39,8 @@ pub(super) struct Ledger {
     /// Tasks of the client that have not ended.
     tasks: BTreeSet<String>,
     own_ids: u64,
+    /// The client has closed its input.
+    is_closed: bool,
 }
 
 #[derive(Debug)]
@@ -85,7 +88,9 @@ impl Ledger {
         let Ok(message) = serde_json::from_slice::<Message<'_>>(&line) else { return line };
         let Some(method) = &message.method else { return line };
         let text = || String::from_utf8_lossy(&line).into_owned();
-        let Some(id) = message.id.map(|id| id.get().to_owned()) else {
+        // The response to a request with a wrong ID does not have it.
+        let id = message.id.filter(|id| RequestId::parse(id).is_some());
+        let Some(id) = id.map(|id| id.get().to_owned()) else {
             match &**method {
                 "notifications/initialized" => self.initialized = Some(text()),
                 "notifications/cancelled" => {
@@ -117,6 +122,20 @@ impl Ledger {
         line
     }
 
+    /// The client sends nothing more.
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Whether the client waits for a response.
+    pub(super) fn has_open_requests(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Takes a message of the server. Returns what to pass on.
     pub(super) fn take_from_server(&mut self, line: String) -> Option<String> {
         if let Ok(batch) = serde_json::from_str::<Vec<Message<'_>>>(&line) {
@@ -135,8 +154,8 @@ impl Ledger {
             self.note_task(message.result);
             return None;
         }
-        // The server stops, and the next one answers.
-        if message.error.is_some_and(is_draining) && self.open.iter().any(|(open, _)| open == id) {
+        // The server stops, and the next one answers; but no server serves a client that has closed its input for long.
+        if !self.is_closed && message.error.is_some_and(is_draining) && self.open.iter().any(|(open, _)| open == id) {
             return None;
         }
         self.open.retain(|(open, _)| open != id);
@@ -320,12 +339,16 @@ mod tests {
         let mut ledger = Ledger::default();
         from_client(&mut ledger, &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
         from_client(&mut ledger, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }));
+        from_client(&mut ledger, &json!({ "jsonrpc": "2.0", "id": 1.5, "method": "tools/list" }));
         let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
         from_client(&mut ledger, &cancel);
         let draining = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"","data":{"code":"DRAINING"}}}"#;
         assert_eq!(ledger.take_from_server(draining.into()), None);
         let sent = messages(&ledger.replay().to_server);
         assert_eq!((sent.len(), &sent[0]["id"]), (1, &json!(2)));
+        ledger.close();
+        assert!(ledger.take_from_server(draining.into()).is_some(), "a client that leaves gets that as its answer");
+        assert!(!ledger.has_open_requests());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul::OpenError;
+use longhaul::{OpenError, ServerLimits};
 use longhaul_store::Store;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -43,6 +43,8 @@ pub(crate) struct RelayedClient {
     lines: mpsc::Receiver<Vec<u8>>,
     output: tokio::io::Stdout,
     ledger: Ledger,
+    /// How long a server answers open requests of a client that has closed its input.
+    close_time_max: Duration,
 }
 
 /// The side that closed its connection first.
@@ -52,9 +54,10 @@ enum RelayEnd {
 }
 
 impl RelayedClient {
-    /// Begins to read standard input. A message longer than `message_bytes_max` is cut one byte past it, so that
+    /// Begins to read standard input. A message longer than the server takes is cut one byte past the limit, so that
     /// the server refuses it.
-    pub(crate) fn on_stdio(message_bytes_max: usize) -> Self {
+    pub(crate) fn on_stdio(limits: &ServerLimits) -> Self {
+        let (message_bytes_max, close_time_max) = (limits.message_bytes_max, limits.close_time_max);
         let (sender, lines) = mpsc::channel(PASSED_MESSAGES_MAX);
         tokio::spawn(async move {
             let mut input = BufReader::new(tokio::io::stdin());
@@ -64,7 +67,7 @@ impl RelayedClient {
                 }
             }
         });
-        Self { lines, output: tokio::io::stdout(), ledger: Ledger::default() }
+        Self { lines, output: tokio::io::stdout(), ledger: Ledger::default(), close_time_max }
     }
 
     /// Passes messages on to the server of the store, and to its successors. Returns the opened store if this process has to
@@ -112,6 +115,9 @@ impl RelayedClient {
         let (sender, queue) = mpsc::channel(PASSED_MESSAGES_MAX);
         let writer = tokio::spawn(write_lines(write, queue));
         let mut sender = Some(sender);
+        // When the client closed its input, if that happened during this connection.
+        let mut closed_at = None;
+        let was_closed = self.ledger.is_closed();
         let replay = self.ledger.replay();
         for message in replay.to_client {
             self.write_to_client(&message).await?;
@@ -131,7 +137,7 @@ impl RelayedClient {
                             self.write_to_client(&message).await?;
                         }
                     }
-                    Ok(None) | Err(_) => break if sender.is_some() { RelayEnd::Server } else { RelayEnd::Client },
+                    Ok(None) | Err(_) => break if was_closed { RelayEnd::Client } else { self.end(closed_at) },
                 },
                 () = wait_for_room(sender.as_ref()), if !has_room && sender.is_some() => {}
                 () = std::future::ready(()), if has_room && next_replayed.is_some() => {
@@ -141,18 +147,32 @@ impl RelayedClient {
                     }
                     next_replayed = replayed.next();
                 }
-                line = self.lines.recv(), if has_room && next_replayed.is_none() => match (line, &sender) {
-                    (Some(line), Some(sender)) => {
+                line = self.lines.recv(), if has_room && next_replayed.is_none() => {
+                    if let (Some(line), Some(sender)) = (line, &sender) {
                         let _ = sender.try_send(self.ledger.take_from_client(line));
+                    } else {
+                        // The client has closed its input. The server answers the open requests, and closes the connection.
+                        sender = None;
+                        closed_at = Some(Instant::now());
+                        self.ledger.close();
                     }
-                    // The client has closed its input. The server answers the open requests, and closes the connection.
-                    _ => sender = None,
-                },
+                }
             }
         };
         drop(sender);
         let _ = writer.await;
         Ok(ended)
+    }
+
+    /// The side that ended a connection whose messages have ended. A client that has closed its input is passed on to one more
+    /// server: a further one could fail to answer in the same way.
+    fn end(&self, closed_at: Option<Instant>) -> RelayEnd {
+        // A server that is alive closes the connection when it has answered, or after the time that it has for this.
+        let has_given_up = |closed_at: Instant| closed_at.elapsed() >= self.close_time_max;
+        match closed_at {
+            Some(closed_at) if !self.ledger.has_open_requests() || has_given_up(closed_at) => RelayEnd::Client,
+            _ => RelayEnd::Server,
+        }
     }
 
     async fn write_to_client(&mut self, message: &str) -> Result<(), CommandError> {

@@ -80,8 +80,14 @@ fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
     let here = place.path("./here");
     for expected in [
         "line 2, column 11: `tool.a.command` runs \"no-such-program\", which is not in PATH; ".to_owned(),
-        format!("line 4, column 11: `tool.b.command` runs {here:?}, which is not a program that can be run; "),
-        format!("line 7, column 13: `tool.c.directory` is {:?}, which is not a folder; ", place.path("nowhere")),
+        format!(
+            "line 4, column 11: `tool.b.command` runs {}, which is not a program that can be run; ",
+            here.display()
+        ),
+        format!(
+            "line 7, column 13: `tool.c.directory` is {}, which is not a folder; ",
+            place.path("nowhere").display()
+        ),
         "line 9, column 11: `tool.d.command` runs \"only-there\"".to_owned(),
     ] {
         assert!(stderr.contains(&format!("warning: {expected}")), "{expected} is not in:\n{stderr}");

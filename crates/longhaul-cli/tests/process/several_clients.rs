@@ -191,3 +191,24 @@ async fn the_same_call_joins_the_running_task_whichever_process_its_client_start
     passed_on.finish().await;
     direct.finish().await;
 }
+
+#[tokio::test]
+async fn a_client_that_has_closed_its_input_is_answered_after_a_kill_of_the_server() {
+    let folder = folder_with(&format!(
+        "{CONFIG}[clients_without_tasks]\npatience = \"1h\"\n[limits]\nserver.close_time_max = \"1h\"\n"
+    ));
+    let path = folder.path();
+    let mut first = start(path);
+    first.pipe.result("tools/list", json!({})).await;
+    let second = start(path);
+    let mut host = second.pipe.initialize("2025-06-18", json!({})).await;
+    host.send_session_request("work", "tools/call", json!({ "name": "work", "arguments": { "name": "a" } })).await;
+    until("a command that runs", async || starts(path).len() == 1).await;
+    host.close();
+    first.child.kill().await.unwrap();
+    // The next server stops at once, because its only client has closed its input.
+    let ticket = host.response("work").await;
+    assert_eq!(ticket["result"]["_meta"]["longhaul/task"]["status"], "working", "{ticket}");
+    std::fs::write(path.join("go-a"), "").unwrap();
+    assert!(host.next().await.is_none());
+}
