@@ -15,7 +15,7 @@ pub const TRANSITIONS: [&str; 19] = [
 pub const ENTRIES: [&str; 8] = ["step", "question", "timer", "subtask", "now", "random", "race", "return"];
 
 /// Events of handlers that must happen in some history.
-pub const HANDLER_EVENTS: [&str; 19] = [
+pub const HANDLER_EVENTS: [&str; 21] = [
     "step replayed",
     "step done again",
     "step tried again",
@@ -35,6 +35,8 @@ pub const HANDLER_EVENTS: [&str; 19] = [
     "race replayed",
     "time limit over",
     "stubborn handler",
+    "forks renamed",
+    "question left open",
 ];
 
 /// Counts over many histories.

@@ -1,5 +1,7 @@
 //! Handlers that run scripts with the real `Ctx`.
 
+mod forks;
+
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use longhaul_engine::{Ask, Ctx, CtxError, EngineTool, Failure, Handler, Race, Retry, Severity, SubtaskRequest};
+use longhaul_engine::{Ask, Ctx, CtxError, EngineTool, Failure, Handler, Retry, Severity, SubtaskRequest};
 use longhaul_store::{Embedded, Store};
 use longhaul_task::{JournalPosition, Json, OnCrash, Outcome, QuestionKind, TaskKey};
 use parking_lot::Mutex;
@@ -200,7 +202,8 @@ impl Branch<'_> {
                 self.note_recorded_output(position, Json::from_text(format!("{bits:?}").replace(' ', "")));
             }
             Op::Subtasks(awaited, plans) => self.subtasks(*awaited, plans).await?,
-            Op::Fork(left, right) => self.fork(number, [left, right]).await?,
+            Op::Fork { left, right, is_renamed } => self.fork(number, [left, right], *is_renamed).await?,
+            Op::LeaveQuestion(ms) => self.leave_question(number, *ms).await?,
             Op::Race(first, second) => self.race(first, second).await?,
             Op::TimeLimit(ms, ops) => self.time_limit(*ms, ops).await?,
             Op::Hang => self.hang().await?,
@@ -355,92 +358,6 @@ impl Branch<'_> {
             run.world.note(Fact::ChildEnded { key: run.key.clone(), epoch: run.epoch(), position, outcome });
         }
         Ok(())
-    }
-
-    /// The path of a fork of this branch.
-    fn path_of(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}/{key}", self.path) }
-    }
-
-    /// The key of a fork consists of the position of the next operation, from which the laws know what comes before the fork, and
-    /// of the number of the fork, because two forks can follow each other.
-    async fn fork(&mut self, number: usize, ops: [&[Op]; 2]) -> Result<(), CtxError> {
-        let run = self.run;
-        let group = run.work.group(&self.wait);
-        let keys = ["l", "r"].map(|side| format!("{}-{number}{side}", self.seq));
-        let paths = keys.each_ref().map(|key| self.path_of(key));
-        let ctx = &mut self.ctx;
-        let both = async {
-            let [left, right] = [0, 1].map(|side| {
-                let (path, leaf) = (paths[side].clone(), group.leaf());
-                ctx.fork(&keys[side], |ctx| run.branch(ctx, path, ops[side], Some(leaf)))
-            });
-            let (left, right) = tokio::join!(left, right);
-            left.and(right)
-        };
-        run.waiting(&self.wait, both).await
-    }
-
-    async fn race(&mut self, first: &[Op], second: &[Op]) -> Result<(), CtxError> {
-        let position = self.next_position();
-        let run = self.run;
-        let group = run.work.group(&self.wait);
-        let paths = ["first", "second"].map(|side| self.path_of(&format!("{}:{side}", position.seq)));
-        let begun = AtomicU32::new(0);
-        let branch = |side: usize, ops| {
-            let (path, group, begun) = (paths[side].clone(), &group, &begun);
-            move |ctx| {
-                begun.fetch_add(1, Ordering::Relaxed);
-                run.branch(ctx, path, ops, Some(group.leaf()))
-            }
-        };
-        let race = self.ctx.race("race", branch(0, first), branch(1, second));
-        let winner = run.waiting(&self.wait, race).await?;
-        let is_replayed = begun.load(Ordering::Relaxed) == 1;
-        let (name, loser, ended) = match winner {
-            Race::First(ended) => ("\"first\"", &paths[1], ended),
-            Race::Second(ended) => ("\"second\"", &paths[0], ended),
-        };
-        self.note_race(position, name, loser, is_replayed);
-        ended
-    }
-
-    async fn time_limit(&mut self, ms: u64, ops: &[Op]) -> Result<(), CtxError> {
-        let position = self.next_position();
-        let run = self.run;
-        let group = run.work.group(&self.wait);
-        let paths = ["first", "second"].map(|side| self.path_of(&format!("{}:{side}", position.seq)));
-        let begun = AtomicU32::new(0);
-        let path = paths[0].clone();
-        let work = |ctx| {
-            begun.fetch_add(1, Ordering::Relaxed);
-            run.branch(ctx, path, ops, Some(group.leaf()))
-        };
-        let limited = self.ctx.time_limit("limit", Duration::from_millis(ms), work);
-        let ended = run.waiting(&self.wait, limited).await?;
-        if let Some(ended) = ended {
-            self.note_race(position, "\"first\"", &paths[1], false);
-            return ended;
-        }
-        self.count("time limit over");
-        self.note_race(position, "\"second\"", &paths[0], begun.load(Ordering::Relaxed) == 0);
-        Ok(())
-    }
-
-    fn note_race(&self, position: JournalPosition, winner: &str, loser: &str, is_replayed: bool) {
-        let run = self.run;
-        let was_in = |paths: &BTreeSet<String>| paths.iter().any(|path| path.starts_with(loser));
-        if is_replayed {
-            self.count("race replayed");
-        }
-        if was_in(&run.asking.lock()) {
-            self.count("race lost with a question");
-        }
-        if was_in(&run.spawning.lock()) {
-            self.count("race lost with a child");
-        }
-        run.world.note(Fact::Raced { key: run.key.clone(), attempt: run.attempt, lost: loser.to_owned() });
-        self.note_recorded_output(position, Json::from_text(winner));
     }
 
     /// Runs until it is cancelled, or until the calm phase. If the attempt has lost its task by then, it waits for the

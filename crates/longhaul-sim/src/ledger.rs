@@ -86,6 +86,8 @@ pub enum Fact {
     ChildEnded { key: TaskKey, epoch: u32, position: JournalPosition, outcome: Outcome },
     /// A handler goes on after a race that this fork has lost.
     Raced { key: TaskKey, attempt: u32, lost: String },
+    /// A handler makes these forks of its root under other keys than earlier attempts.
+    Renamed { key: TaskKey, attempt: u32, forks: [String; 2] },
     /// The store's clock was set back.
     ClockSetBack { from: Timestamp },
     /// The number of working handlers of a tool.

@@ -134,7 +134,14 @@ pub(crate) enum Op {
     Random,
     Subtasks(AwaitedSubtasks, Arc<[SubtaskPlan]>),
     /// Two concurrent branches.
-    Fork(Arc<[Op]>, Arc<[Op]>),
+    Fork {
+        left: Arc<[Op]>,
+        right: Arc<[Op]>,
+        /// Whether later attempts give them other keys.
+        is_renamed: bool,
+    },
+    /// A question that the handler waits for this many milliseconds and then leaves open.
+    LeaveQuestion(u64),
     /// The first of two branches that ends.
     Race(Arc<[Op]>, Arc<[Op]>),
     /// A branch that is given up after this many milliseconds.
@@ -213,7 +220,12 @@ impl ScriptWriter<'_> {
 
     fn script(&mut self, tool: usize, depth: usize) -> usize {
         let count = self.random.below(5 - depth);
-        let ops = (0..count).map(|_| self.op(ScriptPosition { tool, depth, forks: 0 })).collect();
+        let mut ops: Vec<_> = (0..count).map(|_| self.op(ScriptPosition { tool, depth, forks: 0 })).collect();
+        // A handler that leaves a question open and then returns, often before its children.
+        let leaves_children = matches!(ops.last(), Some(Op::Subtasks(AwaitedSubtasks::First, _)));
+        if self.random.below(if leaves_children { 2 } else { 16 }) == 0 {
+            ops.push(Op::LeaveQuestion(self.random.between(0, 300)));
+        }
         let ends = [
             (8, ScriptEnd::Answer),
             (2, ScriptEnd::ToolError),
@@ -223,7 +235,7 @@ impl ScriptWriter<'_> {
         ];
         let end = self.random.weighted(&ends).unwrap_or(ScriptEnd::Answer);
         let stubborn = self.random.below(4) == 0;
-        self.scripts.push(Arc::new(Script { owner: self.owner.clone(), ops, end, depth, stubborn }));
+        self.scripts.push(Arc::new(Script { owner: self.owner.clone(), ops: ops.into(), end, depth, stubborn }));
         self.scripts.len() - 1
     }
 
@@ -245,7 +257,10 @@ impl ScriptWriter<'_> {
                 self.subtasks(position)
             }
             12..=15 | 21..=23 => Op::Step(self.step()),
-            24 | 25 => Op::Fork(self.branch(position), self.branch(position)),
+            24 | 25 => {
+                let (left, right) = (self.branch(position), self.branch(position));
+                Op::Fork { left, right, is_renamed: self.random.below(8) == 0 }
+            }
             26 | 27 => Op::Race(self.branch(position), self.branch(position)),
             28 => Op::TimeLimit(self.random.between(0, 2_000), self.branch(position)),
             _ => Op::Hang,

@@ -1,6 +1,5 @@
 //! The backend in memory: for tests, and for tasks that need not survive the process.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -54,6 +53,8 @@ pub struct MemoryReader(Arc<RwLock<Tables>>);
 #[derive(Default)]
 struct Tables {
     rows: BTreeMap<TaskKey, MemoryRow>,
+    /// Apart from the rows, because a change of a row copies it, and a journal can be long.
+    journals: BTreeMap<TaskKey, MemoryJournal>,
     queue: BTreeMap<ToolRef, QueueByOwner>,
     due: BTreeSet<(Timestamp, TaskKey)>,
     /// The node and the fence of the attempt that holds each task.
@@ -71,21 +72,26 @@ struct Tables {
 /// claimed, the time of creation and the ID.
 type QueueByOwner = BTreeMap<Owner, BTreeSet<(Timestamp, Timestamp, TaskId)>>;
 
+/// By epoch and position.
+type MemoryJournal = BTreeMap<(u32, JournalPosition), JournalEntry>;
+
 #[derive(Clone)]
 struct MemoryRow {
     task: Task,
     input: Json,
     idempotency: Option<IdempotencyKey>,
     progress: Option<Arc<Progress>>,
-    /// By epoch and position.
-    journal: BTreeMap<(u32, JournalPosition), JournalEntry>,
     attempts: Vec<AttemptRecord>,
 }
 
-/// One write to revert: the row as it was before, or the name of a secret that was added.
+/// How to revert one write.
 enum Undo {
     /// Put the earlier row back; `None` if there was none.
     Row(TaskKey, Option<Box<MemoryRow>>),
+    /// Put the earlier entry back; `None` if there was none.
+    Entry(TaskKey, (u32, JournalPosition), Option<Box<JournalEntry>>),
+    /// Put the journal of a deleted task back.
+    DeletedJournal(TaskKey, MemoryJournal),
     /// Remove the secret of this name.
     Secret(String),
 }
@@ -174,7 +180,7 @@ impl Tables {
     }
 
     fn question(&self, key: &TaskKey, question: &QuestionKey) -> Option<(u32, JournalEntry)> {
-        let mut journal = self.rows.get(key)?.journal.iter();
+        let mut journal = self.journals.get(key)?.iter();
         let found = journal.find(|(_, entry)| entry.question.as_ref() == Some(question));
         found.map(|((epoch, _), entry)| (*epoch, entry.clone()))
     }
@@ -229,11 +235,14 @@ impl MemoryDisk {
     }
 
     fn change(&mut self, key: &TaskKey, change: impl FnOnce(&mut MemoryRow)) -> Result<(), DiskError> {
-        let missing = || DiskError::Failed(format!("no row {key:?}"));
-        let mut row = self.tables()?.rows.get(key).cloned().ok_or_else(missing)?;
+        let mut row = self.tables()?.rows.get(key).cloned().ok_or_else(|| no_row(key))?;
         change(&mut row);
         self.put(key, Some(row))
     }
+}
+
+fn no_row(key: &TaskKey) -> DiskError {
+    DiskError::Failed(format!("no row {key:?}"))
 }
 
 /// The error of a disk that has crashed. To its callers the store is unavailable for a while: they try again until their
@@ -275,6 +284,15 @@ impl Disk for MemoryDisk {
                 match undo {
                     Undo::Row(key, before) => {
                         tables.put(&key, before.map(|row| *row));
+                    }
+                    Undo::Entry(key, at, Some(before)) => {
+                        tables.journals.entry(key).or_default().insert(at, *before);
+                    }
+                    Undo::Entry(key, at, None) => {
+                        tables.journals.entry(key).or_default().remove(&at);
+                    }
+                    Undo::DeletedJournal(key, journal) => {
+                        tables.journals.insert(key, journal);
                     }
                     Undo::Secret(name) => {
                         tables.secrets.remove(&name);
@@ -334,7 +352,6 @@ impl Disk for MemoryDisk {
             input: input.clone(),
             idempotency: None,
             progress: None,
-            journal: BTreeMap::new(),
             attempts: Vec::new(),
         };
         self.put(&task.key, Some(row))?;
@@ -364,6 +381,9 @@ impl Disk for MemoryDisk {
             .collect();
         for key in &members {
             self.put(key, None)?;
+            if let Some(journal) = self.tables()?.journals.remove(key) {
+                self.undo.push(Undo::DeletedJournal(key.clone(), journal));
+            }
         }
         Ok(members)
     }
@@ -374,23 +394,21 @@ impl Disk for MemoryDisk {
         epoch: u32,
         entry: &JournalEntry,
     ) -> Result<Option<JournalEntry>, DiskError> {
-        let mut existing = None;
-        self.change(key, |row| match row.journal.entry((epoch, entry.position.clone())) {
-            Entry::Vacant(place) => {
-                place.insert(entry.clone());
-            }
-            Entry::Occupied(place) => existing = Some(place.get().clone()),
-        })?;
+        let at = (epoch, entry.position.clone());
+        let existing = self.tables()?.journals.get(key).and_then(|journal| journal.get(&at)).cloned();
         if existing.is_none() {
-            self.note_entry(key, entry);
+            self.replace_entry(key, epoch, entry)?;
         }
         Ok(existing)
     }
 
     fn replace_entry(&mut self, key: &TaskKey, epoch: u32, entry: &JournalEntry) -> Result<(), DiskError> {
-        self.change(key, |row| {
-            row.journal.insert((epoch, entry.position.clone()), entry.clone());
-        })?;
+        let (tables, at) = (self.tables()?, (epoch, entry.position.clone()));
+        if !tables.rows.contains_key(key) {
+            return Err(no_row(key));
+        }
+        let before = tables.journals.entry(key.clone()).or_default().insert(at.clone(), entry.clone());
+        self.undo.push(Undo::Entry(key.clone(), at, before.map(Box::new)));
         self.note_entry(key, entry);
         Ok(())
     }
@@ -400,8 +418,7 @@ impl Disk for MemoryDisk {
     }
 
     fn last_entry_of(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<Option<Timestamp>, DiskError> {
-        let row = self.tables()?.rows.get(key);
-        let journal = row.into_iter().flat_map(|row| &row.journal);
+        let journal = self.tables()?.journals.get(key).into_iter().flatten();
         let entries = journal.filter(|((of, _), entry)| *of == epoch && entry.attempt == attempt);
         Ok(entries.map(|(_, entry)| entry.at).max())
     }
@@ -461,7 +478,7 @@ impl Reader for MemoryReader {
 
     fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
         let tables = self.0.read();
-        let all = tables.rows.get(key).into_iter().flat_map(|row| &row.journal);
+        let all = tables.journals.get(key).into_iter().flatten();
         Ok(all.filter(|((entry_epoch, _), _)| *entry_epoch == epoch).map(|(_, entry)| entry.clone()).collect())
     }
 
@@ -472,7 +489,8 @@ impl Reader for MemoryReader {
     fn history(&self, key: &TaskKey) -> Result<TaskHistory, DiskError> {
         let tables = self.0.read();
         let Some(row) = tables.rows.get(key) else { return Ok(TaskHistory::default()) };
-        Ok(TaskHistory { attempts: row.attempts.clone(), entries: row.journal.values().cloned().collect() })
+        let entries = tables.journals.get(key).into_iter().flat_map(BTreeMap::values).cloned().collect();
+        Ok(TaskHistory { attempts: row.attempts.clone(), entries })
     }
 
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {

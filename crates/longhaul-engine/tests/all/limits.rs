@@ -1,10 +1,13 @@
 //! Limits on forks and subtasks, each at its edge.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures_util::future::try_join_all;
-use longhaul_engine::{Ctx, CtxError};
+use longhaul_engine::{Ctx, CtxError, ToolLimits};
 use longhaul_task::CHILD_RANGES_MAX;
 
-use crate::common::{Lab, answer, asks, code, echo, handler, resumes, text_of, tool};
+use crate::common::{Lab, Machine, answer, asks, code, echo, handler, handler_with, resumes, text_of, tool};
 use crate::subtask::Child;
 
 #[tokio::test(start_paused = true)]
@@ -35,7 +38,7 @@ async fn many_children_are_created_in_several_commits() {
         answer(&results.join(","))
     });
     for (children, commits) in [(1_000, 1), (1_001, 2)] {
-        let lab = Lab::start(vec![resumes("parent", std::sync::Arc::clone(&fans_out)), tool("echo", echo())]).await;
+        let lab = Lab::start(vec![resumes("parent", Arc::clone(&fans_out)), tool("echo", echo())]).await;
         let key = lab.create_on("parent", &children.to_string()).await;
         let expected = (0..children).map(|n: u32| n.to_string()).collect::<Vec<_>>().join(",");
         assert_eq!(lab.end(&key).await, text_of(&expected));
@@ -64,4 +67,39 @@ async fn a_handler_whose_forks_wait_for_too_many_children_stays_in_memory() {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     assert!(lab.read(&too_many).await.phase.active_attempt().is_some(), "it is in memory");
+}
+
+/// As many steps as the default limit allows, a crash, and one step more.
+#[test]
+fn a_journal_of_the_default_length_is_resumed_and_takes_no_further_entry() {
+    let steps = ToolLimits::default().journal_entries_max;
+    for (more, expected) in [(0, None), (1, Some("JOURNAL_FULL"))] {
+        let done = Arc::new(AtomicUsize::new(0));
+        let works = handler_with(Arc::clone(&done), move |done, mut ctx: Ctx, _input| async move {
+            for _ in 0..steps {
+                ctx.step("step", || async { Ok::<_, CtxError>(done.fetch_add(1, Ordering::Relaxed)) }).await?;
+            }
+            if ctx.attempt() == 1 {
+                ctx.report("all steps are done").await?;
+                std::future::pending::<()>().await;
+            }
+            for _ in 0..more {
+                ctx.step("more", || async { Ok::<_, CtxError>(1) }).await?;
+            }
+            answer("done")
+        });
+        let mut machine = Machine::new();
+        let tools = || vec![resumes("work", Arc::clone(&works))];
+        let key = machine.run_engine(tools(), async |lab| {
+            let key = lab.create("work").await;
+            lab.until(&key, "the last step", |task| task.message.is_some()).await;
+            key
+        });
+        machine.run_engine(tools(), async |lab| {
+            let end = lab.end(&key).await;
+            assert_eq!(expected.map(|_| code(&end)), expected, "{end:?}");
+            assert_eq!(lab.engine.history(&key).await.unwrap().entries.len(), steps);
+        });
+        assert_eq!(done.load(Ordering::Relaxed), steps, "no step was done again");
+    }
 }

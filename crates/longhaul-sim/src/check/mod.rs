@@ -14,6 +14,7 @@ mod progress;
 mod questions;
 mod readers;
 mod recovery;
+mod renames;
 mod returns;
 mod steps;
 #[cfg(test)]
@@ -43,7 +44,7 @@ trait Law {
     fn observe(&mut self, states: &DurableStates, fact: &Fact) -> Result<(), String>;
 }
 
-fn laws() -> [Box<dyn Law>; 18] {
+fn laws() -> [Box<dyn Law>; 19] {
     [
         Box::new(durable::DurabilityLaw),
         Box::new(finality::FinalityLaw),
@@ -60,6 +61,7 @@ fn laws() -> [Box<dyn Law>; 18] {
         Box::new(waking::WakingLaw),
         Box::new(readers::ReaderLaw::default()),
         Box::new(recovery::RecoveryLaw),
+        Box::new(renames::RenameLaw::default()),
         Box::new(returns::ReturnLaw::default()),
         Box::new(watchers::WatcherLaw),
         Box::new(progress::ProgressLaw),

@@ -694,3 +694,25 @@ fn a_handler_that_runs_again_after_it_has_returned_is_caught() {
     book.note(Fact::Started { key: key("a"), attempt: 2 });
     book.breaks("what a handler returned before its children is kept");
 }
+
+#[test]
+fn a_result_of_a_handler_with_renamed_forks_is_caught() {
+    // An entry of an earlier attempt in a renamed fork, of the same attempt, and in another fork.
+    for (fork, attempt, is_changed) in [("0-0l", 1, true), ("0-0l/1-0r", 1, true), ("0-0l", 2, false), ("", 1, false)] {
+        let (mut book, _) = Book::with_task();
+        let position = JournalPosition { fork: fork.into(), seq: 0 };
+        let recorded = JournalEntry { position, attempt, ..entry(EntryKind::Step, 0, done("1")) };
+        book.record_entry(&key("a"), 0, recorded);
+        book.note(Fact::Renamed { key: key("a"), attempt: 2, forks: ["0-0l".to_owned(), "0-0r".to_owned()] });
+        let outcome = Outcome::Result { body: Json::from_text("1"), is_error: false };
+        let output = serde_json::to_string(&outcome).unwrap();
+        let returned = JournalEntry { attempt: 2, ..entry(EntryKind::Return, 7, done(&output)) };
+        book.record_entry(&key("a"), 0, returned);
+        if is_changed {
+            book.breaks("a handler that has changed returns no result");
+        } else {
+            let broken = check(&book.lines).err();
+            assert!(broken.is_none_or(|broken| broken.law != "a handler that has changed returns no result"), "{fork}");
+        }
+    }
+}

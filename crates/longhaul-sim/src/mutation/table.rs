@@ -399,6 +399,18 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "if let Some(returned) = link.journal.returned().filter(|_| false) {",
     },
     Mutation {
+        name: "question-open-after-the-return",
+        file: PARK,
+        find: "match questions.filter(|_| event.returned.is_none()) {",
+        replace: "match questions {",
+    },
+    Mutation {
+        name: "renamed-fork-unnoticed",
+        file: ENGINE_JOURNAL,
+        find: "                None => return true,\n",
+        replace: "                None => return false,\n",
+    },
+    Mutation {
         name: "ttl-shrinks-at-the-end",
         file: RETENTION,
         find: "    ms.max(age_ms / 2).clamp(AHEAD_MS_MIN, COLLECT_MS_MIN)",
