@@ -1,4 +1,4 @@
-//! Jobs that go on or are started again after a crash, for tests that kill the server.
+//! Jobs that are resumed or started again after a crash, for tests that kill the server.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -6,27 +6,27 @@ use std::time::Duration;
 use longhaul::{Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, OnCrash, TaskSupport, Tool};
 use serde::Deserialize;
 
-/// How often a job is started, unless a test says otherwise.
+/// The default for the number of attempts of a job.
 pub(crate) const ATTEMPTS_MAX: u32 = 1_000;
 
-/// How long it waits before its second attempt.
+/// The default for the wait between the first attempt of a job and the second.
 pub(crate) const BACKOFF_MS: u64 = 20;
 
 pub(crate) fn tools(attempts_max: u32, backoff_ms: u64) -> Vec<Tool> {
     let backoff = Duration::from_millis(backoff_ms);
     vec![
         Tool::new("count_steps", count_steps)
-            .description("Appends the numbers of its steps to a file, each as a recorded step that sleeps before.")
+            .description("Appends the numbers of its steps to a file, each in a recorded step that sleeps first.")
             .on_crash(OnCrash::Resume)
             .attempts(attempts_max, backoff)
             .task_support(TaskSupport::Required),
         Tool::new("retry_job", retry_job)
-            .description("Appends its attempt to a file, sleeps, and says which attempt it was.")
+            .description("Appends the number of its attempt to a file, sleeps, and returns that number.")
             .on_crash(OnCrash::Retry)
             .attempts(attempts_max, backoff)
             .task_support(TaskSupport::Required),
         Tool::new("retry_confirm", retry_confirm)
-            .description("Asks, and asks anew if it is started again. Says in which attempt it got its answer.")
+            .description("Asks for a confirmation in each attempt. Returns the number of the attempt that got one.")
             .on_crash(OnCrash::Retry)
             .attempts(attempts_max, backoff)
             .task_support(TaskSupport::Required),
@@ -65,7 +65,7 @@ async fn count(number: u32, millis: u64, file: &str) -> std::io::Result<()> {
     append(file, &number.to_string())
 }
 
-/// In one write: a kill leaves the whole line or none of it.
+/// Appends a line in one write, so that a kill leaves the whole line or none of it.
 fn append(file: &str, line: &str) -> std::io::Result<()> {
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
     file.write_all(format!("{line}\n").as_bytes())

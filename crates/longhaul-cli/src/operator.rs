@@ -35,10 +35,10 @@ struct OperatorReply {
 /// How long a command waits for the reply of the server.
 const REPLY_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// The longest order in bytes.
+/// The most bytes of an order.
 const LINE_BYTES_MAX: u64 = 4_096;
 
-/// How long a connection may take to send its order, and to read the reply. A command sends its order at once.
+/// How long a connection may take to send its order, and as long again to read the reply. A command sends its order at once.
 const ORDER_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The most connections that are open at once. Further ones wait to be accepted, so that connections that send nothing do
@@ -48,6 +48,7 @@ const ORDERS_MAX: usize = 32;
 /// The pause after a connection could not be accepted, for example because the process has too many files open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// The path of a socket: that of the store's file, with a suffix.
 pub(crate) fn socket_path(store: &Path, suffix: &str) -> PathBuf {
     // If `store` is a link, the socket is beside the file that it points to.
     let file = store.canonicalize().unwrap_or_else(|_| store.to_owned());
@@ -69,7 +70,7 @@ pub(crate) struct Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         self.accept_loop.abort();
-        // If the files of this store were moved away, the path may lead to the socket of another server, which stays.
+        // If the files of this store were moved away, the path may lead to the socket of another server, which must stay.
         if inode(&self.path) == self.inode {
             // If it cannot be removed, the next server replaces it.
             let _ = std::fs::remove_file(&self.path);
@@ -111,7 +112,8 @@ impl Socket {
     }
 }
 
-/// The umask may let everyone open a new socket, so its mode is set before it accepts connections.
+/// Binds a socket that only this user can open. Its mode is set before it listens, because the umask may let everyone open
+/// a new socket.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;

@@ -4,7 +4,7 @@ use longhaul::StoreUrl;
 
 use crate::exit::CommandError;
 
-/// `--store` of a server.
+/// The option `--store` of a server.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct StoreArgument {
     /// Where tasks are kept: `sqlite:PATH` or `memory:` [default: SQLite in your data directory]
@@ -13,7 +13,8 @@ pub(crate) struct StoreArgument {
 }
 
 impl StoreArgument {
-    /// The store's URL: that of the command line, or else this one of the config file. Only the default directory is created if it does not exist: another may be a typing error.
+    /// The URL from the command line, else `configured` (from the config file), else the default. Only the default directory
+    /// is created if it does not exist: the path of another URL may have a typing error.
     pub(crate) async fn url(&self, configured: Option<&StoreUrl>) -> Result<StoreUrl, CommandError> {
         if let Some(url) = self.store.as_ref().or(configured) {
             return Ok(url.clone());
@@ -24,7 +25,7 @@ impl StoreArgument {
     }
 }
 
-/// `--store` of an operator's command: a store that exists without its server.
+/// The option `--store` of an operator's command. The help does not offer `memory:`, which exists only inside of a server.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct OperatorStoreArgument {
     /// Where tasks are kept: `sqlite:PATH` [default: SQLite in your data directory]

@@ -1,4 +1,4 @@
-//! What the engine knows of a tool, and what it runs.
+//! A tool as the engine knows it, and the handler that the engine runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,19 +31,20 @@ pub type AnswerCheck = fn(QuestionKind, &Json, &Json) -> Result<(), String>;
 pub struct EngineTool {
     pub tool: ToolRef,
     pub policy: Policy,
-    /// What kind of result it has. A subtask has the same kind of result as its parent.
+    /// The name of the form of its results, as error messages show it. A subtask whose form is not that of its parent is
+    /// refused.
     pub shape: &'static str,
-    /// How long their results are kept.
+    /// How long the tool's tasks are kept, unless a request asks for another time.
     pub retention: Retention,
     pub limits: ToolLimits,
     pub handler: Arc<dyn Handler>,
     /// Decides whether an answer fits its question.
     pub fits: AnswerCheck,
-    /// What a result that is an error says, for the history of a task that is tried again.
+    /// Returns the text of a result that is an error. The history shows it as the reason for another attempt.
     pub error_text: fn(&Json) -> String,
     /// Whether a handler that returns a tool error runs again, as often and with the waits that `policy` allows.
     pub retries_failures: bool,
-    /// What it asks before there is a task; its answer becomes the handler's arguments.
+    /// Runs before a task is created, to ask the requestor. Its result becomes the input of `handler`.
     pub prelude: Option<Arc<dyn Handler>>,
 }
 

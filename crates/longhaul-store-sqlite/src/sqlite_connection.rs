@@ -7,7 +7,7 @@ use crate::error::disk_error;
 use crate::row::Columns;
 use crate::texts::Texts;
 
-/// The writer has one, the readers have a few.
+/// The writer has one of its own; the readers share a few.
 #[derive(Debug)]
 pub(crate) struct SqliteConnection {
     pub(crate) inner: Connection,
@@ -24,7 +24,7 @@ impl SqliteConnection {
         self.statement(sql)?.execute(params).map_err(disk_error)
     }
 
-    /// At most one row.
+    /// Reads the first row of a query, if it has one.
     pub(crate) fn row<T>(
         &mut self,
         sql: &str,
@@ -36,7 +36,7 @@ impl SqliteConnection {
         statement.query_row(params, |row| read(Columns::of(row, texts))).optional().map_err(disk_error)
     }
 
-    /// All rows.
+    /// Reads all rows of a query.
     pub(crate) fn rows<T>(
         &mut self,
         sql: &str,

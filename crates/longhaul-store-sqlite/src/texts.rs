@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 use longhaul_task::{NameError, Owner};
 
-/// The most texts of each kind. Tools and busy owners are few; when there are more, the table is emptied.
+/// The most entries of each table. A full table is emptied, which is rare because tools and busy owners are few.
 const TEXTS_MAX: usize = 4_096;
 
 /// The owners, tools, versions and origins that one connection has read.

@@ -67,8 +67,8 @@ pub fn is_stateless(body: &[u8], headers: Option<&dyn Headers>) -> bool {
 pub enum Context<'a> {
     /// Outside of a session. `headers` are those of HTTP; other transports have none.
     Stateless { headers: Option<&'a dyn Headers> },
-    /// In a session; `last_marker` is the generation that its requests named last. A session that `is_restored` may have
-    /// named one before that is no longer known.
+    /// In a session. `last_marker` is the generation that its requests named last. If `is_restored`, the session was restored
+    /// from its token, and a generation that it named before is not known.
     Session { peer: Peer, last_marker: Option<Generation>, is_restored: bool },
 }
 
@@ -90,7 +90,7 @@ fn route_stateless<'a>(
 ) -> Result<RoutedRequest<'a>, RpcError> {
     let params = RequestParams::of_stateless(request.params)?;
     let meta = StatelessMeta::parse(params.meta).map_err(|error| match &*request.method {
-        // A client that opens a session shows this error to people, so the error lists the supported versions.
+        // A client that tries to open a session shows this error to its user, so the error lists the supported versions.
         "initialize" => unsupported_version(&handshake_version(request)),
         _ => error,
     })?;
@@ -119,7 +119,7 @@ fn route_stateless<'a>(
     if let Some(headers) = headers {
         headers::check_name(headers, name)?;
     }
-    // A client that declares only the tasks of 2025-11-25 may go on with those that it has made.
+    // A client that declares only the tasks of 2025-11-25 can still read and cancel tasks of that generation.
     let goes_on = matches!(&*request.method, "tasks/get" | "tasks/cancel")
         && meta.capabilities.has(Capability::LegacyTasks)
         && !meta.capabilities.has(Capability::Tasks);
@@ -155,7 +155,7 @@ fn route_stateless<'a>(
 }
 
 /// Requests about tasks are accepted at every revision of sessions, because generations without a revision of their own
-/// use the same methods. The lookup decides whether there is such a task.
+/// use the same methods. Whether the task exists is decided when it is looked up.
 fn route_in_session<'a>(
     request: &jsonrpc::Request<'a>,
     peer: Peer,
@@ -218,7 +218,8 @@ fn route_in_session<'a>(
     })
 }
 
-/// The task that a request of a session asks for, in the first generation in which it does.
+/// The task that a request of a session asks for, and the generation in which it asks. If it asks in several, the first of
+/// the order below counts.
 fn asked_task(
     method: &str,
     params: &RequestParams<'_>,
@@ -238,8 +239,8 @@ fn known_method(method: &str) -> &'static str {
     Operation::METHODS.iter().find(|known| **known == method).copied().unwrap_or_default()
 }
 
-/// The generation of a request that follows its task, by the label of the generation that made the task. What was made
-/// without a session is shown as sessions show it.
+/// The generation in which a request is answered that follows its task. `origin` is the label of the generation that made
+/// the task. A task that was made without a session is shown in the form that sessions use by default.
 pub fn generation_of_task(origin: &str) -> Generation {
     match Generation::of_label(origin) {
         None | Some(Generation::Ext2026) => Generation::Core2025,
@@ -247,7 +248,7 @@ pub fn generation_of_task(origin: &str) -> Generation {
     }
 }
 
-/// The operations that both eras have in the same form. `task` is what the request asks for, in a session.
+/// The operations that both eras have in the same form. `task` is the task that a request of a session asks for.
 fn shared_operation<'a>(
     method: &str,
     params: &RequestParams<'a>,
@@ -266,7 +267,7 @@ fn shared_operation<'a>(
     }))
 }
 
-/// The generation of a request that has no marker of another one, and of a message that cannot be parsed.
+/// The generation of a request that names none, and of a message that cannot be parsed.
 pub fn generation_of(revision: Revision) -> Generation {
     if revision.is_stateless() { Generation::Ext2026 } else { Generation::Core2025 }
 }

@@ -1,4 +1,4 @@
-//! Reads JSON trees in whose objects no key occurs twice.
+//! Reads a JSON text into a tree, and refuses objects in which a key occurs twice.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::jsonrpc::quote;
 /// Reads a JSON text and refuses an object with the same key twice.
 ///
 /// Readers treat such an object differently: `Value` keeps the last of two equal keys, a derived reader refuses them, and
-/// others keep the first. The tool could read something else than what was checked against the schema.
+/// others keep the first. So the tool could read another value than the one that was checked against the schema.
 pub(crate) fn parse(json: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str::<Tree>(json).map(|tree| tree.0)
 }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_what_serde_json_reads() {
+    fn a_text_without_repeated_keys_gives_the_tree_of_serde_json() {
         let json = r#" {"a":[null,true,-1,18446744073709551615,1.5,10.0,"\u00e9",{}],"b":{"a":{"a":[]}},"":"x"} "#;
         assert_eq!(parse(json).unwrap(), serde_json::from_str::<Value>(json).unwrap());
         for wrong in ["", "{", "[1,]", "1e999", "{\"a\":}", "nul"] {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_occurs_twice_is_refused_and_named_in_part() {
+    fn a_repeated_key_is_refused_and_the_error_shortens_a_long_key() {
         for json in [r#"{"a":1,"a":1}"#, r#"{"x":[{"a":1,"b":2,"a":3}]}"#, r#"{"a":1,"\u0061":2}"#] {
             let error = parse(json).unwrap_err().to_string();
             assert!(error.starts_with("the key `a` occurs twice in one object"), "{error}");

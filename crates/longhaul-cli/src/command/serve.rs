@@ -25,17 +25,17 @@ use crate::relay::{self, RelayedClient};
 use crate::store::StoreArgument;
 use crate::{demo, descriptors, operator, token};
 
-/// How long threads may take to end once everything is stored and answered.
+/// How long the process waits for its threads to end, once everything is stored and answered.
 const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 
-/// Bytes between a client that was passed on and the server in this process.
+/// Size in bytes of the buffer between a client that was passed on before and the server that this process has become.
 const RELAY_BUFFER: usize = 64 << 10;
 
 /// How long calls of clients that know no tasks wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
     Time(Duration),
-    /// They become no tasks.
+    /// Their calls do not become tasks.
     Off,
 }
 
@@ -49,7 +49,7 @@ fn patience(text: &str) -> Result<Patience, String> {
 /// A store, or why it cannot be opened.
 pub type OpenedStore = Result<Arc<dyn Store>, OpenError>;
 
-/// What a signal does, for the help.
+/// The end of the help: what a signal does, and the exit codes.
 fn help() -> String {
     let drain = EngineLimits::default().drain_ms / 1_000;
     format!(
@@ -117,7 +117,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// In this program, which has the command `guard`.
+    /// Lets the server start a guard: this program has the command `guard`.
     pub(super) fn guarded(self) -> Self {
         Self { has_guard: true, ..self }
     }
@@ -152,7 +152,8 @@ impl Serve {
         ended
     }
 
-    /// Takes from the config file what the command line does not say.
+    /// Combines the options of the command line with those of the config file. Where both set a value, that of the command line
+    /// is used.
     fn take_over(&mut self, config: &mut Config) {
         let file = &mut config.server;
         self.stdio |= file.stdio;
@@ -160,7 +161,7 @@ impl Serve {
         self.listen = self.listen.or(file.listen);
         self.log_format = self.log_format.or(file.log_format);
         self.audit = self.audit.take().or(file.audit.take());
-        // A client on standard input needs no token, also of a server that is configured for HTTP.
+        // A client on standard input needs no token, even if the config file names a token file for HTTP.
         self.token_file = self.token_file.take().or(file.token_file.take()).filter(|_| !self.stdio);
         self.allow_origin.append(&mut file.allow_origin);
         match self.patience {
@@ -259,8 +260,8 @@ impl Serve {
     }
 }
 
-/// Sets what the config file says, and adds what it offers. The prompts and resources of a file that is followed may come
-/// later.
+/// Applies the settings of the config file, and adds its tools, prompts and resources. A file that is followed can add
+/// prompts and resources later, so the server declares both features even if it has none yet.
 fn configure(mut server: Server, config: &Config, follows_file: bool) -> Server {
     let (file, limits) = (&config.server, &config.limits);
     if let Some(name) = &file.name {
@@ -298,7 +299,7 @@ fn configure(mut server: Server, config: &Config, follows_file: bool) -> Server 
     server.tools(config.tools.iter().map(|tool| command_tool::tool(tool.clone(), limits)))
 }
 
-/// Where a server listens, unless it is told otherwise.
+/// The address that a server listens on by default.
 pub(crate) fn default_address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 8377))
 }
@@ -313,7 +314,8 @@ fn greet(address: SocketAddr, url: &StoreUrl, token_file: Option<&Path>) {
     }
 }
 
-/// Checks that the address is free. It is not listened on yet, because clients could not be served.
+/// Checks that the address is free. The socket does not listen yet, because the server cannot serve clients before its store
+/// is open.
 fn is_free(address: SocketAddr) -> std::io::Result<()> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;

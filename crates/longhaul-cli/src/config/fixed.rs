@@ -6,7 +6,7 @@ use longhaul::{Ctx, Failure, NoArgs, Prompt, Resource};
 
 use super::section::NamedSection;
 
-/// A prompt of the file.
+/// A prompt that the config file declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PromptConfig {
     pub(crate) name: String,
@@ -15,7 +15,7 @@ pub(crate) struct PromptConfig {
     content: Content,
 }
 
-/// A resource of the file.
+/// A resource that the config file declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResourceConfig {
     name: String,
@@ -29,7 +29,7 @@ pub(crate) struct ResourceConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Content {
     Text(String),
-    /// Read whenever a client asks for it.
+    /// The file is read for every request.
     File(PathBuf),
 }
 
@@ -84,7 +84,7 @@ pub(super) fn read_resource(section: &NamedSection<'_>, name: &str, folder: &Pat
 }
 
 impl PromptConfig {
-    /// The prompt for the server.
+    /// Makes the prompt that the server offers.
     pub(crate) fn prompt(&self) -> Prompt {
         let content = self.content.clone();
         let mut prompt = Prompt::new(self.name.clone(), move |_: Ctx, _: NoArgs| {
@@ -111,7 +111,7 @@ impl PromptConfig {
 }
 
 impl ResourceConfig {
-    /// The resource for the server.
+    /// Makes the resource that the server offers.
     pub(crate) fn resource(&self) -> Resource {
         let mut resource = match &self.content {
             Content::Text(text) => Resource::text(&self.uri, text),

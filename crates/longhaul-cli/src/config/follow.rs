@@ -1,6 +1,5 @@
-//! Following the config file while the server runs: its tools, prompts and resources are
-//! added, changed and removed. A file that is wrong changes
-//! nothing.
+//! Follows the config file while the server runs: adds, changes and removes tools, prompts and resources when the file
+//! changes. A file with a mistake changes nothing.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +16,7 @@ use super::{CONFIG_FILE_BYTES_MAX, Config, command_tool, folder_of, parse};
 /// How often the file is checked for changes.
 const CONFIG_FILE_LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// How many entries were added, changed or removed.
+/// Counts the entries that were added, changed or removed.
 #[derive(Default)]
 struct Changes(usize);
 
@@ -25,27 +24,28 @@ impl Changes {
     fn count(&mut self, name: &str, done: Result<(), longhaul::Error>) {
         match done {
             Ok(()) => self.0 += 1,
-            Err(error) => tracing::error!(name, %error, "what the config file says cannot be taken over"),
+            Err(error) => tracing::error!(name, %error, "a change of the config file could not be applied"),
         }
     }
 }
 
-/// The old entries that are no longer there.
+/// The entries of `old` whose names are not in `new`.
 fn removed<'a, T>(old: &'a [T], new: &'a [T], name: impl Fn(&T) -> &str) -> impl Iterator<Item = &'a T> {
     old.iter().filter(move |old| !new.iter().any(|new| name(new) == name(old)))
 }
 
-/// A config file whose tools a server has.
+/// Applies the changes of a config file to a running server.
 pub(crate) struct ConfigFollower {
     file: Arc<FollowedFile>,
     handle: ServerHandle,
-    /// Those of the start: they hold until the next one.
+    /// The limits that the server was started with. They also apply to tools that are added later.
     limits: Limits,
     tools: Vec<ToolConfig>,
     prompts: Vec<PromptConfig>,
     resources: Vec<ResourceConfig>,
-    /// The rest of the file, which takes effect at the next start.
+    /// The settings of the file when it was last applied. A change of them takes effect at the next start of the server.
     settings: String,
+    /// The content that was read last.
     content: Vec<u8>,
     /// Why the file could not be read at the last check.
     unreadable: Option<String>,
@@ -75,12 +75,12 @@ impl ConfigFollower {
         })
     }
 
-    /// What of a file is read only at a start, to compare with.
+    /// The settings that a server reads only at its start, as a text, so that two configurations can be compared.
     pub(crate) fn settings(config: &Config) -> String {
         format!("{:?} {:?} {:?}", config.server, config.limits, config.clients_without_tasks)
     }
 
-    /// Follows until the server ends.
+    /// Checks the file regularly. Does not return: the caller aborts it when the server stops.
     pub(crate) async fn follow(mut self) {
         loop {
             tokio::time::sleep(CONFIG_FILE_LOOK_TIME_MAX).await;
@@ -92,19 +92,20 @@ impl ConfigFollower {
                 }
                 Ok(FileCheck::Read(_)) => self.unreadable = None,
                 Ok(FileCheck::Failed(error)) => self.fail_to_read(&error),
-                // It fails only when the process ends.
+                // The file is unchanged, or the runtime shuts down.
                 Ok(_) | Err(_) => {}
             }
         }
     }
 
+    /// Applies a new content of the file.
     async fn take(&mut self, content: &[u8]) {
         self.unreadable = None;
         let text = match std::str::from_utf8(content) {
             Ok(text) => text,
             Err(error) => return self.fail(&error.to_string()),
         };
-        // A program that writes the file empties it first, and may take a while or run out of space.
+        // A program that rewrites the file may truncate it first, and then be slow or find no space to write.
         if text.trim().is_empty() {
             return self.fail("it is empty; to offer nothing, write a comment into it");
         }
@@ -140,7 +141,7 @@ impl ConfigFollower {
             }
         }
         if changes.0 > 0 {
-            tracing::info!(changes = changes.0, "the config file has changed, and what it offers was taken over");
+            tracing::info!(changes = changes.0, "the config file has changed, and its changes were applied");
         }
         let new_settings = Self::settings(&config);
         if new_settings != self.settings {
@@ -150,7 +151,7 @@ impl ConfigFollower {
         (self.tools, self.prompts, self.resources) = (config.tools, config.prompts, config.resources);
     }
 
-    /// Logs why a content cannot be used. Each content is taken once, so this is logged once.
+    /// Logs why the file cannot be used. Each content is applied only once, so its mistakes are logged once.
     fn fail(&self, cause: &str) {
         let file = self.file.path().display();
         tracing::error!(%file, "the config file cannot be used; the server goes on as it was:\n{cause}");

@@ -8,10 +8,10 @@ use toml::de::DeValue;
 use super::section::{Form, NamedSection, article, unknown};
 use super::unit::{self, UnitError};
 
-/// All limits, with the values of the file where it has some.
+/// All limits: the values of the file, and the defaults of those that it does not set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Limits {
-    /// Whether the file has any.
+    /// Whether the file sets a limit.
     pub(crate) is_set: bool,
     pub(crate) server: ServerLimits,
     pub(crate) rates: RateLimits,
@@ -22,7 +22,8 @@ pub(crate) struct Limits {
     pub(crate) store: EmbeddedLimits,
 }
 
-/// Limits that tools set one by one. `None` is the default of the library.
+/// Limits of the policy of every tool in the file. `None` is the default of the library. A tool's own `attempts` and `backoff`
+/// take precedence.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PolicyLimits {
     pub(crate) running_ms_max: Option<u64>,
@@ -42,14 +43,14 @@ pub(crate) struct ReceiverLimits {
 
 /// A limit that can be set.
 pub(crate) struct Limit {
-    /// As on the page: the crate, a dot, the field.
+    /// The name in `docs/limits.md`: the crate, a dot, the field.
     pub(crate) name: &'static str,
     pub(crate) form: Form,
-    /// `None` if the value is too large.
+    /// Sets the limit. Returns `None` if the value is too large.
     set: fn(&mut Limits, u64) -> Option<()>,
 }
 
-/// A number of the file as the type of a limit. Times are milliseconds.
+/// Converts a number of the file to the type of a limit. Times are in milliseconds.
 trait FromNumber: Sized {
     fn from_number(number: u64) -> Option<Self>;
 }
@@ -86,7 +87,7 @@ impl<T: FromNumber> FromNumber for Option<T> {
 
 macro_rules! limits {
     ($($crate_name:literal: $($form:ident $($place:ident).+ = $field:ident),+;)+) => {
-        /// All of them.
+        /// All limits that can be set.
         pub(crate) const LIMITS: &[Limit] = &[$($(
             Limit {
                 name: concat!($crate_name, ".", stringify!($field)),
@@ -113,7 +114,8 @@ limits! {
         Count rates = failed_lookups_burst,
         Count server.session = sessions_max, Duration server.session = idle_time_max, Count server.session = ended_max,
         Count server.session = requests_max, Count server.session = questions_max, Count server.session = listening_max,
-        Count server.session = followed_max, Count server.session = resource_subscriptions_max, Count server.session = kept_messages_max, Bytes server.session = kept_bytes_max,
+        Count server.session = followed_max, Count server.session = resource_subscriptions_max,
+        Count server.session = kept_messages_max, Bytes server.session = kept_bytes_max,
         Bytes server.session = all_kept_bytes_max, Count server.session = ended_streams_max,
         Count server.session = unread_messages_max, Duration server.session = broken_time_max,
         Duration receiver = ttl_ms_max, Duration receiver = anonymous_kept_ms_max, Count receiver = list_page_max;

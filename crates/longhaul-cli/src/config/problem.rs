@@ -1,4 +1,4 @@
-//! What is wrong with a config file: where, which key, and what to do.
+//! Mistakes in a config file: the position, the key, what is wrong with it, and what to do.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,7 +11,7 @@ pub struct Problem {
     pub(crate) line: usize,
     /// In characters, counted from 1.
     pub(crate) column: usize,
-    /// The key with those above it, such as `tool.train.timeout`. Empty if the text is not TOML.
+    /// The full path of the key, such as `tool.train.timeout`. Empty if the text is not TOML.
     pub(crate) key: String,
     pub(crate) what: String,
     pub(crate) remedy: String,
@@ -52,7 +52,7 @@ impl<'a> Problems<'a> {
         self.found.borrow().is_empty()
     }
 
-    /// All of them, in the order of the file.
+    /// The problems, in the order of their positions in the file.
     pub(super) fn into_sorted(self) -> Vec<Problem> {
         let mut found = self.found.into_inner();
         found.sort_by_key(|problem| (problem.line, problem.column));

@@ -1,5 +1,5 @@
-//! Four real commands: a build with progress, a script that asks for approval, a long copy, and one that hangs and ignores
-//! SIGTERM.
+//! Tools that run real commands, among them a build with progress, a script that asks for approval, a long copy, and a
+//! command that hangs and ignores SIGTERM.
 
 use std::process::Stdio;
 
@@ -81,6 +81,7 @@ timeout = "300ms"
 grace = "100ms"
 "#;
 
+/// The environment variable by which the processes of a tool are found.
 fn mark(place: &Place, tool: &str) -> String {
     format!("MARK={tool} {}", place.folder.path().display())
 }
@@ -90,9 +91,10 @@ async fn all_gone(place: &Place, tool: &str) {
     until("no process is left", async || Place::processes(&mark) == 0).await;
 }
 
+/// Waits until a command has been started `times` times. Each start appends a line to `file`.
 async fn begun(place: &Place, file: &str, times: usize) {
     let path = place.path(file);
-    until("a command that has begun", async || {
+    until(&format!("{times} lines in {file}"), async || {
         std::fs::read_to_string(&path).unwrap_or_default().lines().count() == times
     })
     .await;
@@ -132,7 +134,7 @@ async fn commands_are_tasks_with_progress_questions_results_and_errors() {
 }
 
 #[tokio::test]
-async fn what_a_command_cannot_ask_or_be_given_is_refused_by_name() {
+async fn an_error_names_the_question_argument_or_limit_that_was_wrong() {
     let place = Place::new(CONFIG);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
@@ -203,7 +205,7 @@ async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_o
     server.kill().await;
 
     let server = place.launch().start().await;
-    assert_eq!(Place::processes(&mark(&place, "hang")), 0, "ended before the server listens");
+    assert_eq!(Place::processes(&mark(&place, "hang")), 0, "the command must have ended before the server listens");
     begun(&place, "starts", 2).await;
     let again = leaders(&mark(&place, "copy"));
     assert_eq!(again.len(), 1, "two copies never run side by side");
@@ -219,7 +221,7 @@ async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_o
     until("only the lock is left", async || longhaul_testkit::names(&records).len() == 1).await;
 }
 
-/// The processes with this variable that lead a process group.
+/// The IDs of the processes that have this environment variable and lead a process group.
 fn leaders(variable: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap() {

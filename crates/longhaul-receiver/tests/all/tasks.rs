@@ -25,7 +25,7 @@ async fn a_task_is_made_polled_and_its_result_fetched() {
 }
 
 #[tokio::test]
-async fn the_immediate_response_is_the_tools_own() {
+async fn a_creation_has_the_immediate_response_of_its_tool_if_there_is_one() {
     let (_server, _, client) = open_session().await;
     let made = client.result("tools/call", json!({ "name": "echo", "arguments": { "text": "x" }, "task": {} })).await;
     assert_eq!(made["_meta"]["io.modelcontextprotocol/model-immediate-response"], "It is being echoed.");
@@ -34,7 +34,7 @@ async fn the_immediate_response_is_the_tools_own() {
 }
 
 #[tokio::test]
-async fn a_mismatch_of_call_and_tool_is_refused_either_way() {
+async fn a_call_that_does_not_fit_its_tool_creates_no_task() {
     let (_server, _, client) = open_session().await;
     let forbidden = client.error("tools/call", json!({ "name": "never_task", "arguments": {}, "task": {} })).await;
     let required = client.error("tools/call", json!({ "name": "only_task", "arguments": {} })).await;
@@ -46,7 +46,7 @@ async fn a_mismatch_of_call_and_tool_is_refused_either_way() {
 }
 
 #[tokio::test]
-async fn every_wait_for_a_result_gets_it_though_others_were_dropped() {
+async fn every_wait_for_a_result_gets_it_even_if_other_waits_are_dropped() {
     let (server, door, client) = open_session().await;
     let id = client.create("wait", json!({})).await;
     let other = open(&server).await;
@@ -87,14 +87,14 @@ async fn cancelling_a_wait_ends_the_wait_and_not_the_task() {
         }
     })
     .await;
-    assert!(waiting.await.unwrap().iter().all(|message| message.get("id").is_none()), "it was not answered");
+    assert!(waiting.await.unwrap().iter().all(|message| message.get("id").is_none()), "it has no response");
     assert_eq!(client.get(&id).await["status"], "working");
     door.open(3);
     client.until(&id, "completed").await;
 }
 
 #[tokio::test]
-async fn a_cancelled_task_stays_cancelled_and_an_ended_one_cannot_be() {
+async fn a_cancelled_task_stays_cancelled_and_cannot_be_cancelled_again() {
     let (_server, _, client) = open_session().await;
     let id = client.create("wait", json!({})).await;
     let waiting = tokio::spawn({
@@ -164,7 +164,7 @@ async fn a_requested_ttl_is_kept_within_the_tools_limits() {
     let id = client.result("tools/call", params).await["task"]["taskId"].as_str().unwrap().to_owned();
     client.until(&id, "completed").await;
     clock.advance_ms(90_000);
-    // The due service sleeps by the real clock. A task that is due earlier wakes it.
+    // The due service sleeps by the real clock. Creating a task that is due earlier wakes it.
     let wakes = json!({ "name": "echo", "arguments": { "text": "x" }, "task": { "ttl": 0 } });
     client.result("tools/call", wakes).await;
     in_time("the end of its retention", async {
@@ -176,7 +176,7 @@ async fn a_requested_ttl_is_kept_within_the_tools_limits() {
 }
 
 #[tokio::test]
-async fn status_and_progress_are_pushed_where_the_client_listens() {
+async fn status_and_progress_are_sent_on_the_stream_the_client_listens_on() {
     let (_server, door, client) = open_session().await;
     let mut listening = client.listening().await;
     let params = json!({ "name": "steps", "arguments": {}, "task": {}, "_meta": { "progressToken": "p" } });
@@ -207,10 +207,10 @@ async fn status_and_progress_are_pushed_where_the_client_listens() {
 }
 
 #[tokio::test]
-async fn of_many_tasks_that_ended_unheard_the_last_100_are_told() {
+async fn a_new_listening_stream_reports_the_last_100_tasks_that_ended() {
     let (_server, _, client) = open_session().await;
     let mut ids = Vec::new();
-    // Ten more than the limit: the last ones may end after the stream was opened.
+    // Ten more than the limit. Not only one more, because the last ends may be reported after the stream was opened.
     for _ in 0..110 {
         let id = client.create("echo", json!({ "text": "x" })).await;
         client.until(&id, "completed").await;
@@ -228,7 +228,7 @@ async fn of_many_tasks_that_ended_unheard_the_last_100_are_told() {
 }
 
 #[tokio::test]
-async fn a_stateless_client_with_the_older_tasks_alone_goes_on_with_those_and_no_others() {
+async fn a_stateless_client_that_declares_only_2025_tasks_reaches_no_others() {
     let (server, door) = start().await;
     let of_session = SessionClient::open(&server, json!({})).await.create("wait", json!({})).await;
     let mut client = server.client().await;

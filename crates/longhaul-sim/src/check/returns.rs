@@ -5,11 +5,12 @@ use super::Law;
 use super::durable_states::DurableStates;
 use crate::ledger::{Commit, Fact, short};
 
-/// A handler that has returned before the children of its task does not run again, waits for no answer, and its task settles
-/// with what it returned.
+/// A handler that returned before the children of its task had ended does not run again and has no open question. Its task
+/// settles with the outcome that the handler returned.
 #[derive(Default)]
 pub(super) struct ReturnLaw {
-    /// The attempt that returned, and its outcome. By task and number of its life.
+    /// The attempt that returned, and its outcome, by task and by the number of the task's life: the key of a deleted task
+    /// can be used again.
     returned: HashMap<(TaskKey, usize), (u32, Outcome)>,
 }
 

@@ -17,7 +17,7 @@
 //!
 //! #[async_trait]
 //! impl Subject for Mine {
-//!     async fn empty(_room: CacheSize) -> Self {
+//!     async fn empty(_cache_size: CacheSize) -> Self {
 //!         let clock = ManualClock::at(START);
 //!         Self { store: Arc::new(memory::open(clock.clone()).unwrap()), clock }
 //!     }

@@ -65,7 +65,7 @@ proptest! {
                 PhaseName::Running => task.phase.active_attempt().map(|run| moment.now.ms_since(run.since)),
                 _ => None,
             };
-            // The clock may have jumped back to a time before the creation of the task; then it has existed for 0 ms.
+            // The clock may have jumped back to a time before the task was created. Then the task counts as 0 ms old.
             let life_is_over = moment.now >= task.created_at && age_ms >= task.policy.life_ms_max;
             let ran_too_long = task.phase.active_attempt().is_some_and(|run| moment.now >= run.since)
                 && ran_ms.is_some_and(|ran_ms| ran_ms >= task.policy.running_ms_max);
@@ -86,7 +86,7 @@ proptest! {
         }
     }
 
-    /// Whatever the clock did before: from now on no wait takes longer than its own length.
+    /// After `Shorten`, no wait takes longer than its own length from now on, however the clock has jumped before.
     #[test]
     fn a_shortened_wait_takes_at_most_its_own_length_by_the_present_clock(plan in plans(), back_ms in 0_u64..2_000_000) {
         let history = History::of(&plan);
@@ -100,7 +100,7 @@ proptest! {
             for (before, after) in waits {
                 let length_ms = before.until.ms_since(before.since);
                 prop_assert!(after.until.ms_since(now) <= length_ms, "{:?} after {:?}", after, before);
-                // A wait that began by the present clock is left alone: no timer fires early.
+                // A wait whose beginning is not after `now` is unchanged, so no timer fires early.
                 prop_assert!(before.since > now || after == before, "{:?} after {:?}", after, before);
             }
             prop_assert!(after.is_settled() || after.phase.since().is_none_or(|since| since <= now), "{:?}", after);
@@ -109,19 +109,19 @@ proptest! {
     }
 }
 
-/// The times at which its waits and its attempt began.
+/// The times at which the task's waits and its attempt began.
 fn beginnings(task: &Task) -> impl Iterator<Item = Timestamp> {
     let attempt = task.phase.active_attempt().map(|run| run.since);
     wait(task).into_iter().chain(deadlines(task)).map(|wait| wait.since).chain(attempt)
 }
 
-/// The waits for the answers to its questions.
+/// The waits of the task's open questions that have a deadline.
 fn deadlines(task: &Task) -> impl Iterator<Item = Wait> {
     let questions = task.phase.questions().into_iter().flatten();
     questions.filter_map(|question| Some(question.deadline.as_ref()?.wait))
 }
 
-/// The wait for a worker or for a timer.
+/// The task's wait for a worker or for a timer.
 fn wait(task: &Task) -> Option<Wait> {
     use longhaul_task::{Phase, WaitingState};
     match &task.phase {

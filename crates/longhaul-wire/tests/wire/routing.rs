@@ -153,7 +153,7 @@ fn a_stateless_request_speaks_the_extension_whatever_older_markers_it_has() {
 }
 
 #[test]
-fn a_stateless_client_with_the_older_tasks_alone_goes_on_with_those_and_no_others() {
+fn a_stateless_client_that_declares_only_2025_tasks_reaches_no_others() {
     const OLDER: &str = r#"{"tasks":{"cancel":{}}}"#;
     let params = r#""taskId":"t","inputResponses":{}"#;
     for method in ["tasks/get", "tasks/cancel"] {
