@@ -207,7 +207,7 @@ mod tests {
         };
         let (lost, stopped) = (ended(AttemptEnd::Lost), ended(AttemptEnd::Stopped));
         assert_eq!(sentence(&lost, false).1, "1 was last seen after 105 ms and was lost with its server");
-        assert_eq!(sentence(&stopped, false).1, "1 was ended by the stop of its server, after 105 ms");
+        assert_eq!(sentence(&stopped, false).1, "1 ran for 105 ms and was ended by the stop of its server");
         let (lost, stopped) = (json_object(&lost, false), json_object(&stopped, false));
         assert_eq!((&lost["lastSeenMs"], lost.get("ranMs")), (&json!(105), None), "{lost}");
         assert_eq!((&stopped["ranMs"], stopped.get("lastSeenMs")), (&json!(105), None), "{stopped}");
