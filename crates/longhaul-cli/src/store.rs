@@ -13,7 +13,8 @@ pub(crate) struct StoreArgument {
 }
 
 impl StoreArgument {
-    /// The store's URL: that of the command line, or else this one of the config file. Only the default directory is created if it does not exist: another may be a typing error.
+    /// The URL on the command line, else the one in the config file, else the default. Only the directory of the default is
+    /// created if it does not exist: another path may be a typing error.
     pub(crate) async fn url(&self, configured: Option<&StoreUrl>) -> Result<StoreUrl, CommandError> {
         if let Some(url) = self.store.as_ref().or(configured) {
             return Ok(url.clone());
@@ -24,7 +25,7 @@ impl StoreArgument {
     }
 }
 
-/// `--store` of an operator's command: a store that exists without its server.
+/// `--store` of an operator's command. A `memory:` store exists only in its server, so these commands cannot open it.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct OperatorStoreArgument {
     /// Where tasks are kept: `sqlite:PATH` [default: SQLite in your data directory]

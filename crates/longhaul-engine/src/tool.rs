@@ -1,4 +1,4 @@
-//! What the engine knows of a tool, and what it runs.
+//! A tool as the engine knows it, and the handler that the engine runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,19 +31,19 @@ pub type AnswerCheck = fn(QuestionKind, &Json, &Json) -> Result<(), String>;
 pub struct EngineTool {
     pub tool: ToolRef,
     pub policy: Policy,
-    /// What kind of result it has. A subtask has the same kind of result as its parent.
+    /// The kind of its results, such as `tool`. A subtask must have the same kind of result as its parent.
     pub shape: &'static str,
-    /// How long their results are kept.
+    /// How long its tasks are kept, unless their creation says otherwise.
     pub retention: Retention,
     pub limits: ToolLimits,
     pub handler: Arc<dyn Handler>,
     /// Decides whether an answer fits its question.
     pub fits: AnswerCheck,
-    /// What a result that is an error says, for the history of a task that is tried again.
+    /// Reads the text of a tool error from the result, for the history of a task that is tried again.
     pub error_text: fn(&Json) -> String,
     /// Whether a handler that returns a tool error runs again, as often and with the waits that `policy` allows.
     pub retries_failures: bool,
-    /// What it asks before there is a task; its answer becomes the handler's arguments.
+    /// Runs before there is a task, and may ask the client. Its result becomes the handler's arguments.
     pub prelude: Option<Arc<dyn Handler>>,
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 use longhaul_task::{NameError, Owner};
 
-/// The most texts of each kind. Tools and busy owners are few; when there are more, the table is emptied.
+/// The maximum number of texts, and of owners. At the limit the table is emptied, which is rare: tools and busy owners are
+/// few.
 const TEXTS_MAX: usize = 4_096;
 
 /// The owners, tools, versions and origins that one connection has read.

@@ -1,4 +1,4 @@
-//! Reads JSON trees in whose objects no key occurs twice.
+//! Reads JSON, and refuses an object in which a key occurs twice.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::jsonrpc::quote;
 
-/// Reads a JSON text and refuses an object with the same key twice.
+/// Reads a JSON text. It is an error if a key occurs twice in an object.
 ///
-/// Readers treat such an object differently: `Value` keeps the last of two equal keys, a derived reader refuses them, and
-/// others keep the first. The tool could read something else than what was checked against the schema.
+/// Parsers treat such an object differently: `Value` keeps the last of two equal keys, a derived `Deserialize` refuses
+/// them, and others keep the first. So a tool could read another value than the one that was checked against its schema.
 pub(crate) fn parse(json: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str::<Tree>(json).map(|tree| tree.0)
 }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_occurs_twice_is_refused_and_named_in_part() {
+    fn a_key_that_occurs_twice_is_refused_and_shortened_in_the_message() {
         for json in [r#"{"a":1,"a":1}"#, r#"{"x":[{"a":1,"b":2,"a":3}]}"#, r#"{"a":1,"\u0061":2}"#] {
             let error = parse(json).unwrap_err().to_string();
             assert!(error.starts_with("the key `a` occurs twice in one object"), "{error}");

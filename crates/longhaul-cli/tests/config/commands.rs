@@ -1,5 +1,5 @@
-//! Four real commands: a build with progress, a script that asks for approval, a long copy, and one that hangs and ignores
-//! SIGTERM.
+//! Tools of a config file that run real commands: a build with progress, scripts that ask, a copy that does not end,
+//! commands that hang and ignore SIGTERM, and commands that fail.
 
 use std::process::Stdio;
 
@@ -92,7 +92,7 @@ async fn all_gone(place: &Place, tool: &str) {
 
 async fn begun(place: &Place, file: &str, times: usize) {
     let path = place.path(file);
-    until("a command that has begun", async || {
+    until("the command has begun", async || {
         std::fs::read_to_string(&path).unwrap_or_default().lines().count() == times
     })
     .await;

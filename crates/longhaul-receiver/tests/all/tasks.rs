@@ -228,7 +228,7 @@ async fn of_many_tasks_that_ended_unheard_the_last_100_are_told() {
 }
 
 #[tokio::test]
-async fn a_stateless_client_with_the_older_tasks_alone_goes_on_with_those_and_no_others() {
+async fn a_stateless_client_that_declares_only_older_tasks_reaches_only_those() {
     let (server, door) = start().await;
     let of_session = SessionClient::open(&server, json!({})).await.create("wait", json!({})).await;
     let mut client = server.client().await;

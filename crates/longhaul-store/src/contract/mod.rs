@@ -17,7 +17,7 @@
 //!
 //! #[async_trait]
 //! impl Subject for Mine {
-//!     async fn empty(_room: CacheSize) -> Self {
+//!     async fn empty(_cache_size: CacheSize) -> Self {
 //!         let clock = ManualClock::at(START);
 //!         Self { store: Arc::new(memory::open(clock.clone()).unwrap()), clock }
 //!     }
@@ -76,7 +76,7 @@ pub trait Subject: Sized + Send + Sync + 'static {
     /// Creates an empty store whose clock shows [`START`].
     async fn empty(cache_size: CacheSize) -> Self;
 
-    /// A handle on the store. Two calls return two handles that share as little as the backend allows.
+    /// Returns a handle on the store. Two handles share as little as the backend allows.
     async fn handle(&self) -> Arc<dyn Store>;
 
     /// Opens the store again, as after a crash: only durable state is kept.
