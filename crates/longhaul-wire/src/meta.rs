@@ -83,12 +83,13 @@ pub(crate) fn session_idempotency_key(meta: Option<&RawValue>) -> Option<&RawVal
     text::member(meta?, idempotency::META_KEY).filter(|key| key.get() != "null")
 }
 
-/// Whether a request in a session says that it may have run already.
+/// Whether a request in a session was sent to an earlier server, too, and may have run there.
 pub(crate) fn session_is_repeated(meta: Option<&RawValue>) -> bool {
     meta.and_then(|meta| text::member(meta, idempotency::REPEATED_META_KEY)).is_some_and(is_true)
 }
 
-/// When a process that passes a call of a session on first sent it, if that process added the idempotency key.
+/// When the process that relays a call in a session first sent it, in milliseconds since 1970. `None` unless that process
+/// added the idempotency key.
 pub(crate) fn session_relayed_ms(meta: Option<&RawValue>) -> Option<u64> {
     text::member(meta?, idempotency::RELAYED_META_KEY).and_then(whole_number)
 }

@@ -1,4 +1,4 @@
-//! What a request may say: its operation and the form of its parameters.
+//! The operations that a request can ask for, and their parameters.
 
 use std::borrow::Cow;
 
@@ -19,13 +19,14 @@ pub struct RoutedRequest<'a> {
     /// One of [`Operation::METHODS`].
     pub method: &'static str,
     pub generation: Generation,
-    /// The request does not say which generation it speaks, so it is answered in that of the task which it names.
+    /// Whether the request is answered in the generation that made its task, because it does not name a generation.
     pub follows_task: bool,
-    /// The request may only be about a task that this generation made; about any other, the client lacks the capability.
+    /// The client has declared only the tasks of this generation. About a task of any other generation, the request is
+    /// refused for a missing capability.
     pub only_made_by: Option<Generation>,
-    /// The generation that the request names. A session remembers it for requests that do not say.
+    /// The generation that the request names. A session remembers it for later requests that name none.
     pub marker: Option<Generation>,
-    /// The client: of the session, or as this request describes it.
+    /// The client of the session; without a session, the client as this request describes it.
     pub peer: Peer,
     /// Names the progress notifications of this request, until its answer or until the end of the task it becomes.
     pub progress_token: Option<RequestId>,
@@ -120,15 +121,17 @@ pub struct CallTool<'a> {
     pub arguments: &'a RawValue,
     /// Answers to the questions of an earlier round of the call.
     pub input_responses: Option<InputResponses<'a>>,
-    /// The state that an earlier round gave to the client. The client can have made it up.
+    /// The state that an earlier round gave to the client. It must be verified: the client may have made it up.
     pub request_state: Option<Cow<'a, str>>,
-    /// How it asks for a task, in the generations whose requests do.
+    /// How the call asks for a task. `None` if it does not; a stateless call never does, because there the server decides.
     pub task: Option<TaskRequest>,
     /// The idempotency key in `_meta`. It is checked later, and only if the call becomes a task.
     pub(crate) idempotency_key: Option<&'a RawValue>,
-    /// The call may have run already, and must not run again if it is not found by its idempotency key.
+    /// The call was sent to an earlier server, too, and may have run there. If it becomes a task, its idempotency key makes
+    /// sure that there is only one; an ordinary call is refused.
     pub is_repeated: bool,
-    /// When a process that passes the call on first sent it, if that process added the idempotency key.
+    /// Set if a process that relays the call has added the idempotency key: when that process first sent the call, in
+    /// milliseconds since 1970.
     pub relayed_ms: Option<u64>,
 }
 
@@ -228,7 +231,8 @@ impl<'a> ReadResource<'a> {
     }
 }
 
-/// The answers of earlier rounds of a request. Sessions have no rounds: there the client is asked while it waits.
+/// The answers and the state of earlier rounds of a request. A request in a session has no rounds: its client is asked
+/// while the request is open.
 type Answers<'a> = (Option<InputResponses<'a>>, Option<Cow<'a, str>>);
 
 fn answers<'a>(params: &RequestParams<'a>, revision: Revision) -> Result<Answers<'a>, RpcError> {
@@ -247,11 +251,11 @@ pub struct TaskRequest {
     pub id: Option<TaskId>,
     /// The requestor leaves it to the receiver whether there is a task.
     pub is_optional: bool,
-    /// Why it is malformed, in the generations where this is an error only if the request can become a task.
+    /// Why it is malformed, in the generations where this is an error only if the request would become a task.
     pub malformed: Option<Box<RpcError>>,
 }
 
-/// The retention that a requestor wishes for a task. The receiver decides.
+/// The retention that a requestor asks for. The receiver may choose another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ttl {
     #[default]

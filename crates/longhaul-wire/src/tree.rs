@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::jsonrpc::quote;
 
-/// Reads a JSON text and refuses an object with the same key twice.
+/// Reads a JSON text. It is an error if a key occurs twice in an object.
 ///
 /// Readers treat such an object differently: `Value` keeps the last of two equal keys, a derived reader refuses them, and
 /// others keep the first. So the tool could read another value than the one that was checked against the schema.

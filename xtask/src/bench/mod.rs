@@ -24,11 +24,11 @@ pub(crate) struct Bench {
     #[arg(long, default_value_t = 5)]
     seconds: u32,
 
-    /// Number of tasks in the comparison of few and many retained tasks; 0 skips it
+    /// Number of tasks that counts as many when few and many retained tasks are compared; 0 skips the comparison
     #[arg(long, default_value_t = 1_000_000)]
     retained: usize,
 
-    /// Number of tasks in the comparison of short and long lists; 0 skips it
+    /// Number of tasks in the long list when a short and a long list are compared; 0 skips the comparison
     #[arg(long, default_value_t = 1_000_000)]
     listed: usize,
 
@@ -91,7 +91,7 @@ mod tests {
         );
         let ceiling = include_str!("../../../bench/ceiling/src/sqlite/schema.sql");
         let mut product = statements(product);
-        // The ceiling has no secrets.
+        // The ceiling has no secrets. It does not have the later migrations (idempotency keys, `began_at`) either.
         product.retain(|statement| !statement.starts_with("CREATE TABLE secret"));
         assert_eq!(statements(ceiling), product);
     }

@@ -28,7 +28,7 @@ pub enum Command {
     /// Make and revoke tokens of callers
     #[command(subcommand)]
     Token(token::Token),
-    /// End the commands of the server that has started this process, when it is gone
+    /// Wait until the server that started this process is gone, and end the commands that it left behind
     #[command(hide = true)]
     Guard,
 }

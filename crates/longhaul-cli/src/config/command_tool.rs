@@ -1,4 +1,4 @@
-//! A tool whose function is a command.
+//! The tool of a config file: its handler runs a command.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,16 +13,18 @@ use super::message;
 use super::template::Template;
 use super::tool::{CommandLine, MessageStream, Output, ProgressPattern, ToolConfig};
 
-/// How much longer than its command a cancelled handler may take: the command's own grace period comes first.
+/// How much longer the grace period of a cancelled handler is than that of its command, so that the command ends before the
+/// handler is dropped.
 const GRACE_MARGIN_MS: u64 = 3_000;
 
 /// How much longer than its command's time limit an attempt may run before the engine ends it.
 const RUNNING_MARGIN: Duration = Duration::from_secs(60);
 
-/// A limit of the life of tasks that is longer than the time limit of their command.
+/// How much longer than the time limit of its command a task may exist before it must have ended, if the config file has no
+/// limit for this: a task also waits in the queue and for answers.
 const LIFE_MARGIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The tool for the server.
+/// Makes the tool that a section of the config file describes.
 pub(crate) fn tool(config: ToolConfig, limits: &Limits) -> Tool {
     let config = Arc::new(config);
     let handled = Arc::clone(&config);
@@ -81,7 +83,7 @@ fn limit(mut tool: Tool, config: &ToolConfig, limits: &Limits) -> Tool {
     }
     let mut own = limits.tool.clone();
     if let Some(timeout) = config.timeout {
-        // The command's own limit comes first, because its error has the end of standard error.
+        // The time limit of the command must come first: its error contains what the command wrote to standard error.
         tool = tool.running_time_max(timeout + RUNNING_MARGIN + config.grace.unwrap_or_default());
         if policy.life_ms_max.is_none() {
             tool = tool.life_time_max(timeout + LIFE_MARGIN);
@@ -117,7 +119,8 @@ async fn run(config: &ToolConfig, mut ctx: Ctx, arguments: Map<String, Value>) -
     result(config, output)
 }
 
-/// No word of a command line and no variable can have this character.
+/// Refuses arguments with the character U+0000, which neither a word of a command line nor an environment variable can
+/// contain.
 fn refuse_nul(config: &ToolConfig, arguments: &Map<String, Value>) -> Result<(), Failure> {
     let words = match &config.command {
         CommandLine::Program(parts) => parts.as_slice(),
@@ -139,7 +142,8 @@ fn refuse_nul(config: &ToolConfig, arguments: &Map<String, Value>) -> Result<(),
     }
 }
 
-/// Names the tool, and the key of the limit that was reached.
+/// Makes the tool's failure from an error of its command. If a limit was reached, the message names the tool and the key of
+/// the limit in the config file.
 fn failure(config: &ToolConfig, error: CommandError) -> Failure {
     let name = &config.name;
     Failure::tool(match error {
@@ -204,7 +208,7 @@ fn command(config: &ToolConfig, arguments: &Map<String, Value>) -> Command {
     command
 }
 
-/// A path that is not absolute starts from the working folder; a name without a slash is looked for in `PATH`.
+/// A relative path starts from the tool's working folder; a name without a slash is looked up in `PATH` when it is run.
 pub(super) fn program_path(program: &str, folder: &Path) -> std::ffi::OsString {
     if program.contains('/') { folder.join(program).into() } else { program.into() }
 }

@@ -1,4 +1,5 @@
-//! Every key that a config file can have. `docs/config.md` describes them; a test compares.
+//! Every key that a config file can have, except those of `[limits]`, which are in `limits.rs`. A test compares them with
+//! `docs/config.md`.
 
 use super::section::Form::{Bytes, Choice, Count, Duration, Flag, Special, Text, Texts};
 use super::section::{Key, key};

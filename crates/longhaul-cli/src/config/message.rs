@@ -1,4 +1,4 @@
-//! Lines by which a command talks to the server: `longhaul: {"progress": 3, "total": 10}`.
+//! Lines in the output of a command that are messages to the server: `longhaul: {"progress": 3, "total": 10}`.
 
 use longhaul::command::{CommandError, RunningCommand};
 use longhaul::{Ask, Ctx, CtxError, Failure, Json, QuestionKind, Race, Severity};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// How such a line begins.
 const PREFIX: &str = "longhaul:";
 
-/// What a line says. Exactly one of `progress`, `status`, `log` and `ask` is there.
+/// The content of such a line. Exactly one of `progress`, `status`, `log` and `ask` must be set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CommandMessage {
@@ -73,11 +73,11 @@ pub(super) async fn obey(ctx: &mut Ctx, running: &mut RunningCommand, text: &str
                 // The command decides what to do without an answer.
                 Some(Err(CtxError::NotAnswered(reason))) => json!({ "action": "cancel", "reason": reason }),
                 Some(Err(stop)) => return Err(stop.into()),
-                // The exit code says why it needs no answer.
+                // The command has ended and needs no answer. Its exit status decides the result.
                 None => return Ok(()),
             };
             answer["ask"] = key.into();
-            // It may have ended since.
+            // The write fails if the command has ended meanwhile. Its exit status decides the result.
             let _ = running.write(format!("{answer}\n"));
             Ok(())
         }
@@ -94,7 +94,8 @@ async fn ask(
 ) -> Result<Option<Result<Value, CtxError>>, Failure> {
     let answer = |mut ctx: Ctx| async move { ctx.ask(key, question).await };
     let end = |ctx: Ctx| {
-        // Without a branch of its own, so that the worker serves other tasks while only the answer is missing.
+        // This ends the context's branch. Only the branch that asks is left, so the handler counts as waiting and gives its
+        // worker back.
         drop(ctx);
         running.exited()
     };

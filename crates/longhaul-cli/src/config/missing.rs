@@ -1,5 +1,5 @@
-//! Programs and folders of a valid config file that this machine does not have. They may be there when a tool is called, so
-//! they are no mistakes of the file.
+//! Warns of programs and folders that a valid config file names and this machine does not have. These are not errors,
+//! because they may exist when a tool is called.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::command_tool::program_path;
 use super::problem::{Problem, Problems};
 use super::tool::{CommandLine, ToolConfig};
 
-/// What is missing, with its place in the text of the file.
+/// The programs and folders that are missing, with their places in the text of the file.
 pub(super) fn find(text: &str, tools: &[ToolConfig]) -> Vec<Problem> {
     let problems = Problems::of(text);
     let Ok(root) = DeTable::parse(text) else { return Vec::new() };
@@ -45,7 +45,7 @@ fn missing_program(tool: &ToolConfig) -> Option<(String, &'static str)> {
         let what = format!("runs {}, which is not a program that can be run", path.display());
         return (!can_run(Path::new(&path))).then_some((what, "correct the path, or make the file executable"));
     }
-    // A search path with arguments is known only when the tool is called.
+    // If `PATH` contains arguments, it is known only when the tool is called, and nothing is reported.
     let folders = match tool.env.iter().find(|(name, _)| name == "PATH") {
         Some((_, template)) => OsString::from(template.fill(&Map::new())?),
         None => std::env::var_os("PATH")?,

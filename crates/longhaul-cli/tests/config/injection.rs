@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::Place;
 
-/// `show` prints arguments of every type: from the argument list, as a word and as a part of one, from the environment,
-/// and as JSON from standard input. `shell` runs a shell.
+/// `show` prints what it receives: arguments of every type as whole words and as parts of words, environment variables, and
+/// JSON on standard input. `shell` is a shell script that gets its argument in an environment variable.
 const CONFIG: &str = r#"
 [tool.show]
 command = ["python3", "-c", '''

@@ -1,4 +1,4 @@
-//! Config files, served by the real program: commands, their ends, kills of the server, and the commands `longhaul config`.
+//! Config files with the real program: tools that run commands, how these end, kills of the server, and `longhaul config`.
 #![cfg(target_os = "linux")]
 
 mod commands;
@@ -10,7 +10,7 @@ mod program;
 
 use std::path::{Path, PathBuf};
 
-/// A folder with a config file, a store and a place for records of processes.
+/// A folder with a config file, a store and the records of the commands that run.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -28,14 +28,14 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// A server of the file, whose records are apart from those of other tests.
+    /// Launches a server with the config file. Its records of commands are apart from those of other tests.
     fn launch(&self) -> kit::Launch {
         let records = format!("LONGHAUL_PROCESS_DIR={}", self.path("processes").display());
         let launch = kit::Launch::longhaul().under(["env".to_owned(), records]);
         launch.store(&self.path("tasks.db")).arg("--config").arg(self.path("longhaul.toml"))
     }
 
-    /// How many processes run with this variable in their environment.
+    /// The number of processes that have this variable (`NAME=value`) in their environment.
     fn processes(variable: &str) -> usize {
         let has_it = |path: &Path| {
             let environment = std::fs::read(path.join("environ")).unwrap_or_default();

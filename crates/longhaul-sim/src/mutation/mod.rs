@@ -37,7 +37,7 @@ pub struct MutationResult {
 #[derive(Debug, thiserror::Error)]
 pub enum MutationError {
     /// The code has changed, so the table must be changed, too.
-    #[error("the mutation {name} does not apply: {file} has its text {times} times, not once")]
+    #[error("the mutation {name} does not apply: the text that it replaces occurs {times} times in {file}, not once")]
     NotThere { name: &'static str, file: &'static str, times: usize },
     /// The copy does not build.
     #[error("{what} does not build:\n{output}")]
@@ -45,12 +45,12 @@ pub enum MutationError {
     /// The copy violates a law without a mutation.
     #[error("without any mutation: {0}")]
     Unsound(String),
-    /// A file could not be read or written, or a command not be run.
+    /// A file could not be read or written, or a command could not be run.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Tries every mutation of the table, or only those named, on a copy of the workspace. `tell` is called with each result.
+/// Tries every mutation of the table, or only those in `only`, on a copy of the workspace. `tell` gets each result at once.
 pub fn run(
     workspace_root: &Path,
     scratch_dir: &Path,
@@ -138,7 +138,7 @@ impl MutationWorkspace {
     }
 }
 
-/// Plays histories until a law is violated.
+/// Plays histories until a law is violated. `None` if all of them keep the laws.
 fn hunt(binary: &Path, seed: u64, histories: u64) -> Result<Option<Detection>, MutationError> {
     let (seed, histories) = (seed.to_string(), histories.to_string());
     let output = Command::new(binary).args(["--seed", &seed, "--histories", &histories]).output()?;

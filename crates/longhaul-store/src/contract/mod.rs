@@ -76,7 +76,7 @@ pub trait Subject: Sized + Send + Sync + 'static {
     /// Creates an empty store whose clock shows [`START`].
     async fn empty(cache_size: CacheSize) -> Self;
 
-    /// A handle on the store. Two calls return two handles that share as little as the backend allows.
+    /// Returns a handle on the store. Two handles share as little as the backend allows.
     async fn handle(&self) -> Arc<dyn Store>;
 
     /// Opens the store again, as after a crash: only durable state is kept.

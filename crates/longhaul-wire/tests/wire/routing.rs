@@ -17,7 +17,7 @@ fn any_method() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Parameters with the markers of both eras, each of them present or not, fit or not.
+/// Parameters with the markers of both eras, each of them present or absent, valid or invalid.
 fn any_params() -> impl Strategy<Value = String> {
     let member = |name: &'static str, values: Vec<&'static str>| {
         prop::option::weighted(0.8, prop::sample::select(values))
@@ -84,7 +84,7 @@ proptest! {
 }
 
 #[test]
-fn every_method_is_of_some_era() {
+fn every_method_except_initialize_is_routed_in_some_era() {
     let params = r#""name":"x","uri":"a:b","ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""},"taskId":"t","inputResponses":{},"notifications":{},"level":"info""#;
     for method in Operation::METHODS {
         let message = modern(method, params, WITH_TASKS);
@@ -99,7 +99,7 @@ fn every_method_is_of_some_era() {
 }
 
 #[test]
-fn a_message_is_stateless_by_its_header_or_by_its_own_words() {
+fn a_message_is_stateless_by_its_header_or_by_its_meta() {
     let stateless = modern("tools/list", "", "{}");
     let of_session = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"progressToken":1}}}"#;
     let unknown = stateless.replace("2026-07-28", "2099-01-01");
@@ -122,7 +122,7 @@ fn a_message_is_stateless_by_its_header_or_by_its_own_words() {
     }
 }
 
-/// The first row of the table: everything older in a stateless request is ignored.
+/// The first row of the table in `route.rs`: markers of older generations in a stateless request are ignored.
 #[test]
 fn a_stateless_request_speaks_the_extension_whatever_older_markers_it_has() {
     let older = r#""io.modelcontextprotocol/related-task":{"taskId":"t"},"modelcontextprotocol.io/related-task":{"taskId":"t"},"modelcontextprotocol.io/task":{"taskId":"t"},"task":{"required":true},"#;
@@ -181,9 +181,9 @@ fn a_generation_is_known_by_its_label() {
     assert_eq!(Generation::of_label("other"), None);
 }
 
-/// The rows of the table "Which generation is this message?" for sessions: the method, its parameters beside the task ID,
-/// the revision, the generation that the session named last, and the generation of the request. `None` is the generation
-/// that made the task.
+/// The rows of the table in `route.rs` for sessions: the method, its parameters beside the task ID, the revision, the
+/// generation that the session named last, and the expected generation of the request. There `None` stands for the
+/// generation that made the task.
 #[test]
 fn a_request_of_a_session_speaks_the_generation_of_the_table() {
     use Generation::{Core2025, Lesson, Sep1686};
@@ -244,7 +244,8 @@ fn a_request_of_a_session_speaks_the_generation_of_the_table() {
         let speaks = (!routed.follows_task).then_some(routed.generation);
         assert_eq!(speaks, expected, "{method} {params} at {revision:?} after {last:?}");
     }
-    // A restored session does not know what it named before, so the task decides until it names a generation again.
+    // A restored session does not know which generation it named before. Until it names one again, `tasks/cancel` is
+    // answered in the generation that made the task.
     for (method, last, expected) in [
         ("tasks/cancel", None, None),
         ("tasks/cancel", Some(Core2025), Some(Core2025)),
