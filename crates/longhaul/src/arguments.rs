@@ -36,8 +36,8 @@ fn replace_whole_floats(value: &mut Value) {
 /// The integer with this value. `None` if the number has a fraction, or is so large that an `f64` skips integers.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn exact_integer(number: f64) -> Option<i64> {
-    const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
-    (number.fract() == 0.0 && number.abs() <= EXACT_INTEGER_MAX).then_some(number as i64)
+    const LAST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+    (number.fract() == 0.0 && number.abs() <= LAST_EXACT_INTEGER).then_some(number as i64)
 }
 
 #[cfg(test)]

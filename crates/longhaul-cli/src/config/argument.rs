@@ -58,8 +58,8 @@ impl Arguments {
 /// `10.0` is an integer for JSON Schema; a command expects `10`.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn write_integer(value: &mut Value) {
-    const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
-    if let Some(number) = value.as_f64().filter(|number| value.is_f64() && number.abs() <= EXACT_INTEGER_MAX) {
+    const LAST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+    if let Some(number) = value.as_f64().filter(|number| value.is_f64() && number.abs() <= LAST_EXACT_INTEGER) {
         *value = (number as i64).into();
     }
 }

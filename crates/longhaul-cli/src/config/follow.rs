@@ -134,9 +134,9 @@ impl ConfigFollower {
             changes.count(&old.uri, handle.remove_resource(&old.uri).await.map(drop));
         }
         for resource in config.resources.iter().filter(|resource| !self.resources.contains(resource)) {
-            let is_identified = self.resources.iter().any(|old| old.uri == resource.uri);
+            let was_offered = self.resources.iter().any(|old| old.uri == resource.uri);
             changes.count(&resource.uri, handle.put_resource(resource.resource()).await);
-            if is_identified {
+            if was_offered {
                 handle.resource_updated(&resource.uri);
             }
         }

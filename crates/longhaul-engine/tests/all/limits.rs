@@ -93,6 +93,8 @@ fn a_journal_of_the_default_length_is_resumed_and_takes_no_further_entry() {
         let key = machine.run_engine(tools(), async |lab| {
             let key = lab.create("work").await;
             lab.until(&key, "the last step", |task| task.message.is_some()).await;
+            // The last entry is written in the background.
+            lab.has_entries(&key, steps).await;
             key
         });
         machine.run_engine(tools(), async |lab| {
