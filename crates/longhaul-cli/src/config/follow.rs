@@ -54,8 +54,7 @@ pub(crate) struct ConfigFollower {
 impl ConfigFollower {
     /// Follows the file from which this configuration was read.
     pub(crate) fn new(path: &Path, config: &Config, settings_at_start: String, handle: ServerHandle) -> Option<Self> {
-        // The content may be newer than the configuration, so the first check takes it.
-        let (file, _) = match FollowedFile::open(path, CONFIG_FILE_BYTES_MAX) {
+        let (file, content) = match FollowedFile::open(path, CONFIG_FILE_BYTES_MAX) {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "changes of the config file are not followed");
@@ -70,7 +69,7 @@ impl ConfigFollower {
             prompts: config.prompts.clone(),
             resources: config.resources.clone(),
             settings: settings_at_start,
-            content: Vec::new(),
+            content,
             unreadable: None,
         })
     }
@@ -82,6 +81,10 @@ impl ConfigFollower {
 
     /// Checks the file regularly. Does not return: the caller aborts it when the server stops.
     pub(crate) async fn follow(mut self) {
+        // The file may have changed since the configuration was read: a process that passes a client on reads it when it
+        // starts, and may become the server much later.
+        let content = self.content.clone();
+        self.take(&content).await;
         loop {
             tokio::time::sleep(CONFIG_FILE_LOOK_TIME_MAX).await;
             let file = Arc::clone(&self.file);

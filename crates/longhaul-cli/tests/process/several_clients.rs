@@ -1,7 +1,9 @@
 //! Several clients that start `longhaul serve --stdio` on one store at once.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 use longhaul_testkit::{PipeClient, until};
 use serde_json::{Value, json};
@@ -116,6 +118,27 @@ async fn three_clients_work_on_one_store_and_go_on_after_a_kill_of_the_server() 
     third.pipe.finish().await;
     second.child.wait().await.unwrap();
     third.child.wait().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_takes_over_offers_what_the_config_file_says_then() {
+    let folder = folder();
+    let path = folder.path();
+    let mut first = start(path);
+    first.pipe.result("tools/list", json!({})).await;
+    let mut second = start(path);
+    second.pipe.result("tools/list", json!({})).await;
+
+    let file = path.join("longhaul.toml");
+    std::fs::write(&file, format!("{CONFIG}\n[tool.later]\ncommand = [\"true\"]\n")).unwrap();
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(3_600);
+    File::options().append(true).open(&file).unwrap().set_modified(an_hour_ago).unwrap();
+    first.child.kill().await.unwrap();
+    until("the later tool is listed", async || {
+        let listed = second.pipe.result("tools/list", json!({})).await;
+        listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "later")
+    })
+    .await;
 }
 
 #[tokio::test]
