@@ -234,7 +234,7 @@ impl Engine {
         if body.bytes() > bytes_max {
             return Err(bad(format!("it has {} bytes; this tool records at most {bytes_max}", body.bytes())));
         }
-        (tool.tool.fits)(open.kind, &open.params, body).map_err(bad)
+        (tool.tool.check_answer)(open.kind, &open.params, body).map_err(bad)
     }
 
     /// Follows a task: subscribe, then read.

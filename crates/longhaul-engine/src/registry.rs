@@ -87,9 +87,10 @@ impl Registry {
     ) -> Result<Arc<RegisteredTool>, CtxError> {
         let bad = |reason: String| CtxError::BadSubtask { tool: tool.into(), reason };
         let registered = self.get(tool).ok_or_else(|| bad("this server has no such tool".into()))?;
-        let (shape, parent) = (registered.tool.shape, parent.and_then(|parent| self.get(parent)));
-        if let Some(parent) = parent.map(|parent| parent.tool.shape).filter(|parent| *parent != shape) {
-            let reason = format!("its result is that of a {shape}, and the task is a {parent}; use a step instead");
+        let (result_kind, parent) = (registered.tool.result_kind, parent.and_then(|parent| self.get(parent)));
+        if let Some(parent) = parent.map(|parent| parent.tool.result_kind).filter(|parent| *parent != result_kind) {
+            let reason =
+                format!("its result is that of a {result_kind}, and the task is a {parent}; use a step instead");
             return Err(bad(reason));
         }
         registered.check_input(input).map_err(|error| bad(error.to_string()))?;

@@ -33,13 +33,13 @@ pub struct EngineTool {
     pub policy: Policy,
     /// The name of the form of its results, as error messages show it. A subtask whose form is not that of its parent is
     /// refused.
-    pub shape: &'static str,
+    pub result_kind: &'static str,
     /// How long the tool's tasks are kept, unless a request asks for another time.
     pub retention: Retention,
     pub limits: ToolLimits,
     pub handler: Arc<dyn Handler>,
     /// Decides whether an answer fits its question.
-    pub fits: AnswerCheck,
+    pub check_answer: AnswerCheck,
     /// Returns the text of a result that is an error. The history shows it as the reason for another attempt.
     pub error_text: fn(&Json) -> String,
     /// Whether a handler that returns a tool error runs again, as often and with the waits that `policy` allows.

@@ -28,12 +28,12 @@ pub(crate) fn tool(world: &World, store: &Embedded, engine: usize, tool_index: u
     EngineTool {
         tool: tool.clone(),
         policy: policy.clone(),
-        shape: "tool",
+        result_kind: "tool",
         retention: *retention,
         limits: limits.clone(),
         handler: Arc::new(handler),
         prelude: None,
-        fits: |_, _, _| Ok(()),
+        check_answer: |_, _, _| Ok(()),
         error_text: |body| body.as_str().to_owned(),
         retries_failures: *retries_failures,
     }

@@ -120,10 +120,10 @@ fn route_stateless<'a>(
         headers::check_name(headers, name)?;
     }
     // A client that declares only the tasks of 2025-11-25 can still read and cancel tasks of that generation.
-    let goes_on = matches!(&*request.method, "tasks/get" | "tasks/cancel")
+    let uses_legacy_tasks = matches!(&*request.method, "tasks/get" | "tasks/cancel")
         && meta.capabilities.has(Capability::LegacyTasks)
         && !meta.capabilities.has(Capability::Tasks);
-    if needs_tasks && !goes_on {
+    if needs_tasks && !uses_legacy_tasks {
         meta.capabilities.require(Capability::Tasks)?;
     }
     let operation = match &*request.method {
@@ -145,7 +145,7 @@ fn route_stateless<'a>(
         method: operation.method(),
         generation: generation_of(revision),
         follows_task: false,
-        only_made_by: goes_on.then_some(Generation::Core2025),
+        only_made_by: uses_legacy_tasks.then_some(Generation::Core2025),
         marker: None,
         peer: Peer { revision, capabilities: meta.capabilities },
         progress_token: meta.progress_token,
@@ -193,15 +193,15 @@ fn route_in_session<'a>(
         "tasks/status" => Some(Generation::Lesson),
         _ => creator,
     };
-    let usual = generation_of(peer.revision);
-    let unsaid = last_marker.unwrap_or(if has_tasks { usual } else { Generation::Sep1686 });
+    let of_revision = generation_of(peer.revision);
+    let unmarked = last_marker.unwrap_or(if has_tasks { of_revision } else { Generation::Sep1686 });
     let generation = marker.unwrap_or(match &*request.method {
-        "tasks/list" | "tasks/cancel" => unsaid,
-        _ => usual,
+        "tasks/list" | "tasks/cancel" => unmarked,
+        _ => of_revision,
     });
     let task_decides = match &*request.method {
         "tasks/get" | "tasks/result" => !has_tasks,
-        "tasks/cancel" => unsaid == Generation::Sep1686 || (is_restored && last_marker.is_none()),
+        "tasks/cancel" => unmarked == Generation::Sep1686 || (is_restored && last_marker.is_none()),
         _ => false,
     };
     Ok(RoutedRequest {

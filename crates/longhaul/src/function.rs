@@ -26,8 +26,13 @@ pub(crate) struct FunctionRules {
     pub(crate) on_crash: Option<OnCrash>,
 }
 
-/// `shape` is what the result is of.
-pub(crate) fn engine_tool<I, F, Fut>(name: String, shape: &'static str, rules: FunctionRules, function: F) -> EngineTool
+/// `result_kind` is the kind of its results.
+pub(crate) fn engine_tool<I, F, Fut>(
+    name: String,
+    result_kind: &'static str,
+    rules: FunctionRules,
+    function: F,
+) -> EngineTool
 where
     I: DeserializeOwned + Send + 'static,
     F: Fn(Ctx, I) -> Fut + Send + Sync + 'static,
@@ -50,10 +55,10 @@ where
     EngineTool {
         tool: ToolRef::new(name, "1"),
         policy: Policy { on_crash: rules.on_crash.unwrap_or_default(), ..Policy::default() },
-        shape,
+        result_kind,
         retention: Retention::FromCreation(RETENTION_MS),
         limits: rules.limits,
-        fits: |kind, params, answer| {
+        check_answer: |kind, params, answer| {
             let answer = serde_json::from_str::<&RawValue>(answer.as_str()).map_err(|error| error.to_string())?;
             question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.why().to_owned())
         },

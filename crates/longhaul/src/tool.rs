@@ -261,11 +261,11 @@ impl Tool {
         let engine = longhaul_engine::EngineTool {
             tool: ToolRef::new(self.name, self.version),
             policy: self.policy,
-            shape: "tool",
+            result_kind: "tool",
             retention: self.retention,
             limits: self.limits,
             error_text: task_result::error_text,
-            fits: |kind, params, answer| {
+            check_answer: |kind, params, answer| {
                 let answer = serde_json::from_str::<&RawValue>(answer.as_str()).map_err(|error| error.to_string())?;
                 question::check_parts(None, kind, params, answer).map_err(|wrong| wrong.why().to_owned())
             },

@@ -29,7 +29,7 @@ use crate::{demo, descriptors, operator, token};
 const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// Size in bytes of the buffer between a client that was passed on before and the server that this process has become.
-const RELAY_BUFFER: usize = 64 << 10;
+const RELAY_BUFFER_BYTES: usize = 64 << 10;
 
 /// How long calls of clients that know no tasks wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,7 +245,7 @@ impl Serve {
         }
         stop_on_signal(started.stop_handle())?;
         if let Some(client) = relayed {
-            let (near, far) = tokio::io::duplex(RELAY_BUFFER);
+            let (near, far) = tokio::io::duplex(RELAY_BUFFER_BYTES);
             let passing_on = tokio::spawn(client.serve(near));
             let (read, write) = tokio::io::split(far);
             started.serve_pipe(read, write).await?;

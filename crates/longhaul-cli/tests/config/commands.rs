@@ -7,7 +7,7 @@ use longhaul_testkit::{PipeClient, StatelessClient, until};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::Place;
+use crate::ConfigFolder;
 use crate::kit::longhaul;
 
 const CONFIG: &str = r#"
@@ -82,17 +82,17 @@ grace = "100ms"
 "#;
 
 /// The environment variable by which the processes of a tool are found.
-fn mark(place: &Place, tool: &str) -> String {
+fn mark(place: &ConfigFolder, tool: &str) -> String {
     format!("MARK={tool} {}", place.folder.path().display())
 }
 
-async fn all_gone(place: &Place, tool: &str) {
+async fn wait_for_no_process(place: &ConfigFolder, tool: &str) {
     let mark = mark(place, tool);
-    until("no process is left", async || Place::processes(&mark) == 0).await;
+    until("no process is left", async || ConfigFolder::processes(&mark) == 0).await;
 }
 
 /// Waits until a command has been started `times` times. Each start appends a line to `file`.
-async fn begun(place: &Place, file: &str, times: usize) {
+async fn wait_for_starts(place: &ConfigFolder, file: &str, times: usize) {
     let path = place.path(file);
     until(&format!("{times} lines in {file}"), async || {
         std::fs::read_to_string(&path).unwrap_or_default().lines().count() == times
@@ -102,7 +102,7 @@ async fn begun(place: &Place, file: &str, times: usize) {
 
 #[tokio::test]
 async fn commands_are_tasks_with_progress_questions_results_and_errors() {
-    let place = Place::new(CONFIG);
+    let place = ConfigFolder::new(CONFIG);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     client.capabilities = longhaul_testkit::tasks_and_forms();
@@ -129,13 +129,13 @@ async fn commands_are_tasks_with_progress_questions_results_and_errors() {
     let end = client.settled(&id).await;
     let expected = "The command of `slow` was ended because it ran for longer than 0.3 s (its `timeout`):\nso far";
     assert_eq!(end.result_text(), expected);
-    all_gone(&place, "slow").await;
+    wait_for_no_process(&place, "slow").await;
     assert!(server.stop().await);
 }
 
 #[tokio::test]
 async fn an_error_names_the_question_argument_or_limit_that_was_wrong() {
-    let place = Place::new(CONFIG);
+    let place = ConfigFolder::new(CONFIG);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     client.capabilities = longhaul_testkit::tasks_and_forms();
@@ -155,7 +155,7 @@ async fn an_error_names_the_question_argument_or_limit_that_was_wrong() {
 
 #[tokio::test]
 async fn a_command_that_ends_while_it_asks_ends_its_task_and_withdraws_the_question() {
-    let place = Place::new(CONFIG);
+    let place = ConfigFolder::new(CONFIG);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     client.capabilities = longhaul_testkit::tasks_and_forms();
@@ -178,35 +178,39 @@ async fn a_command_that_ends_while_it_asks_ends_its_task_and_withdraws_the_quest
 
 #[tokio::test]
 async fn a_cancelled_command_that_ignores_sigterm_leaves_no_process() {
-    let place = Place::new(CONFIG);
+    let place = ConfigFolder::new(CONFIG);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     client.capabilities = longhaul_testkit::tasks_and_forms();
     let id = client.create("hang", json!({})).await.unwrap();
-    begun(&place, "hangs", 1).await;
-    assert!(Place::processes(&mark(&place, "hang")) >= 2);
+    wait_for_starts(&place, "hangs", 1).await;
+    assert!(ConfigFolder::processes(&mark(&place, "hang")) >= 2);
     client.cancel(&id).await.unwrap();
-    all_gone(&place, "hang").await;
+    wait_for_no_process(&place, "hang").await;
     assert!(server.stop().await);
 }
 
 #[tokio::test]
 async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_old_one() {
-    let place = Place::new(CONFIG);
+    let place = ConfigFolder::new(CONFIG);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     client.capabilities = longhaul_testkit::tasks_and_forms();
     let copy = client.create("copy", json!({})).await.unwrap();
     let hang = client.create("hang", json!({})).await.unwrap();
-    begun(&place, "starts", 1).await;
-    begun(&place, "hangs", 1).await;
+    wait_for_starts(&place, "starts", 1).await;
+    wait_for_starts(&place, "hangs", 1).await;
     let copies = leaders(&mark(&place, "copy"));
     assert_eq!(copies.len(), 1);
     server.kill().await;
 
     let server = place.launch().start().await;
-    assert_eq!(Place::processes(&mark(&place, "hang")), 0, "the command must have ended before the server listens");
-    begun(&place, "starts", 2).await;
+    assert_eq!(
+        ConfigFolder::processes(&mark(&place, "hang")),
+        0,
+        "the command must have ended before the server listens"
+    );
+    wait_for_starts(&place, "starts", 2).await;
     let again = leaders(&mark(&place, "copy"));
     assert_eq!(again.len(), 1, "two copies never run side by side");
     assert_ne!(again, copies);
@@ -215,7 +219,7 @@ async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_o
     let end = client.settled(&hang).await;
     assert_eq!(end.status(), "failed", "{:?}", end.value);
     client.cancel(&copy).await.unwrap();
-    all_gone(&place, "copy").await;
+    wait_for_no_process(&place, "copy").await;
     assert!(server.stop().await);
     let records = place.path("processes");
     until("only the lock is left", async || longhaul_testkit::names(&records).len() == 1).await;
@@ -239,7 +243,7 @@ fn leaders(variable: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn the_same_commands_are_served_over_stdio() {
-    let place = Place::new(CONFIG);
+    let place = ConfigFolder::new(CONFIG);
     let mut command = Command::new(longhaul());
     command.args(["serve", "--stdio", "--config"]).arg(place.path("longhaul.toml"));
     command.arg("--store").arg(format!("sqlite:{}", place.path("tasks.db").display()));
@@ -262,20 +266,20 @@ async fn the_same_commands_are_served_over_stdio() {
     assert_eq!(end["result"]["content"][0]["text"], "deployed");
 
     let id = client.create("hang", json!({})).await;
-    begun(&place, "hangs", 1).await;
+    wait_for_starts(&place, "hangs", 1).await;
     client.result("tasks/cancel", json!({ "taskId": id })).await;
-    all_gone(&place, "hang").await;
+    wait_for_no_process(&place, "hang").await;
     client.finish().await;
     child.wait().await.unwrap();
 }
 
 #[tokio::test]
 async fn the_commands_of_a_killed_server_end_without_another_server() {
-    let place = Place::new(CONFIG);
+    let place = ConfigFolder::new(CONFIG);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     client.create("hang", json!({})).await.unwrap();
-    begun(&place, "hangs", 1).await;
+    wait_for_starts(&place, "hangs", 1).await;
     server.kill().await;
-    all_gone(&place, "hang").await;
+    wait_for_no_process(&place, "hang").await;
 }

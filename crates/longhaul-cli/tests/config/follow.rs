@@ -3,7 +3,7 @@
 use longhaul_testkit::{StatelessClient, until};
 use serde_json::json;
 
-use crate::Place;
+use crate::ConfigFolder;
 
 /// The tools of the file, without those for clients that know no tasks.
 async fn tools(client: &mut StatelessClient) -> Vec<String> {
@@ -15,7 +15,7 @@ async fn tools(client: &mut StatelessClient) -> Vec<String> {
 
 #[tokio::test]
 async fn tools_are_added_changed_and_removed_and_a_wrong_file_changes_nothing() {
-    let place = Place::new("[tool.a]\ncommand = [\"echo\", \"one\"]\n[tool.b]\ncommand = [\"true\"]\n");
+    let place = ConfigFolder::new("[tool.a]\ncommand = [\"echo\", \"one\"]\n[tool.b]\ncommand = [\"true\"]\n");
     let file = place.path("longhaul.toml");
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();

@@ -3,7 +3,7 @@
 use longhaul_testkit::StatelessClient;
 use serde_json::{Value, json};
 
-use crate::Place;
+use crate::ConfigFolder;
 
 /// `show` prints what it receives: arguments of every type as whole words and as parts of words, environment variables, and
 /// JSON on standard input. `shell` is a shell script that gets its argument in an environment variable.
@@ -50,7 +50,7 @@ const NASTY: [&str; 14] = [
 
 #[tokio::test]
 async fn no_argument_of_any_type_reaches_a_shell() {
-    let place = Place::new(CONFIG);
+    let place = ConfigFolder::new(CONFIG);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     // A client without tasks gets each result as the answer to its call.

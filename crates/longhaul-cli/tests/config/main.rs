@@ -11,11 +11,11 @@ mod program;
 use std::path::{Path, PathBuf};
 
 /// A folder with a config file, a store and the records of the commands that run.
-struct Place {
+struct ConfigFolder {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl ConfigFolder {
     /// `@` in the text stands for the path of the folder.
     fn new(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();

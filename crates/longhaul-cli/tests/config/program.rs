@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use longhaul_testkit::{PipeClient, StatelessClient};
 use serde_json::{Value, json};
 
-use crate::Place;
+use crate::ConfigFolder;
 use crate::kit::longhaul;
 
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -16,7 +16,7 @@ fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
 
 #[tokio::test]
 async fn the_example_that_config_new_writes_works() {
-    let place = Place::new("");
+    let place = ConfigFolder::new("");
     let file = place.path("longhaul.toml");
     let path = file.to_str().unwrap();
     let (code, _, stderr) = run(&["config", "new", path]);
@@ -50,7 +50,7 @@ async fn the_example_that_config_new_writes_works() {
 
 #[test]
 fn a_wrong_file_is_refused_with_all_its_mistakes() {
-    let place = Place::new("[tool.a]\ncomand = [\"true\"]\n\n[server]\nlisten = 5\n");
+    let place = ConfigFolder::new("[tool.a]\ncomand = [\"true\"]\n\n[server]\nlisten = 5\n");
     let path = place.path("longhaul.toml");
     for arguments in [["config", "check"], ["serve", "--config"]] {
         let (code, _, stderr) = run(&[arguments[0], arguments[1], path.to_str().unwrap()]);
@@ -72,7 +72,7 @@ fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
                   [tool.c]\ncommand = [\"sh\"]\ndirectory = \"nowhere\"\n\
                   [tool.d]\ncommand = [\"only-there\"]\nenv.PATH = \"@/there\"\n\
                   [tool.e]\ncommand = [\"sh\", \"-c\", \"true\"]\n";
-    let place = Place::new(config);
+    let place = ConfigFolder::new(config);
     let path = place.path("longhaul.toml");
     let check = || run(&["config", "check", path.to_str().unwrap()]);
     let (code, stdout, stderr) = check();
@@ -101,7 +101,7 @@ fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
 
 #[test]
 fn what_hosts_need_is_in_their_own_format() {
-    let place = Place::new("[server]\nlisten = \"127.0.0.1:9\"\ntoken_file = \"tokens\"\n");
+    let place = ConfigFolder::new("[server]\nlisten = \"127.0.0.1:9\"\ntoken_file = \"tokens\"\n");
     let config = place.path("longhaul.toml");
     let config = config.to_str().unwrap();
     for host in ["claude-code", "claude-desktop", "cursor", "vscode", "codex"] {
@@ -146,7 +146,8 @@ fn commands(host: &str, printed: &str) -> Vec<Vec<String>> {
 
 #[tokio::test]
 async fn the_printed_command_is_a_server_for_the_host() {
-    let place = Place::new("[server]\nstore = \"sqlite:tasks.db\"\n[tool.hello]\ncommand = [\"echo\", \"hello\"]\n");
+    let place =
+        ConfigFolder::new("[server]\nstore = \"sqlite:tasks.db\"\n[tool.hello]\ncommand = [\"echo\", \"hello\"]\n");
     let config = place.path("longhaul.toml");
     for host in ["claude-code", "claude-desktop", "cursor", "vscode", "codex"] {
         let (_, printed, _) = run(&["config", "host", host, "--config", config.to_str().unwrap(), "--name", "tools"]);
@@ -179,7 +180,7 @@ async fn the_printed_command_is_a_server_for_the_host() {
 async fn prompts_and_resources_of_the_file_are_offered_and_followed() {
     let config = "[prompt.review]\ndescription = \"Asks.\"\ntext = \"Review it.\"\n[resource.notes]\nuri = \"docs://notes\"\n\
                   file = \"notes.md\"\nmime_type = \"text/markdown\"\n";
-    let place = Place::new(config);
+    let place = ConfigFolder::new(config);
     std::fs::write(place.path("notes.md"), "first").unwrap();
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
@@ -206,7 +207,7 @@ async fn prompts_and_resources_of_the_file_are_offered_and_followed() {
 async fn the_file_sets_what_clients_without_tasks_get() {
     let slow = "[tool.slow]\ncommand = [\"sleep\", \"600\"]\n";
     let named = format!("{slow}[clients_without_tasks]\npatience = \"50ms\"\ntools.status = \"job_status\"\n");
-    let place = Place::new(&named);
+    let place = ConfigFolder::new(&named);
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     client.capabilities = json!({});
@@ -220,7 +221,7 @@ async fn the_file_sets_what_clients_without_tasks_get() {
         (format!("{slow}[clients_without_tasks]\nenabled = false\n"), &[][..]),
         (named.clone(), &["--patience", "off"][..]),
     ] {
-        let place = Place::new(&file);
+        let place = ConfigFolder::new(&file);
         let launch = flags.iter().fold(place.launch(), crate::kit::Launch::arg);
         let server = launch.start().await;
         let mut client = StatelessClient::connect(server.address()).await.unwrap();

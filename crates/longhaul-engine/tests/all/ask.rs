@@ -345,7 +345,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_stays_open() {
     let picky = |_: longhaul_task::QuestionKind, _: &Json, answer: &Json| {
         if answer.as_str() == "1" { Err("a number".to_owned()) } else { Ok(()) }
     };
-    let lab = Lab::start(vec![longhaul_engine::EngineTool { fits: picky, ..tool("ask", asks()) }]).await;
+    let lab = Lab::start(vec![longhaul_engine::EngineTool { check_answer: picky, ..tool("ask", asks()) }]).await;
     let (key, question) = lab.create_until_asked("ask").await;
     let given = longhaul_task::Answer::Given(Json::from_text("1"));
     let refused = lab.engine.answer(&key, question.clone(), given).await.unwrap_err();

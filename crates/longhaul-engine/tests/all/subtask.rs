@@ -231,7 +231,7 @@ async fn a_subtask_of_an_unknown_tool_or_with_large_arguments_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_subtask_has_the_same_kind_of_result_as_its_parent() {
-    let prompt = EngineTool { shape: "prompt", ..resumes("ask for", fans_out(&["echo"])) };
+    let prompt = EngineTool { result_kind: "prompt", ..resumes("ask for", fans_out(&["echo"])) };
     let lab = Lab::start(vec![prompt, tool("echo", echo())]).await;
     let key = lab.create("ask for").await;
     assert_eq!(crate::common::code(&lab.end(&key).await), "BAD_SUBTASK");

@@ -93,17 +93,17 @@ async fn wait(call: CheckedCall, rules: &CallRules, relay: Option<RelayedCall>) 
         idempotency,
         relay,
     };
-    let place = waiting.place(task_id).await?;
+    let awaited = waiting.awaited_task(task_id).await?;
     if exchange.session.is_none() && waiting.token.is_none() && log_level.is_none() {
-        return Ok(OperationResult::Ready(waiting.run(place, answers, None).await?));
+        return Ok(OperationResult::Ready(waiting.run(awaited, answers, None).await?));
     }
     Ok(OperationResult::Work(StreamWork {
         exchange,
-        task: Some(place.id().clone()),
+        task: Some(awaited.id().clone()),
         call: Some(CallWait::Patience),
         tool: Some(tool),
         run: Box::new(move |stream| {
-            Box::pin(async move { Ok(waiting.run(place, answers, Some(stream)).await?.into()) })
+            Box::pin(async move { Ok(waiting.run(awaited, answers, Some(stream)).await?.into()) })
         }),
     }))
 }

@@ -67,14 +67,14 @@ impl RelayedCall {
 }
 
 /// The task that a call waits for.
-pub(crate) enum CallPlace {
+pub(crate) enum AwaitedTask {
     /// It exists.
     Found(TaskKey),
     /// It is to be created, under this key if there is one.
     New(TaskId, Option<Box<IdempotencyKey>>),
 }
 
-impl CallPlace {
+impl AwaitedTask {
     pub(crate) fn id(&self) -> &TaskId {
         match self {
             Self::Found(key) => &key.id,
@@ -85,20 +85,20 @@ impl CallPlace {
 
 impl WaitingCall {
     /// Finds the task that an earlier round or the same call has created. `asked` is the task of an earlier round.
-    pub(crate) async fn place(&self, asked: Option<TaskId>) -> Result<CallPlace, RpcError> {
+    pub(crate) async fn awaited_task(&self, asked: Option<TaskId>) -> Result<AwaitedTask, RpcError> {
         if let Some(id) = asked {
-            return Ok(CallPlace::Found(self.exchange.key(id)));
+            return Ok(AwaitedTask::Found(self.exchange.key(id)));
         }
         self.find().await.map_err(|error| refusal::of_engine(&error))
     }
 
-    async fn find(&self) -> Result<CallPlace, EngineError> {
+    async fn find(&self) -> Result<AwaitedTask, EngineError> {
         let (engine, owner) = (&self.exchange.receiver.engine, &self.exchange.owner);
         let now = engine.now().await?;
-        let new = |idempotency| CallPlace::New(TaskId::mint(now, engine.random().bits()), idempotency);
+        let new = |idempotency| AwaitedTask::New(TaskId::mint(now, engine.random().bits()), idempotency);
         if let Some(own) = &self.idempotency {
             if let Some(found) = engine.find_created(owner, own).await? {
-                return Ok(CallPlace::Found(found.task.key.clone()));
+                return Ok(AwaitedTask::Found(found.task.key.clone()));
             }
             if self.relay.is_none() {
                 return Ok(new(Some(own.clone())));
@@ -114,7 +114,7 @@ impl WaitingCall {
                     if !found.task.is_settled()
                         || self.relay.is_some_and(|relay| relay.may_have_waited_for(&found.task)) =>
                 {
-                    return Ok(CallPlace::Found(found.task.key.clone()));
+                    return Ok(AwaitedTask::Found(found.task.key.clone()));
                 }
                 Some(_) => has_ended = true,
                 None => free_key = free_key.or(Some(Box::new(same))),
@@ -145,18 +145,18 @@ impl WaitingCall {
     /// Creates the task if there is none, gives it the answers, and waits for it.
     pub(crate) async fn run(
         self,
-        place: CallPlace,
+        awaited: AwaitedTask,
         answers: HashMap<String, Json>,
         stream: Option<Arc<MessageStream>>,
     ) -> Result<String, RpcError> {
         let failed = |error: EngineError| refusal::of_engine(&error);
         let receiver = &self.exchange.receiver;
-        let (key, log) = match place {
-            CallPlace::Found(key) => {
+        let (key, log) = match awaited {
+            AwaitedTask::Found(key) => {
                 self.give(&key, answers).await?;
                 (key, None)
             }
-            CallPlace::New(id, idempotency) => {
+            AwaitedTask::New(id, idempotency) => {
                 let new = NewCall {
                     owner: self.exchange.owner.clone(),
                     tool: Arc::clone(&self.tool),

@@ -209,10 +209,10 @@ pub(crate) fn tool(name: &str, handler: Arc<dyn Handler>) -> EngineTool {
     EngineTool {
         tool: ToolRef::new(name, "1"),
         policy: Policy::default(),
-        shape: "tool",
+        result_kind: "tool",
         retention: Retention::Unlimited,
         limits: ToolLimits::default(),
-        fits: |_, _, _| Ok(()),
+        check_answer: |_, _, _| Ok(()),
         error_text: |body| format!("it said {}", body.as_str()),
         retries_failures: false,
         handler,
