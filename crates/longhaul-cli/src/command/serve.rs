@@ -137,13 +137,16 @@ impl Serve {
         server: Server,
         open: impl AsyncFn(&StoreUrl, &Config) -> OpenedStore,
     ) -> Result<(), CommandError> {
-        let mut config = self.config.as_deref().map(config::load).transpose()?.unwrap_or_default();
+        let (mut config, missing) = self.config.as_deref().map(config::check).transpose()?.unwrap_or_default();
         let settings = ConfigFollower::settings(&config);
-        self.take_over(&mut config);
+        self.merge_config(&mut config);
         let audit = self.audit.as_deref().map(|path| {
             Audit::open(path).map_err(|cause| CommandError::Audit { path: path.display().to_string(), cause })
         });
         log::start(self.log_format.unwrap_or_default(), audit.transpose()?);
+        for problem in missing {
+            tracing::warn!("the config file names something that this machine does not have: {problem}");
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CommandError::System("cannot start the runtime", error))?;
         let ended = runtime.block_on(self.serve(server, config, settings, open));
@@ -154,7 +157,7 @@ impl Serve {
 
     /// Combines the options of the command line with those of the config file. Where both set a value, that of the command line
     /// is used.
-    fn take_over(&mut self, config: &mut Config) {
+    fn merge_config(&mut self, config: &mut Config) {
         let file = &mut config.server;
         self.stdio |= file.stdio;
         self.demo |= file.demo;

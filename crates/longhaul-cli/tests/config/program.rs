@@ -66,8 +66,8 @@ fn a_wrong_file_is_refused_with_all_its_mistakes() {
     }
 }
 
-#[test]
-fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
+#[tokio::test]
+async fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
     let config = "[tool.a]\ncommand = [\"no-such-program\"]\n[tool.b]\ncommand = [\"./here\", \"x\"]\n\
                   [tool.c]\ncommand = [\"sh\"]\ndirectory = \"nowhere\"\n\
                   [tool.d]\ncommand = [\"only-there\"]\nenv.PATH = \"@/there\"\n\
@@ -93,6 +93,8 @@ fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
         assert!(stderr.contains(&format!("warning: {expected}")), "{expected} is not in:\n{stderr}");
     }
     assert_eq!(stderr.lines().count(), 4, "{stderr}");
+    let server = place.launch().start().await;
+    server.says("`tool.a.command` runs \"no-such-program\", which is not in PATH").await;
     std::fs::create_dir(place.path("there")).unwrap();
     std::fs::copy("/bin/true", &here).unwrap();
     std::fs::copy("/bin/true", place.path("there/only-there")).unwrap();
