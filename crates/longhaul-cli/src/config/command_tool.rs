@@ -192,7 +192,7 @@ fn command(config: &ToolConfig, arguments: &Map<String, Value>) -> Command {
     }
     let input = if config.has_json_input { format!("{}\n", Value::Object(arguments.clone())) } else { String::new() };
     command = match config.messages {
-        Some(_) => command.open_input(input),
+        Some(_) => command.endless_input(input),
         None if config.has_json_input => command.input(input),
         None => command,
     };

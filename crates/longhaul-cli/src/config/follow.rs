@@ -41,6 +41,8 @@ pub(crate) struct ConfigFollower {
     /// The limits that the server was started with. They also apply to tools that are added later.
     limits: Limits,
     tools: Vec<ToolConfig>,
+    /// Those of the tools that could not take the place of another version yet, because that one has tasks.
+    waiting_tools: Vec<ToolConfig>,
     prompts: Vec<PromptConfig>,
     resources: Vec<ResourceConfig>,
     /// The settings of the file when it was last applied. A change of them takes effect at the next start of the server.
@@ -66,6 +68,7 @@ impl ConfigFollower {
             handle,
             limits: config.limits.clone(),
             tools: config.tools.clone(),
+            waiting_tools: Vec::new(),
             prompts: config.prompts.clone(),
             resources: config.resources.clone(),
             settings: settings_at_start,
@@ -98,6 +101,17 @@ impl ConfigFollower {
                 // The file is unchanged, or the runtime shuts down.
                 Ok(_) | Err(_) => {}
             }
+            self.put_waiting_tools().await;
+        }
+    }
+
+    /// Tries again to put the tools that wait for the tasks of another version.
+    async fn put_waiting_tools(&mut self) {
+        for tool in std::mem::take(&mut self.waiting_tools) {
+            match self.handle.put_tool(command_tool::tool(tool.clone(), &self.limits)).await {
+                Ok(()) => tracing::info!(name = tool.name, "a changed tool of the config file was applied"),
+                Err(_) => self.waiting_tools.push(tool),
+            }
         }
     }
 
@@ -124,8 +138,15 @@ impl ConfigFollower {
         for old in removed(&self.tools, &config.tools, |tool| &tool.name) {
             changes.count(&old.name, handle.remove_tool(&old.name).await.map(drop));
         }
+        self.waiting_tools.retain(|tool| config.tools.contains(tool));
         for tool in config.tools.iter().filter(|tool| !self.tools.contains(tool)) {
-            changes.count(&tool.name, handle.put_tool(command_tool::tool(tool.clone(), limits)).await);
+            let put = handle.put_tool(command_tool::tool(tool.clone(), limits)).await;
+            if let Err(longhaul::Error::Change(cause)) = put {
+                tracing::warn!(name = tool.name, %cause, "a changed tool of the config file is not applied yet");
+                self.waiting_tools.push(tool.clone());
+            } else {
+                changes.count(&tool.name, put);
+            }
         }
         for old in removed(&self.prompts, &config.prompts, |prompt| &prompt.name) {
             changes.count(&old.name, handle.remove_prompt(&old.name).await.map(drop));

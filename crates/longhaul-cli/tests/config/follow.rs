@@ -49,3 +49,24 @@ async fn tools_are_added_changed_and_removed_and_a_wrong_file_changes_nothing() 
     assert_eq!(tools(&mut client).await, ["c"]);
     assert!(server.stop().await);
 }
+
+#[tokio::test]
+async fn another_version_of_a_tool_is_offered_when_the_tasks_of_the_old_one_have_ended() {
+    let config = |version: &str| {
+        format!(
+            "[tool.work]\nshell = true\ncommand = 'while [ ! -e go ]; do sleep 0.02; done; echo {version}'\nversion = \
+             \"{version}\"\n"
+        )
+    };
+    let place = ConfigFolder::new(&config("1"));
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let old = client.create("work", json!({})).await.unwrap();
+    std::fs::write(place.path("longhaul.toml"), config("2")).unwrap();
+    server.says("is not applied yet").await;
+    std::fs::write(place.path("go"), "").unwrap();
+    assert_eq!(client.settled(&old).await.result_text(), "1");
+    server.says("a changed tool of the config file was applied").await;
+    let new = client.create("work", json!({})).await.unwrap();
+    assert_eq!(client.settled(&new).await.result_text(), "2");
+}

@@ -7,6 +7,7 @@ mod injection;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod program;
+mod questions;
 
 use std::path::{Path, PathBuf};
 

@@ -43,7 +43,9 @@ mod lines;
 mod process;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -88,6 +90,7 @@ enum Input {
     Nothing,
     Bytes(Vec<u8>),
     Open(Vec<u8>),
+    Endless(Vec<u8>),
 }
 
 impl Command {
@@ -141,6 +144,14 @@ impl Command {
         self
     }
 
+    /// Like [`open_input`](Self::open_input), and on Linux the program never finds the end of standard input: not when it is
+    /// ended, and not when the server dies. So a program that waits for an answer does not take the end of its input for one in
+    /// the moment before it is ended. A program that reads to the end of its input waits for ever.
+    pub fn endless_input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = Input::Endless(bytes.into());
+        self
+    }
+
     /// The longest time that the program may run. The time between two calls of [`RunningCommand::next_line`], in which a
     /// handler waits for an answer for example, does not count.
     pub fn time_limit(mut self, limit: Duration) -> Self {
@@ -168,9 +179,10 @@ impl Command {
         let (time_limit, grace, output_bytes_max) = (self.time_limit, self.grace, self.output_bytes_max);
         let failed = |cause: io::Error| CommandError::NotStarted { program: program.clone(), cause };
         let started = tokio::task::spawn_blocking(move || self.spawn()).await;
-        let (mut group, input) = started.map_err(io::Error::other).and_then(|started| started).map_err(&failed)?;
+        let (mut group, stdin, input) =
+            started.map_err(io::Error::other).and_then(|started| started).map_err(&failed)?;
         let child = group.child_mut().ok_or_else(|| failed(io::Error::other("it is gone")))?;
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) = (child.stdin.take().or(stdin), child.stdout.take(), child.stderr.take());
         let no_pipe = || failed(io::Error::other("its output is not a pipe"));
         let stdout = ChildStdout::from_std(stdout.ok_or_else(no_pipe)?).map_err(&failed)?;
         let stderr = ChildStderr::from_std(stderr.ok_or_else(no_pipe)?).map_err(&failed)?;
@@ -180,7 +192,7 @@ impl Command {
                 InputWriter::start(stdin, bytes);
                 None
             }
-            (Some(stdin), Input::Open(bytes)) => Some(InputWriter::start(stdin, bytes)),
+            (Some(stdin), Input::Open(bytes) | Input::Endless(bytes)) => Some(InputWriter::start(stdin, bytes)),
             (_, Input::Nothing) | (None, _) => None,
         };
         Ok(RunningCommand {
@@ -202,14 +214,35 @@ impl Command {
         self.start().await?.finish(ctx).await
     }
 
-    fn spawn(self) -> io::Result<(Group, Input)> {
+    /// Also returns the writing end of an endless input.
+    fn spawn(self) -> io::Result<(Group, Option<std::process::ChildStdin>, Input)> {
         let mut command = std::process::Command::new(self.program);
         command.args(self.arguments).envs(self.environment).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.stdin(if matches!(self.input, Input::Nothing) { Stdio::null() } else { Stdio::piped() });
+        let mut stdin = None;
+        command.stdin(match self.input {
+            Input::Nothing => Stdio::null(),
+            Input::Bytes(_) | Input::Open(_) => Stdio::piped(),
+            Input::Endless(_) => {
+                let (reader, writer) = io::pipe()?;
+                stdin = Some(OwnedFd::from(writer).into());
+                endless(reader)
+            }
+        });
         if let Some(directory) = self.directory {
             command.current_dir(directory);
         }
-        Ok((Group::start(&mut command)?, self.input))
+        Ok((Group::start(&mut command)?, stdin, self.input))
+    }
+}
+
+/// Opens a pipe for reading and writing. A pipe has no end as long as it is open for writing in some process, and the process
+/// that reads this one has it open.
+fn endless(reader: io::PipeReader) -> Stdio {
+    let name = format!("/proc/self/fd/{}", reader.as_raw_fd());
+    match File::options().read(true).write(true).open(name) {
+        Ok(file) => file.into(),
+        // Only Linux can open a pipe by such a name.
+        Err(_) => reader.into(),
     }
 }
 
