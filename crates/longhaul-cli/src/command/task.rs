@@ -32,7 +32,7 @@ fn help() -> String {
 #[derive(Debug, Subcommand)]
 #[command(after_help = help())]
 pub enum TaskCommand {
-    /// List tasks, newest first
+    /// List tasks, newest first; those whose IDs clients chose stand where these IDs put them
     List(List),
     /// Show one task with its outcome
     Get(OneTask),

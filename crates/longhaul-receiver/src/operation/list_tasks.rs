@@ -1,4 +1,4 @@
-//! The tasks of one owner, newest first, page by page.
+//! The tasks of one owner, page by page, in descending order of their IDs: newest first, except for IDs that clients chose.
 
 use longhaul_engine::{EngineError, audit};
 use longhaul_store::ListQuery;
