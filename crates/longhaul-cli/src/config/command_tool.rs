@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::command::{Command, CommandError, CommandOutput, OutputLine, OutputStream};
+use longhaul::command::{Command, CommandError, CommandOutput, OutputStream};
 use longhaul::{Ctx, Failure, Json, Tool, ToolResult};
 use serde_json::{Map, Value};
 
 use super::limits::Limits;
-use super::message;
+use super::message::{self, MessageFinder};
 use super::template::Template;
 use super::tool::{CommandLine, MessageStream, Output, ProgressPattern, ToolConfig};
 
@@ -104,15 +104,13 @@ async fn run(config: &ToolConfig, mut ctx: Ctx, arguments: Map<String, Value>) -
     refuse_nul(config, &arguments)?;
     let failed = |error| failure(config, error);
     let mut running = command(config, &arguments).start().await.map_err(failed)?;
+    let mut messages = config.messages.map(|stream| MessageFinder::new(output_stream(stream)));
     while let Some(line) = running.next_line(&ctx).await.map_err(failed)? {
-        let text = line.text();
-        if config.messages.is_some_and(|stream| is_of(&line, stream))
-            && let Some(said) = message::of_line(&text)
-        {
+        if let Some(message) = messages.as_mut().and_then(|messages| messages.find(&line)) {
             running.discard(&line);
-            message::obey(&mut ctx, &mut running, said).await?;
+            message::obey(&mut ctx, &mut running, &message).await?;
         } else if let Some(pattern) = &config.progress {
-            report(&mut ctx, pattern, &text).await?;
+            report(&mut ctx, pattern, &line.text()).await?;
         }
     }
     let output = running.finish(&ctx).await.map_err(failed)?;
@@ -162,10 +160,10 @@ fn failure(config: &ToolConfig, error: CommandError) -> Failure {
     })
 }
 
-fn is_of(line: &OutputLine, stream: MessageStream) -> bool {
+fn output_stream(stream: MessageStream) -> OutputStream {
     match stream {
-        MessageStream::Stdout => line.stream == OutputStream::Stdout,
-        MessageStream::Stderr => line.stream == OutputStream::Stderr,
+        MessageStream::Stdout => OutputStream::Stdout,
+        MessageStream::Stderr => OutputStream::Stderr,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lines in the output of a command that are messages to the server: `longhaul: {"progress": 3, "total": 10}`.
 
-use longhaul::command::{CommandError, RunningCommand};
+use longhaul::command::{CommandError, OutputLine, OutputStream, RunningCommand};
 use longhaul::{Ask, Ctx, CtxError, Failure, Json, QuestionKind, Race, Severity};
 use longhaul_wire::question::check_question;
 use serde::Deserialize;
@@ -45,9 +45,29 @@ impl From<Level> for Severity {
     }
 }
 
-/// The text of a message, if the line is one.
-pub(super) fn of_line(line: &str) -> Option<&str> {
-    line.trim_start().strip_prefix(PREFIX)
+/// Finds the messages in one stream of a command.
+#[derive(Debug)]
+pub(super) struct MessageFinder {
+    stream: OutputStream,
+    /// Whether the last piece of the stream ended its line. A long line comes in pieces, and only its first one begins it.
+    is_line_complete: bool,
+}
+
+impl MessageFinder {
+    pub(super) fn new(stream: OutputStream) -> Self {
+        Self { stream, is_line_complete: true }
+    }
+
+    /// The text of the message, if the line is one.
+    pub(super) fn find(&mut self, line: &OutputLine) -> Option<String> {
+        if line.stream != self.stream {
+            return None;
+        }
+        let is_begin =
+            std::mem::replace(&mut self.is_line_complete, line.bytes.ends_with(b"\n") || line.bytes.ends_with(b"\r"));
+        let text = line.text();
+        text.strip_prefix(PREFIX).filter(|_| is_begin).map(str::to_owned)
+    }
 }
 
 /// Does what a message says. The answer to a question is written to the command's standard input.
