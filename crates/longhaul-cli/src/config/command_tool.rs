@@ -108,7 +108,7 @@ async fn run(config: &ToolConfig, mut ctx: Ctx, arguments: Map<String, Value>) -
     while let Some(line) = running.next_line(&ctx).await.map_err(failed)? {
         if let Some(message) = messages.as_mut().and_then(|messages| messages.find(&line)) {
             running.discard(&line);
-            message::obey(&mut ctx, &mut running, &message).await?;
+            message::obey(&mut ctx, &mut running, &message?).await?;
         } else if let Some(pattern) = &config.progress {
             report(&mut ctx, pattern, &line.text()).await?;
         }

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 /// How such a line begins.
 const PREFIX: &str = "longhaul:";
 
+/// The longest such line, with its line break. Longer lines are not read as a whole.
+const MESSAGE_LINE_BYTES_MAX: usize = 64 << 10;
+
 /// The content of such a line. Exactly one of `progress`, `status`, `log` and `ask` must be set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,14 +62,20 @@ impl MessageFinder {
     }
 
     /// The text of the message, if the line is one.
-    pub(super) fn find(&mut self, line: &OutputLine) -> Option<String> {
+    pub(super) fn find(&mut self, line: &OutputLine) -> Option<Result<String, Failure>> {
         if line.stream != self.stream {
             return None;
         }
-        let is_begin =
-            std::mem::replace(&mut self.is_line_complete, line.bytes.ends_with(b"\n") || line.bytes.ends_with(b"\r"));
-        let text = line.text();
-        text.strip_prefix(PREFIX).filter(|_| is_begin).map(str::to_owned)
+        let is_begin = self.is_line_complete;
+        self.is_line_complete = line.bytes.ends_with(b"\n") || line.bytes.ends_with(b"\r");
+        let text = line.text().strip_prefix(PREFIX).filter(|_| is_begin)?.to_owned();
+        if !self.is_line_complete && line.bytes.len() >= MESSAGE_LINE_BYTES_MAX {
+            return Some(Err(Failure::tool(format!(
+                "The command wrote a message that is too long: a line that begins with `{PREFIX}` can have at most \
+                 {MESSAGE_LINE_BYTES_MAX} bytes, with its line break"
+            ))));
+        }
+        Some(Ok(text))
     }
 }
 

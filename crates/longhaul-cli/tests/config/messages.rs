@@ -47,3 +47,28 @@ async fn only_a_line_that_begins_with_the_prefix_is_a_message() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_message_is_obeyed_up_to_its_limit_and_refused_past_it() {
+    let with_length = |bytes: usize| {
+        let line = |padding| format!("longhaul: {{\"log\": \"{padding}\"}}\n");
+        line("x".repeat(bytes - line(String::new()).len()))
+    };
+    let cases = [(with_length(LINE_BYTES_MAX), "")];
+    say(&cases, |result, expected| {
+        assert_ne!(result["isError"], true, "{result}");
+        assert_eq!(result["content"][0]["text"], expected);
+    })
+    .await;
+    let refusal = "The command wrote a message that is too long: a line that begins with `longhaul:` can have at most 65536 \
+                   bytes, with its line break";
+    let cases =
+        [(with_length(LINE_BYTES_MAX + 1), refusal), (with_length(LINE_BYTES_MAX + 1).trim_end().to_owned(), refusal)];
+    say(&cases, is_error).await;
+}
+
+fn is_error(result: &Value, expected: &str) {
+    assert_eq!(result["isError"], true, "{result}");
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains(expected), "{expected:?} is not in {text:?}");
+}
