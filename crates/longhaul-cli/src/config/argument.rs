@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use longhaul::Failure;
 use serde_json::{Map, Value, json};
 use toml::de::DeValue;
 
@@ -34,33 +35,44 @@ impl Arguments {
 
     /// Completes the arguments of a call: adds the defaults of those that it does not have, and writes integers without
     /// a fraction.
-    pub(super) fn complete_arguments(&self, mut given: Map<String, Value>) -> Map<String, Value> {
+    pub(super) fn complete_arguments(&self, mut given: Map<String, Value>) -> Result<Map<String, Value>, Failure> {
         for argument in &self.list {
             if let Some(default) = &argument.default {
                 given.entry(argument.name.as_str()).or_insert_with(|| default.clone());
             }
         }
-        for argument in given.iter_mut().filter(|(name, _)| self.is_integer(name)).map(|(_, value)| value) {
-            match argument {
-                Value::Array(items) => items.iter_mut().for_each(write_integer),
-                value => write_integer(value),
-            }
+        for (name, value) in &mut given {
+            write_integers(value, &self.schema["properties"][name]).map_err(|TooLarge| {
+                let (least, greatest) = (i64::MIN, u64::MAX);
+                Failure::tool(format!(
+                    "The argument `{name}` has an integer that is too large. Send one from {least} to {greatest}, in digits \
+                     alone."
+                ))
+            })?;
         }
-        given
-    }
-
-    fn is_integer(&self, name: &str) -> bool {
-        let property = &self.schema["properties"][name];
-        property["type"] == "integer" || property["items"]["type"] == "integer"
+        Ok(given)
     }
 }
 
-/// `10.0` is an integer for JSON Schema; a command expects `10`.
+/// An integer that was too large to be read exactly.
+struct TooLarge;
+
+/// Writes the integers in a value without a fraction: `10.0` is an integer for JSON Schema; a command expects `10`.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-fn write_integer(value: &mut Value) {
-    const LAST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
-    if let Some(number) = value.as_f64().filter(|number| value.is_f64() && number.abs() <= LAST_EXACT_INTEGER) {
-        *value = (number as i64).into();
+fn write_integers(value: &mut Value, schema: &Value) -> Result<(), TooLarge> {
+    /// Up to here each integer has a floating-point number of its own.
+    const LAST_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
+    match value {
+        Value::Array(items) => items.iter_mut().try_for_each(|item| write_integers(item, &schema["items"])),
+        Value::Object(members) => {
+            members.iter_mut().try_for_each(|(name, value)| write_integers(value, &schema["properties"][name]))
+        }
+        Value::Number(number) if number.is_f64() && schema["type"] == "integer" => {
+            let exact = number.as_f64().filter(|number| number.abs() <= LAST_EXACT_INTEGER).ok_or(TooLarge)?;
+            *number = (exact as i64).into();
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -100,7 +100,7 @@ fn limit(mut tool: Tool, config: &ToolConfig, limits: &Limits) -> Tool {
 }
 
 async fn run(config: &ToolConfig, mut ctx: Ctx, arguments: Map<String, Value>) -> Result<ToolResult, Failure> {
-    let arguments = config.arguments.complete_arguments(arguments);
+    let arguments = config.arguments.complete_arguments(arguments)?;
     refuse_nul(config, &arguments)?;
     let failed = |error| failure(config, error);
     let mut running = command(config, &arguments).start().await.map_err(failed)?;
