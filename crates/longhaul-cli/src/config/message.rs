@@ -2,6 +2,8 @@
 
 use longhaul::command::{CommandError, OutputLine, OutputStream, RunningCommand};
 use longhaul::{Ask, Ctx, CtxError, Failure, Json, QuestionKind, Race, Severity};
+use longhaul_task::{QuestionKey, TransitionError};
+use longhaul_wire::jsonrpc::quote;
 use longhaul_wire::question::check_question;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -94,6 +96,10 @@ pub(super) async fn obey(ctx: &mut Ctx, running: &mut RunningCommand, text: &str
             Ok(())
         }
         CommandMessage { ask: Some(key), message, schema, progress: None, status: None, log: None, .. } => {
+            if !QuestionKey::is_label(&key) {
+                let why = TransitionError::BadLabel;
+                return Err(Failure::tool(format!("The command cannot ask {:?}: {why}", quote(&key))));
+            }
             let question = JsonForm { message: message.unwrap_or_else(|| key.clone()), schema };
             check_question(question.kind(), &question.params())
                 .map_err(|wrong| Failure::tool(format!("The command cannot ask `{key}`: {wrong}")))?;
@@ -140,7 +146,7 @@ async fn ask(
 fn wrong(text: &str, why: &str) -> Failure {
     Failure::tool(format!(
         "The command wrote a line that begins with `{PREFIX}` and cannot be read ({why}): {}",
-        text.trim()
+        quote(text.trim())
     ))
 }
 

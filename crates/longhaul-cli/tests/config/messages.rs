@@ -67,6 +67,24 @@ async fn a_message_is_obeyed_up_to_its_limit_and_refused_past_it() {
     say(&cases, is_error).await;
 }
 
+#[tokio::test]
+async fn a_question_with_a_bad_label_is_a_tool_error_in_calls_and_tasks() {
+    let ask = |label: &str| format!("longhaul: {}\n", json!({ "ask": label }));
+    let too_long = "x".repeat(65);
+    let place = ConfigFolder::new(CONFIG);
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    for label in ["", "a/b:c", &too_long] {
+        let expected = format!("The command cannot ask {label:?}: a question's label must have 1 to 64 characters");
+        client.capabilities = json!({ "elicitation": {} });
+        is_error(&client.call("say", json!({ "text": ask(label) })).await.unwrap(), &expected);
+        client.capabilities = longhaul_testkit::tasks_and_forms();
+        let id = client.create("say", json!({ "text": ask(label) })).await.unwrap();
+        is_error(&client.settled(&id).await.value["result"], &expected);
+    }
+    assert!(server.stop().await);
+}
+
 fn is_error(result: &Value, expected: &str) {
     assert_eq!(result["isError"], true, "{result}");
     let text = result["content"][0]["text"].as_str().unwrap();
