@@ -237,3 +237,17 @@ async fn the_file_sets_what_clients_without_tasks_get() {
         assert_eq!(code, Some(2), "{stderr}");
     }
 }
+
+#[tokio::test]
+async fn a_prompt_or_resource_whose_file_is_no_regular_file_cannot_be_read() {
+    let place = ConfigFolder::new("[prompt.p]\nfile = \"fifo\"\n[resource.r]\nuri = \"docs://r\"\nfile = \"fifo\"\n");
+    let fifo = place.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let error = client.error("resources/read", json!({ "uri": "docs://r" })).await;
+    assert_eq!(error["message"], "the file cannot be read", "{error}");
+    let error = client.error("prompts/get", json!({ "name": "p" })).await;
+    assert_eq!(error["message"], "the file of the prompt cannot be read", "{error}");
+    assert!(server.stop().await);
+}
