@@ -217,6 +217,8 @@ async fn the_file_sets_what_clients_without_tasks_get() {
     let id = ticket["_meta"]["longhaul/task"]["taskId"].clone();
     let stands = client.call("job_status", json!({ "taskId": id })).await.unwrap();
     assert_eq!(stands["_meta"]["longhaul/task"]["status"], "working");
+    let refused = client.call("job_status", json!({ "taskId": "" })).await.unwrap();
+    assert_eq!(refused["content"][0]["text"], "the task ID cannot be used: it needs at least one character");
     assert!(server.stop().await);
 
     for (file, flags) in [
