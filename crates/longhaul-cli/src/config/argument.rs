@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use toml::de::DeValue;
 
 use super::keys;
-use super::section::{Entry, NamedSection, article, to_json};
+use super::section::{Entry, NamedSection, article};
 
 /// The schema that the arguments of a call must match, and what a command needs to know about each argument.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,14 +148,24 @@ fn argument(section: &NamedSection<'_>, name: &str) -> Option<(Argument, Value)>
         }
         section.has(key)
     };
-    for (key, keyword) in [("minimum", "minimum"), ("maximum", "maximum")] {
-        if only_for(key, &["integer", "number"])
-            && let Some(entry) = section.entry(key)
-        {
-            match to_json(entry.get_ref()).filter(Value::is_number) {
-                Some(number) => set(keyword, number),
-                None => section.wrong_type(key, entry.get_ref()),
-            }
+    let bound = |key| {
+        let value = only_for(key, &["integer", "number"]).then(|| section.json(key))??;
+        if !value.is_number() {
+            section.wrong_type(key, section.entry(key)?.get_ref());
+            return None;
+        }
+        Some(value)
+    };
+    let (minimum, maximum) = (bound("minimum"), bound("maximum"));
+    if let (Some(least), Some(most)) = (&minimum, &maximum)
+        && most.as_f64() < least.as_f64()
+    {
+        let what = format!("is {most}, which is less than `minimum` ({least})");
+        section.wrong("maximum", what, "correct one of them; no value fits both");
+    }
+    for (keyword, value) in [("minimum", minimum), ("maximum", maximum)] {
+        if let Some(value) = value {
+            set(keyword, value);
         }
     }
     if only_for("pattern", &["string"])
@@ -179,8 +189,9 @@ fn argument(section: &NamedSection<'_>, name: &str) -> Option<(Argument, Value)>
         set("items", json!({ "type": "string" }));
     }
     if let Some(entry) = section.entry("choices") {
-        if let DeValue::Array(choices) = entry.get_ref() {
-            let values: Vec<Value> = choices.iter().filter_map(|choice| to_json(choice.get_ref())).collect();
+        if !entry.get_ref().is_array() {
+            section.wrong_type("choices", entry.get_ref());
+        } else if let Some(Value::Array(values)) = section.json("choices") {
             if values.is_empty() {
                 section.wrong("choices", "is empty", "name at least one value");
             }
@@ -188,19 +199,14 @@ fn argument(section: &NamedSection<'_>, name: &str) -> Option<(Argument, Value)>
                 section.wrong("choices", format!("has {wrong}"), format!("each must be of the type \"{kind}\""));
             }
             set("enum", values.into());
-        } else {
-            section.wrong_type("choices", entry.get_ref());
         }
     }
     let mut default = None;
-    if let Some(entry) = section.entry("default") {
-        default = to_json(entry.get_ref());
-        let reason = match (&default, jsonschema::validator_for(&schema)) {
-            (Some(value), Ok(validator)) => validator.validate(value).err().map(|error| error.to_string()),
-            // The mistake in the schema has been reported already.
-            (Some(_), Err(_)) => None,
-            (None, _) => Some("it is not a value of JSON".to_owned()),
-        };
+    if let Some(value) = section.json("default") {
+        // A mistake in the schema has been reported already.
+        let validator = jsonschema::validator_for(&schema).ok();
+        let reason = validator.and_then(|validator| validator.validate(&value).err().map(|error| error.to_string()));
+        default = Some(value);
         if let Some(reason) = reason {
             let remedy = format!("write a default of the type \"{kind}\" that a caller could send: {reason}");
             section.wrong("default", "does not fit its argument", remedy);
@@ -237,7 +243,7 @@ pub(super) fn pattern_remedy(error: &regex::Error) -> String {
 /// Reads a JSON Schema, which is a table or the path of a JSON file.
 pub(super) fn read_schema(section: &NamedSection<'_>, key: &str, entry: Entry<'_>, folder: &Path) -> Option<Value> {
     let schema = match entry.get_ref() {
-        DeValue::Table(_) => to_json(entry.get_ref()),
+        DeValue::Table(_) => section.json(key),
         DeValue::String(path) => {
             let read = std::fs::read_to_string(folder.join(path.as_ref())).map_err(|error| error.to_string());
             match read.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string())) {

@@ -66,6 +66,16 @@ fn a_wrong_file_is_refused_with_all_its_mistakes() {
     }
 }
 
+#[test]
+fn a_file_that_is_not_utf_8_is_refused_with_the_line() {
+    let place = ConfigFolder::new("");
+    let path = place.path("longhaul.toml");
+    std::fs::write(&path, b"# one\n# caf\xe9\n").unwrap();
+    let (code, _, stderr) = run(&["config", "check", path.to_str().unwrap()]);
+    let expected = format!("the config file {} is not UTF-8 in line 2; save it as UTF-8", path.display());
+    assert_eq!((code, stderr.contains(&expected)), (Some(6), true), "{stderr}");
+}
+
 #[tokio::test]
 async fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
     let config = "[tool.a]\ncommand = [\"no-such-program\"]\n[tool.b]\ncommand = [\"./here\", \"x\"]\n\
