@@ -1,5 +1,6 @@
 //! The tool of a config file: its handler runs a command.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,6 +156,10 @@ fn failure(config: &ToolConfig, error: CommandError) -> Failure {
         CommandError::OutputTooLarge { bytes_max } => format!(
             "The command of `{name}` was ended because it wrote more than {bytes_max} bytes to standard output (its \
              `output_max`)"
+        ),
+        CommandError::NotStarted { cause, .. } if cause.kind() == io::ErrorKind::ArgumentListTooLong => format!(
+            "The command of `{name}` cannot be started: its arguments are too long for a command line. Pass them with \
+             `stdin = \"json\"` in the config file, or send shorter ones"
         ),
         other => return other.into(),
     })

@@ -160,6 +160,11 @@ async fn an_error_names_the_question_argument_or_limit_that_was_wrong() {
         ("count", read(r#"{"n":18446744073709551617}"#), "The argument `n` has an integer that is too large"),
         ("count", read(r#"{"list":[1,-9223372036854775809]}"#), "The argument `list` has an integer that is too large"),
         ("nested_count", read(r#"{"outer":{"inner":1e300}}"#), "The argument `outer` has an integer that is too large"),
+        (
+            "build",
+            json!({ "wait": "x".repeat(300_000) }),
+            "The command of `build` cannot be started: its arguments are too long for a command line. Pass them with `stdin = \"json\"`",
+        ),
         ("large", json!({}), "The command of `large` was ended because it wrote more than 2 bytes"),
     ] {
         let id = client.create(tool, arguments).await.unwrap();

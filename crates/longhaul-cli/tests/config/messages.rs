@@ -85,6 +85,31 @@ async fn a_question_with_a_bad_label_is_a_tool_error_in_calls_and_tasks() {
     assert!(server.stop().await);
 }
 
+#[tokio::test]
+async fn a_line_that_is_no_message_is_refused_in_plain_words() {
+    let one_kind = "`progress`, `status`, `log` and `ask`";
+    let cases = [
+        ("[]", "it is not an object of JSON"),
+        ("no", "it is not JSON: "),
+        (r#"{"progress": "1"}"#, "`progress` must be a number"),
+        (r#"{"progress": 1, "total": true}"#, "`total` must be a number"),
+        (r#"{"progress": 1, "message": 1}"#, "`message` must be a text"),
+        (r#"{"status": {}}"#, "`status` must be a text"),
+        (r#"{"ask": 1}"#, "`ask` must be a text"),
+        (r#"{"log": 1, "level": "loud"}"#, "`level` must be `debug`, `info`, `notice`, `warning` or `error`"),
+        (r#"{"log": 1, "level": 1}"#, "`level` must be `debug`, `info`, `notice`, `warning` or `error`"),
+        (r#"{"status": "s", "more": 1}"#, "it has `more`, which no message has"),
+        (r#"{"total": 1}"#, &format!("it has none of {one_kind}")),
+        (r#"{"progress": 1, "status": "s"}"#, &format!("it has more than one of {one_kind}; write a line for each")),
+    ]
+    .map(|(message, expected)| {
+        let why = "The command wrote a line that begins with `longhaul:` and cannot be read";
+        (format!("longhaul: {message}\n"), format!("{why} ({expected}"))
+    });
+    let cases: Vec<(String, &str)> = cases.iter().map(|(text, expected)| (text.clone(), &**expected)).collect();
+    say(&cases, is_error).await;
+}
+
 fn is_error(result: &Value, expected: &str) {
     assert_eq!(result["isError"], true, "{result}");
     let text = result["content"][0]["text"].as_str().unwrap();
