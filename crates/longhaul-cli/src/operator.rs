@@ -160,8 +160,8 @@ async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static 
     let bad_order = |error: String| (error, "BAD_ORDER");
     let OperatorOrder::Cancel { owner, id } =
         serde_json::from_str(line).map_err(|error| bad_order(error.to_string()))?;
-    let owner = Owner::parse(&owner).map_err(|error| bad_order(error.to_string()))?;
-    let id = TaskId::parse(&id).map_err(|error| bad_order(error.to_string()))?;
+    let owner = Owner::parse(&owner).map_err(|error| bad_order(format!("the owner's name cannot be used: {error}")))?;
+    let id = TaskId::parse(&id).map_err(|error| bad_order(format!("the task ID cannot be used: {error}")))?;
     let refused = |error: EngineError| (error.to_string(), error.code());
     engine.cancel(&TaskKey { owner, id }, Some("cancelled by the operator".into())).await.map_err(refused)?;
     Ok(())

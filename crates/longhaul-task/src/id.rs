@@ -13,15 +13,15 @@ use crate::Timestamp;
 /// an index many times over.
 pub const NAME_BYTES_MAX: usize = 256;
 
-/// Why a text cannot be a name.
+/// Why a text cannot be the ID of a task or the name of an owner. The message says it of `it`: the caller knows which it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    #[error("a name needs at least one character")]
+    #[error("it needs at least one character")]
     Empty,
-    #[error("the name has {0} bytes; the limit is {NAME_BYTES_MAX}")]
+    #[error("it has {0} bytes; the limit is {NAME_BYTES_MAX}")]
     TooLong(usize),
     /// Control characters are refused because names are printed to logs and terminals.
-    #[error("the name contains a control character; remove it")]
+    #[error("it contains a control character; remove it")]
     Control,
 }
 

@@ -24,6 +24,12 @@ impl QuestionKey {
         Self(format!("{label}-{ordinal}").into())
     }
 
+    /// Whether a handler can give this label to a question.
+    pub fn is_label(label: &str) -> bool {
+        (1..=LABEL_BYTES_MAX).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+    }
+
     /// The label that the handler gave to the question.
     pub fn label(&self) -> &str {
         self.0.rsplit_once('-').map_or(&*self.0, |(label, _)| label)

@@ -1,7 +1,9 @@
 //! Questions on the wire: the request of each kind, what it requires of the client, and whether an answer fits.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use longhaul_task::{Json, Question, QuestionKind};
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -117,24 +119,18 @@ fn raw(json: &Json) -> Option<&RawValue> {
 }
 
 fn check_elicitation(params: &Json, answer: &RawValue) -> Result<(), String> {
-    #[derive(Deserialize)]
-    struct ElicitationMembers<'a> {
-        action: String,
-        #[serde(borrow, default)]
-        content: Option<&'a RawValue>,
-    }
-    let answer: ElicitationMembers<'_> = object(answer)?;
-    match answer.action.as_str() {
-        "decline" | "cancel" => return Ok(()),
-        "accept" if is_by_url(params) => return Ok(()),
-        "accept" => {}
+    check_object(answer)?;
+    match string_member(answer, "action").as_deref() {
+        Some("decline" | "cancel") => return Ok(()),
+        Some("accept") if is_by_url(params) => return Ok(()),
+        Some("accept") => {}
         _ => return Err("`action` must be `accept`, `decline` or `cancel`".to_owned()),
     }
     let Some(schema) = raw(params).and_then(|params| text::member(params, "requestedSchema")) else {
         return Ok(());
     };
     let schema = Schema::compile(&Json::from_text(schema.get()))?;
-    let content = match answer.content {
+    let content = match text::member(answer, "content").filter(|content| content.get() != "null") {
         Some(content) if !text::is_object(content) => return Err("`content` must be an object".to_owned()),
         Some(content) => content,
         // A form without required fields may come back with nothing filled in.
@@ -147,39 +143,47 @@ fn check_elicitation(params: &Json, answer: &RawValue) -> Result<(), String> {
 }
 
 fn check_sampling(answer: &RawValue) -> Result<(), String> {
-    #[derive(Deserialize)]
-    #[allow(dead_code, reason = "read for their types alone")]
-    struct SamplingMembers<'a> {
-        role: String,
-        model: String,
-        #[serde(borrow)]
-        content: &'a RawValue,
+    check_object(answer)?;
+    if !matches!(string_member(answer, "role").as_deref(), Some("user" | "assistant")) {
+        return Err("`role` must be `user` or `assistant`".to_owned());
     }
-    let answer: SamplingMembers<'_> = object(answer)?;
-    match (answer.role.as_str(), answer.content.get().as_bytes().first()) {
-        ("user" | "assistant", Some(b'{' | b'[')) => Ok(()),
-        ("user" | "assistant", _) => Err("`content` must be a block or an array of blocks".to_owned()),
-        _ => Err("`role` must be `user` or `assistant`".to_owned()),
+    if string_member(answer, "model").is_none() {
+        return Err("`model` must be a string".to_owned());
+    }
+    match text::member(answer, "content").and_then(|content| content.get().bytes().next()) {
+        Some(b'{' | b'[') => Ok(()),
+        _ => Err("`content` must be a block or an array of blocks".to_owned()),
     }
 }
 
 fn check_roots(answer: &RawValue) -> Result<(), String> {
-    #[derive(Deserialize)]
-    #[allow(dead_code, reason = "read for their types alone")]
-    struct RootMembers {
-        uri: String,
+    check_object(answer)?;
+    let roots =
+        text::member(answer, "roots").and_then(|roots| serde_json::from_str::<Vec<&RawValue>>(roots.get()).ok());
+    let is_root = |root: &&RawValue| check_object(root).is_ok() && string_member(root, "uri").is_some();
+    match roots {
+        Some(roots) if roots.iter().all(is_root) => Ok(()),
+        _ => Err("`roots` must be an array of objects, each with a `uri`".to_owned()),
     }
-    #[derive(Deserialize)]
-    #[allow(dead_code, reason = "read for their types alone")]
-    struct RootsMembers {
-        roots: Vec<RootMembers>,
-    }
-    object::<RootsMembers>(answer).map(drop)
 }
 
-fn object<'a, T: Deserialize<'a>>(answer: &'a RawValue) -> Result<T, String> {
+/// Readers of the answer do not agree on the value of a name that is there twice.
+fn check_object(answer: &RawValue) -> Result<(), String> {
     if !text::is_object(answer) {
         return Err("it must be an object".to_owned());
     }
-    serde_json::from_str(answer.get()).map_err(|error| quote(&error.to_string()).into_owned())
+    let (mut names, mut repeated) = (HashSet::new(), None);
+    text::each_member(answer, |name, _| {
+        if !names.insert(name.clone()) {
+            repeated = Some(name);
+        }
+    });
+    match repeated {
+        Some(name) => Err(format!("it has `{}` twice", quote(&name))),
+        None => Ok(()),
+    }
+}
+
+fn string_member<'a>(object: &'a RawValue, name: &str) -> Option<Cow<'a, str>> {
+    text::member(object, name).and_then(text::string)
 }

@@ -141,7 +141,8 @@ impl List {
 impl OneTask {
     async fn find(&self, url: &StoreUrl) -> Result<Snapshot, CommandError> {
         let store = url.open_read_only().await?;
-        let id = TaskId::parse(&self.id).map_err(|error| CommandError::Usage(error.to_string()))?;
+        let id = TaskId::parse(&self.id)
+            .map_err(|error| CommandError::Usage(format!("the task ID cannot be used: {error}")))?;
         Ok(match self.owner.as_deref() {
             Some(name) => store.read(&TaskKey { owner: owner(name)?, id }).await?,
             None => find_among_all(&*store, &id).await?,
@@ -204,7 +205,7 @@ impl OneTask {
 }
 
 fn owner(name: &str) -> Result<Owner, CommandError> {
-    Owner::parse(name).map_err(|error| CommandError::Usage(error.to_string()))
+    Owner::parse(name).map_err(|error| CommandError::Usage(format!("the owner's name cannot be used: {error}")))
 }
 
 /// Searches the tasks of one owner after the other. Keys begin with the owner, so each takes two short reads.

@@ -52,7 +52,7 @@ const NOT_SHOWN: &str = "the new token could not be written to standard output; 
                          token file, and run the command again";
 
 fn parse_owner(name: &str) -> Result<Owner, CommandError> {
-    Owner::parse(name).map_err(|error| CommandError::Usage(error.to_string()))
+    Owner::parse(name).map_err(|error| CommandError::Usage(format!("the owner's name cannot be used: {error}")))
 }
 
 impl RevokeTokens {

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use longhaul::Failure;
 use serde_json::{Map, Value, json};
 use toml::de::DeValue;
 
 use super::keys;
-use super::section::{Entry, NamedSection, article, to_json};
+use super::section::{Entry, NamedSection, article};
 
 /// The schema that the arguments of a call must match, and what a command needs to know about each argument.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,33 +35,44 @@ impl Arguments {
 
     /// Completes the arguments of a call: adds the defaults of those that it does not have, and writes integers without
     /// a fraction.
-    pub(super) fn complete_arguments(&self, mut given: Map<String, Value>) -> Map<String, Value> {
+    pub(super) fn complete_arguments(&self, mut given: Map<String, Value>) -> Result<Map<String, Value>, Failure> {
         for argument in &self.list {
             if let Some(default) = &argument.default {
                 given.entry(argument.name.as_str()).or_insert_with(|| default.clone());
             }
         }
-        for argument in given.iter_mut().filter(|(name, _)| self.is_integer(name)).map(|(_, value)| value) {
-            match argument {
-                Value::Array(items) => items.iter_mut().for_each(write_integer),
-                value => write_integer(value),
-            }
+        for (name, value) in &mut given {
+            write_integers(value, &self.schema["properties"][name]).map_err(|TooLarge| {
+                let (least, greatest) = (i64::MIN, u64::MAX);
+                Failure::tool(format!(
+                    "The argument `{name}` has an integer that is too large. Send one from {least} to {greatest}, in digits \
+                     alone."
+                ))
+            })?;
         }
-        given
-    }
-
-    fn is_integer(&self, name: &str) -> bool {
-        let property = &self.schema["properties"][name];
-        property["type"] == "integer" || property["items"]["type"] == "integer"
+        Ok(given)
     }
 }
 
-/// `10.0` is an integer for JSON Schema; a command expects `10`.
+/// An integer that was too large to be read exactly.
+struct TooLarge;
+
+/// Writes the integers in a value without a fraction: `10.0` is an integer for JSON Schema; a command expects `10`.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-fn write_integer(value: &mut Value) {
-    const LAST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
-    if let Some(number) = value.as_f64().filter(|number| value.is_f64() && number.abs() <= LAST_EXACT_INTEGER) {
-        *value = (number as i64).into();
+fn write_integers(value: &mut Value, schema: &Value) -> Result<(), TooLarge> {
+    /// Up to here each integer has a floating-point number of its own.
+    const LAST_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
+    match value {
+        Value::Array(items) => items.iter_mut().try_for_each(|item| write_integers(item, &schema["items"])),
+        Value::Object(members) => {
+            members.iter_mut().try_for_each(|(name, value)| write_integers(value, &schema["properties"][name]))
+        }
+        Value::Number(number) if number.is_f64() && schema["type"] == "integer" => {
+            let exact = number.as_f64().filter(|number| number.abs() <= LAST_EXACT_INTEGER).ok_or(TooLarge)?;
+            *number = (exact as i64).into();
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -136,14 +148,24 @@ fn argument(section: &NamedSection<'_>, name: &str) -> Option<(Argument, Value)>
         }
         section.has(key)
     };
-    for (key, keyword) in [("minimum", "minimum"), ("maximum", "maximum")] {
-        if only_for(key, &["integer", "number"])
-            && let Some(entry) = section.entry(key)
-        {
-            match to_json(entry.get_ref()).filter(Value::is_number) {
-                Some(number) => set(keyword, number),
-                None => section.wrong_type(key, entry.get_ref()),
-            }
+    let bound = |key| {
+        let value = only_for(key, &["integer", "number"]).then(|| section.json(key))??;
+        if !value.is_number() {
+            section.wrong_type(key, section.entry(key)?.get_ref());
+            return None;
+        }
+        Some(value)
+    };
+    let (minimum, maximum) = (bound("minimum"), bound("maximum"));
+    if let (Some(least), Some(most)) = (&minimum, &maximum)
+        && most.as_f64() < least.as_f64()
+    {
+        let what = format!("is {most}, which is less than `minimum` ({least})");
+        section.wrong("maximum", what, "correct one of them; no value fits both");
+    }
+    for (keyword, value) in [("minimum", minimum), ("maximum", maximum)] {
+        if let Some(value) = value {
+            set(keyword, value);
         }
     }
     if only_for("pattern", &["string"])
@@ -167,8 +189,9 @@ fn argument(section: &NamedSection<'_>, name: &str) -> Option<(Argument, Value)>
         set("items", json!({ "type": "string" }));
     }
     if let Some(entry) = section.entry("choices") {
-        if let DeValue::Array(choices) = entry.get_ref() {
-            let values: Vec<Value> = choices.iter().filter_map(|choice| to_json(choice.get_ref())).collect();
+        if !entry.get_ref().is_array() {
+            section.wrong_type("choices", entry.get_ref());
+        } else if let Some(Value::Array(values)) = section.json("choices") {
             if values.is_empty() {
                 section.wrong("choices", "is empty", "name at least one value");
             }
@@ -176,19 +199,14 @@ fn argument(section: &NamedSection<'_>, name: &str) -> Option<(Argument, Value)>
                 section.wrong("choices", format!("has {wrong}"), format!("each must be of the type \"{kind}\""));
             }
             set("enum", values.into());
-        } else {
-            section.wrong_type("choices", entry.get_ref());
         }
     }
     let mut default = None;
-    if let Some(entry) = section.entry("default") {
-        default = to_json(entry.get_ref());
-        let reason = match (&default, jsonschema::validator_for(&schema)) {
-            (Some(value), Ok(validator)) => validator.validate(value).err().map(|error| error.to_string()),
-            // The mistake in the schema has been reported already.
-            (Some(_), Err(_)) => None,
-            (None, _) => Some("it is not a value of JSON".to_owned()),
-        };
+    if let Some(value) = section.json("default") {
+        // A mistake in the schema has been reported already.
+        let validator = jsonschema::validator_for(&schema).ok();
+        let reason = validator.and_then(|validator| validator.validate(&value).err().map(|error| error.to_string()));
+        default = Some(value);
         if let Some(reason) = reason {
             let remedy = format!("write a default of the type \"{kind}\" that a caller could send: {reason}");
             section.wrong("default", "does not fit its argument", remedy);
@@ -225,7 +243,7 @@ pub(super) fn pattern_remedy(error: &regex::Error) -> String {
 /// Reads a JSON Schema, which is a table or the path of a JSON file.
 pub(super) fn read_schema(section: &NamedSection<'_>, key: &str, entry: Entry<'_>, folder: &Path) -> Option<Value> {
     let schema = match entry.get_ref() {
-        DeValue::Table(_) => to_json(entry.get_ref()),
+        DeValue::Table(_) => section.json(key),
         DeValue::String(path) => {
             let read = std::fs::read_to_string(folder.join(path.as_ref())).map_err(|error| error.to_string());
             match read.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string())) {

@@ -1,15 +1,16 @@
 //! The tool of a config file: its handler runs a command.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::command::{Command, CommandError, CommandOutput, OutputLine, OutputStream};
+use longhaul::command::{Command, CommandError, CommandOutput, OutputStream};
 use longhaul::{Ctx, Failure, Json, Tool, ToolResult};
 use serde_json::{Map, Value};
 
 use super::limits::Limits;
-use super::message;
+use super::message::{self, MessageFinder};
 use super::template::Template;
 use super::tool::{CommandLine, MessageStream, Output, ProgressPattern, ToolConfig};
 
@@ -100,19 +101,17 @@ fn limit(mut tool: Tool, config: &ToolConfig, limits: &Limits) -> Tool {
 }
 
 async fn run(config: &ToolConfig, mut ctx: Ctx, arguments: Map<String, Value>) -> Result<ToolResult, Failure> {
-    let arguments = config.arguments.complete_arguments(arguments);
+    let arguments = config.arguments.complete_arguments(arguments)?;
     refuse_nul(config, &arguments)?;
     let failed = |error| failure(config, error);
     let mut running = command(config, &arguments).start().await.map_err(failed)?;
+    let mut messages = config.messages.map(|stream| MessageFinder::new(output_stream(stream)));
     while let Some(line) = running.next_line(&ctx).await.map_err(failed)? {
-        let text = line.text();
-        if config.messages.is_some_and(|stream| is_of(&line, stream))
-            && let Some(said) = message::of_line(&text)
-        {
+        if let Some(message) = messages.as_mut().and_then(|messages| messages.find(&line)) {
             running.discard(&line);
-            message::obey(&mut ctx, &mut running, said).await?;
+            message::obey(&mut ctx, &mut running, &message?).await?;
         } else if let Some(pattern) = &config.progress {
-            report(&mut ctx, pattern, &text).await?;
+            report(&mut ctx, pattern, &line.text()).await?;
         }
     }
     let output = running.finish(&ctx).await.map_err(failed)?;
@@ -158,14 +157,18 @@ fn failure(config: &ToolConfig, error: CommandError) -> Failure {
             "The command of `{name}` was ended because it wrote more than {bytes_max} bytes to standard output (its \
              `output_max`)"
         ),
+        CommandError::NotStarted { cause, .. } if cause.kind() == io::ErrorKind::ArgumentListTooLong => format!(
+            "The command of `{name}` cannot be started: its arguments are too long for a command line. Pass them with \
+             `stdin = \"json\"` in the config file, or send shorter ones"
+        ),
         other => return other.into(),
     })
 }
 
-fn is_of(line: &OutputLine, stream: MessageStream) -> bool {
+fn output_stream(stream: MessageStream) -> OutputStream {
     match stream {
-        MessageStream::Stdout => line.stream == OutputStream::Stdout,
-        MessageStream::Stderr => line.stream == OutputStream::Stderr,
+        MessageStream::Stdout => OutputStream::Stdout,
+        MessageStream::Stderr => OutputStream::Stderr,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `[prompt.NAME]` and `[resource.NAME]`: texts and files that clients can read.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use longhaul::{Ctx, Failure, NoArgs, Prompt, Resource};
@@ -92,7 +93,7 @@ impl PromptConfig {
             async move {
                 match content {
                     Content::Text(text) => Ok(text),
-                    Content::File(path) => tokio::fs::read_to_string(&path).await.map_err(|error| {
+                    Content::File(path) => read_regular_file(&path).await.map_err(|error| {
                         // The cause may name files, so it is not sent to clients.
                         tracing::warn!(path = %path.display(), %error, "a prompt cannot be read");
                         Failure::tool("the file of the prompt cannot be read")
@@ -108,6 +109,14 @@ impl PromptConfig {
         }
         prompt
     }
+}
+
+/// Reads a file, unless it is something like a pipe, which could keep the reader waiting forever.
+async fn read_regular_file(path: &Path) -> io::Result<String> {
+    if !tokio::fs::metadata(path).await?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    tokio::fs::read_to_string(path).await
 }
 
 impl ResourceConfig {

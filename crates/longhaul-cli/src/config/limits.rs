@@ -190,10 +190,7 @@ fn number(form: Form, value: &DeValue<'_>) -> Result<u64, UnitError> {
             u64::try_from(unit::duration(text)?.as_millis()).map_err(|_| UnitError::TooLong)
         }
         (Form::Bytes, DeValue::String(text)) => unit::bytes(text),
-        (Form::Bytes | Form::Count, DeValue::Integer(number)) => {
-            let number = u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok();
-            number.filter(|number| (1..=i64::MAX.cast_unsigned()).contains(number)).ok_or(UnitError::Form)
-        }
+        (Form::Bytes | Form::Count, DeValue::Integer(number)) => unit::count(number),
         _ => Err(UnitError::Form),
     }
 }

@@ -1,74 +1,127 @@
 //! Lines in the output of a command that are messages to the server: `longhaul: {"progress": 3, "total": 10}`.
 
-use longhaul::command::{CommandError, RunningCommand};
+use longhaul::command::{CommandError, OutputLine, OutputStream, RunningCommand};
 use longhaul::{Ask, Ctx, CtxError, Failure, Json, QuestionKind, Race, Severity};
+use longhaul_task::{QuestionKey, TransitionError};
+use longhaul_wire::jsonrpc::quote;
 use longhaul_wire::question::check_question;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// How such a line begins.
 const PREFIX: &str = "longhaul:";
 
-/// The content of such a line. Exactly one of `progress`, `status`, `log` and `ask` must be set.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CommandMessage {
-    progress: Option<f64>,
-    total: Option<f64>,
-    message: Option<String>,
-    status: Option<String>,
-    log: Option<Value>,
-    level: Option<Level>,
-    ask: Option<String>,
-    schema: Option<Value>,
+/// The longest such line, with its line break. Longer lines are not read as a whole.
+const MESSAGE_LINE_BYTES_MAX: usize = 64 << 10;
+
+/// What such a line says.
+#[derive(Debug)]
+enum Message {
+    Progress { done: f64, total: Option<f64>, message: Option<String> },
+    Status(String),
+    Log { level: Severity, data: Value },
+    Ask { label: String, question: JsonForm },
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Level {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-}
-
-impl From<Level> for Severity {
-    fn from(level: Level) -> Self {
-        match level {
-            Level::Debug => Self::Debug,
-            Level::Info => Self::Info,
-            Level::Notice => Self::Notice,
-            Level::Warning => Self::Warning,
-            Level::Error => Self::Error,
+/// Reads the text after the prefix. The error says what is wrong with it.
+fn parse(text: &str) -> Result<Message, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+    let Value::Object(mut members) = value else { return Err("it is not an object of JSON".to_owned()) };
+    members.retain(|_, value| !value.is_null());
+    let (progress, total) = (take_number(&mut members, "progress")?, take_number(&mut members, "total")?);
+    let (status, message) = (take_text(&mut members, "status")?, take_text(&mut members, "message")?);
+    let (label, schema) = (take_text(&mut members, "ask")?, members.remove("schema"));
+    let (log, level) = (members.remove("log"), level(members.remove("level").as_ref())?);
+    if let Some(other) = members.keys().next() {
+        return Err(format!("it has `{}`, which no message has", quote(other)));
+    }
+    match (progress, status, log, label) {
+        (Some(done), None, None, None) => Ok(Message::Progress { done, total, message }),
+        (None, Some(status), None, None) => Ok(Message::Status(status)),
+        (None, None, Some(data), None) => Ok(Message::Log { level, data }),
+        (None, None, None, Some(label)) => {
+            let message = message.unwrap_or_else(|| label.clone());
+            Ok(Message::Ask { label, question: JsonForm { message, schema } })
         }
+        (None, None, None, None) => Err("it has none of `progress`, `status`, `log` and `ask`".to_owned()),
+        _ => Err("it has more than one of `progress`, `status`, `log` and `ask`; write a line for each".to_owned()),
     }
 }
 
-/// The text of a message, if the line is one.
-pub(super) fn of_line(line: &str) -> Option<&str> {
-    line.trim_start().strip_prefix(PREFIX)
+fn take_number(members: &mut Map<String, Value>, name: &str) -> Result<Option<f64>, String> {
+    let read = |value: Value| value.as_f64().ok_or_else(|| format!("`{name}` must be a number"));
+    members.remove(name).map(read).transpose()
+}
+
+fn take_text(members: &mut Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+    match members.remove(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("`{name}` must be a text")),
+    }
+}
+
+fn level(value: Option<&Value>) -> Result<Severity, String> {
+    match value.map(|value| value.as_str().unwrap_or_default()) {
+        Some("debug") => Ok(Severity::Debug),
+        None | Some("info") => Ok(Severity::Info),
+        Some("notice") => Ok(Severity::Notice),
+        Some("warning") => Ok(Severity::Warning),
+        Some("error") => Ok(Severity::Error),
+        Some(_) => Err("`level` must be `debug`, `info`, `notice`, `warning` or `error`".to_owned()),
+    }
+}
+
+/// Finds the messages in one stream of a command.
+#[derive(Debug)]
+pub(super) struct MessageFinder {
+    stream: OutputStream,
+    /// Whether the last piece of the stream ended its line. A long line comes in pieces, and only its first one begins it.
+    is_line_complete: bool,
+}
+
+impl MessageFinder {
+    pub(super) fn new(stream: OutputStream) -> Self {
+        Self { stream, is_line_complete: true }
+    }
+
+    /// The text of the message, if the line is one.
+    pub(super) fn find(&mut self, line: &OutputLine) -> Option<Result<String, Failure>> {
+        if line.stream != self.stream {
+            return None;
+        }
+        let is_begin = self.is_line_complete;
+        self.is_line_complete = line.bytes.ends_with(b"\n") || line.bytes.ends_with(b"\r");
+        let text = line.text().strip_prefix(PREFIX).filter(|_| is_begin)?.to_owned();
+        if !self.is_line_complete && line.bytes.len() >= MESSAGE_LINE_BYTES_MAX {
+            return Some(Err(Failure::tool(format!(
+                "The command wrote a message that is too long: a line that begins with `{PREFIX}` can have at most \
+                 {MESSAGE_LINE_BYTES_MAX} bytes, with its line break"
+            ))));
+        }
+        Some(Ok(text))
+    }
 }
 
 /// Does what a message says. The answer to a question is written to the command's standard input.
 pub(super) async fn obey(ctx: &mut Ctx, running: &mut RunningCommand, text: &str) -> Result<(), Failure> {
-    let message: CommandMessage = serde_json::from_str(text).map_err(|error| wrong(text, &error.to_string()))?;
-    match message {
-        CommandMessage { progress: Some(done), total, message, status: None, log: None, ask: None, .. } => {
+    match parse(text).map_err(|why| wrong(text, &why))? {
+        Message::Progress { done, total, message } => {
             Ok(ctx.progress(done, total, message.as_deref().unwrap_or_default()).await?)
         }
-        CommandMessage { status: Some(status), progress: None, log: None, ask: None, .. } => {
-            Ok(ctx.report(&status).await?)
-        }
-        CommandMessage { log: Some(data), level, progress: None, status: None, ask: None, .. } => {
-            ctx.log(level.unwrap_or(Level::Info).into(), data);
+        Message::Status(status) => Ok(ctx.report(&status).await?),
+        Message::Log { level, data } => {
+            ctx.log(level, data);
             Ok(())
         }
-        CommandMessage { ask: Some(key), message, schema, progress: None, status: None, log: None, .. } => {
-            let question = JsonForm { message: message.unwrap_or_else(|| key.clone()), schema };
+        Message::Ask { label, question } => {
+            if !QuestionKey::is_label(&label) {
+                let why = TransitionError::BadLabel;
+                return Err(Failure::tool(format!("The command cannot ask {:?}: {why}", quote(&label))));
+            }
             check_question(question.kind(), &question.params())
-                .map_err(|wrong| Failure::tool(format!("The command cannot ask `{key}`: {wrong}")))?;
-            let mut answer = match ask(ctx, running, &key, question).await? {
+                .map_err(|wrong| Failure::tool(format!("The command cannot ask `{label}`: {wrong}")))?;
+            let mut answer = match ask(ctx, running, &label, question).await? {
                 Some(Ok(answer)) => answer,
                 // The command decides what to do without an answer.
                 Some(Err(CtxError::NotAnswered(reason))) => json!({ "action": "cancel", "reason": reason }),
@@ -76,12 +129,11 @@ pub(super) async fn obey(ctx: &mut Ctx, running: &mut RunningCommand, text: &str
                 // The command has ended and needs no answer. Its exit status decides the result.
                 None => return Ok(()),
             };
-            answer["ask"] = key.into();
+            answer["ask"] = label.into();
             // The write fails if the command has ended meanwhile. Its exit status decides the result.
             let _ = running.write(format!("{answer}\n"));
             Ok(())
         }
-        _ => Err(wrong(text, "it needs one of `progress`, `status`, `log` and `ask`")),
     }
 }
 
@@ -89,10 +141,10 @@ pub(super) async fn obey(ctx: &mut Ctx, running: &mut RunningCommand, text: &str
 async fn ask(
     ctx: &mut Ctx,
     running: &RunningCommand,
-    key: &str,
+    label: &str,
     question: JsonForm,
 ) -> Result<Option<Result<Value, CtxError>>, Failure> {
-    let answer = |mut ctx: Ctx| async move { ctx.ask(key, question).await };
+    let answer = |mut ctx: Ctx| async move { ctx.ask(label, question).await };
     let end = |ctx: Ctx| {
         // This ends the context's branch. Only the branch that asks is left, so the handler counts as waiting and gives its
         // worker back.
@@ -111,11 +163,12 @@ async fn ask(
 fn wrong(text: &str, why: &str) -> Failure {
     Failure::tool(format!(
         "The command wrote a line that begins with `{PREFIX}` and cannot be read ({why}): {}",
-        text.trim()
+        quote(text.trim())
     ))
 }
 
 /// A form whose fields are described by the command.
+#[derive(Debug)]
 struct JsonForm {
     message: String,
     schema: Option<Value>,

@@ -63,6 +63,8 @@ pub(crate) struct Config {
 pub enum ConfigError {
     #[error("the config file {path} cannot be read: {cause}")]
     Read { path: String, cause: std::io::Error },
+    #[error("the config file {path} is not UTF-8 in line {line}; save it as UTF-8")]
+    NotText { path: String, line: usize },
     #[error("the config file {path} has more than {CONFIG_FILE_BYTES_MAX} bytes")]
     TooLarge { path: String },
     #[error("the config file {path} cannot be used:\n{}", .problems.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
@@ -77,13 +79,16 @@ pub(crate) fn load(path: &Path) -> Result<Config, ConfigError> {
 /// Reads a config file, and what it names and this machine does not have.
 pub(crate) fn check(path: &Path) -> Result<(Config, Vec<Problem>), ConfigError> {
     let shown = || path.display().to_string();
-    let mut text = String::new();
-    let read =
-        std::fs::File::open(path).and_then(|file| file.take(CONFIG_FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(CONFIG_FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
     read.map_err(|cause| ConfigError::Read { path: shown(), cause })?;
-    if text.len() as u64 > CONFIG_FILE_BYTES_MAX {
+    if bytes.len() as u64 > CONFIG_FILE_BYTES_MAX {
         return Err(ConfigError::TooLarge { path: shown() });
     }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        ConfigError::NotText { path: shown(), line: before.split(|byte| *byte == b'\n').count() }
+    })?;
     let config = parse(&text, &folder_of(path)).map_err(|problems| ConfigError::Wrong { path: shown(), problems })?;
     let missing = missing::find(&text, &config.tools);
     Ok((config, missing))

@@ -202,19 +202,28 @@ impl<'a> NamedSection<'a> {
     pub(super) fn count(&self, name: &str) -> Option<u64> {
         let entry = self.entry(name)?;
         match entry.get_ref() {
-            DeValue::Integer(number) => {
-                let count = u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok();
-                let count = count.filter(|count| (1..=i64::MAX.cast_unsigned()).contains(count));
-                if count.is_none() {
-                    self.wrong(name, format!("is {number}"), "it must be a whole number from 1 on");
+            DeValue::Integer(number) => match unit::count(number).map_err(UnitError::describe) {
+                Ok(count) => Some(count),
+                Err(Some((what, remedy))) => {
+                    self.wrong(name, format!("is {number}, {what}"), remedy);
+                    None
                 }
-                count
-            }
+                Err(None) => {
+                    self.wrong(name, format!("is {number}"), "it must be a whole number from 1 on");
+                    None
+                }
+            },
             other => {
                 self.wrong_type(name, other);
                 None
             }
         }
+    }
+
+    /// The JSON value that the value of a key stands for.
+    pub(super) fn json(&self, name: &str) -> Option<Value> {
+        let read = to_json(self.entry(name)?.get_ref());
+        read.map_err(|NoJson { what, remedy }| self.wrong(name, what, remedy)).ok()
     }
 
     pub(super) fn duration(&self, name: &str) -> Option<Duration> {
@@ -332,25 +341,42 @@ pub(super) fn article(kind: &str) -> String {
     }
 }
 
-/// The JSON value that a TOML value stands for. `None` for a number that JSON cannot have.
-pub(super) fn to_json(value: &DeValue<'_>) -> Option<Value> {
-    Some(match value {
+/// A number of TOML that JSON cannot have.
+#[derive(Debug)]
+struct NoJson {
+    what: String,
+    remedy: String,
+}
+
+/// The JSON value that a TOML value stands for.
+fn to_json(value: &DeValue<'_>) -> Result<Value, NoJson> {
+    Ok(match value {
         DeValue::String(text) => Value::String(text.clone().into_owned()),
         DeValue::Integer(number) => {
-            Value::Number(i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()?.into())
+            let parsed = i64::from_str_radix(&number.as_str().replace('_', ""), number.radix());
+            Value::Number(parsed.map(Number::from).map_err(|_| NoJson {
+                what: format!("has {number}, which is too large"),
+                remedy: format!("use integers from {} to {}", i64::MIN, i64::MAX),
+            })?)
         }
-        DeValue::Float(number) => Value::Number(Number::from_f64(number.as_str().replace('_', "").parse().ok()?)?),
+        DeValue::Float(number) => {
+            let parsed = number.as_str().replace('_', "").parse().ok().and_then(Number::from_f64);
+            Value::Number(parsed.ok_or_else(|| NoJson {
+                what: format!("has {number}, which JSON does not have"),
+                remedy: "use an ordinary number".to_owned(),
+            })?)
+        }
         DeValue::Boolean(flag) => Value::Bool(*flag),
         DeValue::Datetime(time) => Value::String(time.to_string()),
         DeValue::Array(items) => {
-            Value::Array(items.iter().map(|item| to_json(item.get_ref())).collect::<Option<Vec<_>>>()?)
+            Value::Array(items.iter().map(|item| to_json(item.get_ref())).collect::<Result<Vec<_>, _>>()?)
         }
         DeValue::Table(table) => {
             let member = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
                 let name: &std::borrow::Cow<'_, str> = name.get_ref();
-                Some((name.clone().into_owned(), to_json(value.get_ref())?))
+                Ok((name.clone().into_owned(), to_json(value.get_ref())?))
             };
-            Value::Object(table.iter().map(member).collect::<Option<Map<_, _>>>()?)
+            Value::Object(table.iter().map(member).collect::<Result<Map<_, _>, _>>()?)
         }
     })
 }

@@ -1,6 +1,9 @@
 //! Times and sizes with their units.
 
+use std::num::IntErrorKind;
 use std::time::Duration;
+
+use toml::de::DeInteger;
 
 /// The longest time. A longer one is a mistake, and would not fit the arithmetic of deadlines.
 const CONFIG_TIME_MAX: Duration = Duration::from_secs(365_000 * 24 * 60 * 60);
@@ -15,6 +18,8 @@ pub(crate) enum UnitError {
     Form,
     TooLong,
     TooLarge,
+    /// A number without a unit that is too large.
+    TooMany,
 }
 
 impl UnitError {
@@ -26,7 +31,17 @@ impl UnitError {
                 Some(("which is too long", format!("use at most {}d", CONFIG_TIME_MAX.as_secs() / 86_400)))
             }
             Self::TooLarge => Some(("which is too large", format!("use at most {}GiB", CONFIG_SIZE_BYTES_MAX >> 30))),
+            Self::TooMany => Some(("which is too large", format!("use at most {}", i64::MAX))),
         }
+    }
+}
+
+/// Reads a whole number from 1 on.
+pub(super) fn count(number: &DeInteger<'_>) -> Result<u64, UnitError> {
+    match i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()) {
+        Ok(count) if count >= 1 => Ok(count.cast_unsigned()),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(UnitError::TooMany),
+        _ => Err(UnitError::Form),
     }
 }
 

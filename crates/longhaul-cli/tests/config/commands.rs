@@ -52,6 +52,18 @@ messages = "stdout"
 command = ["echo", "{files}"]
 args.files = { type = "array" }
 
+[tool.count]
+command = ["echo", "{n}", "{list}"]
+args.n = { type = "integer", default = 0 }
+args.list = { type = "array", items = "integer", default = [] }
+
+[tool.nested_count]
+command = ["cat"]
+stdin = "json"
+[tool.nested_count.input_schema]
+type = "object"
+properties.outer = { type = "object", properties = { inner = { type = "integer" } } }
+
 [tool.large]
 command = ["echo", "large"]
 output_max = 2
@@ -139,17 +151,40 @@ async fn an_error_names_the_question_argument_or_limit_that_was_wrong() {
     let server = place.launch().start().await;
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
     client.capabilities = longhaul_testkit::tasks_and_forms();
+    let read = |text| serde_json::from_str::<Value>(text).unwrap();
     for (tool, arguments, expected) in [
         ("nested", json!({}), "the field `files` must be a string, number, integer or boolean, or an array of choices"),
         ("build", json!({ "wait": "a\u{0}b" }), "The argument `wait` has the character U+0000"),
         ("impatient", json!({ "end": "\u{0}" }), "The argument `end` has the character U+0000"),
         ("many", json!({ "files": ["a", "\u{0}"] }), "The argument `files` has the character U+0000"),
+        ("count", read(r#"{"n":18446744073709551617}"#), "The argument `n` has an integer that is too large"),
+        ("count", read(r#"{"list":[1,-9223372036854775809]}"#), "The argument `list` has an integer that is too large"),
+        ("nested_count", read(r#"{"outer":{"inner":1e300}}"#), "The argument `outer` has an integer that is too large"),
+        (
+            "build",
+            json!({ "wait": "x".repeat(300_000) }),
+            "The command of `build` cannot be started: its arguments are too long for a command line. Pass them with `stdin = \"json\"`",
+        ),
         ("large", json!({}), "The command of `large` was ended because it wrote more than 2 bytes"),
     ] {
         let id = client.create(tool, arguments).await.unwrap();
         let end = client.settled(&id).await;
         assert!(end.result_text().contains(expected), "{}", end.result_text());
     }
+    assert!(server.stop().await);
+}
+
+#[tokio::test]
+async fn integers_of_64_bits_arrive_as_they_were_sent() {
+    let place = ConfigFolder::new(CONFIG);
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    client.capabilities = json!({});
+    let arguments = json!({ "n": u64::MAX, "list": [i64::MIN, 10.0, -9_007_199_254_740_991.0] });
+    let shown = client.call("count", arguments).await.unwrap();
+    assert_eq!(shown["content"][0]["text"], "18446744073709551615 -9223372036854775808 10 -9007199254740991");
+    let shown = client.call("nested_count", json!({ "outer": { "inner": 3.0 } })).await.unwrap();
+    assert_eq!(shown["content"][0]["text"], r#"{"outer":{"inner":3}}"#);
     assert!(server.stop().await);
 }
 

@@ -6,6 +6,7 @@ mod follow;
 mod injection;
 #[path = "../kit/mod.rs"]
 mod kit;
+mod messages;
 mod program;
 mod questions;
 

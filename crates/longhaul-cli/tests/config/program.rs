@@ -66,6 +66,16 @@ fn a_wrong_file_is_refused_with_all_its_mistakes() {
     }
 }
 
+#[test]
+fn a_file_that_is_not_utf_8_is_refused_with_the_line() {
+    let place = ConfigFolder::new("");
+    let path = place.path("longhaul.toml");
+    std::fs::write(&path, b"# one\n# caf\xe9\n").unwrap();
+    let (code, _, stderr) = run(&["config", "check", path.to_str().unwrap()]);
+    let expected = format!("the config file {} is not UTF-8 in line 2; save it as UTF-8", path.display());
+    assert_eq!((code, stderr.contains(&expected)), (Some(6), true), "{stderr}");
+}
+
 #[tokio::test]
 async fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
     let config = "[tool.a]\ncommand = [\"no-such-program\"]\n[tool.b]\ncommand = [\"./here\", \"x\"]\n\
@@ -217,6 +227,8 @@ async fn the_file_sets_what_clients_without_tasks_get() {
     let id = ticket["_meta"]["longhaul/task"]["taskId"].clone();
     let stands = client.call("job_status", json!({ "taskId": id })).await.unwrap();
     assert_eq!(stands["_meta"]["longhaul/task"]["status"], "working");
+    let refused = client.call("job_status", json!({ "taskId": "" })).await.unwrap();
+    assert_eq!(refused["content"][0]["text"], "the task ID cannot be used: it needs at least one character");
     assert!(server.stop().await);
 
     for (file, flags) in [
@@ -236,4 +248,18 @@ async fn the_file_sets_what_clients_without_tasks_get() {
         let (code, _, stderr) = run(&["serve", "--patience", wrong]);
         assert_eq!(code, Some(2), "{stderr}");
     }
+}
+
+#[tokio::test]
+async fn a_prompt_or_resource_whose_file_is_no_regular_file_cannot_be_read() {
+    let place = ConfigFolder::new("[prompt.p]\nfile = \"fifo\"\n[resource.r]\nuri = \"docs://r\"\nfile = \"fifo\"\n");
+    let fifo = place.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let server = place.launch().start().await;
+    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let error = client.error("resources/read", json!({ "uri": "docs://r" })).await;
+    assert_eq!(error["message"], "the file cannot be read", "{error}");
+    let error = client.error("prompts/get", json!({ "name": "p" })).await;
+    assert_eq!(error["message"], "the file of the prompt cannot be read", "{error}");
+    assert!(server.stop().await);
 }

@@ -216,7 +216,7 @@ fn read<A: DeserializeOwned>(arguments: &RawValue) -> Result<A, NoResult> {
 }
 
 fn task_id(text: &str) -> Result<TaskId, NoResult> {
-    TaskId::parse(text).map_err(|error| NoResult(error.to_string()))
+    TaskId::parse(text).map_err(|error| NoResult(format!("the task ID cannot be used: {error}")))
 }
 
 /// The names, which exist where the tools do.

@@ -25,7 +25,7 @@ pub enum TokenError {
     Line(usize),
     #[error("line {0} is not UTF-8")]
     NotText(usize),
-    #[error("line {0}: {1}")]
+    #[error("line {0}: the owner's name cannot be used: {1}")]
     Owner(usize, NameError),
     #[error("line {0}: {1:?} is reserved for callers without a token; give this owner another name")]
     Reserved(usize, Owner),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Answer, Change, EntryKind, EntryState, JournalEntry, JournalPosition, JournalWrite, Json, LABEL_BYTES_MAX, Phase,
+    Answer, Change, EntryKind, EntryState, JournalEntry, JournalPosition, JournalWrite, Json, Phase,
     QUESTIONS_OPEN_MAX, Question, QuestionDeadline, QuestionKey, QuestionKind, Questions, Task, Timestamp,
     TransitionError, Wait, WaitingState,
 };
@@ -23,7 +23,7 @@ pub struct AskQuestion {
 
 pub(super) fn apply(task: &Task, event: &AskQuestion, now: Timestamp) -> Result<Change, TransitionError> {
     task.check_fence(event.fence)?;
-    if !is_label(&event.label) {
+    if !QuestionKey::is_label(&event.label) {
         return Err(TransitionError::BadLabel);
     }
     if let Some(open) = task.phase.questions().and_then(|open| open.at(&event.position)) {
@@ -69,9 +69,4 @@ pub(super) fn apply(task: &Task, event: &AskQuestion, now: Timestamp) -> Result<
     let entry = JournalEntry { question: Some(key), ..entry }.written_by(task, now);
     change.journal.push(JournalWrite::Insert(entry));
     Ok(change)
-}
-
-fn is_label(label: &str) -> bool {
-    (1..=LABEL_BYTES_MAX).contains(&label.len())
-        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }

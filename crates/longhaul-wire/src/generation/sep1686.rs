@@ -106,7 +106,7 @@ fn read_task(task: &RawValue) -> Result<TaskRequest, RpcError> {
     let wrong = |what: &str| RpcError::invalid_params(format!("`{TASK}` is not valid: {what}"));
     let id = text::member(task, "taskId").and_then(text::string);
     let id = id.ok_or_else(|| wrong("`taskId` must be a string"))?;
-    let id = TaskId::parse(&id).map_err(|error| wrong(&format!("`taskId`: {error}")))?;
+    let id = TaskId::parse(&id).map_err(|error| wrong(&format!("`taskId` cannot be used: {error}")))?;
     if !id.can_be_chosen() {
         return Err(wrong("`taskId` has a character that is reserved here"));
     }

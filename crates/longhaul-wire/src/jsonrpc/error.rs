@@ -184,7 +184,7 @@ pub(crate) fn write_error(out: &mut String, code: i64, message: &str, data: Opti
 const SHOWN_CHARS_MAX: usize = 128;
 
 /// The text of a caller, shortened for an error message.
-pub(crate) fn quote(text: &str) -> Cow<'_, str> {
+pub fn quote(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),

@@ -21,7 +21,7 @@ mod parse;
 
 pub use batch::{BATCH_MAX, batch, is_batch, parse_batch};
 pub use encode::{error, notification, one_line, request, response, result};
-pub use error::{RpcError, code};
-pub(crate) use error::{quote, write_error};
+pub(crate) use error::write_error;
+pub use error::{RpcError, code, quote};
 pub use id::{ID_BYTES_MAX, RequestId};
 pub use parse::{DEPTH_MAX, InvalidMessage, Message, Notification, Request, Response, parse};

@@ -23,6 +23,8 @@ fn an_answer_fits_or_it_does_not() {
         (Elicitation, FORM, r#"{"action":"accept","content":[]}"#, false),
         (Elicitation, FORM, r#"{"action":"agree","content":{"name":"x"}}"#, false),
         (Elicitation, FORM, r#"{"content":{"name":"x"}}"#, false),
+        (Elicitation, FORM, r#"{"action":"decline","action":"accept","content":{"name":"x"}}"#, false),
+        (Elicitation, FORM, r#"{"action":1}"#, false),
         (Elicitation, FORM, "12345", false),
         (Elicitation, FORM, "null", false),
         (Elicitation, FORM, r#"["accept",{"name":"x"}]"#, false),
@@ -56,6 +58,9 @@ fn an_answer_fits_or_it_does_not() {
         assert_eq!(checked.is_ok(), *fits, "{kind:?} {answer}: {checked:?}");
         if let Err(wrong) = checked {
             assert!(wrong.to_string().starts_with("The answer to `key` does not fit: "));
+            let is_plain =
+                !["missing field", "invalid type", "at line"].iter().any(|words| wrong.why().contains(words));
+            assert!(is_plain, "{wrong}");
         }
     }
 }

@@ -5,7 +5,8 @@ mod template;
 
 use std::fmt;
 use std::future::Future;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,19 +138,19 @@ impl Resource {
         resource.cache(Duration::from_millis(STATIC_CACHE_MS)).public()
     }
 
-    /// A file of this machine, which is read at each request. Contents that are not UTF-8 are sent as bytes. If there is
-    /// no such file, the resource does not exist for clients.
+    /// A regular file of this machine, which is read at each request. Contents that are not UTF-8 are sent as bytes. If
+    /// there is no such file, the resource does not exist for clients.
     pub fn file(uri: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let path: Arc<PathBuf> = Arc::new(path.into());
         Self::new(uri, move |_| {
             let path = Arc::clone(&path);
             async move {
-                match tokio::fs::read(&*path).await {
+                match read_regular_file(&path).await {
                     Ok(bytes) => Ok(Some(match String::from_utf8(bytes) {
                         Ok(text) => ResourceContent::text(text),
                         Err(other) => ResourceContent::blob(other.as_bytes()),
                     })),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                     Err(error) => {
                         // The cause may name files, so it is not sent to clients.
                         tracing::warn!(path = %path.display(), %error, "a resource cannot be read");
@@ -234,6 +235,14 @@ impl Resource {
     pub(crate) fn split(self) -> Result<(CatalogueEntry, Vec<EngineTool>), ResourceError> {
         Ok(self.parts.split(self.draft.declare()?, Completers::default()))
     }
+}
+
+/// Reads a file, unless it is something like a pipe, which could keep the reader waiting forever.
+async fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
+    if !tokio::fs::metadata(path).await?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    tokio::fs::read(path).await
 }
 
 impl fmt::Debug for Resource {
