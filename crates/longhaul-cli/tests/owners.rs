@@ -30,7 +30,7 @@ use crate::connection::{RawClient, raise_descriptors, request, resident_file_kb,
 use crate::kit::{Launch, place};
 
 /// The default duration of the attack.
-const SECONDS: u64 = 20;
+const SECONDS: u64 = 60;
 
 /// The most memory that the server may take, in KB.
 const MEMORY_KB_MAX: usize = 512 << 10;
