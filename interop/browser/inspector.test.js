@@ -37,7 +37,13 @@ for (const era of ["modern", "legacy"]) {
 
     await page.goto(inspector.url);
     // The switch itself is hidden behind its drawing.
-    await page.getByRole("switch", { name: /Connect or disconnect/ }).evaluate((input) => input.click());
+    const connection = page.getByRole("switch", { name: /Connect or disconnect/ });
+    const tab = page.getByText("Prompts", { exact: true }).first();
+    // Inspector ignores the switch until it has loaded its own settings, and does not show when it has.
+    for (let presses = 0; presses < 6 && !(await tab.isVisible()); presses += 1) {
+      await connection.evaluate((input) => input.click());
+      await tab.waitFor({ timeout: 5_000 }).catch(() => {});
+    }
     await open("Prompts");
     await press("Close monitoring sidebar");
     await page.getByText("Prompts (2)").waitFor();
