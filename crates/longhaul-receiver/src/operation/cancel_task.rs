@@ -1,5 +1,7 @@
 //! The cancellation of a task. When the answer is sent, the task is cancelled for good.
 
+use std::sync::Arc;
+
 use longhaul_engine::{EngineError, audit};
 use longhaul_store::{Snapshot, StoreError};
 use longhaul_task::{TaskId, TransitionError};
@@ -13,24 +15,26 @@ pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, R
     let receiver = &exchange.receiver;
     let key = exchange.find_key(id).await;
     let failed = |error: EngineError| refusal::of_engine(&error);
-    let (snapshot, cancelled) =
-        match receiver.rates.look_up(&exchange.owner, receiver.engine.cancel(&key, None)).await? {
-            Ok(task) => (Snapshot { task, progress: None }, true),
-            Err(EngineError::Store(StoreError::Refused(TransitionError::Settled))) => {
-                (receiver.engine.read(&key).await.map_err(failed)?, false)
-            }
-            Err(error) => return Err(failed(error)),
-        };
+    let cancelled = match receiver.rates.look_up(&exchange.owner, receiver.engine.cancel(&key, None)).await? {
+        Ok(task) => Some(task),
+        Err(EngineError::Store(StoreError::Refused(TransitionError::Settled))) => None,
+        Err(error) => return Err(failed(error)),
+    };
+    let snapshot = match (receiver.engine.read(&key).await, &cancelled) {
+        // The task was deleted after its cancellation.
+        (Err(_), Some(task)) => Snapshot { task: Arc::clone(task), progress: None },
+        (found, _) => found.map_err(failed)?,
+    };
     let task = LoadedTask::of(receiver, snapshot).await.map_err(failed)?;
     let exchange = exchange.about(&task.snapshot.task);
     let to = exchange.reply_to();
-    let answer = if cancelled {
+    let answer = if cancelled.is_some() {
         Ok(exchange.generation.cancelled(&to, &task.view()))
     } else {
         exchange.generation.cancelled_too_late(&to, &task.view())
     };
     if answer.is_ok() {
-        audit::cancelled(exchange.source(), &key.id, cancelled);
+        audit::cancelled(exchange.source(), &key.id, cancelled.is_some());
     }
     answer
 }

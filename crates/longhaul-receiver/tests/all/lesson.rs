@@ -53,6 +53,18 @@ async fn a_cancellation_can_be_repeated() {
     assert_eq!(client.result("tasks/cancel", json!({ "taskId": done })).await["state"], "completed");
 }
 
+#[tokio::test]
+async fn the_answers_to_repeated_cancellations_are_equal_with_progress() {
+    let (server, _door) = start().await;
+    let client = open(&server).await;
+    let id = create(&client, "steps", json!({ "required": true })).await;
+    let named = json!({ "taskId": id });
+    until("progress", async || client.result("tasks/status", named.clone()).await["progress"].is_f64()).await;
+    let first = client.result("tasks/cancel", named.clone()).await;
+    assert!(first["progress"].is_f64(), "{first}");
+    assert_eq!(client.result("tasks/cancel", named).await, first);
+}
+
 /// That generation has no cancellation of its own.
 #[tokio::test]
 async fn a_cancellation_can_be_repeated_after_a_request_of_sep_1686() {
