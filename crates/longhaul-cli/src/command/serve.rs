@@ -14,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
 use crate::command::guard;
-use crate::config::fixed::{PromptConfig, ResourceConfig};
 use crate::config::follow::ConfigFollower;
+use crate::config::prompt::PromptConfig;
+use crate::config::resource::ResourceConfig;
 use crate::config::unit::duration;
 use crate::config::{self, Config, command_tool};
 use crate::exit::{self, CommandError};

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use longhaul::{FileCheck, FollowedFile, FollowedFileError, ServerHandle};
 
-use super::fixed::{PromptConfig, ResourceConfig};
 use super::limits::Limits;
+use super::prompt::PromptConfig;
+use super::resource::ResourceConfig;
 use super::tool::ToolConfig;
 use super::{CONFIG_FILE_BYTES_MAX, Config, command_tool, folder_of, parse};
 

@@ -1,6 +1,6 @@
 //! Lines in the output of a command that are messages to the server: `longhaul: {"progress": 3, "total": 10}`.
 
-use longhaul::command::{CommandError, OutputLine, OutputStream, RunningCommand};
+use longhaul::command::{CommandError, LINE_BYTES_MAX, OutputLine, OutputStream, RunningCommand};
 use longhaul::{Ask, Ctx, CtxError, Failure, Json, QuestionKind, Race, Severity};
 use longhaul_task::{QuestionKey, TransitionError};
 use longhaul_wire::jsonrpc::quote;
@@ -10,9 +10,6 @@ use serde_json::{Map, Value, json};
 
 /// How such a line begins.
 const PREFIX: &str = "longhaul:";
-
-/// The longest such line, with its line break. Longer lines are not read as a whole.
-const MESSAGE_LINE_BYTES_MAX: usize = 64 << 10;
 
 /// What such a line says.
 #[derive(Debug)]
@@ -93,10 +90,10 @@ impl MessageFinder {
         let is_begin = self.is_line_complete;
         self.is_line_complete = line.bytes.ends_with(b"\n") || line.bytes.ends_with(b"\r");
         let text = line.text().strip_prefix(PREFIX).filter(|_| is_begin)?.to_owned();
-        if !self.is_line_complete && line.bytes.len() >= MESSAGE_LINE_BYTES_MAX {
+        if !self.is_line_complete && line.bytes.len() >= LINE_BYTES_MAX {
             return Some(Err(Failure::tool(format!(
                 "The command wrote a message that is too long: a line that begins with `{PREFIX}` can have at most \
-                 {MESSAGE_LINE_BYTES_MAX} bytes, with its line break"
+                 {LINE_BYTES_MAX} bytes, with its line break"
             ))));
         }
         Some(Ok(text))

@@ -1,5 +1,6 @@
 //! Which lines of a command are messages, and what is said about one that cannot be obeyed.
 
+use longhaul::command::LINE_BYTES_MAX;
 use longhaul_testkit::tasks_and_forms;
 use serde_json::{Value, json};
 
@@ -13,9 +14,6 @@ args.text = { type = "string" }
 env.TEXT = "{text}"
 messages = "stdout"
 "#;
-
-/// The length of a line that is read as a whole, with its line break.
-const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// Calls `say` with each text, and passes the results to `check`.
 async fn say(cases: &[(String, &str)], check: impl Fn(&Value, &str)) {

@@ -57,6 +57,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use self::group::Group;
+pub use self::lines::LINE_BYTES_MAX;
 use self::lines::LineReader;
 
 /// How long the processes of a group may take to end after SIGTERM, unless the command says otherwise. Shorter than the time that
@@ -366,7 +367,7 @@ pub enum OutputStream {
 pub struct OutputLine {
     /// Where it was written.
     pub stream: OutputStream,
-    /// The line with its line break. A line of more than 64 KiB comes in pieces.
+    /// The line with its line break. A line of more than [`LINE_BYTES_MAX`] comes in pieces.
     pub bytes: Vec<u8>,
 }
 

@@ -6,7 +6,7 @@ mod template;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +26,7 @@ pub use self::contents::IntoResourceContents;
 pub use self::template::ResourceTemplate;
 use crate::completion::Completers;
 use crate::function::{self, FunctionRules};
+use crate::regular_file::read_regular_file;
 
 /// How long the contents of a static resource may be cached.
 const STATIC_CACHE_MS: u64 = 60_000;
@@ -235,14 +236,6 @@ impl Resource {
     pub(crate) fn split(self) -> Result<(CatalogueEntry, Vec<EngineTool>), ResourceError> {
         Ok(self.parts.split(self.draft.declare()?, Completers::default()))
     }
-}
-
-/// Reads a file, unless it is something like a pipe, which could keep the reader waiting forever.
-async fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
-    if !tokio::fs::metadata(path).await?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    tokio::fs::read(path).await
 }
 
 impl fmt::Debug for Resource {
