@@ -63,6 +63,7 @@ mod meta;
 mod notice;
 mod params;
 mod peer;
+mod presentation;
 mod project;
 mod related;
 mod request;
