@@ -61,7 +61,7 @@ pub(super) struct Replay {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct RelayedMessage<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -79,13 +79,13 @@ type Members = BTreeMap<String, Box<RawValue>>;
 impl Ledger {
     /// Takes a message of the client. Returns what to pass on.
     pub(super) fn take_from_client(&mut self, line: Vec<u8>) -> Vec<u8> {
-        if let Ok(batch) = serde_json::from_slice::<Vec<Message<'_>>>(&line) {
+        if let Ok(batch) = serde_json::from_slice::<Vec<RelayedMessage<'_>>>(&line) {
             let ids = batch.iter().filter(|message| message.method.is_some()).filter_map(|message| message.id);
             self.open.extend(ids.map(|id| (id.get().to_owned(), OpenRequest::Once)));
             return line;
         }
         // What is not a message is refused by the server.
-        let Ok(message) = serde_json::from_slice::<Message<'_>>(&line) else { return line };
+        let Ok(message) = serde_json::from_slice::<RelayedMessage<'_>>(&line) else { return line };
         let Some(method) = &message.method else { return line };
         let text = || String::from_utf8_lossy(&line).into_owned();
         // The response to a request with a wrong ID does not have it.
@@ -138,13 +138,13 @@ impl Ledger {
 
     /// Takes a message of the server. Returns what to pass on.
     pub(super) fn take_from_server(&mut self, line: String) -> Option<String> {
-        if let Ok(batch) = serde_json::from_str::<Vec<Message<'_>>>(&line) {
+        if let Ok(batch) = serde_json::from_str::<Vec<RelayedMessage<'_>>>(&line) {
             for id in batch.iter().filter_map(|message| message.id) {
                 self.open.retain(|(open, _)| open != id.get());
             }
             return Some(line);
         }
-        let Ok(message) = serde_json::from_str::<Message<'_>>(&line) else { return Some(line) };
+        let Ok(message) = serde_json::from_str::<RelayedMessage<'_>>(&line) else { return Some(line) };
         if message.method.is_some() {
             self.note_task(message.params);
             return Some(line);
@@ -227,7 +227,7 @@ impl Ledger {
 }
 
 fn request_id(line: &str) -> Option<String> {
-    Some(serde_json::from_str::<Message<'_>>(line).ok()?.id?.get().to_owned())
+    Some(serde_json::from_str::<RelayedMessage<'_>>(line).ok()?.id?.get().to_owned())
 }
 
 fn raw(value: &Value) -> Option<Box<RawValue>> {

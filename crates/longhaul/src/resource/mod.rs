@@ -68,13 +68,13 @@ impl ResourceParts {
     /// What clients see, and what the engine runs.
     fn split(self, declaration: ResourceDeclaration, completers: Completers) -> (CatalogueEntry, Vec<EngineTool>) {
         #[derive(Deserialize)]
-        struct Input {
+        struct ReadInput {
             uri: String,
         }
         let engine_name = function_name("resources/read", declaration.address().as_str());
         let mime_type: Option<Arc<str>> = declaration.mime_type().map(Into::into);
         let (function, is_durable) = (self.function, self.rules.on_crash.is_some());
-        let read = move |ctx, Input { uri }: Input| {
+        let read = move |ctx, ReadInput { uri }: ReadInput| {
             let (reading, mime_type) = (function(ctx, &uri), mime_type.clone());
             async move {
                 let contents = reading.await?.ok_or_else(|| missing(&uri))?;
