@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use longhaul::{Ctx, Failure, NoArgs, Prompt};
+use longhaul_wire::tool::is_tool_name;
 
 use super::content::{self, ContentSource};
 use super::section::NamedSection;
@@ -19,7 +20,7 @@ pub(crate) struct PromptConfig {
 }
 
 pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Option<PromptConfig> {
-    if !tool::is_name(name) {
+    if !is_tool_name(name) {
         let remedy = tool::NAME_CHARACTERS;
         section.problems().add(&section.span, &section.path, "cannot be the name of a prompt", remedy);
     }

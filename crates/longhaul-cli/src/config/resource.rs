@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use longhaul::Resource;
+use longhaul_wire::resource::is_uri;
 
 use super::content::{self, ContentSource};
 use super::section::NamedSection;
@@ -23,18 +24,9 @@ pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Opt
     if !section.has("uri") {
         section.missing("uri", "add one, such as uri = \"docs://readme\"");
     }
-    if let Some(uri) = &uri {
-        let scheme = uri.split_once(':').filter(|(scheme, rest)| {
-            let is_word = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
-            !scheme.is_empty() && is_word && !rest.is_empty() && !uri.contains(char::is_whitespace)
-        });
-        if scheme.is_none() {
-            section.wrong(
-                "uri",
-                format!("is {uri:?}"),
-                "write a scheme, a colon and the rest, such as \"docs://readme\"",
-            );
-        }
+    if let Some(uri) = uri.as_ref().filter(|uri| !is_uri(uri)) {
+        let remedy = "write a scheme, a colon and the rest, such as \"docs://readme\"";
+        section.wrong("uri", format!("is {uri:?}"), remedy);
     }
     let (title, description, mime_type) =
         (section.non_blank_text("title"), section.non_blank_text("description"), section.non_blank_text("mime_type"));

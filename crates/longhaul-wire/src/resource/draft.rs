@@ -130,8 +130,9 @@ impl ResourceDraft {
     }
 }
 
-/// Whether a text begins like a URI and has no character that ends one.
-fn is_uri(text: &str) -> bool {
+/// Whether a text can be the URI of a resource, or a template: it begins like a URI, is not too long, and has no character
+/// that ends a URI.
+pub fn is_uri(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic())
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))

@@ -15,7 +15,7 @@ mod draft;
 mod template;
 
 pub use contents::{ResourceContent, ResourceContents};
-pub use draft::{ResourceDraft, ResourceError};
+pub use draft::{ResourceDraft, ResourceError, is_uri};
 use longhaul_task::Json;
 pub use template::{TEMPLATE_VARIABLES_MAX, UriTemplate};
 
