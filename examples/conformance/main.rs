@@ -5,7 +5,7 @@
 
 mod asks;
 mod content;
-mod files;
+mod crash_jobs;
 mod input_required;
 mod jobs;
 mod prompts;
@@ -37,10 +37,10 @@ struct Arguments {
     #[arg(long, hide = true, value_name = "REQUESTS")]
     rate_limit: Option<u32>,
     /// Start the jobs that are started again so often at most
-    #[arg(long, hide = true, default_value_t = files::ATTEMPTS_MAX)]
+    #[arg(long, hide = true, default_value_t = crash_jobs::ATTEMPTS_MAX)]
     attempts_max: u32,
     /// Let them wait so long before their second attempt
-    #[arg(long, hide = true, default_value_t = files::BACKOFF_MS)]
+    #[arg(long, hide = true, default_value_t = crash_jobs::BACKOFF_MS)]
     backoff_ms: u64,
 }
 
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let tools = protocol::greeting()
         .into_iter()
         .chain(jobs::tools())
-        .chain(files::tools(attempts_max, backoff_ms))
+        .chain(crash_jobs::tools(attempts_max, backoff_ms))
         .chain(content::tools())
         .chain(asks::tools())
         .chain(input_required::tools())

@@ -17,6 +17,7 @@ pub mod operator;
 mod output;
 mod relay;
 mod store;
+mod store_socket;
 mod token;
 
 use std::process::ExitCode;

@@ -1,9 +1,7 @@
-//! The socket through which an operator's command sends an order to a running server. It is beside the store's file, and
-//! only the user who runs the server can open it.
+//! Orders of an operator's command to a running server, through a socket beside the store's file.
 
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,12 +9,15 @@ use longhaul_engine::{Engine, EngineError};
 use longhaul_task::{Owner, TaskId, TaskKey};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixSocket, UnixStream};
+use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::exit::CommandError;
+use crate::store_socket::{ACCEPT_PAUSE, StoreSocket, socket_path};
+
+/// What the name of the socket has after that of the store's file.
+const SOCKET_SUFFIX: &str = ".sock";
 
 /// An order of the operator: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,7 +37,7 @@ struct OperatorReply {
 const REPLY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The most bytes of an order.
-const LINE_BYTES_MAX: u64 = 4_096;
+const ORDER_BYTES_MAX: u64 = 4_096;
 
 /// How long a connection may take to send its order, and as long again to read the reply. A command sends its order at once.
 const ORDER_TIME_MAX: Duration = Duration::from_secs(1);
@@ -45,48 +46,11 @@ const ORDER_TIME_MAX: Duration = Duration::from_secs(1);
 /// not use up the file descriptors of the process.
 const ORDERS_MAX: usize = 32;
 
-/// The pause after a connection could not be accepted, for example because the process has too many files open.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// The path of a socket: that of the store's file, with a suffix.
-pub(crate) fn socket_path(store: &Path, suffix: &str) -> PathBuf {
-    // If `store` is a link, the socket is beside the file that it points to.
-    let file = store.canonicalize().unwrap_or_else(|_| store.to_owned());
-    let mut name = file.into_os_string();
-    name.push(suffix);
-    name.into()
-}
-
-/// A listening socket beside the store's file. Dropping it removes the socket file, so drop it while the store's lock is
-/// held: later, another server may have created a socket at the same path.
-#[derive(Debug)]
-pub(crate) struct Socket {
-    path: PathBuf,
-    /// The device and inode of the socket file.
-    inode: Option<(u64, u64)>,
-    accept_loop: JoinHandle<()>,
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        self.accept_loop.abort();
-        // If the files of this store were moved away, the path may lead to the socket of another server, which must stay.
-        if inode(&self.path) == self.inode {
-            // If it cannot be removed, the next server replaces it.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn inode(path: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
 /// Opens the socket and accepts orders. The caller holds the store's lock, so a socket that is already there was left
 /// by a dead process. `None` if the socket cannot be opened.
-pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
-    let path = socket_path(store, ".sock");
-    match Socket::open(path.clone(), |listener| accept(listener, engine)) {
+pub(crate) fn listen(store: &Path, engine: Engine) -> Option<StoreSocket> {
+    let path = socket_path(store, SOCKET_SUFFIX);
+    match StoreSocket::open(path.clone(), |listener| accept(listener, engine)) {
         Ok(socket) => Some(socket),
         Err(error) => {
             tracing::warn!(
@@ -96,29 +60,6 @@ pub(crate) fn listen(store: &Path, engine: Engine) -> Option<Socket> {
             None
         }
     }
-}
-
-impl Socket {
-    /// Opens a socket in place of one that a dead process has left. The future that `accept` returns accepts connections
-    /// until the socket is dropped.
-    pub(crate) fn open<F>(path: PathBuf, accept: impl FnOnce(UnixListener) -> F) -> io::Result<Self>
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let _ = std::fs::remove_file(&path);
-        let listener = bind(&path)?;
-        let inode = inode(&path);
-        Ok(Self { path, inode, accept_loop: tokio::spawn(accept(listener)) })
-    }
-}
-
-/// Binds a socket that only this user can open. Its mode is set before it listens, because the umask may let everyone open
-/// a new socket.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    let socket = UnixSocket::new_stream()?;
-    socket.bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    socket.listen(1_024)
 }
 
 async fn accept(listener: UnixListener, engine: Engine) {
@@ -145,7 +86,7 @@ async fn accept(listener: UnixListener, engine: Engine) {
 async fn serve(stream: UnixStream, engine: &Engine) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
-    let mut read = BufReader::new(tokio::io::AsyncReadExt::take(read, LINE_BYTES_MAX));
+    let mut read = BufReader::new(tokio::io::AsyncReadExt::take(read, ORDER_BYTES_MAX));
     timeout(ORDER_TIME_MAX, read.read_line(&mut line)).await??;
     let reply = match carry_out(&line, engine).await {
         Ok(()) => OperatorReply { error: None, code: None },
@@ -169,7 +110,7 @@ async fn carry_out(line: &str, engine: &Engine) -> Result<(), (String, &'static 
 
 /// Asks the running server to cancel a task. `None` if no server is running.
 pub(crate) async fn cancel(store: &Path, key: &TaskKey) -> Option<Result<(), CommandError>> {
-    let stream = UnixStream::connect(socket_path(store, ".sock")).await.ok()?;
+    let stream = UnixStream::connect(socket_path(store, SOCKET_SUFFIX)).await.ok()?;
     let order = OperatorOrder::Cancel { owner: key.owner.to_string(), id: key.id.to_string() };
     // A suspended server accepts connections and does not reply.
     let reply = timeout(REPLY_TIME_MAX, send(stream, &order)).await;

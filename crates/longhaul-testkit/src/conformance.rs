@@ -6,8 +6,8 @@ use longhaul::Server;
 mod asks;
 #[path = "../../../examples/conformance/content.rs"]
 mod content;
-#[path = "../../../examples/conformance/files.rs"]
-mod files;
+#[path = "../../../examples/conformance/crash_jobs.rs"]
+mod crash_jobs;
 #[path = "../../../examples/conformance/input_required.rs"]
 mod input_required;
 #[path = "../../../examples/conformance/jobs.rs"]
@@ -23,7 +23,7 @@ pub fn conformance() -> Server {
     let server = Server::new("longhaul-conformance")
         .tools(protocol::greeting())
         .tools(jobs::tools())
-        .tools(files::tools(files::ATTEMPTS_MAX, files::BACKOFF_MS))
+        .tools(crash_jobs::tools(crash_jobs::ATTEMPTS_MAX, crash_jobs::BACKOFF_MS))
         .tools(content::tools())
         .tools(asks::tools())
         .tools(input_required::tools())

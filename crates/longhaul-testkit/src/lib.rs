@@ -27,6 +27,7 @@ mod stateless;
 pub mod tools;
 
 use std::path::Path;
+use std::str::FromStr;
 use std::time::Duration;
 
 pub use conformance::conformance;
@@ -55,6 +56,14 @@ pub async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
         }
     })
     .await;
+}
+
+/// The number in an environment variable, or `default` if it is not set.
+pub fn from_environment<T: FromStr>(variable: &str, default: T) -> T {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")),
+        Err(_) => default,
+    }
 }
 
 /// The names of the files in a directory, sorted.

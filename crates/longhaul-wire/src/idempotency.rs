@@ -9,17 +9,17 @@ use crate::headers::{HeaderValue, Headers};
 use crate::jsonrpc::RpcError;
 use crate::{CallTool, refusal, text};
 
-/// The name of the member of `_meta`.
-pub(crate) const META_KEY: &str = "longhaul/idempotency-key";
+/// The member of `_meta` that has the key.
+pub const META_KEY: &str = "longhaul/idempotency-key";
 
 /// The member of `_meta` of a call that was sent to an earlier server, too, and may have run there. If it becomes a task, a
 /// task that exists is found by the idempotency key; an ordinary call is refused, because it could run twice.
-pub(crate) const REPEATED_META_KEY: &str = "longhaul/repeated";
+pub const REPEATED_META_KEY: &str = "longhaul/repeated";
 
 /// The member of `_meta` of a call whose key was not chosen by its client, but added by a process that relays the call. Its
 /// value is the time at which that process first sent the call, in milliseconds since 1970. Such a call can join a task like
 /// one without a key.
-pub(crate) const RELAYED_META_KEY: &str = "longhaul/relayed";
+pub const RELAYED_META_KEY: &str = "longhaul/relayed";
 
 /// The name of the HTTP header.
 const HEADER: &str = "idempotency-key";

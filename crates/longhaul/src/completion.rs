@@ -59,7 +59,7 @@ impl Completers {
     /// What the catalogue knows of them, and what the engine runs; `None` if there are none.
     pub(crate) fn split(self, of: &str) -> Option<(Completions, EngineTool)> {
         #[derive(Deserialize)]
-        struct Input {
+        struct CompletionInput {
             argument: String,
             value: String,
             arguments: BTreeMap<String, String>,
@@ -70,7 +70,7 @@ impl Completers {
         let engine_name = function_name("completion/complete", of);
         let arguments = self.0.keys().cloned().collect();
         let completers = Arc::new(self.0);
-        let complete = move |_, input: Input| {
+        let complete = move |_, input: CompletionInput| {
             let completer = completers.get(&input.argument).cloned();
             async move {
                 let values = match completer {

@@ -55,6 +55,7 @@ mod function;
 mod handle;
 mod prompt;
 mod question;
+mod regular_file;
 mod resource;
 mod schema;
 mod server;
@@ -158,6 +159,9 @@ pub use longhaul_wire::tool::{Annotations, TaskSupport};
 pub use longhaul_wire::{Icon, IconTheme};
 pub use prompt::{IntoPromptResult, Prompt};
 pub use question::{Form, FormAnswer, Root, Roots, Sampling, SamplingAnswer, Visit};
+/// For the prompts and resources of the program `longhaul`.
+#[doc(hidden)]
+pub use regular_file::read_regular_file;
 pub use resource::{IntoResourceContents, Resource, ResourceTemplate};
 pub use schemars::JsonSchema;
 pub use server::{HttpServer, PipeServer, RunningServer, Server};

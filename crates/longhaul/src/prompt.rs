@@ -148,7 +148,7 @@ impl Prompt {
     /// What clients see, and what the engine runs.
     pub(crate) fn split(self) -> Result<(CatalogueEntry, Vec<EngineTool>), PromptError> {
         #[derive(Deserialize)]
-        struct Input {
+        struct PromptInput {
             arguments: BTreeMap<String, String>,
         }
         let draft = self.arguments.iter().fold(self.draft, |draft, argument| {
@@ -169,7 +169,7 @@ impl Prompt {
         }
         let engine_name = function_name("prompts/get", &self.name);
         let (function, is_durable) = (self.function, self.rules.on_crash.is_some());
-        let own = function::engine_tool(engine_name.clone(), "prompt", self.rules, move |ctx, input: Input| {
+        let own = function::engine_tool(engine_name.clone(), "prompt", self.rules, move |ctx, input: PromptInput| {
             function(ctx, input.arguments)
         });
         let (completions, completing) = self.completers.split(&engine_name).unzip();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use longhaul::{EngineLimits, Server, StoreUrl};
+use longhaul::{EngineLimits, RunningServer, Server, StoreUrl};
 use longhaul_store::{OpenError, Store};
 use tokio::net::TcpSocket;
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
 use crate::command::guard;
-use crate::config::fixed::{PromptConfig, ResourceConfig};
 use crate::config::follow::ConfigFollower;
+use crate::config::prompt::PromptConfig;
+use crate::config::resource::ResourceConfig;
 use crate::config::unit::duration;
 use crate::config::{self, Config, command_tool};
 use crate::exit::{self, CommandError};
@@ -184,38 +185,11 @@ impl Serve {
         settings: String,
         open: impl AsyncFn(&StoreUrl, &Config) -> OpenedStore,
     ) -> Result<(), CommandError> {
-        let listen = self.listen.unwrap_or_else(default_address);
-        if !self.stdio && self.token_file.is_none() && !listen.ip().is_loopback() {
-            // Before the store is opened: no task is recovered for a server that will not run.
-            return Err(CommandError::TokenNeeded(listen));
-        }
-        if !self.stdio {
-            // For the same reason. Another process may still take the address before this one does.
-            is_free(listen).map_err(|error| longhaul::Error::Listen(listen, error))?;
-        }
+        // Before the store is opened: no task is recovered for a server that will not run.
+        self.check_address()?;
         let url = self.store.url(config.server.store.as_ref()).await?;
-        let mut server = configure(server, &config, self.config.is_some());
-        if self.demo {
-            server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);
-        }
-        if let Some(path) = &self.token_file {
-            server = server.identity(token::open(path)?);
-        }
-        for origin in self.allow_origin {
-            server = server.origin(origin);
-        }
-        let mut relayed = None;
-        let store = match (open(&url, &config).await, url.file()) {
-            (Err(OpenError::InUse { .. }), Some(file)) if self.stdio => {
-                let mut client = RelayedClient::on_stdio(&config.limits.server);
-                let Some(store) = client.pass_on(file, async || open(&url, &config).await).await? else {
-                    return Ok(());
-                };
-                relayed = Some(client);
-                store
-            }
-            (opened, _) => opened?,
-        };
+        let mut server = self.configure(server, &config)?;
+        let Some((store, relayed)) = self.open_store(&url, &config, open).await? else { return Ok(()) };
         if !self.stdio
             && let Some(open_files) = descriptors::raise()
         {
@@ -236,36 +210,90 @@ impl Serve {
                 "this server has no tools, so clients cannot call anything; --config FILE adds some, and --demo some to try"
             );
         }
-        if let Some(file) = url.file()
-            && let Some(socket) = operator::listen(file, started.receiver().engine().clone())
-        {
-            started.before_close(move || drop(socket));
-        }
-        if let Some(file) = url.file()
-            && let Some(socket) = relay::listen(file, started.pipes(), started.stop_handle())
-        {
-            started.before_close(move || drop(socket));
+        if let Some(file) = url.file() {
+            open_sockets(&mut started, file);
         }
         stop_on_signal(started.stop_handle())?;
         if let Some(client) = relayed {
-            let (near, far) = tokio::io::duplex(RELAY_BUFFER_BYTES);
-            let passing_on = tokio::spawn(client.serve(near));
-            let (read, write) = tokio::io::split(far);
-            started.serve_pipe(read, write).await?;
-            return passing_on.await.unwrap_or(Ok(()));
+            return serve_relayed(started, client).await;
         }
         if self.stdio {
             return Ok(started.serve_stdio().await?);
         }
-        let listening = started.listen(listen).await?;
+        let listening = started.listen(self.address()).await?;
         greet(listening.address(), &url, self.token_file.as_deref());
         Ok(listening.serve().await?)
     }
+
+    /// Opens the store. If it is in use, the client on standard input is passed on to the process that uses it, until this
+    /// process can open the store and serve its client itself, or `None` if the client has left by then.
+    async fn open_store(
+        &self,
+        url: &StoreUrl,
+        config: &Config,
+        open: impl AsyncFn(&StoreUrl, &Config) -> OpenedStore,
+    ) -> Result<Option<(Arc<dyn Store>, Option<RelayedClient>)>, CommandError> {
+        match (open(url, config).await, url.file()) {
+            (Err(OpenError::InUse { .. }), Some(file)) if self.stdio => {
+                let mut client = RelayedClient::on_stdio(&config.limits.server);
+                let store = client.pass_on(file, async || open(url, config).await).await?;
+                Ok(store.map(|store| (store, Some(client))))
+            }
+            (opened, _) => Ok(Some((opened?, None))),
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.listen.unwrap_or_else(default_address)
+    }
+
+    /// Refuses an address that the server could not listen on. Another process may still take a free one before this process
+    /// does.
+    fn check_address(&self) -> Result<(), CommandError> {
+        let address = self.address();
+        if self.stdio {
+            return Ok(());
+        }
+        if self.token_file.is_none() && !address.ip().is_loopback() {
+            return Err(CommandError::TokenNeeded(address));
+        }
+        Ok(is_free(address).map_err(|error| longhaul::Error::Listen(address, error))?)
+    }
+
+    /// Applies the config file and the flags to the server.
+    fn configure(&self, server: Server, config: &Config) -> Result<Server, CommandError> {
+        let mut server = apply_config(server, config, self.config.is_some());
+        if self.demo {
+            server = server.tools(demo::tools()).instructions(demo::INSTRUCTIONS);
+        }
+        if let Some(path) = &self.token_file {
+            server = server.identity(token::open(path)?);
+        }
+        Ok(self.allow_origin.iter().fold(server, Server::origin))
+    }
+}
+
+/// Opens the sockets beside the store's file: that of the operator and that for clients of other processes.
+fn open_sockets(started: &mut RunningServer, store: &Path) {
+    let operators = operator::listen(store, started.receiver().engine().clone());
+    let relayed = relay::listen(store, started.pipes(), started.stop_handle());
+    for socket in [operators, relayed].into_iter().flatten() {
+        started.before_close(move || drop(socket));
+    }
+}
+
+/// Serves the client that this process has passed on until it became the server itself.
+async fn serve_relayed(started: RunningServer, client: RelayedClient) -> Result<(), CommandError> {
+    let (near, far) = tokio::io::duplex(RELAY_BUFFER_BYTES);
+    let passing_on = tokio::spawn(client.serve(near));
+    let (read, write) = tokio::io::split(far);
+    started.serve_pipe(read, write).await?;
+    passing_on.await.unwrap_or(Ok(()))
 }
 
 /// Applies the settings of the config file, and adds its tools, prompts and resources. A file that is followed can add
 /// prompts and resources later, so the server declares both features even if it has none yet.
-fn configure(mut server: Server, config: &Config, follows_file: bool) -> Server {
+fn apply_config(mut server: Server, config: &Config, follows_file: bool) -> Server {
     let (file, limits) = (&config.server, &config.limits);
     if let Some(name) = &file.name {
         server = server.name(name);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use longhaul::{Server, TicketNames};
+use longhaul_wire::tool::is_tool_name;
 
 use super::keys;
 use super::section::NamedSection;
@@ -32,7 +33,7 @@ pub(super) fn read(root: &NamedSection<'_>) -> ClientsWithoutTasks {
     if let Some(tools) = section.section("tools", keys::TICKET_TOOLS) {
         for key in keys::TICKET_TOOLS {
             let Some(name) = tools.non_blank_text(key.name) else { continue };
-            if !super::tool::is_name(&name) {
+            if !is_tool_name(&name) {
                 let what = format!("is {name:?}, which cannot be the name of a tool");
                 tools.wrong(key.name, what, super::tool::NAME_CHARACTERS);
             }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use longhaul::{FileCheck, FollowedFile, FollowedFileError, ServerHandle};
 
-use super::fixed::{PromptConfig, ResourceConfig};
 use super::limits::Limits;
+use super::prompt::PromptConfig;
+use super::resource::ResourceConfig;
 use super::tool::ToolConfig;
 use super::{CONFIG_FILE_BYTES_MAX, Config, command_tool, folder_of, parse};
 
@@ -133,6 +134,17 @@ impl ConfigFollower {
                 return self.fail(&lines.join("\n"));
             }
         };
+        self.offer(&config).await;
+        let new_settings = Self::settings(&config);
+        if new_settings != self.settings {
+            tracing::warn!("the config file has other settings of the server; they take effect at its next start");
+            self.settings = new_settings;
+        }
+        (self.tools, self.prompts, self.resources) = (config.tools, config.prompts, config.resources);
+    }
+
+    /// Offers the tools, prompts and resources of a new configuration in place of the old ones.
+    async fn offer(&mut self, config: &Config) {
         let (handle, limits) = (&self.handle, &self.limits);
         let mut changes = Changes::default();
         for old in removed(&self.tools, &config.tools, |tool| &tool.name) {
@@ -167,12 +179,6 @@ impl ConfigFollower {
         if changes.0 > 0 {
             tracing::info!(changes = changes.0, "the config file has changed, and its changes were applied");
         }
-        let new_settings = Self::settings(&config);
-        if new_settings != self.settings {
-            tracing::warn!("the config file has other settings of the server; they take effect at its next start");
-            self.settings = new_settings;
-        }
-        (self.tools, self.prompts, self.resources) = (config.tools, config.prompts, config.resources);
     }
 
     /// Logs why the file cannot be used. Each content is applied only once, so its mistakes are logged once.

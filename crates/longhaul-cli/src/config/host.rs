@@ -41,13 +41,13 @@ pub(crate) fn name(text: &str) -> Result<String, String> {
 const TOKEN: &str = "YOUR-TOKEN";
 
 /// The text that `longhaul config host` prints for this host.
-pub(crate) fn describe(host: Host, target: &ServerEntry<'_>) -> String {
+pub(crate) fn describe(host: Host, server: &ServerEntry<'_>) -> String {
     match host {
-        Host::ClaudeCode => claude_code(target),
-        Host::ClaudeDesktop => claude_desktop(target),
-        Host::Cursor => cursor(target),
-        Host::Vscode => vscode(target),
-        Host::Codex => codex(target),
+        Host::ClaudeCode => claude_code(server),
+        Host::ClaudeDesktop => claude_desktop(server),
+        Host::Cursor => cursor(server),
+        Host::Vscode => vscode(server),
+        Host::Codex => codex(server),
     }
 }
 
@@ -86,25 +86,25 @@ fn quote(word: &str) -> String {
     if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-fn claude_code(target: &ServerEntry<'_>) -> String {
-    let (name, url) = (quote(target.name), quote(target.url));
-    let header = if target.needs_token { format!(" --header 'Authorization: Bearer {TOKEN}'") } else { String::new() };
-    let stdio = json!({ "type": "stdio", "command": target.program.display().to_string(), "args": target.arguments });
+fn claude_code(server: &ServerEntry<'_>) -> String {
+    let (name, url) = (quote(server.name), quote(server.url));
+    let header = if server.needs_token { format!(" --header 'Authorization: Bearer {TOKEN}'") } else { String::new() };
+    let stdio = json!({ "type": "stdio", "command": server.program.display().to_string(), "args": server.arguments });
     format!(
         "Claude Code starts the server itself (stdio). Run in a shell:\n\n  \
          claude mcp add {name} -- {command}\n\n\
          or connect to a server that runs (HTTP):\n\n  \
          claude mcp add --transport http {name} {url}{header}\n\n\
          To share it with all who work on a project, put one of these into .mcp.json in its root folder:\n\n{}\n\n{}\n",
-        target.under("mcpServers", &stdio),
-        target.under("mcpServers", &target.http(true)),
-        command = target.command_line(),
+        server.under("mcpServers", &stdio),
+        server.under("mcpServers", &server.http(true)),
+        command = server.command_line(),
     )
 }
 
-fn claude_desktop(target: &ServerEntry<'_>) -> String {
+fn claude_desktop(server: &ServerEntry<'_>) -> String {
     let header =
-        if target.needs_token { format!(", \"--header\", \"Authorization: Bearer {TOKEN}\"") } else { String::new() };
+        if server.needs_token { format!(", \"--header\", \"Authorization: Bearer {TOKEN}\"") } else { String::new() };
     format!(
         "Settings, Developer, Edit Config opens claude_desktop_config.json. On macOS it is in\n\
          ~/Library/Application Support/Claude/, on Windows in %APPDATA%\\Claude\\. Claude Desktop starts the server itself (stdio):\n\n\
@@ -113,43 +113,43 @@ fn claude_desktop(target: &ServerEntry<'_>) -> String {
          connector, if it can be reached from the internet; otherwise let mcp-remote pass the messages on (it needs Node.js):\n\n  \
          \"command\": \"npx\", \"args\": [\"-y\", \"mcp-remote\", \"{}\"{header}]\n\n\
          Restart Claude Desktop after the change.\n",
-        target.under("mcpServers", &target.stdio()),
-        target.url,
+        server.under("mcpServers", &server.stdio()),
+        server.url,
     )
 }
 
-fn cursor(target: &ServerEntry<'_>) -> String {
+fn cursor(server: &ServerEntry<'_>) -> String {
     format!(
         "Put one of these into ~/.cursor/mcp.json, or into .cursor/mcp.json in the folder of a project.\n\n\
          Cursor starts the server itself (stdio):\n\n{}\n\nor connects to a server that runs (HTTP):\n\n{}\n",
-        target.under("mcpServers", &target.stdio()),
-        target.under("mcpServers", &target.http(false)),
+        server.under("mcpServers", &server.stdio()),
+        server.under("mcpServers", &server.http(false)),
     )
 }
 
-fn vscode(target: &ServerEntry<'_>) -> String {
-    let mut stdio = target.stdio();
+fn vscode(server: &ServerEntry<'_>) -> String {
+    let mut stdio = server.stdio();
     stdio["type"] = "stdio".into();
     format!(
         "Put one of these into .vscode/mcp.json in the folder of a project, or into the file that the command\n\
          \"MCP: Open User Configuration\" opens.\n\n\
          VS Code starts the server itself (stdio):\n\n{}\n\nor connects to a server that runs (HTTP):\n\n{}\n",
-        target.under("servers", &stdio),
-        target.under("servers", &target.http(true)),
+        server.under("servers", &stdio),
+        server.under("servers", &server.http(true)),
     )
 }
 
-fn codex(target: &ServerEntry<'_>) -> String {
+fn codex(server: &ServerEntry<'_>) -> String {
     // A JSON string is also a TOML string, unless it contains DEL. No path or argument is expected to contain it.
     let text = |value: &str| Value::from(value).to_string();
-    let table = format!("[mcp_servers.{}]", text(target.name));
+    let table = format!("[mcp_servers.{}]", text(server.name));
     let mut out =
         String::from("Put one of these into ~/.codex/config.toml.\n\nCodex starts the server itself (stdio):\n\n");
-    let arguments = target.arguments.iter().map(|argument| text(argument)).collect::<Vec<_>>().join(", ");
-    let program = text(&target.program.display().to_string());
+    let arguments = server.arguments.iter().map(|argument| text(argument)).collect::<Vec<_>>().join(", ");
+    let program = text(&server.program.display().to_string());
     let _ = write!(out, "{table}\ncommand = {program}\nargs = [{arguments}]\n");
-    let _ = write!(out, "\nor connects to a server that runs (HTTP):\n\n{table}\nurl = {}\n", text(target.url));
-    if target.needs_token {
+    let _ = write!(out, "\nor connects to a server that runs (HTTP):\n\n{table}\nurl = {}\n", text(server.url));
+    if server.needs_token {
         out.push_str(
             "bearer_token_env_var = \"LONGHAUL_TOKEN\"   # the token is in this variable of Codex's environment\n",
         );

@@ -1,6 +1,6 @@
 //! Lines in the output of a command that are messages to the server: `longhaul: {"progress": 3, "total": 10}`.
 
-use longhaul::command::{CommandError, OutputLine, OutputStream, RunningCommand};
+use longhaul::command::{CommandError, LINE_BYTES_MAX, OutputLine, OutputStream, RunningCommand};
 use longhaul::{Ask, Ctx, CtxError, Failure, Json, QuestionKind, Race, Severity};
 use longhaul_task::{QuestionKey, TransitionError};
 use longhaul_wire::jsonrpc::quote;
@@ -11,12 +11,9 @@ use serde_json::{Map, Value, json};
 /// How such a line begins.
 const PREFIX: &str = "longhaul:";
 
-/// The longest such line, with its line break. Longer lines are not read as a whole.
-const MESSAGE_LINE_BYTES_MAX: usize = 64 << 10;
-
 /// What such a line says.
 #[derive(Debug)]
-enum Message {
+enum CommandMessage {
     Progress { done: f64, total: Option<f64>, message: Option<String> },
     Status(String),
     Log { level: Severity, data: Value },
@@ -24,7 +21,7 @@ enum Message {
 }
 
 /// Reads the text after the prefix. The error says what is wrong with it.
-fn parse(text: &str) -> Result<Message, String> {
+fn parse(text: &str) -> Result<CommandMessage, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     let Value::Object(mut members) = value else { return Err("it is not an object of JSON".to_owned()) };
     members.retain(|_, value| !value.is_null());
@@ -36,12 +33,12 @@ fn parse(text: &str) -> Result<Message, String> {
         return Err(format!("it has `{}`, which no message has", quote(other)));
     }
     match (progress, status, log, label) {
-        (Some(done), None, None, None) => Ok(Message::Progress { done, total, message }),
-        (None, Some(status), None, None) => Ok(Message::Status(status)),
-        (None, None, Some(data), None) => Ok(Message::Log { level, data }),
+        (Some(done), None, None, None) => Ok(CommandMessage::Progress { done, total, message }),
+        (None, Some(status), None, None) => Ok(CommandMessage::Status(status)),
+        (None, None, Some(data), None) => Ok(CommandMessage::Log { level, data }),
         (None, None, None, Some(label)) => {
             let message = message.unwrap_or_else(|| label.clone());
-            Ok(Message::Ask { label, question: JsonForm { message, schema } })
+            Ok(CommandMessage::Ask { label, question: JsonForm { message, schema } })
         }
         (None, None, None, None) => Err("it has none of `progress`, `status`, `log` and `ask`".to_owned()),
         _ => Err("it has more than one of `progress`, `status`, `log` and `ask`; write a line for each".to_owned()),
@@ -93,10 +90,10 @@ impl MessageFinder {
         let is_begin = self.is_line_complete;
         self.is_line_complete = line.bytes.ends_with(b"\n") || line.bytes.ends_with(b"\r");
         let text = line.text().strip_prefix(PREFIX).filter(|_| is_begin)?.to_owned();
-        if !self.is_line_complete && line.bytes.len() >= MESSAGE_LINE_BYTES_MAX {
+        if !self.is_line_complete && line.bytes.len() >= LINE_BYTES_MAX {
             return Some(Err(Failure::tool(format!(
                 "The command wrote a message that is too long: a line that begins with `{PREFIX}` can have at most \
-                 {MESSAGE_LINE_BYTES_MAX} bytes, with its line break"
+                 {LINE_BYTES_MAX} bytes, with its line break"
             ))));
         }
         Some(Ok(text))
@@ -106,15 +103,15 @@ impl MessageFinder {
 /// Does what a message says. The answer to a question is written to the command's standard input.
 pub(super) async fn obey(ctx: &mut Ctx, running: &mut RunningCommand, text: &str) -> Result<(), Failure> {
     match parse(text).map_err(|why| wrong(text, &why))? {
-        Message::Progress { done, total, message } => {
+        CommandMessage::Progress { done, total, message } => {
             Ok(ctx.progress(done, total, message.as_deref().unwrap_or_default()).await?)
         }
-        Message::Status(status) => Ok(ctx.report(&status).await?),
-        Message::Log { level, data } => {
+        CommandMessage::Status(status) => Ok(ctx.report(&status).await?),
+        CommandMessage::Log { level, data } => {
             ctx.log(level, data);
             Ok(())
         }
-        Message::Ask { label, question } => {
+        CommandMessage::Ask { label, question } => {
             if !QuestionKey::is_label(&label) {
                 let why = TransitionError::BadLabel;
                 return Err(Failure::tool(format!("The command cannot ask {:?}: {why}", quote(&label))));

@@ -2,7 +2,7 @@
 //!
 //! - `keys`: every key, `section`: how tables are read, `unit`: times and sizes, `problem`: what is wrong, and where.
 //! - `server`, `limits`, `clients`, `tool` with `argument` and `template`: one file per part of the config file.
-//! - `fixed`: prompts and resources.
+//! - `prompt` and `resource`, with their `content`.
 //! - `command_tool`: a tool of the file as a tool of the server; `message`: what its command can say while it runs.
 //! - `missing`: what the file names and this machine does not have.
 //! - `follow`: changes of the file while the server runs.
@@ -13,10 +13,10 @@ mod argument;
 mod bad_files;
 pub(crate) mod clients;
 pub(crate) mod command_tool;
+mod content;
 #[cfg(test)]
 mod documented;
 pub(crate) mod example;
-pub(crate) mod fixed;
 pub(crate) mod follow;
 pub mod host;
 pub(crate) mod keys;
@@ -24,6 +24,8 @@ pub(crate) mod limits;
 mod message;
 mod missing;
 pub mod problem;
+pub(crate) mod prompt;
+pub(crate) mod resource;
 pub(crate) mod section;
 pub(crate) mod server;
 mod template;
@@ -37,9 +39,10 @@ use longhaul::TicketNames;
 use toml::de::{DeTable, DeValue};
 
 use self::clients::ClientsWithoutTasks;
-use self::fixed::{PromptConfig, ResourceConfig};
 use self::limits::Limits;
 use self::problem::{Problem, Problems};
+use self::prompt::PromptConfig;
+use self::resource::ResourceConfig;
 use self::section::{NamedSection, article};
 use self::server::ServerConfig;
 use self::tool::ToolConfig;
@@ -122,9 +125,9 @@ fn read<'a>(problems: &'a Problems<'a>, table: &'a DeTable<'a>, folder: &Path) -
     let limits = limits::read(&root);
     let clients_without_tasks = clients::read(&root);
     let tools = read_tables(&root, "tool", keys::TOOL, |section, name| tool::read(section, name, folder));
-    let prompts = read_tables(&root, "prompt", keys::PROMPT, |section, name| fixed::read_prompt(section, name, folder));
+    let prompts = read_tables(&root, "prompt", keys::PROMPT, |section, name| prompt::read(section, name, folder));
     let resources: Vec<(ResourceConfig, _)> = read_tables(&root, "resource", keys::RESOURCE, |section, name| {
-        Some((fixed::read_resource(section, name, folder)?, (section.path.clone(), section.span.clone())))
+        Some((resource::read(section, name, folder)?, (section.path.clone(), section.span.clone())))
     });
     for (index, (resource, (path, span))) in resources.iter().enumerate() {
         if resources[..index].iter().any(|(other, _)| other.uri == resource.uri) {

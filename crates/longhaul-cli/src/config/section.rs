@@ -352,13 +352,10 @@ struct NoJson {
 fn to_json(value: &DeValue<'_>) -> Result<Value, NoJson> {
     Ok(match value {
         DeValue::String(text) => Value::String(text.clone().into_owned()),
-        DeValue::Integer(number) => {
-            let parsed = i64::from_str_radix(&number.as_str().replace('_', ""), number.radix());
-            Value::Number(parsed.map(Number::from).map_err(|_| NoJson {
-                what: format!("has {number}, which is too large"),
-                remedy: format!("use integers from {} to {}", i64::MIN, i64::MAX),
-            })?)
-        }
+        DeValue::Integer(number) => Value::Number(unit::integer(number).map(Number::from).map_err(|_| NoJson {
+            what: format!("has {number}, which is too large"),
+            remedy: format!("use integers from {} to {}", i64::MIN, i64::MAX),
+        })?),
         DeValue::Float(number) => {
             let parsed = number.as_str().replace('_', "").parse().ok().and_then(Number::from_f64);
             Value::Number(parsed.ok_or_else(|| NoJson {

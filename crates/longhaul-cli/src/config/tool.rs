@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use longhaul::{Annotations, OnCrash, Retention, TaskSupport};
+use longhaul_wire::tool::is_tool_name;
 use regex::Regex;
 use serde_json::Value;
 use toml::de::DeValue;
@@ -85,13 +86,9 @@ pub(super) enum MessageStream {
     Stderr,
 }
 
-pub(super) fn is_name(name: &str) -> bool {
-    (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
-}
-
 /// Reads a tool. What is wrong is reported; the value counts only if nothing is.
 pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Option<ToolConfig> {
-    if !is_name(name) {
+    if !is_tool_name(name) {
         section.problems().add(&section.span, &section.path, "cannot be the name of a tool", NAME_CHARACTERS);
     }
     let arguments = argument::read(section, folder);

@@ -1,6 +1,6 @@
 //! Times and sizes with their units.
 
-use std::num::IntErrorKind;
+use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
 use toml::de::DeInteger;
@@ -36,9 +36,14 @@ impl UnitError {
     }
 }
 
+/// Reads an integer of any radix.
+pub(super) fn integer(number: &DeInteger<'_>) -> Result<i64, ParseIntError> {
+    i64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
+}
+
 /// Reads a whole number from 1 on.
 pub(super) fn count(number: &DeInteger<'_>) -> Result<u64, UnitError> {
-    match i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()) {
+    match integer(number) {
         Ok(count) if count >= 1 => Ok(count.cast_unsigned()),
         Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(UnitError::TooMany),
         _ => Err(UnitError::Form),

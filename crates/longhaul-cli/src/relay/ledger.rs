@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use longhaul_wire::idempotency;
 use longhaul_wire::jsonrpc::RequestId;
 use rand::RngExt as _;
 use serde::Deserialize;
@@ -20,14 +21,6 @@ const TASKS_MAX: usize = 1_000;
 
 /// Begins the IDs of requests of the ledger itself.
 const OWN_ID: &str = "longhaul-relay-";
-
-const IDEMPOTENCY_KEY: &str = "longhaul/idempotency-key";
-
-/// The mark of a key that was added here, with the time of the call.
-const RELAYED: &str = "longhaul/relayed";
-
-/// The mark of a call that may have run already.
-const REPEATED: &str = "longhaul/repeated";
 
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
@@ -61,7 +54,7 @@ pub(super) struct Replay {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct RelayedMessage<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -79,13 +72,13 @@ type Members = BTreeMap<String, Box<RawValue>>;
 impl Ledger {
     /// Takes a message of the client. Returns what to pass on.
     pub(super) fn take_from_client(&mut self, line: Vec<u8>) -> Vec<u8> {
-        if let Ok(batch) = serde_json::from_slice::<Vec<Message<'_>>>(&line) {
+        if let Ok(batch) = serde_json::from_slice::<Vec<RelayedMessage<'_>>>(&line) {
             let ids = batch.iter().filter(|message| message.method.is_some()).filter_map(|message| message.id);
             self.open.extend(ids.map(|id| (id.get().to_owned(), OpenRequest::Once)));
             return line;
         }
         // What is not a message is refused by the server.
-        let Ok(message) = serde_json::from_slice::<Message<'_>>(&line) else { return line };
+        let Ok(message) = serde_json::from_slice::<RelayedMessage<'_>>(&line) else { return line };
         let Some(method) = &message.method else { return line };
         let text = || String::from_utf8_lossy(&line).into_owned();
         // The response to a request with a wrong ID does not have it.
@@ -138,13 +131,13 @@ impl Ledger {
 
     /// Takes a message of the server. Returns what to pass on.
     pub(super) fn take_from_server(&mut self, line: String) -> Option<String> {
-        if let Ok(batch) = serde_json::from_str::<Vec<Message<'_>>>(&line) {
+        if let Ok(batch) = serde_json::from_str::<Vec<RelayedMessage<'_>>>(&line) {
             for id in batch.iter().filter_map(|message| message.id) {
                 self.open.retain(|(open, _)| open != id.get());
             }
             return Some(line);
         }
-        let Ok(message) = serde_json::from_str::<Message<'_>>(&line) else { return Some(line) };
+        let Ok(message) = serde_json::from_str::<RelayedMessage<'_>>(&line) else { return Some(line) };
         if message.method.is_some() {
             self.note_task(message.params);
             return Some(line);
@@ -227,7 +220,7 @@ impl Ledger {
 }
 
 fn request_id(line: &str) -> Option<String> {
-    Some(serde_json::from_str::<Message<'_>>(line).ok()?.id?.get().to_owned())
+    Some(serde_json::from_str::<RelayedMessage<'_>>(line).ok()?.id?.get().to_owned())
 }
 
 fn raw(value: &Value) -> Option<Box<RawValue>> {
@@ -253,10 +246,10 @@ fn now_ms() -> u64 {
 /// A call of a tool with an idempotency key. Everything else in it stays as it was written.
 fn with_key(line: &[u8], now_ms: u64) -> Option<Vec<u8>> {
     with_meta(line, |meta| {
-        if !meta.contains_key(IDEMPOTENCY_KEY) {
+        if !meta.contains_key(idempotency::META_KEY) {
             let key = Value::from(format!("relay-{:032x}", rand::rng().random::<u128>()));
-            meta.insert(IDEMPOTENCY_KEY.into(), raw(&key)?);
-            meta.insert(RELAYED.into(), raw(&Value::from(now_ms))?);
+            meta.insert(idempotency::META_KEY.into(), raw(&key)?);
+            meta.insert(idempotency::RELAYED_META_KEY.into(), raw(&Value::from(now_ms))?);
         }
         Some(())
     })
@@ -265,7 +258,7 @@ fn with_key(line: &[u8], now_ms: u64) -> Option<Vec<u8>> {
 /// A call of a tool that may have run already.
 fn as_repeated(line: &[u8]) -> Option<String> {
     let marked = with_meta(line, |meta| {
-        meta.insert(REPEATED.into(), raw(&Value::Bool(true))?);
+        meta.insert(idempotency::REPEATED_META_KEY.into(), raw(&Value::Bool(true))?);
         Some(())
     })?;
     String::from_utf8(marked).ok()
@@ -307,8 +300,11 @@ mod tests {
         let call =
             json!({ "jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": { "name": "t", "task": {} } });
         let passed_on = from_client(&mut ledger, &call);
-        assert!(passed_on["params"]["_meta"][IDEMPOTENCY_KEY].as_str().unwrap().starts_with("relay-"));
-        assert!(passed_on["params"]["_meta"][RELAYED].is_u64(), "so that it joins like a call without a key");
+        assert!(passed_on["params"]["_meta"][idempotency::META_KEY].as_str().unwrap().starts_with("relay-"));
+        assert!(
+            passed_on["params"]["_meta"][idempotency::RELAYED_META_KEY].is_u64(),
+            "so that it joins like a call without a key"
+        );
         let batch = json!([{ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": { "name": "t" } }]);
         from_client(&mut ledger, &batch);
         let made = r#"{"jsonrpc":"2.0","id":"x","result":{"task":{"taskId":"T","status":"working"}}}"#;
@@ -319,7 +315,7 @@ mod tests {
         let methods: Vec<&str> = sent.iter().map(|message| message["method"].as_str().unwrap()).collect();
         assert_eq!(methods, ["initialize", "notifications/initialized", "tasks/get", "tools/call"]);
         let mut again = passed_on;
-        again["params"]["_meta"][REPEATED] = json!(true);
+        again["params"]["_meta"][idempotency::REPEATED_META_KEY] = json!(true);
         assert_eq!(sent[3], again, "under the same key");
         let told = messages(&replay.to_client);
         assert_eq!(

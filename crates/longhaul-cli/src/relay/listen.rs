@@ -1,21 +1,17 @@
 //! The socket by which other processes pass the messages of their clients on.
 
 use std::path::Path;
-use std::time::Duration;
 
 use longhaul::{CancellationToken, PipeServer};
 use tokio::net::UnixListener;
 
 use super::SOCKET_SUFFIX;
-use crate::operator::{Socket, socket_path};
-
-/// The pause after a connection could not be accepted, for example because the process has too many files open.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+use crate::store_socket::{ACCEPT_PAUSE, StoreSocket, socket_path};
 
 /// Opens the socket. The caller holds the store's lock. `None` if it cannot be opened.
-pub(crate) fn listen(store: &Path, pipes: PipeServer, stop: CancellationToken) -> Option<Socket> {
+pub(crate) fn listen(store: &Path, pipes: PipeServer, stop: CancellationToken) -> Option<StoreSocket> {
     let path = socket_path(store, SOCKET_SUFFIX);
-    match Socket::open(path.clone(), |listener| accept(listener, pipes, stop)) {
+    match StoreSocket::open(path.clone(), |listener| accept(listener, pipes, stop)) {
         Ok(socket) => Some(socket),
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "other processes cannot pass their clients on to this server");

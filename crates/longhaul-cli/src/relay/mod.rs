@@ -22,7 +22,7 @@ use self::ledger::Ledger;
 pub(crate) use self::listen::listen;
 use crate::command::serve::OpenedStore;
 use crate::exit::CommandError;
-use crate::operator::socket_path;
+use crate::store_socket::socket_path;
 
 /// How long to try to reach the server of a store, or else to open the store. A server that stops does not accept
 /// connections, and holds the store until it has stopped.

@@ -3,12 +3,12 @@
 
 use std::process::Stdio;
 
-use longhaul_testkit::{PipeClient, StatelessClient, until};
+use longhaul_testkit::{PipeClient, StatelessClient, tasks_and_forms, until};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::ConfigFolder;
 use crate::kit::longhaul;
+use crate::{ConfigFolder, processes_with};
 
 const CONFIG: &str = r#"
 [tool.build]
@@ -100,7 +100,7 @@ fn mark(place: &ConfigFolder, tool: &str) -> String {
 
 async fn wait_for_no_process(place: &ConfigFolder, tool: &str) {
     let mark = mark(place, tool);
-    until("no process is left", async || ConfigFolder::processes(&mark) == 0).await;
+    until("no process is left", async || processes_with(&mark).is_empty()).await;
 }
 
 /// Waits until a command has been started `times` times. Each start appends a line to `file`.
@@ -115,12 +115,9 @@ async fn wait_for_starts(place: &ConfigFolder, file: &str, times: usize) {
 #[tokio::test]
 async fn commands_are_tasks_with_progress_questions_results_and_errors() {
     let place = ConfigFolder::new(CONFIG);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = longhaul_testkit::tasks_and_forms();
+    let (server, mut client) = place.serve(tasks_and_forms()).await;
 
-    let fifo = place.path("fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let fifo = place.make_fifo("fifo");
     let id = client.create("build", json!({ "target": "release", "wait": fifo })).await.unwrap();
     let shown = client.get_until(&id, |task| task.value["statusMessage"] == "step 3/3").await.unwrap();
     assert_eq!(shown.status(), "working");
@@ -148,9 +145,7 @@ async fn commands_are_tasks_with_progress_questions_results_and_errors() {
 #[tokio::test]
 async fn an_error_names_the_question_argument_or_limit_that_was_wrong() {
     let place = ConfigFolder::new(CONFIG);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = longhaul_testkit::tasks_and_forms();
+    let (server, mut client) = place.serve(tasks_and_forms()).await;
     let read = |text| serde_json::from_str::<Value>(text).unwrap();
     for (tool, arguments, expected) in [
         ("nested", json!({}), "the field `files` must be a string, number, integer or boolean, or an array of choices"),
@@ -177,9 +172,7 @@ async fn an_error_names_the_question_argument_or_limit_that_was_wrong() {
 #[tokio::test]
 async fn integers_of_64_bits_arrive_as_they_were_sent() {
     let place = ConfigFolder::new(CONFIG);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = json!({});
+    let (server, mut client) = place.serve(json!({})).await;
     let arguments = json!({ "n": u64::MAX, "list": [i64::MIN, 10.0, -9_007_199_254_740_991.0] });
     let shown = client.call("count", arguments).await.unwrap();
     assert_eq!(shown["content"][0]["text"], "18446744073709551615 -9223372036854775808 10 -9007199254740991");
@@ -191,11 +184,8 @@ async fn integers_of_64_bits_arrive_as_they_were_sent() {
 #[tokio::test]
 async fn a_command_that_ends_while_it_asks_ends_its_task_and_withdraws_the_question() {
     let place = ConfigFolder::new(CONFIG);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = longhaul_testkit::tasks_and_forms();
-    let fifo = place.path("fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let (server, mut client) = place.serve(tasks_and_forms()).await;
+    let fifo = place.make_fifo("fifo");
     for (end, expected) in [
         ("exit", "done"),
         ("exit 3", "The command failed (exit status: 3):\ngave up"),
@@ -214,12 +204,10 @@ async fn a_command_that_ends_while_it_asks_ends_its_task_and_withdraws_the_quest
 #[tokio::test]
 async fn a_cancelled_command_that_ignores_sigterm_leaves_no_process() {
     let place = ConfigFolder::new(CONFIG);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = longhaul_testkit::tasks_and_forms();
+    let (server, mut client) = place.serve(tasks_and_forms()).await;
     let id = client.create("hang", json!({})).await.unwrap();
     wait_for_starts(&place, "hangs", 1).await;
-    assert!(ConfigFolder::processes(&mark(&place, "hang")) >= 2);
+    assert!(processes_with(&mark(&place, "hang")).len() >= 2);
     client.cancel(&id).await.unwrap();
     wait_for_no_process(&place, "hang").await;
     assert!(server.stop().await);
@@ -228,9 +216,7 @@ async fn a_cancelled_command_that_ignores_sigterm_leaves_no_process() {
 #[tokio::test]
 async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_old_one() {
     let place = ConfigFolder::new(CONFIG);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = longhaul_testkit::tasks_and_forms();
+    let (server, mut client) = place.serve(tasks_and_forms()).await;
     let copy = client.create("copy", json!({})).await.unwrap();
     let hang = client.create("hang", json!({})).await.unwrap();
     wait_for_starts(&place, "starts", 1).await;
@@ -240,17 +226,13 @@ async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_o
     server.kill().await;
 
     let server = place.launch().start().await;
-    assert_eq!(
-        ConfigFolder::processes(&mark(&place, "hang")),
-        0,
-        "the command must have ended before the server listens"
-    );
+    let hangs = processes_with(&mark(&place, "hang"));
+    assert!(hangs.is_empty(), "{hangs:?} must have ended before the server listens");
     wait_for_starts(&place, "starts", 2).await;
     let again = leaders(&mark(&place, "copy"));
     assert_eq!(again.len(), 1, "two copies never run side by side");
     assert_ne!(again, copies);
     let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = longhaul_testkit::tasks_and_forms();
     let end = client.settled(&hang).await;
     assert_eq!(end.status(), "failed", "{:?}", end.value);
     client.cancel(&copy).await.unwrap();
@@ -262,17 +244,11 @@ async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_o
 
 /// The IDs of the processes that have this environment variable and lead a process group.
 fn leaders(variable: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap() {
-        let path = entry.unwrap().path();
-        let pid = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let environment = std::fs::read(path.join("environ")).unwrap_or_default();
-        let stat = std::fs::read_to_string(path.join("stat")).unwrap_or_default();
-        let group = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(2));
-        if environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()) && group == Some(&*pid) {
-            found.push(pid);
-        }
-    }
+    let mut found = processes_with(variable);
+    found.retain(|pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(2)) == Some(pid)
+    });
     found
 }
 
@@ -311,8 +287,7 @@ async fn the_same_commands_are_served_over_stdio() {
 #[tokio::test]
 async fn the_commands_of_a_killed_server_end_without_another_server() {
     let place = ConfigFolder::new(CONFIG);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = place.serve(tasks_and_forms()).await;
     client.create("hang", json!({})).await.unwrap();
     wait_for_starts(&place, "hangs", 1).await;
     server.kill().await;

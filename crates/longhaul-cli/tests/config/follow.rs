@@ -1,6 +1,6 @@
 //! A config file that changes while the server runs.
 
-use longhaul_testkit::{StatelessClient, until};
+use longhaul_testkit::{StatelessClient, tasks_and_forms, until};
 use serde_json::json;
 
 use crate::ConfigFolder;
@@ -17,9 +17,7 @@ async fn tools(client: &mut StatelessClient) -> Vec<String> {
 async fn tools_are_added_changed_and_removed_and_a_wrong_file_changes_nothing() {
     let place = ConfigFolder::new("[tool.a]\ncommand = [\"echo\", \"one\"]\n[tool.b]\ncommand = [\"true\"]\n");
     let file = place.path("longhaul.toml");
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = json!({});
+    let (server, mut client) = place.serve(json!({})).await;
     assert_eq!(tools(&mut client).await, ["a", "b"]);
 
     std::fs::write(&file, "[tool.a]\ncomand = [\"echo\", \"wrong\"]\n").unwrap();
@@ -59,8 +57,7 @@ async fn another_version_of_a_tool_is_offered_when_the_tasks_of_the_old_one_have
         )
     };
     let place = ConfigFolder::new(&config("1"));
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = place.serve(tasks_and_forms()).await;
     let old = client.create("work", json!({})).await.unwrap();
     std::fs::write(place.path("longhaul.toml"), config("2")).unwrap();
     server.says("is not applied yet").await;

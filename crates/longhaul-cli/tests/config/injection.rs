@@ -1,6 +1,5 @@
 //! Command injection through every type of argument, in every place where an argument can be: nothing reaches a shell.
 
-use longhaul_testkit::StatelessClient;
 use serde_json::{Value, json};
 
 use crate::ConfigFolder;
@@ -51,10 +50,8 @@ const NASTY: [&str; 14] = [
 #[tokio::test]
 async fn no_argument_of_any_type_reaches_a_shell() {
     let place = ConfigFolder::new(CONFIG);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
     // A client without tasks gets each result as the answer to its call.
-    client.capabilities = json!({});
+    let (server, mut client) = place.serve(json!({})).await;
     for nasty in NASTY {
         let nasty = nasty.replace('@', place.folder.path().to_str().unwrap());
         let object = json!({ &nasty: [&nasty] });

@@ -12,6 +12,9 @@ mod questions;
 
 use std::path::{Path, PathBuf};
 
+use longhaul_testkit::StatelessClient;
+use serde_json::Value;
+
 /// A folder with a config file, a store and the records of the commands that run.
 struct ConfigFolder {
     folder: tempfile::TempDir,
@@ -37,15 +40,26 @@ impl ConfigFolder {
         launch.store(&self.path("tasks.db")).arg("--config").arg(self.path("longhaul.toml"))
     }
 
-    /// The number of processes that have this variable (`NAME=value`) in their environment.
-    fn processes(variable: &str) -> usize {
-        let has_it = |path: &Path| {
-            let environment = std::fs::read(path.join("environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
-        };
-        std::fs::read_dir("/proc")
-            .unwrap()
-            .filter(|entry| entry.as_ref().is_ok_and(|entry| has_it(&entry.path())))
-            .count()
+    /// Starts a server with the config file, and connects a client with these capabilities.
+    async fn serve(&self, capabilities: Value) -> (kit::ServerProcess, StatelessClient) {
+        let (server, mut client) = self.launch().start_with_client().await;
+        client.capabilities = capabilities;
+        (server, client)
     }
+
+    /// Makes a named pipe, whose reader waits until a test writes to it.
+    fn make_fifo(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+}
+
+/// The IDs of the processes that have this variable (`NAME=value`) in their environment.
+fn processes_with(variable: &str) -> Vec<String> {
+    let has_it = |pid: &String| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+    };
+    longhaul_testkit::names(Path::new("/proc")).into_iter().filter(has_it).collect()
 }

@@ -1,6 +1,7 @@
 //! Which lines of a command are messages, and what is said about one that cannot be obeyed.
 
-use longhaul_testkit::StatelessClient;
+use longhaul::command::LINE_BYTES_MAX;
+use longhaul_testkit::tasks_and_forms;
 use serde_json::{Value, json};
 
 use crate::ConfigFolder;
@@ -14,15 +15,10 @@ env.TEXT = "{text}"
 messages = "stdout"
 "#;
 
-/// The length of a line that is read as a whole, with its line break.
-const LINE_BYTES_MAX: usize = 64 << 10;
-
 /// Calls `say` with each text, and passes the results to `check`.
 async fn say(cases: &[(String, &str)], check: impl Fn(&Value, &str)) {
     let place = ConfigFolder::new(CONFIG);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = json!({ "elicitation": {} });
+    let (server, mut client) = place.serve(json!({ "elicitation": {} })).await;
     for (text, expected) in cases {
         let result = client.call("say", json!({ "text": text })).await.unwrap();
         check(&result, expected);
@@ -72,13 +68,12 @@ async fn a_question_with_a_bad_label_is_a_tool_error_in_calls_and_tasks() {
     let ask = |label: &str| format!("longhaul: {}\n", json!({ "ask": label }));
     let too_long = "x".repeat(65);
     let place = ConfigFolder::new(CONFIG);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = place.serve(tasks_and_forms()).await;
     for label in ["", "a/b:c", &too_long] {
         let expected = format!("The command cannot ask {label:?}: a question's label must have 1 to 64 characters");
         client.capabilities = json!({ "elicitation": {} });
         is_error(&client.call("say", json!({ "text": ask(label) })).await.unwrap(), &expected);
-        client.capabilities = longhaul_testkit::tasks_and_forms();
+        client.capabilities = tasks_and_forms();
         let id = client.create("say", json!({ "text": ask(label) })).await.unwrap();
         is_error(&client.settled(&id).await.value["result"], &expected);
     }

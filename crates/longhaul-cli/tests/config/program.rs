@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use longhaul_testkit::{PipeClient, StatelessClient};
+use longhaul_testkit::{PipeClient, StatelessClient, tasks_and_forms};
 use serde_json::{Value, json};
 
 use crate::ConfigFolder;
@@ -30,13 +30,11 @@ async fn the_example_that_config_new_writes_works() {
         (Some(0), &*format!("{path} is valid. Its tools: count_words, slow_list, approve."))
     );
 
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
     // A client that declares no tasks gets the result as the response of its call.
-    client.capabilities = json!({});
+    let (server, mut client) = place.serve(json!({})).await;
     let counted = client.call("count_words", json!({ "text": "one two  three" })).await.unwrap();
     assert_eq!(counted["content"][0]["text"].as_str().unwrap().trim(), "3");
-    client.capabilities = longhaul_testkit::tasks_and_forms();
+    client.capabilities = tasks_and_forms();
     let listed = client.create("slow_list", json!({ "pause": 0 })).await.unwrap();
     let listed = client.settled(&listed).await;
     assert!(listed.result_text().starts_with("step 1/3\nstep 2/3\nstep 3/3\n"), "{}", listed.result_text());
@@ -194,8 +192,7 @@ async fn prompts_and_resources_of_the_file_are_offered_and_followed() {
                   file = \"notes.md\"\nmime_type = \"text/markdown\"\n";
     let place = ConfigFolder::new(config);
     std::fs::write(place.path("notes.md"), "first").unwrap();
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = place.serve(tasks_and_forms()).await;
     let got = client.send("prompts/get", json!({ "name": "review" })).await.json();
     assert_eq!(got["result"]["messages"][0]["content"]["text"], "Review it.", "{got}");
     let read = async |client: &mut StatelessClient, uri: &str| {
@@ -220,9 +217,7 @@ async fn the_file_sets_what_clients_without_tasks_get() {
     let slow = "[tool.slow]\ncommand = [\"sleep\", \"600\"]\n";
     let named = format!("{slow}[clients_without_tasks]\npatience = \"50ms\"\ntools.status = \"job_status\"\n");
     let place = ConfigFolder::new(&named);
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = json!({});
+    let (server, mut client) = place.serve(json!({})).await;
     let ticket = client.call("slow", json!({})).await.unwrap();
     let id = ticket["_meta"]["longhaul/task"]["taskId"].clone();
     let stands = client.call("job_status", json!({ "taskId": id })).await.unwrap();
@@ -237,8 +232,7 @@ async fn the_file_sets_what_clients_without_tasks_get() {
     ] {
         let place = ConfigFolder::new(&file);
         let launch = flags.iter().fold(place.launch(), crate::kit::Launch::arg);
-        let server = launch.start().await;
-        let mut client = StatelessClient::connect(server.address()).await.unwrap();
+        let (server, mut client) = launch.start_with_client().await;
         client.capabilities = json!({});
         let listed = client.send("tools/list", json!({})).await.json();
         assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 1, "{listed}");
@@ -253,10 +247,8 @@ async fn the_file_sets_what_clients_without_tasks_get() {
 #[tokio::test]
 async fn a_prompt_or_resource_whose_file_is_no_regular_file_cannot_be_read() {
     let place = ConfigFolder::new("[prompt.p]\nfile = \"fifo\"\n[resource.r]\nuri = \"docs://r\"\nfile = \"fifo\"\n");
-    let fifo = place.path("fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let server = place.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    place.make_fifo("fifo");
+    let (server, mut client) = place.serve(tasks_and_forms()).await;
     let error = client.error("resources/read", json!({ "uri": "docs://r" })).await;
     assert_eq!(error["message"], "the file cannot be read", "{error}");
     let error = client.error("prompts/get", json!({ "name": "p" })).await;

@@ -1,51 +1,40 @@
 //! A command that waits for an answer does nothing more without one, however its question ends.
 
-use longhaul_testkit::{StatelessClient, until};
+use longhaul_testkit::{tasks_and_forms, until};
 use serde_json::json;
 
-use crate::ConfigFolder;
+use crate::{ConfigFolder, processes_with};
 
 // It ignores SIGTERM, so that it would go on between the end of its input and SIGKILL.
-const CONFIG: &str = r#"
-[tool.deploy]
-shell = true
-command = '''
+const SCRIPT: &str = r#"
 trap "" TERM
 echo 'longhaul: {"ask": "approve", "message": "Deploy?"}'
 read -r answer
 echo "deployed: $answer" >> log
-'''
-env.MARK = "deploy @"
-messages = "stdout"
-grace = "300ms"
-
-[tool.deploy_now]
-shell = true
-command = '''
-trap "" TERM
-echo 'longhaul: {"ask": "approve", "message": "Deploy?"}'
-read -r answer
-echo "deployed: $answer" >> log
-'''
-env.MARK = "deploy @"
-messages = "stdout"
-grace = "300ms"
-task = "forbidden"
 "#;
+
+/// A folder with the script as a tool that can be a task, `deploy`, and as one that cannot, `deploy_now`.
+fn config_folder() -> ConfigFolder {
+    let tool = |name: &str, task: &str| {
+        format!(
+            "[tool.{name}]\nshell = true\ncommand = '''{SCRIPT}'''\nenv.MARK = \"deploy @\"\nmessages = \"stdout\"\n\
+             grace = \"300ms\"\ntask = \"{task}\"\n"
+        )
+    };
+    ConfigFolder::new(&format!("{}{}", tool("deploy", "optional"), tool("deploy_now", "forbidden")))
+}
 
 async fn nothing_was_deployed(folder: &ConfigFolder) {
     let mark = format!("MARK=deploy {}", folder.folder.path().display());
-    until("no process is left", async || ConfigFolder::processes(&mark) == 0).await;
+    until("no process is left", async || processes_with(&mark).is_empty()).await;
     let log = std::fs::read_to_string(folder.path("log")).unwrap_or_default();
     assert_eq!(log, "", "the command went on without an answer");
 }
 
 #[tokio::test]
 async fn a_command_whose_question_is_cancelled_does_not_go_on() {
-    let folder = ConfigFolder::new(CONFIG);
-    let server = folder.launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
-    client.capabilities = longhaul_testkit::tasks_and_forms();
+    let folder = config_folder();
+    let (_server, mut client) = folder.serve(tasks_and_forms()).await;
     let id = client.create("deploy", json!({})).await.unwrap();
     client.asked(&id, 1).await;
     client.cancel(&id).await.unwrap();
@@ -59,10 +48,8 @@ async fn a_command_whose_question_is_cancelled_does_not_go_on() {
 #[tokio::test]
 async fn a_command_that_waits_for_an_answer_does_not_go_on_when_its_server_ends() {
     for is_killed in [false, true] {
-        let folder = ConfigFolder::new(CONFIG);
-        let server = folder.launch().start().await;
-        let mut client = StatelessClient::connect(server.address()).await.unwrap();
-        client.capabilities = longhaul_testkit::tasks_and_forms();
+        let folder = config_folder();
+        let (server, mut client) = folder.serve(tasks_and_forms()).await;
         let id = client.create("deploy", json!({})).await.unwrap();
         client.asked(&id, 1).await;
         if is_killed {

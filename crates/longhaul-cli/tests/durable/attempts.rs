@@ -29,8 +29,7 @@ async fn a_task_that_dies_with_its_server_is_started_only_so_often() {
     let (directory, store) = place("tasks.db");
     let file = directory.path().join("attempts");
     let launch = || Launch::conformance().store(&store).arg("--attempts-max=4").arg("--backoff-ms=10");
-    let mut server = launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (mut server, mut client) = launch().start_with_client().await;
     let id = client.create("retry_job", json!({ "millis": ENDLESS_MS, "file": file })).await.unwrap();
     for number in 1..=4 {
         attempt(number, &file).await;
@@ -55,20 +54,17 @@ async fn the_wait_before_the_next_attempt_survives_another_kill() {
     let (directory, store) = place("tasks.db");
     let file = directory.path().join("attempts");
     let launch = || Launch::conformance().store(&store).arg(format!("--backoff-ms={}", BACKOFF.as_millis()));
-    let server = launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = launch().start_with_client().await;
     let id = client.create("retry_job", json!({ "millis": ENDLESS_MS, "file": file })).await.unwrap();
     attempt(1, &file).await;
     server.kill().await;
 
     // This start finds the lost attempt, and the wait begins.
-    let server = launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = launch().start_with_client().await;
     let lost_at = client.get(&id).await.unwrap().value["lastUpdatedAt"].clone();
     server.kill().await;
 
-    let server = launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = launch().start_with_client().await;
     assert_eq!(client.get(&id).await.unwrap().value["lastUpdatedAt"], lost_at, "this start changed nothing");
     attempt(2, &file).await;
     assert_eq!(lines(&file), attempts(2), "a kill during the wait is not an attempt");

@@ -1,6 +1,6 @@
 //! Families of tasks in a server that is killed, and in one that is told to cancel.
 
-use longhaul_testkit::{GetTaskResult, StatelessClient};
+use longhaul_testkit::GetTaskResult;
 use serde_json::{Value, json};
 
 use crate::kit::{Launch, place};
@@ -13,8 +13,7 @@ fn children(task: &GetTaskResult) -> Vec<String> {
 #[tokio::test]
 async fn a_family_goes_on_after_a_kill_without_a_child_twice() {
     let (_directory, store) = place("tasks.db");
-    let server = Launch::conformance().store(&store).start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = Launch::conformance().store(&store).start_with_client().await;
     let arguments = json!({ "children": 50, "millis": 5, "fail": true, "ask": true });
     let id = client.create("fan_out", arguments).await.unwrap();
     let before = children(&client.get_until(&id, |task| children(task).len() == 50).await.unwrap());
@@ -24,8 +23,7 @@ async fn a_family_goes_on_after_a_kill_without_a_child_twice() {
     let ended_before = client.settled(&before[10]).await;
     server.kill().await;
 
-    let server = Launch::conformance().store(&store).start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (_server, mut client) = Launch::conformance().store(&store).start_with_client().await;
     let question = client.asked(&before[49], 1).await.remove(0);
     client
         .update(&before[49], json!({ question: { "action": "accept", "content": { "confirm": true } } }))
@@ -46,8 +44,7 @@ async fn a_family_goes_on_after_a_kill_without_a_child_twice() {
 #[tokio::test]
 async fn a_cancelled_family_is_cancelled_as_one() {
     let (_directory, store) = place("tasks.db");
-    let server = Launch::conformance().store(&store).start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (_server, mut client) = Launch::conformance().store(&store).start_with_client().await;
     let id = client.create("fan_out", json!({ "children": 50, "millis": 900_000, "ask": true })).await.unwrap();
     let family = children(&client.get_until(&id, |task| children(task).len() == 50).await.unwrap());
     client.asked(&family[49], 1).await;

@@ -25,8 +25,7 @@ fn capabilities() -> Value {
 #[tokio::test]
 async fn a_question_of_ext2026_is_answered_after_a_kill_by_another_client() {
     let (_directory, store) = place("tasks.db");
-    let server = Launch::conformance().store(&store).start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = Launch::conformance().store(&store).start_with_client().await;
     client.capabilities = capabilities();
     let mut tasks = Vec::new();
     for (tool, arguments, questions, result) in TOOLS {

@@ -4,10 +4,9 @@
 //! `LONGHAUL_SEED` repeats the random choices of a run.
 
 use std::collections::BTreeSet;
-use std::str::FromStr;
 use std::time::Duration;
 
-use longhaul_testkit::{StatelessClient, until};
+use longhaul_testkit::{StatelessClient, from_environment, until};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -28,8 +27,7 @@ async fn a_recorded_step_is_not_repeated_however_often_the_server_is_killed() {
     let file = directory.path().join("numbers");
     let launch = || Launch::conformance().store(&store);
 
-    let mut server = launch().start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (mut server, mut client) = launch().start_with_client().await;
     let arguments = json!({ "steps": steps, "millis": u64::try_from(STEP.as_millis()).unwrap(), "file": file });
     let id = client.create("count_steps", arguments).await.unwrap();
 
@@ -63,11 +61,4 @@ async fn a_recorded_step_is_not_repeated_however_often_the_server_is_killed() {
     }
     assert!(repeated <= kills);
     eprintln!("{repeated} numbers were repeated");
-}
-
-fn from_environment<T: FromStr>(name: &str, otherwise: T) -> T {
-    match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text:?}")),
-        Err(_) => otherwise,
-    }
 }

@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use longhaul_testkit::{GetTaskResult, StatelessClient};
+use longhaul_testkit::GetTaskResult;
 use serde_json::json;
 
 use crate::kit::Launch;
@@ -46,14 +46,12 @@ async fn a_store_that_does_not_sync_is_noticed() {
 async fn the_log_of_a_killed_process_is_synced_before_it_is_served() {
     let directory = tempfile::tempdir().unwrap();
     let (file, trace) = (directory.path().join("tasks.db"), directory.path().join("trace"));
-    let server = Launch::conformance().store(&file).start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = Launch::conformance().store(&file).start_with_client().await;
     let id = client.create("echo", json!({ "text": "hello" })).await.unwrap();
     let before = client.get_until(&id, GetTaskResult::is_settled).await.unwrap();
     server.kill().await;
 
-    let server = Launch::conformance().store(&file).under(strace(&trace)).start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = Launch::conformance().store(&file).under(strace(&trace)).start_with_client().await;
     assert_eq!(client.get(&id).await.unwrap().text, before.text);
     assert!(server.stop().await);
     assert!(Trace::read(&trace).syncs_before_it_listens() > 0, "the log of the dead process was not synced");
@@ -66,8 +64,7 @@ async fn creations_cancellations_and_answers(directory: &Path, arguments: &[&str
     for argument in arguments {
         launch = launch.arg(argument);
     }
-    let server = launch.start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = launch.start_with_client().await;
     for round in 0..ROUNDS {
         let id = client.create("slow_compute", json!({ "seconds": 900_000, "label": "endless" })).await.unwrap();
         client.cancel(&id).await.unwrap();

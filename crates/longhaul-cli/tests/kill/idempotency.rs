@@ -6,14 +6,14 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_testkit::{FailureReport, SessionClient, StatelessClient, in_time};
+use longhaul_testkit::{FailureReport, SessionClient, StatelessClient, from_environment, in_time};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::kit::{Launch, ServerProcess, longhaul, place};
-use crate::{JITTER, from_environment, operator, say};
+use crate::{JITTER, operator, say};
 
 const CONNECTIONS: usize = 50;
 const CALLS: usize = 1_000;

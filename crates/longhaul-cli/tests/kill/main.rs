@@ -22,12 +22,11 @@ mod kit;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use longhaul_testkit::in_time;
+use longhaul_testkit::{from_environment, in_time};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinHandle;
@@ -199,13 +198,6 @@ fn copy_of(file: &Path) -> PathBuf {
         }
     }
     directory.join("tasks.db")
-}
-
-fn from_environment<T: FromStr>(name: &str, otherwise: T) -> T {
-    match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text:?}")),
-        Err(_) => otherwise,
-    }
 }
 
 /// Not with `println!`: the test harness hides the output of a passing test.

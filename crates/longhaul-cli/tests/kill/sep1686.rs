@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_testkit::{FailureReport, SessionClient, StatelessClient, in_time, until};
+use longhaul_testkit::{FailureReport, SessionClient, StatelessClient, from_environment, in_time, until};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::job::attempt;
 use crate::kit::{Launch, ServerProcess, longhaul, place};
-use crate::{JITTER, from_environment, operator, say};
+use crate::{JITTER, operator, say};
 
 const CONNECTIONS: usize = 8;
 /// The answers that each connection gets from one process, if the process lives long enough.

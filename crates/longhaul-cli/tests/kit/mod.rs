@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-use longhaul_testkit::in_time;
+use longhaul_testkit::{StatelessClient, in_time};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -83,6 +83,13 @@ impl Launch {
 
     pub(crate) async fn start(self) -> ServerProcess {
         self.spawn().listening().await
+    }
+
+    /// Starts the server and connects a client that has tasks and forms.
+    pub(crate) async fn start_with_client(self) -> (ServerProcess, StatelessClient) {
+        let server = self.start().await;
+        let client = StatelessClient::connect(server.address()).await.unwrap();
+        (server, client)
     }
 }
 

@@ -2,18 +2,13 @@
 
 use std::path::Path;
 
-use longhaul_testkit::{StatelessClient, in_time};
+use longhaul_testkit::in_time;
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::kit::{IGNORE_FILE_LIMIT, Launch, ServerProcess, place};
 use crate::operator::run;
-
-async fn start(file: &Path) -> (ServerProcess, StatelessClient) {
-    let server = Launch::conformance().store(file).start().await;
-    let client = StatelessClient::connect(server.address()).await.unwrap();
-    (server, client)
-}
+use crate::start;
 
 #[tokio::test]
 async fn a_server_that_lost_a_file_of_its_store_ends_and_names_the_file() {
@@ -72,8 +67,7 @@ async fn no_second_server_starts_beside_one_whose_lock_file_is_gone() {
 /// A server with 20 tasks that end while its disk is full.
 #[cfg(target_os = "linux")]
 async fn ends_on_a_full_disk(file: &Path) -> (ServerProcess, Vec<String>) {
-    let server = Launch::conformance().under(IGNORE_FILE_LIMIT).store(file).start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = Launch::conformance().under(IGNORE_FILE_LIMIT).store(file).start_with_client().await;
     let mut tasks = Vec::new();
     for _ in 0..20 {
         tasks.push(client.create("slow_compute", json!({ "seconds": 1 })).await.unwrap());

@@ -1,7 +1,6 @@
 //! The local user is a separate owner.
 
 use longhaul::{Owner, Tokens};
-use longhaul_testkit::StatelessClient;
 use serde_json::json;
 
 use crate::kit::Launch;
@@ -22,8 +21,7 @@ async fn a_task_made_over_stdio_is_the_local_users_and_not_seen_over_http() {
     for token in [Some("adas"), None] {
         let launch = Launch::conformance().store(&store);
         let launch = if token.is_some() { launch.arg("--token-file").arg(&tokens) } else { launch };
-        let server = launch.start().await;
-        let mut client = StatelessClient::connect(server.address()).await.unwrap();
+        let (server, mut client) = launch.start_with_client().await;
         client.token = token.map(str::to_owned);
         let unknown = client.error("tasks/get", json!({ "taskId": "never was" })).await;
         assert_eq!(client.error("tasks/get", json!({ "taskId": id })).await, unknown);

@@ -13,3 +13,12 @@ mod shutdown;
 mod smoke;
 mod stdio;
 mod tokens;
+
+use std::path::Path;
+
+use longhaul_testkit::StatelessClient;
+
+/// A server with the tools for tests on the store in this file, and a client of it.
+async fn start(file: &Path) -> (kit::ServerProcess, StatelessClient) {
+    kit::Launch::conformance().store(file).start_with_client().await
+}

@@ -65,9 +65,7 @@ impl OperatorStore {
     }
 
     async fn server(&self) -> (ServerProcess, StatelessClient) {
-        let server = Launch::conformance().store(&self.file).start().await;
-        let client = StatelessClient::connect(server.address()).await.unwrap();
-        (server, client)
+        crate::start(&self.file).await
     }
 
     /// Runs a command on the store.
@@ -222,8 +220,7 @@ async fn a_backup_is_a_store_of_its_own_with_a_server_and_without() {
     for copy in [with, without] {
         let object = run(&["task", "get", &done, "--json", "--store", &url(&copy)]).await.json();
         assert_eq!(object["result"]["content"][0]["text"], "kept");
-        let server = Launch::conformance().store(&copy).start().await;
-        let mut client = StatelessClient::connect(server.address()).await.unwrap();
+        let (server, mut client) = crate::start(&copy).await;
         assert_eq!(client.get(&done).await.unwrap().value, before.value, "a server serves it as before");
         assert!(server.stop().await);
     }

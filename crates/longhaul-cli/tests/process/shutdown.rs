@@ -5,13 +5,8 @@ use longhaul_testkit::{StatelessClient, in_time, names};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::kit::{Launch, ServerProcess, longhaul, place};
-
-async fn start(file: &std::path::Path) -> (ServerProcess, StatelessClient) {
-    let server = Launch::conformance().store(file).start().await;
-    let client = StatelessClient::connect(server.address()).await.unwrap();
-    (server, client)
-}
+use crate::kit::{Launch, longhaul, place};
+use crate::start;
 
 #[tokio::test]
 async fn short_tasks_finish_long_ones_fail_or_go_to_the_next_process() {

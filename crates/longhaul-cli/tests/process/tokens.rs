@@ -29,8 +29,7 @@ async fn each_owner_can_be_given_a_token() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.trim_end()).unwrap();
     let bob = new_token("bob", &file).await;
-    let server = with_tokens(&file).start().await;
-    let mut client = StatelessClient::connect(server.address()).await.unwrap();
+    let (server, mut client) = with_tokens(&file).start_with_client().await;
     client.token = Some(ada);
     let id = client.create("echo", json!({ "text": "hers" })).await.unwrap();
     client.settled(&id).await;

@@ -1,13 +1,12 @@
 //! Limits on forks and subtasks, each at its edge.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::try_join_all;
-use longhaul_engine::{Ctx, CtxError, ToolLimits};
+use longhaul_engine::{Ctx, CtxError};
 use longhaul_task::CHILD_RANGES_MAX;
 
-use crate::common::{Lab, Machine, answer, asks, code, echo, handler, handler_with, resumes, text_of, tool};
+use crate::common::{Lab, answer, asks, code, echo, handler, resumes, text_of, tool};
 use crate::subtask::Child;
 
 #[tokio::test(start_paused = true)]
@@ -28,6 +27,22 @@ async fn the_keys_of_nested_forks_have_a_limit() {
     assert_eq!(lab.end(&key).await, text_of("done"));
     let key = lab.create_on("work", &(inner + 1).to_string()).await;
     assert_eq!(code(&lab.end(&key).await), "BAD_FORK");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_forks_with_one_key_and_unusable_keys_are_refused() {
+    let works = handler(|mut ctx: Ctx, _input| async move {
+        let mut refused = Vec::new();
+        for key in ["twin", "twin", "", "a/b", "a:b"] {
+            let step = ctx.fork(key, |mut ctx| async move { ctx.step("one", || async { Ok::<_, CtxError>(1) }).await });
+            refused.push(step.await.err().map(|error| error.code()));
+        }
+        assert_eq!(refused, [None, Some("BAD_FORK"), Some("BAD_FORK"), Some("BAD_FORK"), Some("BAD_FORK")]);
+        answer("done")
+    });
+    let lab = Lab::start(vec![resumes("work", works)]).await;
+    let key = lab.create("work").await;
+    assert_eq!(lab.end(&key).await, text_of("done"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,41 +82,4 @@ async fn a_handler_whose_forks_wait_for_too_many_children_stays_in_memory() {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     assert!(lab.read(&too_many).await.phase.active_attempt().is_some(), "it is in memory");
-}
-
-/// As many steps as the default limit allows, a crash, and one step more.
-#[test]
-fn a_journal_of_the_default_length_is_resumed_and_takes_no_further_entry() {
-    let steps = ToolLimits::default().journal_entries_max;
-    for (more, expected) in [(0, None), (1, Some("JOURNAL_FULL"))] {
-        let done = Arc::new(AtomicUsize::new(0));
-        let works = handler_with(Arc::clone(&done), move |done, mut ctx: Ctx, _input| async move {
-            for _ in 0..steps {
-                ctx.step("step", || async { Ok::<_, CtxError>(done.fetch_add(1, Ordering::Relaxed)) }).await?;
-            }
-            if ctx.attempt() == 1 {
-                ctx.report("all steps are done").await?;
-                std::future::pending::<()>().await;
-            }
-            for _ in 0..more {
-                ctx.step("more", || async { Ok::<_, CtxError>(1) }).await?;
-            }
-            answer("done")
-        });
-        let mut machine = Machine::new();
-        let tools = || vec![resumes("work", Arc::clone(&works))];
-        let key = machine.run_engine(tools(), async |lab| {
-            let key = lab.create("work").await;
-            lab.until(&key, "the last step", |task| task.message.is_some()).await;
-            // The last entry is written in the background.
-            lab.has_entries(&key, steps).await;
-            key
-        });
-        machine.run_engine(tools(), async |lab| {
-            let end = lab.end(&key).await;
-            assert_eq!(expected.map(|_| code(&end)), expected, "{end:?}");
-            assert_eq!(lab.engine.history(&key).await.unwrap().entries.len(), steps);
-        });
-        assert_eq!(done.load(Ordering::Relaxed), steps, "no step was done again");
-    }
 }

@@ -14,7 +14,7 @@ fn done<T>(value: T) -> std::future::Ready<Result<T, CtxError>> {
 }
 
 /// Runs a first version of a handler until it asks, and a second one after a crash.
-fn after_crash(first: Arc<dyn Handler>, second: Arc<dyn Handler>) -> (Outcome, String) {
+pub(crate) fn after_crash(first: Arc<dyn Handler>, second: Arc<dyn Handler>) -> (Outcome, String) {
     let mut machine = Machine::new();
     let (key, question) =
         machine.run_engine(vec![resumes("work", first)], async |lab| lab.create_until_asked("work").await);

@@ -70,3 +70,39 @@ impl AttemptLaw {
         Err(format!("{key} counts {counted} failed attempts instead of {expected} after {:?}", record.end))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use longhaul_task::transition::Lose;
+    use longhaul_task::{EntryKind, Event, Surroundings, Task, transition};
+
+    use crate::check::test_ledger::{TestLedger, done, entry, key, node, release, resumed};
+    use crate::ledger::{Commit, Fact, WrittenTask};
+
+    #[test]
+    fn an_attempt_without_a_record_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let released = ledger.after(&created, &release(1));
+        ledger.commit("release", &key("a"), Some(released));
+        ledger.breaks("every attempt is counted and recorded");
+    }
+
+    #[test]
+    fn a_count_of_failed_attempts_that_does_not_begin_again_is_caught() {
+        let (mut ledger, task) = resumed();
+        ledger.record_entry(&key("a"), 0, entry(EntryKind::Step, 0, done("1")));
+        let mut task = task;
+        task.failed_attempts = 1;
+        task.revision = 2;
+        let lose = Event::Lose(Lose { node: node(), fence: 1, is_stop: false });
+        let change = transition::apply(&task, &lose, &Surroundings::default(), ledger.now).unwrap();
+        let after = Task { revision: 2, failed_attempts: 2, ..change.task };
+        let written =
+            vec![WrittenTask { event: "lose", key: key("a"), after: Some(Arc::new(after)), idempotency: None }];
+        let ended = vec![(key("a"), change.ended_attempt.unwrap())];
+        ledger.note(Fact::Committed(Commit { now: ledger.now, written, recorded: Vec::new(), ended }));
+        ledger.breaks("every attempt is counted and recorded");
+    }
+}

@@ -40,3 +40,34 @@ fn acknowledged(states: &DurableStates, what: &Ack, key: &TaskKey, revision: u64
     };
     if durable { Ok(()) } else { Err(format!("{what:?} of {} rev {revision} is not on the disk", short(key))) }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_store::StoreError;
+    use longhaul_task::transition;
+
+    use crate::check::test_ledger::{TestLedger, new};
+    use crate::ledger::{Ack, Fact};
+
+    #[test]
+    fn a_creation_acknowledged_before_its_commit_is_caught() {
+        let mut ledger = TestLedger::new();
+        ledger.acknowledge(Ack::Created, &transition::create(&new("a"), ledger.now));
+        ledger.breaks("acknowledged is durable");
+    }
+
+    #[test]
+    fn a_cancellation_that_was_acknowledged_and_is_not_there_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        ledger.acknowledge(Ack::Cancelled, &created);
+        ledger.breaks("acknowledged is durable");
+    }
+
+    #[test]
+    fn a_task_that_is_denied_while_it_is_there_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let began = ledger.lines.len();
+        ledger.note(Fact::Denied { began, key: created.key, what: "cancel", error: StoreError::NotFound });
+        ledger.breaks("acknowledged is durable");
+    }
+}

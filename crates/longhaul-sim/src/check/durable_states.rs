@@ -113,3 +113,16 @@ impl DurableStates {
 pub(super) fn is_queued(task: &Task) -> bool {
     task.phase.not_before().is_some()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::check::test_ledger::{TestLedger, key};
+
+    #[test]
+    fn a_revision_that_is_skipped_is_caught() {
+        let (mut ledger, mut created) = TestLedger::with_task();
+        created.revision = 3;
+        ledger.commit("report", &key("a"), Some(created));
+        ledger.breaks("every change is counted");
+    }
+}

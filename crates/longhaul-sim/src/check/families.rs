@@ -111,3 +111,36 @@ fn child(states: &DurableStates, task: &Task) -> Result<(), String> {
         Some(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::Event;
+    use longhaul_task::transition::Delete;
+
+    use crate::check::test_ledger::{TestLedger, cancel, family, spawn};
+
+    #[test]
+    fn a_child_that_is_in_no_journal_is_caught() {
+        let (mut ledger, parent) = TestLedger::with_task();
+        spawn(&mut ledger, &parent, false);
+        ledger.breaks("families live and die together");
+    }
+
+    #[test]
+    fn a_parent_that_ends_before_its_child_is_caught() {
+        let (mut ledger, parent, _) = family();
+        ledger.holds();
+        ledger.apply(&parent, &cancel());
+        ledger.breaks("families live and die together");
+    }
+
+    #[test]
+    fn a_child_that_outlives_its_family_is_caught() {
+        let (mut ledger, parent, child) = family();
+        ledger.apply(&child, &cancel());
+        let ended = ledger.apply(&parent, &cancel());
+        ledger.holds();
+        ledger.apply(&ended, &Event::Delete(Delete));
+        ledger.breaks("families live and die together");
+    }
+}

@@ -58,3 +58,31 @@ fn check_fence_change(before: &Task, after: &Task) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::Event;
+    use longhaul_task::transition::Claim;
+
+    use crate::check::test_ledger::{TestLedger, key, node, release, settle};
+    use crate::ledger::Fact;
+
+    #[test]
+    fn a_write_under_an_old_fence_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let released = ledger.apply(&created, &release(1));
+        let claimed = ledger.apply(&released, &Event::Claim(Claim { node: node() }));
+        let settled = ledger.apply(&claimed, &settle(claimed.fence));
+        ledger.note(Fact::Wrote { key: key("a"), fence: 1, event: "settle", revision: settled.revision });
+        ledger.breaks("one attempt wins");
+    }
+
+    #[test]
+    fn an_attempt_that_loses_its_task_without_a_higher_fence_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let mut released = ledger.after(&created, &release(1));
+        released.fence = created.fence;
+        ledger.commit("release", &key("a"), Some(released));
+        ledger.breaks("one attempt wins");
+    }
+}

@@ -24,3 +24,17 @@ impl Law for FinalityLaw {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::check::test_ledger::{TestLedger, key, settle};
+
+    #[test]
+    fn a_settled_task_that_changes_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let mut settled = ledger.apply(&created, &settle(1));
+        settled.revision += 1;
+        ledger.commit("report", &key("a"), Some(settled));
+        ledger.breaks("terminal is final");
+    }
+}

@@ -25,3 +25,20 @@ impl Law for ForeignTaskLaw {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_store::StoreError;
+    use longhaul_task::TransitionError;
+
+    use crate::check::test_ledger::{TestLedger, key};
+    use crate::ledger::Fact;
+
+    #[test]
+    fn a_stranger_who_is_told_more_than_that_there_is_nothing_is_caught() {
+        let mut ledger = TestLedger::new();
+        let error = StoreError::Refused(TransitionError::Settled);
+        ledger.note(Fact::Denied { began: 0, key: key("theirs"), what: "cancel", error });
+        ledger.breaks("not yours is not there");
+    }
+}

@@ -89,3 +89,46 @@ impl IdempotencyLaw {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::Event;
+    use longhaul_task::transition::Delete;
+
+    use crate::check::test_ledger::{TestLedger, cancel, key};
+    use crate::ledger::KeyedResponse;
+
+    #[test]
+    fn a_second_task_under_an_idempotency_key_is_caught() {
+        let mut ledger = TestLedger::new();
+        let first = ledger.create_keyed("a", 1);
+        ledger.answer_keyed(0, 1, KeyedResponse::Created(first.key.clone()));
+        ledger.answer_keyed(0, 1, KeyedResponse::Existed(first.key.clone()));
+        ledger.answer_keyed(0, 2, KeyedResponse::Refused);
+        let ended = ledger.apply(&first, &cancel());
+        ledger.apply(&ended, &Event::Delete(Delete));
+        ledger.create_keyed("b", 2);
+        ledger.holds();
+        ledger.create_keyed("c", 2);
+        ledger.breaks("an idempotency key names one task");
+    }
+
+    #[test]
+    fn a_wrong_answer_under_an_idempotency_key_is_caught() {
+        let answers = [
+            (1, KeyedResponse::Created(key("a"))),
+            (1, KeyedResponse::Existed(key("b"))),
+            (2, KeyedResponse::Existed(key("a"))),
+            (1, KeyedResponse::Refused),
+        ];
+        for (digest, response) in answers {
+            let mut ledger = TestLedger::new();
+            ledger.create_keyed("a", 1);
+            ledger.answer_keyed(0, 1, KeyedResponse::Created(key("a")));
+            ledger.holds();
+            let began = ledger.lines.len();
+            ledger.answer_keyed(began, digest, response);
+            ledger.breaks("an idempotency key names one task");
+        }
+    }
+}

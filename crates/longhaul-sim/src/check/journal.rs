@@ -123,3 +123,48 @@ pub(super) fn child_key(parent: &TaskKey, id: &Json) -> Option<TaskKey> {
     let id = TaskId::parse(id.as_str().trim_matches('"')).ok()?;
     Some(TaskKey { owner: parent.owner.clone(), id })
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::transition;
+    use longhaul_task::transition::Create;
+
+    use crate::check::test_ledger::{TestLedger, cancel, key, new, resumed, settle};
+
+    #[test]
+    fn a_record_that_changes_is_caught() {
+        let (mut ledger, _) = TestLedger::with_task();
+        ledger.record(&key("a"), None, "1");
+        ledger.record(&key("a"), None, "2");
+        ledger.breaks("a recorded output does not change");
+    }
+
+    #[test]
+    fn a_handler_that_gets_something_else_than_is_on_record_is_caught() {
+        let (mut ledger, _) = TestLedger::with_task();
+        ledger.record(&key("a"), None, "1");
+        ledger.got("a", 1, "2");
+        ledger.breaks("a recorded output does not change");
+    }
+
+    #[test]
+    fn a_handler_may_hear_of_its_record_when_its_task_is_deleted_and_another_has_the_id() {
+        let (mut ledger, task) = TestLedger::with_task();
+        ledger.record(&key("a"), None, "1");
+        let cancelled = ledger.apply(&task, &cancel());
+        ledger.commit("delete", &cancelled.key, None);
+        let again = transition::create(&Create { first_fence: 1 << 40, ..new("a") }, ledger.now);
+        ledger.commit("create", &again.key, Some(again.clone()));
+        ledger.got("a", 1, "1");
+        ledger.holds();
+    }
+
+    #[test]
+    fn an_output_that_is_missing_when_the_task_settles_is_caught() {
+        let (mut ledger, task) = resumed();
+        ledger.effect("a", 0, true);
+        ledger.got("a", 0, "1");
+        ledger.apply(&task, &settle(1));
+        ledger.breaks("a recorded output does not change");
+    }
+}

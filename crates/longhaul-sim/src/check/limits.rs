@@ -75,3 +75,38 @@ impl Law for LimitLaw {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::transition;
+    use longhaul_task::transition::Create;
+
+    use crate::check::test_ledger::{TestLedger, key, new, tool};
+    use crate::ledger::Fact;
+
+    #[test]
+    fn more_handlers_than_workers_are_caught() {
+        let mut ledger = TestLedger::new();
+        ledger.note(Fact::Working { tool: tool(), handlers: 2 });
+        ledger.breaks("everything has a limit");
+    }
+
+    #[test]
+    fn more_open_tasks_than_an_owner_may_have_are_caught() {
+        let (mut ledger, _) = TestLedger::with_task();
+        ledger.create("b");
+        ledger.holds();
+        ledger.create("c");
+        ledger.breaks("everything has a limit");
+    }
+
+    #[test]
+    fn a_queue_past_its_limit_is_caught() {
+        let mut ledger = TestLedger::new();
+        for id in ["a", "b"] {
+            let queued = transition::create(&Create { claimed_by: None, ..new(id) }, ledger.now);
+            ledger.commit("create", &key(id), Some(queued));
+        }
+        ledger.breaks("everything has a limit");
+    }
+}

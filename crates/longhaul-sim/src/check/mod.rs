@@ -1,4 +1,4 @@
-//! Checks a ledger against the laws. Each law has a file.
+//! Checks a ledger against the laws. Each law has a file, with ledgers that break it.
 
 mod attempts;
 mod durable;
@@ -18,7 +18,7 @@ mod renames;
 mod returns;
 mod steps;
 #[cfg(test)]
-mod tests;
+mod test_ledger;
 mod time;
 mod waking;
 mod watchers;
@@ -80,4 +80,33 @@ pub fn check(ledger: &[Entry]) -> Result<(), Violation> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::transition::AnswerQuestion;
+    use longhaul_task::{Answer, Event, Json, QuestionKey};
+
+    use crate::check::test_ledger::{TestLedger, ask, key, settle};
+    use crate::ledger::{Ack, EndStage, Fact};
+
+    #[test]
+    fn an_honest_ledger_breaks_no_law() {
+        let (mut ledger, created) = TestLedger::with_task();
+        ledger.acknowledge(Ack::Created, &created);
+        ledger.read(&created.key, Some(&created));
+        let asked = ledger.apply(&created, &ask(1));
+        let (question, answer) = (QuestionKey::from_text("q-1"), Answer::Given(Json::from_text("\"yes\"")));
+        let answered =
+            ledger.apply(&asked, &Event::Answer(AnswerQuestion { key: question.clone(), answer: answer.clone() }));
+        ledger.record(&created.key, Some("q-1"), "\"yes\"");
+        ledger.acknowledge(Ack::Answered { question, answer }, &answered);
+        let settled = ledger.apply(&answered, &settle(1));
+        ledger.note(Fact::Wrote { key: key("a"), fence: 1, event: "settle", revision: settled.revision });
+        ledger.quiet(EndStage::Settled, 0, 0);
+        ledger.now = ledger.now.plus_ms(1_000);
+        ledger.commit("expire", &created.key, None);
+        ledger.read(&created.key, None);
+        ledger.holds();
+    }
 }

@@ -118,3 +118,37 @@ fn on_time(states: &DurableStates, commit: &Commit) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::transition::AnswerQuestion;
+    use longhaul_task::{Answer, Event, Json, QuestionKey};
+
+    use crate::check::test_ledger::{TestLedger, ask};
+    use crate::ledger::Ack;
+
+    #[test]
+    fn a_question_key_that_is_used_again_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let asked = ledger.apply(&created, &ask(1));
+        let answer = Event::Answer(AnswerQuestion {
+            key: QuestionKey::from_text("q-1"),
+            answer: Answer::Given(Json::from_text("1")),
+        });
+        let mut answered = ledger.apply(&asked, &answer);
+        answered.questions_asked = 0;
+        ledger.apply(&answered, &ask(1));
+        ledger.breaks("a question is asked once and answered once");
+    }
+
+    #[test]
+    fn an_answer_that_was_acknowledged_and_not_kept_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let asked = ledger.apply(&created, &ask(1));
+        let (question, answer) = (QuestionKey::from_text("q-1"), Answer::Given(Json::from_text("1")));
+        let answered =
+            ledger.apply(&asked, &Event::Answer(AnswerQuestion { key: question.clone(), answer: answer.clone() }));
+        ledger.acknowledge(Ack::Answered { question, answer }, &answered);
+        ledger.breaks("a question is asked once and answered once");
+    }
+}

@@ -96,3 +96,70 @@ fn committed(states: &DurableStates, key: &TaskKey, task: &Arc<Task>) -> Option<
     let mut had = lives.filter(|(_, life)| life.at(task.revision).is_some_and(|state| state == task));
     had.next().map(|(life, _)| (life, task.revision))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use longhaul_store::Snapshot;
+    use longhaul_task::transition::Delete;
+    use longhaul_task::{Event, Progress};
+
+    use crate::check::test_ledger::{TestLedger, cancel, key};
+    use crate::ledger::{Ack, Fact};
+
+    #[test]
+    fn a_read_of_what_was_never_committed_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let ended = ledger.after(&created, &cancel());
+        ledger.read(&key("a"), Some(&ended));
+        ledger.breaks("readers see what is committed, in order");
+    }
+
+    #[test]
+    fn a_reader_who_sees_a_task_go_back_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let ended = ledger.apply(&created, &cancel());
+        ledger.read(&key("a"), Some(&ended));
+        ledger.read(&key("a"), Some(&created));
+        ledger.breaks("readers see what is committed, in order");
+    }
+
+    #[test]
+    fn a_reader_who_began_before_the_change_may_see_what_was_before_it() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let began = ledger.lines.len();
+        let ended = ledger.apply(&created, &cancel());
+        ledger.read(&key("a"), Some(&ended));
+        let found = Some(Snapshot { task: Arc::new(created), progress: None });
+        ledger.note(Fact::Read { began, key: key("a"), found });
+        ledger.holds();
+    }
+
+    #[test]
+    fn an_acknowledged_task_that_cannot_be_read_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        ledger.acknowledge(Ack::Created, &created);
+        ledger.read(&key("a"), None);
+        ledger.breaks("readers see what is committed, in order");
+    }
+
+    #[test]
+    fn a_deleted_task_that_comes_back_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let ended = ledger.apply(&created, &cancel());
+        ledger.apply(&ended, &Event::Delete(Delete));
+        ledger.read(&key("a"), None);
+        ledger.read(&key("a"), Some(&ended));
+        ledger.breaks("readers see what is committed, in order");
+    }
+
+    #[test]
+    fn the_progress_of_another_attempt_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        let progress = Progress { done: 1.0, total: None, message: Some("attempt 7".into()), at: ledger.now };
+        let found = Some(Snapshot { task: Arc::new(created), progress: Some(Arc::new(progress)) });
+        ledger.note(Fact::Read { began: ledger.lines.len(), key: key("a"), found });
+        ledger.breaks("readers see what is committed, in order");
+    }
+}

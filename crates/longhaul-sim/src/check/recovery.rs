@@ -18,3 +18,20 @@ impl Law for RecoveryLaw {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_store::HeldAttempt;
+    use longhaul_task::NodeId;
+
+    use crate::check::test_ledger::{TestLedger, key, node};
+    use crate::ledger::Fact;
+
+    #[test]
+    fn an_attempt_of_a_dead_process_after_recovery_is_caught() {
+        let mut ledger = TestLedger::new();
+        let held = vec![HeldAttempt { key: key("a"), node: node(), fence: 1 }];
+        ledger.note(Fact::Recovered { nodes: vec![NodeId::mint([1; 16])], held });
+        ledger.breaks("after recovery no attempt belongs to a dead process");
+    }
+}

@@ -68,3 +68,39 @@ impl RenameLaw {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::{EntryKind, JournalEntry, JournalPosition, Json, Outcome};
+
+    use crate::check::check;
+    use crate::check::test_ledger::{TestLedger, done, entry, key};
+    use crate::ledger::Fact;
+
+    #[test]
+    fn a_result_of_a_handler_with_renamed_forks_is_caught() {
+        // An entry of an earlier attempt in a renamed fork, of the same attempt, and in another fork.
+        for (fork, attempt, is_changed) in
+            [("0-0l", 1, true), ("0-0l/1-0r", 1, true), ("0-0l", 2, false), ("", 1, false)]
+        {
+            let (mut ledger, _) = TestLedger::with_task();
+            let position = JournalPosition { fork: fork.into(), seq: 0 };
+            let recorded = JournalEntry { position, attempt, ..entry(EntryKind::Step, 0, done("1")) };
+            ledger.record_entry(&key("a"), 0, recorded);
+            ledger.note(Fact::Renamed { key: key("a"), attempt: 2, forks: ["0-0l".to_owned(), "0-0r".to_owned()] });
+            let outcome = Outcome::Result { body: Json::from_text("1"), is_error: false };
+            let output = serde_json::to_string(&outcome).unwrap();
+            let returned = JournalEntry { attempt: 2, ..entry(EntryKind::Return, 7, done(&output)) };
+            ledger.record_entry(&key("a"), 0, returned);
+            if is_changed {
+                ledger.breaks("a handler that has changed returns no result");
+            } else {
+                let broken = check(&ledger.lines).err();
+                assert!(
+                    broken.is_none_or(|broken| broken.law != "a handler that has changed returns no result"),
+                    "{fork}"
+                );
+            }
+        }
+    }
+}

@@ -68,3 +68,23 @@ impl ReturnLaw {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::{EntryKind, Outcome};
+
+    use crate::check::test_ledger::{done, entry, key, parked};
+    use crate::ledger::{Commit, Fact, WrittenEntry};
+
+    #[test]
+    fn a_handler_that_runs_again_after_it_has_returned_is_caught() {
+        let (mut ledger, _, _) = parked();
+        let outcome = serde_json::to_string(&Outcome::Cancelled).unwrap();
+        let entry = entry(EntryKind::Return, 7, done(&outcome));
+        let recorded = vec![WrittenEntry { key: key("a"), life: 1, epoch: 0, entry, replaces: false }];
+        ledger.note(Fact::Committed(Commit { now: ledger.now, written: Vec::new(), recorded, ended: Vec::new() }));
+        ledger.holds();
+        ledger.note(Fact::Started { key: key("a"), attempt: 2 });
+        ledger.breaks("what a handler returned before its children is kept");
+    }
+}

@@ -94,3 +94,36 @@ impl StepLaw {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::EntryKind;
+
+    use crate::check::test_ledger::{done, entry, key, resumed};
+
+    #[test]
+    fn a_recorded_step_that_is_done_again_is_caught() {
+        let (mut ledger, _) = resumed();
+        ledger.effect("a", 0, true);
+        ledger.record_entry(&key("a"), 0, entry(EntryKind::Step, 0, done("1")));
+        ledger.holds();
+        ledger.effect("a", 0, true);
+        ledger.breaks("a step is done once unless a crash comes before its record");
+    }
+
+    #[test]
+    fn a_step_that_begins_before_the_last_one_is_recorded_is_caught() {
+        let (mut ledger, _) = resumed();
+        ledger.effect("a", 0, true);
+        ledger.effect("a", 1, true);
+        ledger.breaks("a step is done once unless a crash comes before its record");
+    }
+
+    #[test]
+    fn a_try_that_begins_before_the_failure_is_recorded_is_caught() {
+        let (mut ledger, _) = resumed();
+        ledger.effect("a", 0, false);
+        ledger.effect("a", 0, true);
+        ledger.breaks("a step is done once unless a crash comes before its record");
+    }
+}

@@ -105,3 +105,41 @@ fn kept_until(task: &Task, ended: Timestamp) -> Option<Timestamp> {
         Retention::Unlimited => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::EntryKind;
+
+    use crate::check::test_ledger::{TestLedger, cancel, done, entry, key, position, resumed, settle};
+    use crate::ledger::Fact;
+
+    #[test]
+    fn a_sleep_that_ends_before_its_time_is_caught() {
+        let (mut ledger, _) = resumed();
+        let since = ledger.now.as_ms();
+        let wait = format!("{{\"since\":{since},\"until\":{}}}", since + 10);
+        ledger.record_entry(&key("a"), 0, entry(EntryKind::Timer, 0, done(&wait)));
+        ledger.now = ledger.now.plus_ms(9);
+        ledger.note(Fact::Slept { key: key("a"), attempt: 1, position: position() });
+        ledger.breaks("times follow the clock and nothing expires early");
+    }
+
+    #[test]
+    fn a_time_that_is_not_that_of_the_change_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        ledger.now = ledger.now.plus_ms(5);
+        let mut ended = ledger.after(&created, &cancel());
+        ended.updated_at = created.updated_at;
+        ledger.commit("cancel", &key("a"), Some(ended));
+        ledger.breaks("times follow the clock and nothing expires early");
+    }
+
+    #[test]
+    fn a_task_that_expires_too_early_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        ledger.apply(&created, &settle(1));
+        ledger.now = ledger.now.plus_ms(999);
+        ledger.commit("expire", &key("a"), None);
+        ledger.breaks("times follow the clock and nothing expires early");
+    }
+}

@@ -50,3 +50,27 @@ fn is_over(states: &DurableStates, parent: &Task, range: ChildRange) -> bool {
     let is_child = |it: &Task| (&it.key.owner, it.family.parent.as_ref()) == (&parent.key.owner, Some(&parent.key.id));
     !states.all().any(|it| is_child(it) && !it.is_settled() && range.contains(it.family.ordinal))
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::{Phase, Wait};
+
+    use crate::check::test_ledger::{cancel, parked};
+
+    #[test]
+    fn a_parent_that_is_not_woken_by_its_last_child_is_caught() {
+        let (mut ledger, _, child) = parked();
+        ledger.apply(&child, &cancel());
+        ledger.breaks("a parked task wakes when what it waits for has happened");
+    }
+
+    #[test]
+    fn a_parent_that_is_woken_too_early_is_caught() {
+        let (mut ledger, parent, _) = parked();
+        let mut woken = parent.clone();
+        woken.revision += 1;
+        woken.phase = Phase::Queued { wait: Wait::until(ledger.now, ledger.now) };
+        ledger.commit("wake", &parent.key, Some(woken));
+        ledger.breaks("a parked task wakes when what it waits for has happened");
+    }
+}

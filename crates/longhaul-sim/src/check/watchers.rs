@@ -16,3 +16,17 @@ impl Law for WatcherLaw {
         if *seen == now { Ok(()) } else { Err(format!("{} is at {now:?}, its watcher saw {seen:?}", short(key))) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::check::test_ledger::{TestLedger, cancel, key};
+    use crate::ledger::Fact;
+
+    #[test]
+    fn a_watcher_that_was_not_woken_is_caught() {
+        let (mut ledger, created) = TestLedger::with_task();
+        ledger.apply(&created, &cancel());
+        ledger.note(Fact::Followed { key: key("a"), seen: Some(created.revision) });
+        ledger.breaks("a watcher is woken for every change");
+    }
+}

@@ -17,6 +17,11 @@ impl Branch<'_> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}/{key}", self.path) }
     }
 
+    /// The paths of both sides of a race at this position. A time limit is a race whose second side sleeps.
+    fn race_paths(&self, position: &JournalPosition) -> [String; 2] {
+        ["first", "second"].map(|side| self.path_of(&format!("{}:{side}", position.seq)))
+    }
+
     /// The key of a fork consists of the position of the next operation, from which the laws know what comes before the fork, and
     /// of the number of the fork, because two forks can follow each other.
     ///
@@ -49,7 +54,7 @@ impl Branch<'_> {
         let position = self.next_position();
         let run = self.run;
         let group = run.work.group(&self.wait);
-        let paths = ["first", "second"].map(|side| self.path_of(&format!("{}:{side}", position.seq)));
+        let paths = self.race_paths(&position);
         let begun = AtomicU32::new(0);
         let branch = |side: usize, ops| {
             let (path, group, begun) = (paths[side].clone(), &group, &begun);
@@ -73,7 +78,7 @@ impl Branch<'_> {
         let position = self.next_position();
         let run = self.run;
         let group = run.work.group(&self.wait);
-        let paths = ["first", "second"].map(|side| self.path_of(&format!("{}:{side}", position.seq)));
+        let paths = self.race_paths(&position);
         let begun = AtomicU32::new(0);
         let path = paths[0].clone();
         let work = |ctx| {

@@ -38,7 +38,7 @@ pub struct MutationResult {
 pub enum MutationError {
     /// The code has changed, so the table must be changed, too.
     #[error("the mutation {name} does not apply: the text that it replaces occurs {times} times in {file}, not once")]
-    NotThere { name: &'static str, file: &'static str, times: usize },
+    WrongMatchCount { name: &'static str, file: &'static str, times: usize },
     /// The copy does not build.
     #[error("{what} does not build:\n{output}")]
     Build { what: String, output: String },
@@ -89,7 +89,7 @@ fn mutated(root: &Path, mutation: &Mutation) -> Result<String, MutationError> {
     let text = fs::read_to_string(root.join(file))?;
     match text.matches(find).count() {
         1 => Ok(text.replacen(find, replace, 1)),
-        times => Err(MutationError::NotThere { name, file, times }),
+        times => Err(MutationError::WrongMatchCount { name, file, times }),
     }
 }
 

@@ -62,6 +62,7 @@ pub mod idempotency;
 pub mod journal;
 mod kit;
 pub mod list;
+pub mod nodes;
 pub mod progress;
 pub mod secrets;
 pub mod time;
@@ -245,6 +246,9 @@ macro_rules! contract_suite {
                 a_handle_does_not_find_what_another_has_deleted,
                 an_event_is_applied_to_what_another_handle_has_written,
                 a_watch_reports_writes_of_another_handle,
+                a_watch_of_the_queue_reports_every_task_that_enters_it,
+            }
+            nodes {
                 only_attempts_of_dead_nodes_are_orphans,
                 a_renewed_lease_keeps_its_attempts,
                 a_node_whose_lease_has_ended_loses_its_task_and_cannot_write,
@@ -254,7 +258,6 @@ macro_rules! contract_suite {
                 held_returns_the_attempts_of_a_node,
                 a_lease_that_has_ended_cannot_be_renewed,
                 a_tool_with_queued_tasks_and_no_living_node_is_unserved,
-                a_watch_of_the_queue_reports_every_task_that_enters_it,
             }
             time {
                 now_is_the_time_of_the_stores_clock,
@@ -303,6 +306,7 @@ mod tests {
         include_str!("progress.rs"),
         include_str!("watch.rs"),
         include_str!("two_handles.rs"),
+        include_str!("nodes.rs"),
         include_str!("time.rs"),
         include_str!("eviction.rs"),
         include_str!("secrets.rs"),

@@ -21,9 +21,9 @@ use serde_json::value::RawValue;
 pub(crate) use result::write as write_result;
 pub use result::{PromptMessage, PromptResult};
 
-use crate::icon::write_icons;
 use crate::jsonrpc::{RpcError, quote};
 use crate::list::{self, PageEnd};
+use crate::presentation::{Presentation, write_texts};
 use crate::{Icon, ReplyTo, Revision, text};
 
 /// The longest name of a prompt, in bytes.
@@ -71,12 +71,7 @@ impl PromptArgument {
     fn write(&self, out: &mut String, revision: Revision) {
         out.push_str("{\"name\":");
         text::push_str(out, &self.name);
-        if let Some(title) = self.title.as_ref().filter(|_| revision.has_titles()) {
-            text::push_str_member(out, "title", title);
-        }
-        if let Some(description) = &self.description {
-            text::push_str_member(out, "description", description);
-        }
+        write_texts(out, self.title.as_deref(), self.description.as_deref(), revision);
         text::push_raw_member(out, "required", if self.is_required { "true" } else { "false" });
         out.push('}');
     }
@@ -86,11 +81,8 @@ impl PromptArgument {
 #[derive(Debug, Clone)]
 pub struct PromptDraft {
     name: String,
-    title: Option<String>,
-    description: Option<String>,
+    presentation: Presentation,
     arguments: Vec<PromptArgument>,
-    icons: Vec<Icon>,
-    meta: Option<Json>,
 }
 
 /// Why a prompt cannot be declared.
@@ -127,13 +119,13 @@ pub enum PromptError {
 impl PromptDraft {
     /// A name for people.
     pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+        self.presentation.title = Some(title.into());
         self
     }
 
     /// What it is for.
     pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+        self.presentation.description = Some(description.into());
         self
     }
 
@@ -145,19 +137,19 @@ impl PromptDraft {
 
     /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
-        self.icons.push(icon);
+        self.presentation.icons.push(icon);
         self
     }
 
     /// Additional data for clients: an object.
     pub fn meta(mut self, meta: Json) -> Self {
-        self.meta = Some(meta);
+        self.presentation.meta = Some(meta);
         self
     }
 
     /// Checks everything that a client might refuse later.
     pub fn declare(self) -> Result<PromptDeclaration, PromptError> {
-        let Self { name, title, description, arguments, icons, meta } = self;
+        let Self { name, presentation, arguments } = self;
         if !(1..=PROMPT_NAME_BYTES_MAX).contains(&name.len()) || name.chars().any(char::is_control) {
             return Err(PromptError::Name(name));
         }
@@ -169,11 +161,8 @@ impl PromptDraft {
                 return Err(PromptError::Argument { prompt: name, argument: argument.clone() });
             }
         }
-        let meta = match meta.map(|meta| text::one_line(meta.as_str()).into_owned()) {
-            Some(meta) if !text::raw(&meta).is_some_and(text::is_object) => return Err(PromptError::Meta(name)),
-            meta => meta,
-        };
-        Ok(PromptDeclaration { name, title, description, arguments, icons, meta })
+        let Some(presentation) = presentation.with_checked_meta() else { return Err(PromptError::Meta(name)) };
+        Ok(PromptDeclaration { name, presentation, arguments })
     }
 }
 
@@ -181,18 +170,14 @@ impl PromptDraft {
 #[derive(Debug)]
 pub struct PromptDeclaration {
     name: String,
-    title: Option<String>,
-    description: Option<String>,
+    presentation: Presentation,
     arguments: Vec<PromptArgument>,
-    icons: Vec<Icon>,
-    meta: Option<String>,
 }
 
 impl PromptDeclaration {
     /// Begins a declaration.
     pub fn draft(name: impl Into<String>) -> PromptDraft {
-        let (arguments, icons) = (Vec::new(), Vec::new());
-        PromptDraft { name: name.into(), title: None, description: None, arguments, icons, meta: None }
+        PromptDraft { name: name.into(), presentation: Presentation::default(), arguments: Vec::new() }
     }
 
     pub fn name(&self) -> &str {
@@ -233,22 +218,12 @@ impl PromptDeclaration {
     fn write(&self, out: &mut String, revision: Revision) {
         out.push_str("{\"name\":");
         text::push_str(out, &self.name);
-        if let Some(title) = self.title.as_ref().filter(|_| revision.has_titles()) {
-            text::push_str_member(out, "title", title);
-        }
-        if let Some(description) = &self.description {
-            text::push_str_member(out, "description", description);
-        }
+        self.presentation.write_texts(out, revision);
         if !self.arguments.is_empty() {
             out.push_str(",\"arguments\":");
             text::push_array(out, &self.arguments, |out, argument| argument.write(out, revision));
         }
-        if revision.has_icons() {
-            write_icons(out, &self.icons);
-        }
-        if let Some(meta) = self.meta.as_ref().filter(|_| revision.has_titles()) {
-            text::push_raw_member(out, "_meta", meta);
-        }
+        self.presentation.write_extras(out, revision);
         out.push('}');
     }
 }

@@ -1,7 +1,8 @@
 use longhaul_task::Json;
 
 use super::{ResourceAddress, ResourceAnnotations, ResourceDeclaration, URI_BYTES_MAX, UriTemplate};
-use crate::{Icon, text};
+use crate::Icon;
+use crate::presentation::Presentation;
 
 /// A declaration in the making.
 #[derive(Debug, Clone)]
@@ -9,13 +10,10 @@ pub struct ResourceDraft {
     address: String,
     is_template: bool,
     name: Option<String>,
-    title: Option<String>,
-    description: Option<String>,
+    presentation: Presentation,
     mime_type: Option<String>,
     size: Option<u64>,
     annotations: ResourceAnnotations,
-    icons: Vec<Icon>,
-    meta: Option<Json>,
 }
 
 /// Why a resource or a template cannot be declared.
@@ -52,13 +50,10 @@ impl ResourceDraft {
             address,
             is_template,
             name: None,
-            title: None,
-            description: None,
+            presentation: Presentation::default(),
             mime_type: None,
             size: None,
             annotations: ResourceAnnotations::default(),
-            icons: Vec::new(),
-            meta: None,
         }
     }
 
@@ -70,13 +65,13 @@ impl ResourceDraft {
 
     /// A name for people.
     pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+        self.presentation.title = Some(title.into());
         self
     }
 
     /// What it contains.
     pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+        self.presentation.description = Some(description.into());
         self
     }
 
@@ -100,13 +95,13 @@ impl ResourceDraft {
 
     /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
-        self.icons.push(icon);
+        self.presentation.icons.push(icon);
         self
     }
 
     /// Additional data for clients: an object.
     pub fn meta(mut self, meta: Json) -> Self {
-        self.meta = Some(meta);
+        self.presentation.meta = Some(meta);
         self
     }
 
@@ -115,11 +110,8 @@ impl ResourceDraft {
         if !is_uri(&self.address) {
             return Err(ResourceError::Uri(self.address));
         }
-        let meta = match self.meta.map(|meta| text::one_line(meta.as_str()).into_owned()) {
-            Some(meta) if !text::raw(&meta).is_some_and(text::is_object) => {
-                return Err(ResourceError::Meta(self.address));
-            }
-            meta => meta,
+        let Some(presentation) = self.presentation.with_checked_meta() else {
+            return Err(ResourceError::Meta(self.address));
         };
         let name = self.name.unwrap_or_else(|| last_part(&self.address).to_owned());
         let address = if self.is_template {
@@ -130,19 +122,17 @@ impl ResourceDraft {
         Ok(ResourceDeclaration {
             address,
             name,
-            title: self.title,
-            description: self.description,
+            presentation,
             mime_type: self.mime_type,
             size: self.size.filter(|_| !self.is_template),
             annotations: self.annotations.to_json(),
-            icons: self.icons,
-            meta,
         })
     }
 }
 
-/// Whether a text begins like a URI and has no character that ends one.
-fn is_uri(text: &str) -> bool {
+/// Whether a text can be the URI of a resource, or a template: it begins like a URI, is not too long, and has no character
+/// that ends a URI.
+pub fn is_uri(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic())
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))

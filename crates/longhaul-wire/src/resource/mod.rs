@@ -15,14 +15,14 @@ mod draft;
 mod template;
 
 pub use contents::{ResourceContent, ResourceContents};
-pub use draft::{ResourceDraft, ResourceError};
+pub use draft::{ResourceDraft, ResourceError, is_uri};
 use longhaul_task::Json;
 pub use template::{TEMPLATE_VARIABLES_MAX, UriTemplate};
 
-use crate::icon::write_icons;
 use crate::jsonrpc::{RequestId, RpcError, code, quote};
 use crate::list::{self, PageEnd};
-use crate::{Icon, ReplyTo, Revision, jsonrpc, subscription, text};
+use crate::presentation::Presentation;
+use crate::{ReplyTo, Revision, jsonrpc, subscription, text};
 
 /// The longest URI, in bytes: of a resource, of a template, and of a request for either.
 pub const URI_BYTES_MAX: usize = 4_096;
@@ -82,13 +82,10 @@ impl ResourceAddress {
 pub struct ResourceDeclaration {
     address: ResourceAddress,
     name: String,
-    title: Option<String>,
-    description: Option<String>,
+    presentation: Presentation,
     mime_type: Option<String>,
     size: Option<u64>,
     annotations: Option<String>,
-    icons: Vec<Icon>,
-    meta: Option<String>,
 }
 
 impl ResourceDeclaration {
@@ -125,12 +122,7 @@ impl ResourceDeclaration {
         });
         text::push_str(out, self.address.as_str());
         text::push_str_member(out, "name", &self.name);
-        if let Some(title) = self.title.as_ref().filter(|_| revision.has_titles()) {
-            text::push_str_member(out, "title", title);
-        }
-        if let Some(description) = &self.description {
-            text::push_str_member(out, "description", description);
-        }
+        self.presentation.write_texts(out, revision);
         if let Some(mime_type) = &self.mime_type {
             text::push_str_member(out, "mimeType", mime_type);
         }
@@ -140,12 +132,7 @@ impl ResourceDeclaration {
         if let Some(size) = self.size {
             text::push_number_member(out, "size", size);
         }
-        if revision.has_icons() {
-            write_icons(out, &self.icons);
-        }
-        if let Some(meta) = self.meta.as_ref().filter(|_| revision.has_titles()) {
-            text::push_raw_member(out, "_meta", meta);
-        }
+        self.presentation.write_extras(out, revision);
         out.push('}');
     }
 }

@@ -177,7 +177,8 @@ impl Annotations {
     }
 }
 
-fn is_tool_name(name: &str) -> bool {
+/// Whether a tool can have this name.
+pub fn is_tool_name(name: &str) -> bool {
     (1..=TOOL_NAME_BYTES_MAX).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }

@@ -25,7 +25,7 @@ mod mirror;
 use longhaul_task::Json;
 use serde_json::value::RawValue;
 
-pub use draft::{ToolDraft, ToolError};
+pub use draft::{ToolDraft, ToolError, is_tool_name};
 pub(crate) use listed::{ListedTool, is_listed, write_tool};
 pub(crate) use mirror::{Mirror, MirrorKind};
 

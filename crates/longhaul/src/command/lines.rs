@@ -4,8 +4,8 @@ use std::io;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-/// The longest line that is handed on as a whole. A longer one comes in pieces.
-const LINE_BYTES_MAX: usize = 64 << 10;
+/// The longest line of output that is read as a whole, with its line break. A longer one comes in pieces.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// One of the output streams of a command.
 #[derive(Debug)]

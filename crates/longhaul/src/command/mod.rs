@@ -57,6 +57,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use self::group::Group;
+pub use self::lines::LINE_BYTES_MAX;
 use self::lines::LineReader;
 
 /// How long the processes of a group may take to end after SIGTERM, unless the command says otherwise. Shorter than the time that
@@ -79,14 +80,14 @@ pub struct Command {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     directory: Option<PathBuf>,
-    input: Input,
+    input: StandardInput,
     time_limit: Option<Duration>,
     grace: Duration,
     output_bytes_max: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Input {
+enum StandardInput {
     Nothing,
     Bytes(Vec<u8>),
     Open(Vec<u8>),
@@ -101,7 +102,7 @@ impl Command {
             arguments: Vec::new(),
             environment: Vec::new(),
             directory: None,
-            input: Input::Nothing,
+            input: StandardInput::Nothing,
             time_limit: None,
             grace: COMMAND_GRACE_TIME_MAX,
             output_bytes_max: OUTPUT_BYTES_MAX,
@@ -134,13 +135,13 @@ impl Command {
 
     /// What the program reads from standard input. By default it reads nothing.
     pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.input = Input::Bytes(bytes.into());
+        self.input = StandardInput::Bytes(bytes.into());
         self
     }
 
     /// Like [`input`](Self::input), and standard input stays open for [`RunningCommand::write`].
     pub fn open_input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.input = Input::Open(bytes.into());
+        self.input = StandardInput::Open(bytes.into());
         self
     }
 
@@ -148,7 +149,7 @@ impl Command {
     /// ended, and not when the server dies. So a program that waits for an answer does not take the end of its input for one in
     /// the moment before it is ended. A program that reads to the end of its input waits for ever.
     pub fn endless_input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.input = Input::Endless(bytes.into());
+        self.input = StandardInput::Endless(bytes.into());
         self
     }
 
@@ -188,12 +189,14 @@ impl Command {
         let stderr = ChildStderr::from_std(stderr.ok_or_else(no_pipe)?).map_err(&failed)?;
         let stdin = stdin.map(ChildStdin::from_std).transpose().map_err(&failed)?;
         let stdin = match (stdin, input) {
-            (Some(stdin), Input::Bytes(bytes)) => {
+            (Some(stdin), StandardInput::Bytes(bytes)) => {
                 InputWriter::start(stdin, bytes);
                 None
             }
-            (Some(stdin), Input::Open(bytes) | Input::Endless(bytes)) => Some(InputWriter::start(stdin, bytes)),
-            (_, Input::Nothing) | (None, _) => None,
+            (Some(stdin), StandardInput::Open(bytes) | StandardInput::Endless(bytes)) => {
+                Some(InputWriter::start(stdin, bytes))
+            }
+            (_, StandardInput::Nothing) | (None, _) => None,
         };
         Ok(RunningCommand {
             group: Some(group),
@@ -215,14 +218,14 @@ impl Command {
     }
 
     /// Also returns the writing end of an endless input.
-    fn spawn(self) -> io::Result<(Group, Option<std::process::ChildStdin>, Input)> {
+    fn spawn(self) -> io::Result<(Group, Option<std::process::ChildStdin>, StandardInput)> {
         let mut command = std::process::Command::new(self.program);
         command.args(self.arguments).envs(self.environment).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut stdin = None;
         command.stdin(match self.input {
-            Input::Nothing => Stdio::null(),
-            Input::Bytes(_) | Input::Open(_) => Stdio::piped(),
-            Input::Endless(_) => {
+            StandardInput::Nothing => Stdio::null(),
+            StandardInput::Bytes(_) | StandardInput::Open(_) => Stdio::piped(),
+            StandardInput::Endless(_) => {
                 let (reader, writer) = io::pipe()?;
                 stdin = Some(OwnedFd::from(writer).into());
                 endless(reader)
@@ -366,7 +369,7 @@ pub enum OutputStream {
 pub struct OutputLine {
     /// Where it was written.
     pub stream: OutputStream,
-    /// The line with its line break. A line of more than 64 KiB comes in pieces.
+    /// The line with its line break. A line of more than [`LINE_BYTES_MAX`] comes in pieces.
     pub bytes: Vec<u8>,
 }
 

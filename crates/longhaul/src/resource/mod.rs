@@ -6,7 +6,7 @@ mod template;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +26,7 @@ pub use self::contents::IntoResourceContents;
 pub use self::template::ResourceTemplate;
 use crate::completion::Completers;
 use crate::function::{self, FunctionRules};
+use crate::regular_file::read_regular_file;
 
 /// How long the contents of a static resource may be cached.
 const STATIC_CACHE_MS: u64 = 60_000;
@@ -67,13 +68,13 @@ impl ResourceParts {
     /// What clients see, and what the engine runs.
     fn split(self, declaration: ResourceDeclaration, completers: Completers) -> (CatalogueEntry, Vec<EngineTool>) {
         #[derive(Deserialize)]
-        struct Input {
+        struct ReadInput {
             uri: String,
         }
         let engine_name = function_name("resources/read", declaration.address().as_str());
         let mime_type: Option<Arc<str>> = declaration.mime_type().map(Into::into);
         let (function, is_durable) = (self.function, self.rules.on_crash.is_some());
-        let read = move |ctx, Input { uri }: Input| {
+        let read = move |ctx, ReadInput { uri }: ReadInput| {
             let (reading, mime_type) = (function(ctx, &uri), mime_type.clone());
             async move {
                 let contents = reading.await?.ok_or_else(|| missing(&uri))?;
@@ -235,14 +236,6 @@ impl Resource {
     pub(crate) fn split(self) -> Result<(CatalogueEntry, Vec<EngineTool>), ResourceError> {
         Ok(self.parts.split(self.draft.declare()?, Completers::default()))
     }
-}
-
-/// Reads a file, unless it is something like a pipe, which could keep the reader waiting forever.
-async fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
-    if !tokio::fs::metadata(path).await?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    tokio::fs::read(path).await
 }
 
 impl fmt::Debug for Resource {

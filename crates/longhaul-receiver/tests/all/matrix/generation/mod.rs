@@ -5,6 +5,7 @@ mod core2025;
 mod ext2026;
 mod lesson;
 mod sep1686;
+mod session;
 
 use async_trait::async_trait;
 use serde_json::Value;
