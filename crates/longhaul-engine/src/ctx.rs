@@ -56,7 +56,7 @@ pub(crate) struct HandlerQuestion {
 
 impl Ctx {
     pub(crate) fn for_task(link: Arc<TaskLink>, wait_tracker: Arc<WaitTracker>) -> Self {
-        Self::new(BranchGuard::root(wait_tracker), "".into(), Link::Task(link))
+        Self::new(BranchGuard::root(wait_tracker), Arc::default(), Link::Task(link))
     }
 
     pub(crate) fn for_call(link: Arc<CallLink>, wait_tracker: Arc<WaitTracker>, path: &str) -> Self {

@@ -41,8 +41,11 @@ impl EngineInner {
                 Err(StoreError::Refused(TransitionError::ChildrenOpen)) => {
                     tracing::debug!(task = %key.id, "a handler returned before its children; waiting for them");
                     self.step(Input::Idle { key: key.clone(), fence });
-                    let waited = match self.park_returned(&key, &event).await {
-                        Err(StoreError::Refused(TransitionError::NotResumable)) => self.wait_for_children(&key).await,
+                    // Boxed, because the future of every attempt would be larger.
+                    let waited = match Box::pin(self.park_returned(&key, &event)).await {
+                        Err(StoreError::Refused(TransitionError::NotResumable)) => {
+                            Box::pin(self.wait_for_children(&key)).await
+                        }
                         // The children have ended meanwhile.
                         Err(StoreError::Refused(TransitionError::AlreadyHappened)) => Ok(()),
                         // The next attempt settles the task, or this one has lost it.

@@ -196,18 +196,15 @@ impl Engine {
     pub async fn cancel(&self, key: &TaskKey, reason: Option<Arc<str>>) -> Result<Arc<Task>, EngineError> {
         let inner = Arc::clone(&self.inner);
         let key = key.clone();
-        run_to_end(&self.inner.tracker, async move {
-            let applied = inner.apply(&key, Event::Cancel(Cancel { reason })).await?;
-            Ok(applied.task)
-        })
-        .await
+        run_to_end(&self.inner.tracker, async move { Ok(inner.apply(&key, Event::Cancel(Cancel { reason })).await?) })
+            .await
     }
 
     /// Deletes a task that has ended, with its subtasks. Returns what it was.
     pub async fn delete(&self, key: &TaskKey) -> Result<Arc<Task>, EngineError> {
         let inner = Arc::clone(&self.inner);
         let key = key.clone();
-        run_to_end(&self.inner.tracker, async move { Ok(inner.apply(&key, Event::Delete(Delete)).await?.task) }).await
+        run_to_end(&self.inner.tracker, async move { Ok(inner.apply(&key, Event::Delete(Delete)).await?) }).await
     }
 
     /// Answers one question of a task. An answer that does not fit is refused, and the question stays open.
@@ -217,8 +214,7 @@ impl Engine {
         let inner = Arc::clone(&self.inner);
         let key = key.clone();
         run_to_end(&self.inner.tracker, async move {
-            let applied = inner.apply(&key, Event::Answer(AnswerQuestion { key: question, answer })).await?;
-            Ok(applied.task)
+            Ok(inner.apply(&key, Event::Answer(AnswerQuestion { key: question, answer })).await?)
         })
         .await
     }

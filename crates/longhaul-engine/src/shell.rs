@@ -156,18 +156,19 @@ impl EngineInner {
     }
 
     /// Applies an event and does what follows from it. Every event of the engine takes this way.
-    pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
+    pub(crate) async fn apply(self: &Arc<Self>, key: &TaskKey, event: Event) -> Result<Arc<Task>, StoreError> {
         let mut under_way = CommitUnderWay::begin(self);
         if let Event::Spawn(spawn) = &event {
             under_way.spawn(&key.owner, spawn.children.len());
         }
         let applied = self.store.apply(key, event).await.inspect_err(|error| self.resolve_doubt(error))?;
         audit::applied(&applied);
-        self.due.at_latest(applied.task.due_at());
-        if !applied.effects.is_empty() {
-            self.step(Input::Applied { effects: applied.effects.clone() });
+        let CommitResult { task, effects } = applied;
+        self.due.at_latest(task.due_at());
+        if !effects.is_empty() {
+            self.step(Input::Applied { effects });
         }
-        Ok(applied)
+        Ok(task)
     }
 
     /// Ends an attempt that no handler will carry on, by its tool's policy: the task fails or goes back to the queue.
@@ -188,7 +189,7 @@ impl EngineInner {
     ) -> Result<Option<Arc<Task>>, StoreError> {
         let event = Event::Lose(Lose { node: attempt.node, fence: attempt.fence, is_stop });
         match self.apply(&attempt.key, event).await {
-            Ok(applied) => Ok(Some(applied.task)),
+            Ok(task) => Ok(Some(task)),
             Err(StoreError::NotFound | StoreError::Refused(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -249,7 +250,8 @@ impl EngineInner {
         new: NewTask,
         commit: CommitId,
     ) -> Result<CreateResult, EngineError> {
-        let Create { key, tool, claimed_by, first_fence, .. } = new.create.clone();
+        let Create { key, tool, claimed_by, first_fence, .. } = &new.create;
+        let (key, tool, claimed_by, first_fence) = (key.clone(), tool.clone(), *claimed_by, *first_fence);
         let (input, request) = (new.input.clone(), new.idempotency.clone());
         let created = match self.store.create(new).await {
             Err(StoreError::InDoubt(cause)) => self.was_created(&key, first_fence, request.as_deref(), cause).await,
@@ -343,7 +345,6 @@ impl EngineInner {
         let Some(running) = all.get_mut(key).filter(|running| running.fence == fence) else { return };
         let Some((task, input)) = running.start.take() else { return };
         let Some(registered) = self.tools.get(&task.tool.name) else { return };
-        let tool = registered.tool.clone();
         let link = Arc::new(TaskLink {
             engine: Arc::clone(self),
             journal: Journal::new(task.resumes(), &registered.tool.limits),
@@ -364,14 +365,14 @@ impl EngineInner {
         running.gone = Some(gone);
         let attempt = self.tracker.spawn(async move {
             let _lives: oneshot::Sender<()> = lives;
-            let input = match attempt::drive(&engine, link, wait_tracker, &tool, input).await {
+            let input = match attempt::drive(&engine, link, wait_tracker, &registered.tool, input).await {
                 AttemptResult::Ended { outcome, entries } => {
                     returned.store(true, Ordering::SeqCst);
                     Input::Ended { key: key.clone(), fence, outcome, entries }
                 }
                 AttemptResult::Failed { outcome, entries } => {
                     returned.store(true, Ordering::SeqCst);
-                    if Box::pin(engine.release(&key, fence, &tool, &outcome, &entries)).await {
+                    if Box::pin(engine.release(&key, fence, &registered.tool, &outcome, &entries)).await {
                         Input::Dropped { key: key.clone(), fence }
                     } else {
                         Input::Ended { key: key.clone(), fence, outcome, entries }

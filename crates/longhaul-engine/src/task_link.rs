@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use longhaul_store::{CommitResult, StoreError};
+use longhaul_store::StoreError;
 use longhaul_task::transition::{AskQuestion, Park, Report};
 use longhaul_task::{
     Answer, ChildRange, EntryKind, EntryState, Event, JournalEntry, JournalPosition, Progress, QuestionKey, Task,
@@ -83,13 +83,13 @@ impl TaskLink {
     }
 
     /// Applies an event of the handler. After a commit in doubt the event is applied again: twice has the same effect as once.
-    pub(crate) async fn apply(&self, event: Event) -> Result<CommitResult, CtxError> {
+    pub(crate) async fn apply(&self, event: Event) -> Result<Arc<Task>, CtxError> {
         self.call_store(|| self.apply_to_end(self.key(), event.clone())).await
     }
 
     /// Applies an event once. This is completed even if the branch that waits for it is dropped, because the engine must
     /// learn of the effects.
-    pub(crate) async fn apply_to_end(&self, key: &TaskKey, event: Event) -> Result<CommitResult, StoreError> {
+    pub(crate) async fn apply_to_end(&self, key: &TaskKey, event: Event) -> Result<Arc<Task>, StoreError> {
         let under_way = Arc::clone(&self.applying).read_owned().await;
         let (engine, key) = (Arc::clone(&self.engine), key.clone());
         let applied = self.engine.tracker.spawn(async move {
@@ -208,9 +208,7 @@ impl TaskLink {
             time_limit: time_limit.map(|(limit, default)| (ms(limit), default)),
         };
         let key = match self.apply(Event::Ask(event)).await {
-            Ok(applied) => {
-                applied.task.phase.questions().and_then(|open| open.at(&position)).map(|open| open.key.clone())
-            }
+            Ok(task) => task.phase.questions().and_then(|open| open.at(&position)).map(|open| open.key.clone()),
             // This attempt has asked it, in a commit whose response was lost.
             Err(CtxError::Refused(TransitionError::AskedAlready(key))) => Some(key),
             Err(stop) => return Err(stop),

@@ -3,12 +3,16 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use jiff::fmt::temporal::DateTimePrinter;
 use longhaul_task::{TaskError, Timestamp};
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The largest whole number that every JSON reader keeps exact.
 pub(crate) const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// Writes times always with milliseconds, so that they sort as text.
+const TIME_PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
 /// Appends a string as JSON.
 pub(crate) fn push_str(out: &mut String, text: &str) {
@@ -52,8 +56,10 @@ pub(crate) fn push_number(out: &mut String, number: u64) {
 pub(crate) fn push_time_member(out: &mut String, name: &str, at: Timestamp) {
     push_name(out, name);
     let moment = i64::try_from(at.as_ms()).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    // Always with milliseconds, so that times sort as text.
-    let _ = write!(out, "\"{:.3}\"", moment.unwrap_or(jiff::Timestamp::MAX));
+    out.push('"');
+    // Writing into a string cannot fail.
+    let _ = TIME_PRINTER.print_timestamp(&moment.unwrap_or(jiff::Timestamp::MAX), &mut *out);
+    out.push('"');
 }
 
 /// Appends an array whose elements `write` appends.

@@ -1,6 +1,7 @@
 //! The answer to a call by the result of the task that it has created.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul_task::TaskKey;
 use longhaul_wire::RelatedTask;
@@ -49,12 +50,10 @@ pub(super) async fn announce_and_wait(
 
 /// The result of a task that ends within the time that its tool declares for this. `None` if it does not, or asks a question:
 /// then the task is the answer.
-pub(super) async fn soon(exchange: &Exchange, key: &TaskKey) -> Option<Result<String, RpcError>> {
+pub(super) async fn soon(exchange: &Exchange, key: &TaskKey, within: Duration) -> Option<Result<String, RpcError>> {
     let receiver = &exchange.receiver;
     let mut watch = receiver.engine.watch(key);
     let mut task = LoadedTask::read(receiver, key).await.ok()?;
-    let catalogue = receiver.catalogue.current();
-    let within = catalogue.tools.find(&task.snapshot.task.tool.name)?.rules.answers_within?;
     let ended = async {
         loop {
             if let Some(answer) = answer(exchange, &task) {
@@ -67,9 +66,8 @@ pub(super) async fn soon(exchange: &Exchange, key: &TaskKey) -> Option<Result<St
             task = LoadedTask::read(receiver, key).await.ok()?;
         }
     };
-    // Boxed, because a timer would make the future of every call larger.
     tokio::select! {
-        ended = Box::pin(tokio::time::timeout(within, ended)) => ended.ok().flatten(),
+        ended = tokio::time::timeout(within, ended) => ended.ok().flatten(),
         () = receiver.closing.cancelled() => None,
     }
 }

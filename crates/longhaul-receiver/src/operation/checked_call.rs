@@ -65,7 +65,7 @@ impl CheckedCall {
     }
 
     /// Runs it at once if nothing can precede the response, else on a stream.
-    pub(super) async fn begin(self) -> Result<OperationResult, RpcError> {
+    pub(super) async fn begin(mut self) -> Result<OperationResult, RpcError> {
         let is_ordinary = self.mode == CallMode::Ordinary;
         let sends_notifications = is_ordinary && (self.progress_token.is_some() || self.log_level.is_some());
         if self.exchange.session.is_none() && !sends_notifications {
@@ -78,7 +78,7 @@ impl CheckedCall {
             call: task.is_some().then_some(CallWait::UntilEnd),
             task,
             tool: Some(Arc::clone(&self.tool)),
-            run: Box::new(move |stream| Box::pin(self.run(Some(stream)))),
+            run: Box::new(move |stream| Box::pin(async move { self.run(Some(stream)).await })),
         }))
     }
 
@@ -86,7 +86,7 @@ impl CheckedCall {
         CallBinding { owner: &self.exchange.owner, tool: &self.tool, arguments: self.input.as_str() }
     }
 
-    async fn run(self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
+    async fn run(&mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         // Boxed, because the future of a creation would otherwise be as large as that of an ordinary call.
         match self.mode {
             CallMode::Ordinary => Box::pin(self.run_now(stream)).await,
@@ -115,7 +115,7 @@ impl CheckedCall {
     }
 
     /// Runs the tool while the client waits.
-    async fn run_now(mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
+    async fn run_now(&mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let (sender, updates) = watch::channel(None);
         let reports_progress = self.progress_token.is_some();
         let call = self.engine_call(stream.clone(), reports_progress.then_some(sender)).await?;

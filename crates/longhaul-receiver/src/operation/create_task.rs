@@ -20,7 +20,7 @@ const TTL_MS_MIN: u64 = 1_000;
 
 impl CheckedCall {
     /// Creates the task, after the tool has asked what it wants to know before.
-    pub(super) async fn create_task(mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
+    pub(super) async fn create_task(&mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let failed = |error: EngineError| refusal::of_engine(&error);
         let mut input = self.input.clone();
         // Before anything is asked or admitted: a client that repeats its request learns that its task exists.
@@ -35,15 +35,15 @@ impl CheckedCall {
                 && let Some(found) =
                     self.exchange.receiver.engine.find_created(&self.exchange.owner, request).await.map_err(failed)?
             {
-                return self.created_earlier(found.task).await;
+                return Box::pin(self.created_earlier(found.task)).await;
             }
-            let call = self.engine_call(stream.clone(), None).await?;
+            let call = Box::pin(self.engine_call(stream.clone(), None)).await?;
             let receiver = &self.exchange.receiver;
             let asking = Box::pin(receiver.engine.before_task(&self.tool, input, call));
             let asked = until_stop(receiver, asking).await?;
             input = match asked.map_err(failed)? {
                 Ok(input) => input,
-                Err(end) => return self.response_to(end).await,
+                Err(end) => return Box::pin(self.response_to(end)).await,
             };
         }
         let exchange = &self.exchange;
@@ -80,10 +80,11 @@ impl CheckedCall {
             }
         };
         if existed {
-            return self.created_earlier(task).await;
+            // Boxed, because it would make the future of every creation larger.
+            return Box::pin(self.created_earlier(task)).await;
         }
         let last = log.map(|log| LastNotified {
-            progress_token: self.progress_token,
+            progress_token: self.progress_token.clone(),
             log: Some(log),
             ..LastNotified::of(&task, exchange.generation)
         });
@@ -95,14 +96,17 @@ impl CheckedCall {
             }
             (_, last, ..) => last,
         };
+        let catalogue = receiver.catalogue.current();
+        let offered = catalogue.tools.find(&self.tool);
+        // Boxed, because a timer would make the future of every call larger.
         if self.mode == CallMode::TaskOrResult
-            && let Some(answer) = call_answer::soon(exchange, &task.key).await
+            && let Some(within) = offered.and_then(|offered| offered.rules.answers_within)
+            && let Some(answer) = Box::pin(call_answer::soon(exchange, &task.key, within)).await
         {
             return Ok(answer?.into());
         }
         let view = TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task) };
-        let catalogue = receiver.catalogue.current();
-        let sentence = catalogue.tools.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
+        let sentence = offered.and_then(|offered| offered.immediate_response.as_deref());
         let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
         Ok(WorkResult { response: Some(response), created: last })
     }

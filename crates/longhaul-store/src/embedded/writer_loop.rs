@@ -119,7 +119,8 @@ impl<D: Disk> WriterLoop<D> {
     }
 
     fn batch_from(&mut self, first: WriterMessage) -> Batch {
-        let mut batch = Batch { requests: Vec::new(), answers: Vec::new() };
+        let expected = self.waiting.len().saturating_add(1).min(self.limits.batch_max);
+        let mut batch = Batch { requests: Vec::with_capacity(expected), answers: Vec::with_capacity(expected) };
         let mut next = Some(first);
         while let Some(waiting) = next.take() {
             match waiting {

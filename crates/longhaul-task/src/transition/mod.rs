@@ -81,7 +81,8 @@ fn end(task: &Task, outcome: Outcome, now: Timestamp) -> Change {
     next.phase = Phase::Settled { outcome, at: next.updated_at, last_attempt: task.phase.active_attempt() };
     let was_queued = task.phase.not_before().is_some();
     let settled = Effect::Settled { key: task.key.clone(), tool: task.tool.clone(), was_queued };
-    Change::new(next).with_effect(settled)
+    // Most ends have this effect alone. A vector that grows would allocate room for four.
+    Change { effects: vec![settled], ..Change::new(next) }
 }
 
 /// Ends a task and its open descendants by an event that no attempt of theirs has sent: the descendants are cancelled, and
