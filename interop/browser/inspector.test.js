@@ -36,8 +36,8 @@ for (const era of ["modern", "legacy"]) {
     };
 
     await page.goto(inspector.url);
-    // The switch is an invisible input; its drawing is the element after it. Inspector draws the card of the server anew
-    // once it knows that the list is read-only. A click waits until an element stands still, so it never hits the first card.
+    // The switch is an invisible input; its drawing is the element after it. Inspector replaces the card of the server once it
+    // knows that the list is read-only. A click looks for its element again if the element was replaced.
     await page.getByRole("switch", { name: /Connect or disconnect/ }).locator("xpath=following-sibling::*[1]").click();
     await open("Prompts");
     await press("Close monitoring sidebar");

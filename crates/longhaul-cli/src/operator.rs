@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::exit::CommandError;
 use crate::store_socket::{ACCEPT_PAUSE, StoreSocket, socket_path};
 
-/// What the name of the socket has after that of the store's file.
+/// Appended to the path of the store's file, this is the path of the socket.
 const SOCKET_SUFFIX: &str = ".sock";
 
 /// An order of the operator: one line of JSON.

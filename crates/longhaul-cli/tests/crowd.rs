@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use longhaul_testkit::{StatelessClient, from_environment, in_time, names, until};
+use longhaul_testkit::{StatelessClient, in_time, names, number_from_environment, until};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -61,7 +61,7 @@ fn descriptors(server: &ServerProcess) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crowd_is_answered_when_its_tasks_end_and_leaves_nothing_behind() {
-    let crowd = from_environment("LONGHAUL_CROWD", CROWD);
+    let crowd = number_from_environment("LONGHAUL_CROWD", CROWD);
     raise_descriptors();
     tokio::time::timeout(PATIENCE, come_and_go(crowd)).await.expect("all of it, at some time");
 }

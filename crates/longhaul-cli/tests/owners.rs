@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use longhaul::{Owner, Tokens};
-use longhaul_testkit::{StatelessClient, from_environment, stateless_message, tasks_and_forms, until};
+use longhaul_testkit::{StatelessClient, number_from_environment, stateless_message, tasks_and_forms, until};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
@@ -239,7 +239,7 @@ fn start_attacker(address: SocketAddr, token: &str) -> Child {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_that_takes_everything_takes_nothing_from_another() {
-    let seconds = from_environment("LONGHAUL_ATTACK_SECONDS", SECONDS);
+    let seconds = number_from_environment("LONGHAUL_ATTACK_SECONDS", SECONDS);
     raise_descriptors();
     let (directory, file) = place("tokens");
     let [attacker, victim] = ["mallory", "bob"].map(|name| format!("token-of-{name}-which-is-long-enough"));

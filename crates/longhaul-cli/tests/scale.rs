@@ -10,7 +10,7 @@ mod kit;
 
 use std::time::{Duration, Instant};
 
-use longhaul_testkit::{ReplyMessages, StatelessClient, from_environment, until};
+use longhaul_testkit::{ReplyMessages, StatelessClient, number_from_environment, until};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -104,7 +104,7 @@ async fn answer(server: &ServerProcess, tasks: impl IntoIterator<Item = (usize, 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_that_wait_hold_no_memory_and_are_answered_after_a_restart() {
-    let waiting = from_environment("LONGHAUL_WAITING", WAITING);
+    let waiting = number_from_environment("LONGHAUL_WAITING", WAITING);
     let (_directory, store) = place("tasks.db");
     let server = start(&store).await;
     let mut among_few = Duration::ZERO;
@@ -154,7 +154,7 @@ async fn families(server: &ServerProcess, children: usize, each: usize) -> Durat
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_family_ends_like_a_small_one() {
-    let children = from_environment("LONGHAUL_CHILDREN", CHILDREN);
+    let children = number_from_environment("LONGHAUL_CHILDREN", CHILDREN);
     let (_directory, store) = place("tasks.db");
     let server = start(&store).await;
     families(&server, FEW, FEW).await;
@@ -196,7 +196,7 @@ async fn call_without_tasks(address: std::net::SocketAddr, number: usize) -> ser
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_clients_without_tasks_wait_at_once_and_are_all_answered() {
-    let calls = from_environment("LONGHAUL_CALLS", CALLS);
+    let calls = number_from_environment("LONGHAUL_CALLS", CALLS);
     raise_descriptors();
     let (directory, store) = place("tasks.db");
     let gate = directory.path().join("gate");

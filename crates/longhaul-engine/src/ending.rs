@@ -41,7 +41,7 @@ impl EngineInner {
                 Err(StoreError::Refused(TransitionError::ChildrenOpen)) => {
                     tracing::debug!(task = %key.id, "a handler returned before its children; waiting for them");
                     self.step(Input::Idle { key: key.clone(), fence });
-                    // Boxed, because the future of every attempt would be larger.
+                    // Boxed: otherwise the future of every attempt would reserve room for it.
                     let waited = match Box::pin(self.park_returned(&key, &event)).await {
                         Err(StoreError::Refused(TransitionError::NotResumable)) => {
                             Box::pin(self.wait_for_children(&key)).await

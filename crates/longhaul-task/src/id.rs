@@ -89,8 +89,8 @@ impl TaskId {
     /// Makes an ID from the time, so that inserts into an index are ordered, and 128 random bits, so that the ID cannot
     /// be guessed.
     pub fn mint(now: Timestamp, random: [u8; 16]) -> Self {
-        // Six bytes of time suffice for eight thousand years.
-        let [_, _, time @ ..] = now.as_ms().to_be_bytes();
+        // 48 bits hold the milliseconds until the year 10889. Later times count as the last of them.
+        let [_, _, time @ ..] = now.as_ms().min((1 << 48) - 1).to_be_bytes();
         Self(hex(time.into_iter().chain(random), &mut [0; 2 * (6 + 16)]).into())
     }
 
@@ -148,8 +148,8 @@ impl fmt::Debug for NodeId {
     }
 }
 
-/// Writes bytes as hexadecimal digits into `text`, two for each. Every creation writes several IDs, and `format!` takes several
-/// times as long.
+/// Writes bytes as hexadecimal digits into `text`, which must have room for exactly two digits per byte. Every creation writes
+/// several IDs, and `format!` takes several times as long.
 fn hex(bytes: impl IntoIterator<Item = u8>, text: &mut [u8]) -> &str {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
@@ -183,6 +183,8 @@ mod tests {
     fn a_minted_id_is_the_time_and_the_random_bits_in_hexadecimal() {
         let id = TaskId::mint(Timestamp::from_ms(0x0123_4567_89ab), [0xcd; 16]);
         assert_eq!(id.as_str(), format!("0123456789ab{}", "cd".repeat(16)));
+        let late = TaskId::mint(Timestamp::from_ms(1 << 48), [0; 16]);
+        assert!(late > TaskId::mint(Timestamp::from_ms((1 << 48) - 2), [0xff; 16]));
     }
 
     #[test]

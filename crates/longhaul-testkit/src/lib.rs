@@ -59,7 +59,7 @@ pub async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
 }
 
 /// The number in an environment variable, or `default` if it is not set.
-pub fn from_environment<T: FromStr>(variable: &str, default: T) -> T {
+pub fn number_from_environment<T: FromStr>(variable: &str, default: T) -> T {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")),
         Err(_) => default,

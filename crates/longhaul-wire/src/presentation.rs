@@ -5,6 +5,7 @@ use longhaul_task::Json;
 use crate::icon::write_icons;
 use crate::{Icon, Revision, text};
 
+/// The title, the description, the icons and `_meta` of an entry.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Presentation {
     pub(crate) title: Option<String>,
@@ -14,8 +15,8 @@ pub(crate) struct Presentation {
 }
 
 impl Presentation {
-    /// Brings `_meta` onto one line. `None` if it is not an object.
-    pub(crate) fn with_checked_meta(mut self) -> Option<Self> {
+    /// Puts `_meta` on one line. `None` if it is not a JSON object.
+    pub(crate) fn with_meta_on_one_line(mut self) -> Option<Self> {
         if let Some(meta) = &self.meta {
             let line = text::one_line(meta.as_str());
             text::raw(&line).filter(|meta| text::is_object(meta))?;
@@ -25,12 +26,12 @@ impl Presentation {
     }
 
     /// Appends the title and the description.
-    pub(crate) fn write_texts(&self, out: &mut String, revision: Revision) {
-        write_texts(out, self.title.as_deref(), self.description.as_deref(), revision);
+    pub(crate) fn write_title_and_description(&self, out: &mut String, revision: Revision) {
+        write_title_and_description(out, self.title.as_deref(), self.description.as_deref(), revision);
     }
 
     /// Appends the icons and `_meta`.
-    pub(crate) fn write_extras(&self, out: &mut String, revision: Revision) {
+    pub(crate) fn write_icons_and_meta(&self, out: &mut String, revision: Revision) {
         if revision.has_icons() {
             write_icons(out, &self.icons);
         }
@@ -41,7 +42,12 @@ impl Presentation {
 }
 
 /// Appends a title, at revisions that have titles, and a description.
-pub(crate) fn write_texts(out: &mut String, title: Option<&str>, description: Option<&str>, revision: Revision) {
+pub(crate) fn write_title_and_description(
+    out: &mut String,
+    title: Option<&str>,
+    description: Option<&str>,
+    revision: Revision,
+) {
     if let Some(title) = title.filter(|_| revision.has_titles()) {
         text::push_str_member(out, "title", title);
     }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 /// The largest whole number that every JSON reader keeps exact.
 pub(crate) const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// Writes times always with milliseconds, so that they sort as text.
+/// Always writes three decimals of a second, so that times sort as text.
 const TIME_PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
 /// Appends a string as JSON.

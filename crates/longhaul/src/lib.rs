@@ -159,7 +159,7 @@ pub use longhaul_wire::tool::{Annotations, TaskSupport};
 pub use longhaul_wire::{Icon, IconTheme};
 pub use prompt::{IntoPromptResult, Prompt};
 pub use question::{Form, FormAnswer, Root, Roots, Sampling, SamplingAnswer, Visit};
-/// For the prompts and resources of the program `longhaul`.
+/// For the prompts of a config file.
 #[doc(hidden)]
 pub use regular_file::read_regular_file;
 pub use resource::{IntoResourceContents, Resource, ResourceTemplate};

@@ -117,14 +117,14 @@ impl HostConfig {
         }
         let address = server.listen.unwrap_or_else(super::serve::default_address);
         let url = format!("http://{address}/mcp");
-        let server = ServerEntry {
+        let entry = ServerEntry {
             program: &program,
             arguments,
             name: &self.name,
             url: &url,
             needs_token: server.token_file.is_some(),
         };
-        stdout_line!("{}", host::describe(self.host, &server).trim_end());
+        stdout_line!("{}", host::describe(self.host, &entry).trim_end());
         Ok(())
     }
 }

@@ -225,8 +225,8 @@ impl Serve {
         Ok(listening.serve().await?)
     }
 
-    /// Opens the store. If it is in use, the client on standard input is passed on to the process that uses it, until this
-    /// process can open the store and serve its client itself, or `None` if the client has left by then.
+    /// Opens the store. If another process uses it, passes the client on standard input on to that process until the store can
+    /// be opened. Returns `None` if the client leaves before that.
     async fn open_store(
         &self,
         url: &StoreUrl,
@@ -247,8 +247,8 @@ impl Serve {
         self.listen.unwrap_or_else(default_address)
     }
 
-    /// Refuses an address that the server could not listen on. Another process may still take a free one before this process
-    /// does.
+    /// Refuses an address that other machines can reach if there is no token file, and one that is in use. Another process may
+    /// still take a free address before this one does.
     fn check_address(&self) -> Result<(), CommandError> {
         let address = self.address();
         if self.stdio {
@@ -275,14 +275,14 @@ impl Serve {
 
 /// Opens the sockets beside the store's file: that of the operator and that for clients of other processes.
 fn open_sockets(started: &mut RunningServer, store: &Path) {
-    let operators = operator::listen(store, started.receiver().engine().clone());
-    let relayed = relay::listen(store, started.pipes(), started.stop_handle());
-    for socket in [operators, relayed].into_iter().flatten() {
+    let operator_socket = operator::listen(store, started.receiver().engine().clone());
+    let relay_socket = relay::listen(store, started.pipes(), started.stop_handle());
+    for socket in [operator_socket, relay_socket].into_iter().flatten() {
         started.before_close(move || drop(socket));
     }
 }
 
-/// Serves the client that this process has passed on until it became the server itself.
+/// Serves a client whose messages this process passed on to another server before it could open the store.
 async fn serve_relayed(started: RunningServer, client: RelayedClient) -> Result<(), CommandError> {
     let (near, far) = tokio::io::duplex(RELAY_BUFFER_BYTES);
     let passing_on = tokio::spawn(client.serve(near));

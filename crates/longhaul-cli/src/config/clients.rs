@@ -35,7 +35,7 @@ pub(super) fn read(root: &NamedSection<'_>) -> ClientsWithoutTasks {
             let Some(name) = tools.non_blank_text(key.name) else { continue };
             if !is_tool_name(&name) {
                 let what = format!("is {name:?}, which cannot be the name of a tool");
-                tools.wrong(key.name, what, super::tool::NAME_CHARACTERS);
+                tools.wrong(key.name, what, super::tool::name_remedy());
             }
             *ticket_name_mut(&mut names, key.name) = name;
         }

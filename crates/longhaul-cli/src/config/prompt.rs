@@ -20,8 +20,9 @@ pub(crate) struct PromptConfig {
 }
 
 pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Option<PromptConfig> {
+    // Stricter than the protocol, because many hosts offer a prompt as a command of its name.
     if !is_tool_name(name) {
-        let remedy = tool::NAME_CHARACTERS;
+        let remedy = tool::name_remedy();
         section.problems().add(&section.span, &section.path, "cannot be the name of a prompt", remedy);
     }
     let (title, description) = (section.non_blank_text("title"), section.non_blank_text("description"));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use longhaul::Resource;
-use longhaul_wire::resource::is_uri;
+use longhaul_wire::resource::{URI_BYTES_MAX, is_uri};
 
 use super::content::{self, ContentSource};
 use super::section::NamedSection;
@@ -24,9 +24,15 @@ pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Opt
     if !section.has("uri") {
         section.missing("uri", "add one, such as uri = \"docs://readme\"");
     }
-    if let Some(uri) = uri.as_ref().filter(|uri| !is_uri(uri)) {
-        let remedy = "write a scheme, a colon and the rest, such as \"docs://readme\"";
-        section.wrong("uri", format!("is {uri:?}"), remedy);
+    match &uri {
+        Some(uri) if uri.len() > URI_BYTES_MAX => {
+            section.wrong("uri", format!("has {} bytes", uri.len()), format!("use at most {URI_BYTES_MAX}"));
+        }
+        Some(uri) if !is_uri(uri) => {
+            let remedy = "write a scheme, a colon and the rest without spaces, such as \"docs://readme\"";
+            section.wrong("uri", format!("is {uri:?}"), remedy);
+        }
+        _ => {}
     }
     let (title, description, mime_type) =
         (section.non_blank_text("title"), section.non_blank_text("description"), section.non_blank_text("mime_type"));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use longhaul::{Annotations, OnCrash, Retention, TaskSupport};
-use longhaul_wire::tool::is_tool_name;
+use longhaul_wire::tool::{TOOL_NAME_BYTES_MAX, is_tool_name};
 use regex::Regex;
 use serde_json::Value;
 use toml::de::DeValue;
@@ -15,8 +15,10 @@ use super::keys;
 use super::section::{Entry, NamedSection, article, closest};
 use super::template::Template;
 
-/// The length of a tool's name is a limit of the wire; the characters are those that every host takes.
-pub(super) const NAME_CHARACTERS: &str = "use 1 to 128 of the letters, digits, _, - and .";
+/// The remedy for a name that [`is_tool_name`] refuses.
+pub(super) fn name_remedy() -> String {
+    format!("use 1 to {TOOL_NAME_BYTES_MAX} letters, digits, _, - and .")
+}
 
 /// Keys that say something about tasks alone.
 const KEYS_OF_TASKS: [&str; 7] =
@@ -89,7 +91,7 @@ pub(super) enum MessageStream {
 /// Reads a tool. What is wrong is reported; the value counts only if nothing is.
 pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Option<ToolConfig> {
     if !is_tool_name(name) {
-        section.problems().add(&section.span, &section.path, "cannot be the name of a tool", NAME_CHARACTERS);
+        section.problems().add(&section.span, &section.path, "cannot be the name of a tool", name_remedy());
     }
     let arguments = argument::read(section, folder);
     let is_shell = section.flag("shell").unwrap_or(false);

@@ -34,7 +34,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// The most messages that wait in memory for a server that reads slowly.
 const PASSED_MESSAGES_MAX: usize = 64;
 
-/// The socket's name is that of the store's file with this suffix.
+/// Appended to the path of the store's file, this is the path of the socket.
 const SOCKET_SUFFIX: &str = ".clients.sock";
 
 /// The client on standard input and output of this process.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::kit::longhaul;
-use crate::{ConfigFolder, processes_with};
+use crate::{ConfigFolder, processes_with_variable};
 
 const CONFIG: &str = r#"
 [tool.build]
@@ -100,7 +100,7 @@ fn mark(place: &ConfigFolder, tool: &str) -> String {
 
 async fn wait_for_no_process(place: &ConfigFolder, tool: &str) {
     let mark = mark(place, tool);
-    until("no process is left", async || processes_with(&mark).is_empty()).await;
+    until("no process is left", async || processes_with_variable(&mark).is_empty()).await;
 }
 
 /// Waits until a command has been started `times` times. Each start appends a line to `file`.
@@ -207,7 +207,7 @@ async fn a_cancelled_command_that_ignores_sigterm_leaves_no_process() {
     let (server, mut client) = place.serve(tasks_and_forms()).await;
     let id = client.create("hang", json!({})).await.unwrap();
     wait_for_starts(&place, "hangs", 1).await;
-    assert!(processes_with(&mark(&place, "hang")).len() >= 2);
+    assert!(processes_with_variable(&mark(&place, "hang")).len() >= 2);
     client.cancel(&id).await.unwrap();
     wait_for_no_process(&place, "hang").await;
     assert!(server.stop().await);
@@ -226,7 +226,7 @@ async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_o
     server.kill().await;
 
     let server = place.launch().start().await;
-    let hangs = processes_with(&mark(&place, "hang"));
+    let hangs = processes_with_variable(&mark(&place, "hang"));
     assert!(hangs.is_empty(), "{hangs:?} must have ended before the server listens");
     wait_for_starts(&place, "starts", 2).await;
     let again = leaders(&mark(&place, "copy"));
@@ -244,7 +244,7 @@ async fn after_a_kill_a_command_fails_or_runs_again_and_nothing_is_left_of_the_o
 
 /// The IDs of the processes that have this environment variable and lead a process group.
 fn leaders(variable: &str) -> Vec<String> {
-    let mut found = processes_with(variable);
+    let mut found = processes_with_variable(variable);
     found.retain(|pid| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(2)) == Some(pid)

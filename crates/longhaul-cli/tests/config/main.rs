@@ -56,7 +56,7 @@ impl ConfigFolder {
 }
 
 /// The IDs of the processes that have this variable (`NAME=value`) in their environment.
-fn processes_with(variable: &str) -> Vec<String> {
+fn processes_with_variable(variable: &str) -> Vec<String> {
     let has_it = |pid: &String| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())

@@ -3,7 +3,7 @@
 use longhaul_testkit::{tasks_and_forms, until};
 use serde_json::json;
 
-use crate::{ConfigFolder, processes_with};
+use crate::{ConfigFolder, processes_with_variable};
 
 // It ignores SIGTERM, so that it would go on between the end of its input and SIGKILL.
 const SCRIPT: &str = r#"
@@ -26,7 +26,7 @@ fn config_folder() -> ConfigFolder {
 
 async fn nothing_was_deployed(folder: &ConfigFolder) {
     let mark = format!("MARK=deploy {}", folder.folder.path().display());
-    until("no process is left", async || processes_with(&mark).is_empty()).await;
+    until("no process is left", async || processes_with_variable(&mark).is_empty()).await;
     let log = std::fs::read_to_string(folder.path("log")).unwrap_or_default();
     assert_eq!(log, "", "the command went on without an answer");
 }

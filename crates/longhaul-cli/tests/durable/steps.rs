@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use longhaul_testkit::{StatelessClient, from_environment, until};
+use longhaul_testkit::{StatelessClient, number_from_environment, until};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -19,8 +19,9 @@ const STEP: Duration = Duration::from_millis(20);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recorded_step_is_not_repeated_however_often_the_server_is_killed() {
-    let (steps, kills) = (from_environment("LONGHAUL_STEPS", 60_usize), from_environment("LONGHAUL_STEP_KILLS", 8_u32));
-    let seed = from_environment("LONGHAUL_SEED", rand::random::<u64>());
+    let (steps, kills) =
+        (number_from_environment("LONGHAUL_STEPS", 60_usize), number_from_environment("LONGHAUL_STEP_KILLS", 8_u32));
+    let seed = number_from_environment("LONGHAUL_SEED", rand::random::<u64>());
     eprintln!("{steps} steps, {kills} kills, LONGHAUL_SEED={seed}");
     let mut rng = StdRng::seed_from_u64(seed);
     let (directory, store) = place("tasks.db");

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_testkit::{FailureReport, SessionClient, StatelessClient, from_environment, in_time};
+use longhaul_testkit::{FailureReport, SessionClient, StatelessClient, in_time, number_from_environment};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
@@ -160,7 +160,7 @@ async fn one_task(form: CallForm, rng: &mut StdRng) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_repeated_under_its_key_across_kills_makes_one_task() {
-    let seed = from_environment("LONGHAUL_SEED", rand::random());
+    let seed = number_from_environment("LONGHAUL_SEED", rand::random());
     say(&format!("kill: LONGHAUL_SEED={seed}"));
     let mut rng = StdRng::seed_from_u64(seed);
     for form in [CallForm::Ext2026, CallForm::Core2025] {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use longhaul_testkit::{from_environment, in_time};
+use longhaul_testkit::{in_time, number_from_environment};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinHandle;
@@ -69,8 +69,8 @@ async fn what_was_acknowledged_survives_every_kill() {
 
 /// Runs without tasks, each with its number of kills and a store of its own.
 fn kill_runs(name: &str, kills: u32) -> impl Iterator<Item = (u32, KillRun)> {
-    let kills = from_environment("LONGHAUL_KILLS", kills);
-    let seed: u64 = from_environment("LONGHAUL_SEED", rand::random());
+    let kills = number_from_environment("LONGHAUL_KILLS", kills);
+    let seed: u64 = number_from_environment("LONGHAUL_SEED", rand::random());
     let before = (0..kills).step_by(KILLS_OF_A_STORE_MAX as usize);
     before.zip(0..).map(move |(before, number)| {
         let kills = (kills - before).min(KILLS_OF_A_STORE_MAX);

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_testkit::{FailureReport, SessionClient, StatelessClient, from_environment, in_time, until};
+use longhaul_testkit::{FailureReport, SessionClient, StatelessClient, in_time, number_from_environment, until};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -140,7 +140,7 @@ async fn start(file: &Path, tokens: &Path) -> ServerProcess {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_repeated_under_its_own_id_across_kills_runs_once() {
-    let seed = from_environment("LONGHAUL_SEED", rand::random());
+    let seed = number_from_environment("LONGHAUL_SEED", rand::random());
     say(&format!("kill: LONGHAUL_SEED={seed}"));
     let mut rng = StdRng::seed_from_u64(seed);
     let (directory, file) = place("tasks.db");

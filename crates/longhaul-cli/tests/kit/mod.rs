@@ -85,7 +85,7 @@ impl Launch {
         self.spawn().listening().await
     }
 
-    /// Starts the server and connects a client that has tasks and forms.
+    /// Starts the server and connects a client that declares tasks and forms.
     pub(crate) async fn start_with_client(self) -> (ServerProcess, StatelessClient) {
         let server = self.start().await;
         let client = StatelessClient::connect(server.address()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A handler that has changed since it recorded its journal is refused.
+//! A handler that has changed since it recorded its journal: what is refused, and what is only noted.
 
 use std::sync::Arc;
 
@@ -37,9 +37,9 @@ fn a_handler_that_changed_is_refused_and_the_error_names_the_entry() {
 }
 
 /// A question whose text is different in each process.
-struct Changing(&'static str);
+struct ChangedQuestion(&'static str);
 
-impl Ask for Changing {
+impl Ask for ChangedQuestion {
     type Answer = String;
 
     fn kind(&self) -> QuestionKind {
@@ -60,7 +60,7 @@ fn a_question_with_another_text_is_noted_in_the_history_and_not_refused() {
     let mut machine = Machine::new();
     let asks = |text: &'static str| {
         handler(move |mut ctx: Ctx, _input| async move {
-            ctx.ask("approve", Changing(text)).await?;
+            ctx.ask("approve", ChangedQuestion(text)).await?;
             answer("done")
         })
     };

@@ -1,4 +1,4 @@
-//! Limits on forks and subtasks, each at its edge.
+//! Limits on forks and subtasks, each at its edge, and keys that forks cannot have.
 
 use std::sync::Arc;
 

@@ -48,9 +48,13 @@ pub(super) async fn announce_and_wait(
     Ok(WorkResult { response, created: None })
 }
 
-/// The result of a task that ends within the time that its tool declares for this. `None` if it does not, or asks a question:
-/// then the task is the answer.
-pub(super) async fn soon(exchange: &Exchange, key: &TaskKey, within: Duration) -> Option<Result<String, RpcError>> {
+/// The answer of a task that ends within `limit`. `None` if it takes longer, asks a question or cannot be read, or if the server
+/// closes: then the caller answers with the task.
+pub(super) async fn wait_for_result(
+    exchange: &Exchange,
+    key: &TaskKey,
+    limit: Duration,
+) -> Option<Result<String, RpcError>> {
     let receiver = &exchange.receiver;
     let mut watch = receiver.engine.watch(key);
     let mut task = LoadedTask::read(receiver, key).await.ok()?;
@@ -67,7 +71,7 @@ pub(super) async fn soon(exchange: &Exchange, key: &TaskKey, within: Duration) -
         }
     };
     tokio::select! {
-        ended = tokio::time::timeout(within, ended) => ended.ok().flatten(),
+        ended = tokio::time::timeout(limit, ended) => ended.ok().flatten(),
         () = receiver.closing.cancelled() => None,
     }
 }

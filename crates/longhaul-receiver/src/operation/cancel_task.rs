@@ -20,10 +20,14 @@ pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, R
         Err(EngineError::Store(StoreError::Refused(TransitionError::Settled))) => None,
         Err(error) => return Err(failed(error)),
     };
-    let snapshot = match (receiver.engine.read(&key).await, &cancelled) {
-        // The task was deleted after its cancellation.
-        (Err(_), Some(task)) => Snapshot { task: Arc::clone(task), progress: None },
-        (found, _) => found.map_err(failed)?,
+    let found = receiver.engine.read(&key).await;
+    let snapshot = match &cancelled {
+        // The task may have been deleted since, and its ID used again.
+        Some(task) => {
+            let same = found.ok().filter(|found| found.task.fence == task.fence);
+            Snapshot { task: Arc::clone(task), progress: same.and_then(|found| found.progress) }
+        }
+        None => found.map_err(failed)?,
     };
     let task = LoadedTask::of(receiver, snapshot).await.map_err(failed)?;
     let exchange = exchange.about(&task.snapshot.task);

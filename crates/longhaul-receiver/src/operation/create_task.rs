@@ -19,7 +19,8 @@ use crate::stream::MessageStream;
 const TTL_MS_MIN: u64 = 1_000;
 
 impl CheckedCall {
-    /// Creates the task, after the tool has asked what it wants to know before.
+    /// Creates the task, after the tool has asked what it wants to know before. Rare branches are boxed: otherwise the future
+    /// of every creation would reserve room for them.
     pub(super) async fn create_task(&mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let failed = |error: EngineError| refusal::of_engine(&error);
         let mut input = self.input.clone();
@@ -80,7 +81,6 @@ impl CheckedCall {
             }
         };
         if existed {
-            // Boxed, because it would make the future of every creation larger.
             return Box::pin(self.created_earlier(task)).await;
         }
         let last = log.map(|log| LastNotified {
@@ -96,17 +96,17 @@ impl CheckedCall {
             }
             (_, last, ..) => last,
         };
-        let catalogue = receiver.catalogue.current();
-        let offered = catalogue.tools.find(&self.tool);
-        // Boxed, because a timer would make the future of every call larger.
+        let answers_within =
+            receiver.catalogue.current().tools.find(&self.tool).and_then(|offered| offered.rules.answers_within);
         if self.mode == CallMode::TaskOrResult
-            && let Some(within) = offered.and_then(|offered| offered.rules.answers_within)
-            && let Some(answer) = Box::pin(call_answer::soon(exchange, &task.key, within)).await
+            && let Some(limit) = answers_within
+            && let Some(answer) = Box::pin(call_answer::wait_for_result(exchange, &task.key, limit)).await
         {
             return Ok(answer?.into());
         }
         let view = TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task) };
-        let sentence = offered.and_then(|offered| offered.immediate_response.as_deref());
+        let catalogue = receiver.catalogue.current();
+        let sentence = catalogue.tools.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
         let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
         Ok(WorkResult { response: Some(response), created: last })
     }

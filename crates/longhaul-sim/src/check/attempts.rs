@@ -86,7 +86,7 @@ mod tests {
         let (mut ledger, created) = TestLedger::with_task();
         let released = ledger.after(&created, &release(1));
         ledger.commit("release", &key("a"), Some(released));
-        ledger.breaks("every attempt is counted and recorded");
+        ledger.assert_breaks("every attempt is counted and recorded");
     }
 
     #[test]
@@ -103,6 +103,6 @@ mod tests {
             vec![WrittenTask { event: "lose", key: key("a"), after: Some(Arc::new(after)), idempotency: None }];
         let ended = vec![(key("a"), change.ended_attempt.unwrap())];
         ledger.note(Fact::Committed(Commit { now: ledger.now, written, recorded: Vec::new(), ended }));
-        ledger.breaks("every attempt is counted and recorded");
+        ledger.assert_breaks("every attempt is counted and recorded");
     }
 }

@@ -53,14 +53,14 @@ mod tests {
     fn a_creation_acknowledged_before_its_commit_is_caught() {
         let mut ledger = TestLedger::new();
         ledger.acknowledge(Ack::Created, &transition::create(&new("a"), ledger.now));
-        ledger.breaks("acknowledged is durable");
+        ledger.assert_breaks("acknowledged is durable");
     }
 
     #[test]
     fn a_cancellation_that_was_acknowledged_and_is_not_there_is_caught() {
         let (mut ledger, created) = TestLedger::with_task();
         ledger.acknowledge(Ack::Cancelled, &created);
-        ledger.breaks("acknowledged is durable");
+        ledger.assert_breaks("acknowledged is durable");
     }
 
     #[test]
@@ -68,6 +68,6 @@ mod tests {
         let (mut ledger, created) = TestLedger::with_task();
         let began = ledger.lines.len();
         ledger.note(Fact::Denied { began, key: created.key, what: "cancel", error: StoreError::NotFound });
-        ledger.breaks("acknowledged is durable");
+        ledger.assert_breaks("acknowledged is durable");
     }
 }

@@ -123,6 +123,6 @@ mod tests {
         let (mut ledger, mut created) = TestLedger::with_task();
         created.revision = 3;
         ledger.commit("report", &key("a"), Some(created));
-        ledger.breaks("every change is counted");
+        ledger.assert_breaks("every change is counted");
     }
 }

@@ -123,15 +123,15 @@ mod tests {
     fn a_child_that_is_in_no_journal_is_caught() {
         let (mut ledger, parent) = TestLedger::with_task();
         spawn(&mut ledger, &parent, false);
-        ledger.breaks("families live and die together");
+        ledger.assert_breaks("families live and die together");
     }
 
     #[test]
     fn a_parent_that_ends_before_its_child_is_caught() {
         let (mut ledger, parent, _) = family();
-        ledger.holds();
+        ledger.assert_holds();
         ledger.apply(&parent, &cancel());
-        ledger.breaks("families live and die together");
+        ledger.assert_breaks("families live and die together");
     }
 
     #[test]
@@ -139,8 +139,8 @@ mod tests {
         let (mut ledger, parent, child) = family();
         ledger.apply(&child, &cancel());
         let ended = ledger.apply(&parent, &cancel());
-        ledger.holds();
+        ledger.assert_holds();
         ledger.apply(&ended, &Event::Delete(Delete));
-        ledger.breaks("families live and die together");
+        ledger.assert_breaks("families live and die together");
     }
 }

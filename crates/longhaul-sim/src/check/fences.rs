@@ -74,7 +74,7 @@ mod tests {
         let claimed = ledger.apply(&released, &Event::Claim(Claim { node: node() }));
         let settled = ledger.apply(&claimed, &settle(claimed.fence));
         ledger.note(Fact::Wrote { key: key("a"), fence: 1, event: "settle", revision: settled.revision });
-        ledger.breaks("one attempt wins");
+        ledger.assert_breaks("one attempt wins");
     }
 
     #[test]
@@ -83,6 +83,6 @@ mod tests {
         let mut released = ledger.after(&created, &release(1));
         released.fence = created.fence;
         ledger.commit("release", &key("a"), Some(released));
-        ledger.breaks("one attempt wins");
+        ledger.assert_breaks("one attempt wins");
     }
 }

@@ -35,6 +35,6 @@ mod tests {
         let mut settled = ledger.apply(&created, &settle(1));
         settled.revision += 1;
         ledger.commit("report", &key("a"), Some(settled));
-        ledger.breaks("terminal is final");
+        ledger.assert_breaks("terminal is final");
     }
 }

@@ -39,6 +39,6 @@ mod tests {
         let mut ledger = TestLedger::new();
         let error = StoreError::Refused(TransitionError::Settled);
         ledger.note(Fact::Denied { began: 0, key: key("theirs"), what: "cancel", error });
-        ledger.breaks("not yours is not there");
+        ledger.assert_breaks("not yours is not there");
     }
 }

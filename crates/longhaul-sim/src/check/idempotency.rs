@@ -108,9 +108,9 @@ mod tests {
         let ended = ledger.apply(&first, &cancel());
         ledger.apply(&ended, &Event::Delete(Delete));
         ledger.create_keyed("b", 2);
-        ledger.holds();
+        ledger.assert_holds();
         ledger.create_keyed("c", 2);
-        ledger.breaks("an idempotency key names one task");
+        ledger.assert_breaks("an idempotency key names one task");
     }
 
     #[test]
@@ -125,10 +125,10 @@ mod tests {
             let mut ledger = TestLedger::new();
             ledger.create_keyed("a", 1);
             ledger.answer_keyed(0, 1, KeyedResponse::Created(key("a")));
-            ledger.holds();
+            ledger.assert_holds();
             let began = ledger.lines.len();
             ledger.answer_keyed(began, digest, response);
-            ledger.breaks("an idempotency key names one task");
+            ledger.assert_breaks("an idempotency key names one task");
         }
     }
 }

@@ -136,7 +136,7 @@ mod tests {
         let (mut ledger, _) = TestLedger::with_task();
         ledger.record(&key("a"), None, "1");
         ledger.record(&key("a"), None, "2");
-        ledger.breaks("a recorded output does not change");
+        ledger.assert_breaks("a recorded output does not change");
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
         let (mut ledger, _) = TestLedger::with_task();
         ledger.record(&key("a"), None, "1");
         ledger.got("a", 1, "2");
-        ledger.breaks("a recorded output does not change");
+        ledger.assert_breaks("a recorded output does not change");
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         let again = transition::create(&Create { first_fence: 1 << 40, ..new("a") }, ledger.now);
         ledger.commit("create", &again.key, Some(again.clone()));
         ledger.got("a", 1, "1");
-        ledger.holds();
+        ledger.assert_holds();
     }
 
     #[test]
@@ -165,6 +165,6 @@ mod tests {
         ledger.effect("a", 0, true);
         ledger.got("a", 0, "1");
         ledger.apply(&task, &settle(1));
-        ledger.breaks("a recorded output does not change");
+        ledger.assert_breaks("a recorded output does not change");
     }
 }

@@ -88,16 +88,16 @@ mod tests {
     fn more_handlers_than_workers_are_caught() {
         let mut ledger = TestLedger::new();
         ledger.note(Fact::Working { tool: tool(), handlers: 2 });
-        ledger.breaks("everything has a limit");
+        ledger.assert_breaks("everything has a limit");
     }
 
     #[test]
     fn more_open_tasks_than_an_owner_may_have_are_caught() {
         let (mut ledger, _) = TestLedger::with_task();
         ledger.create("b");
-        ledger.holds();
+        ledger.assert_holds();
         ledger.create("c");
-        ledger.breaks("everything has a limit");
+        ledger.assert_breaks("everything has a limit");
     }
 
     #[test]
@@ -107,6 +107,6 @@ mod tests {
             let queued = transition::create(&Create { claimed_by: None, ..new(id) }, ledger.now);
             ledger.commit("create", &key(id), Some(queued));
         }
-        ledger.breaks("everything has a limit");
+        ledger.assert_breaks("everything has a limit");
     }
 }

@@ -107,6 +107,6 @@ mod tests {
         ledger.now = ledger.now.plus_ms(1_000);
         ledger.commit("expire", &created.key, None);
         ledger.read(&created.key, None);
-        ledger.holds();
+        ledger.assert_holds();
     }
 }

@@ -119,20 +119,20 @@ mod tests {
     fn a_task_that_is_stuck_is_caught() {
         let (mut ledger, _) = TestLedger::with_task();
         ledger.quiet(EndStage::LeftAlone, 1, 0);
-        ledger.breaks("nothing is stuck and nothing leaks");
+        ledger.assert_breaks("nothing is stuck and nothing leaks");
     }
 
     #[test]
     fn a_worker_that_did_not_come_back_is_caught() {
         let mut ledger = TestLedger::new();
         ledger.quiet(EndStage::Settled, 0, 1);
-        ledger.breaks("nothing is stuck and nothing leaks");
+        ledger.assert_breaks("nothing is stuck and nothing leaks");
     }
 
     #[test]
     fn a_count_that_did_not_come_back_is_caught() {
         let mut ledger = TestLedger::new();
         ledger.quiet(EndStage::Settled, 1, 0);
-        ledger.breaks("nothing is stuck and nothing leaks");
+        ledger.assert_breaks("nothing is stuck and nothing leaks");
     }
 }

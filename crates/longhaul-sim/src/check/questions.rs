@@ -138,7 +138,7 @@ mod tests {
         let mut answered = ledger.apply(&asked, &answer);
         answered.questions_asked = 0;
         ledger.apply(&answered, &ask(1));
-        ledger.breaks("a question is asked once and answered once");
+        ledger.assert_breaks("a question is asked once and answered once");
     }
 
     #[test]
@@ -149,6 +149,6 @@ mod tests {
         let answered =
             ledger.apply(&asked, &Event::Answer(AnswerQuestion { key: question.clone(), answer: answer.clone() }));
         ledger.acknowledge(Ack::Answered { question, answer }, &answered);
-        ledger.breaks("a question is asked once and answered once");
+        ledger.assert_breaks("a question is asked once and answered once");
     }
 }

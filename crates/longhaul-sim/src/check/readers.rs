@@ -113,7 +113,7 @@ mod tests {
         let (mut ledger, created) = TestLedger::with_task();
         let ended = ledger.after(&created, &cancel());
         ledger.read(&key("a"), Some(&ended));
-        ledger.breaks("readers see what is committed, in order");
+        ledger.assert_breaks("readers see what is committed, in order");
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         let ended = ledger.apply(&created, &cancel());
         ledger.read(&key("a"), Some(&ended));
         ledger.read(&key("a"), Some(&created));
-        ledger.breaks("readers see what is committed, in order");
+        ledger.assert_breaks("readers see what is committed, in order");
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         ledger.read(&key("a"), Some(&ended));
         let found = Some(Snapshot { task: Arc::new(created), progress: None });
         ledger.note(Fact::Read { began, key: key("a"), found });
-        ledger.holds();
+        ledger.assert_holds();
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         let (mut ledger, created) = TestLedger::with_task();
         ledger.acknowledge(Ack::Created, &created);
         ledger.read(&key("a"), None);
-        ledger.breaks("readers see what is committed, in order");
+        ledger.assert_breaks("readers see what is committed, in order");
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         ledger.apply(&ended, &Event::Delete(Delete));
         ledger.read(&key("a"), None);
         ledger.read(&key("a"), Some(&ended));
-        ledger.breaks("readers see what is committed, in order");
+        ledger.assert_breaks("readers see what is committed, in order");
     }
 
     #[test]
@@ -160,6 +160,6 @@ mod tests {
         let progress = Progress { done: 1.0, total: None, message: Some("attempt 7".into()), at: ledger.now };
         let found = Some(Snapshot { task: Arc::new(created), progress: Some(Arc::new(progress)) });
         ledger.note(Fact::Read { began: ledger.lines.len(), key: key("a"), found });
-        ledger.breaks("readers see what is committed, in order");
+        ledger.assert_breaks("readers see what is committed, in order");
     }
 }

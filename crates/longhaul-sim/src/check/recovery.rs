@@ -32,6 +32,6 @@ mod tests {
         let mut ledger = TestLedger::new();
         let held = vec![HeldAttempt { key: key("a"), node: node(), fence: 1 }];
         ledger.note(Fact::Recovered { nodes: vec![NodeId::mint([1; 16])], held });
-        ledger.breaks("after recovery no attempt belongs to a dead process");
+        ledger.assert_breaks("after recovery no attempt belongs to a dead process");
     }
 }

@@ -93,7 +93,7 @@ mod tests {
             let returned = JournalEntry { attempt: 2, ..entry(EntryKind::Return, 7, done(&output)) };
             ledger.record_entry(&key("a"), 0, returned);
             if is_changed {
-                ledger.breaks("a handler that has changed returns no result");
+                ledger.assert_breaks("a handler that has changed returns no result");
             } else {
                 let broken = check(&ledger.lines).err();
                 assert!(

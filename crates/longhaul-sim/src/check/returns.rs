@@ -83,8 +83,8 @@ mod tests {
         let entry = entry(EntryKind::Return, 7, done(&outcome));
         let recorded = vec![WrittenEntry { key: key("a"), life: 1, epoch: 0, entry, replaces: false }];
         ledger.note(Fact::Committed(Commit { now: ledger.now, written: Vec::new(), recorded, ended: Vec::new() }));
-        ledger.holds();
+        ledger.assert_holds();
         ledger.note(Fact::Started { key: key("a"), attempt: 2 });
-        ledger.breaks("what a handler returned before its children is kept");
+        ledger.assert_breaks("what a handler returned before its children is kept");
     }
 }

@@ -106,9 +106,9 @@ mod tests {
         let (mut ledger, _) = resumed();
         ledger.effect("a", 0, true);
         ledger.record_entry(&key("a"), 0, entry(EntryKind::Step, 0, done("1")));
-        ledger.holds();
+        ledger.assert_holds();
         ledger.effect("a", 0, true);
-        ledger.breaks("a step is done once unless a crash comes before its record");
+        ledger.assert_breaks("a step is done once unless a crash comes before its record");
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
         let (mut ledger, _) = resumed();
         ledger.effect("a", 0, true);
         ledger.effect("a", 1, true);
-        ledger.breaks("a step is done once unless a crash comes before its record");
+        ledger.assert_breaks("a step is done once unless a crash comes before its record");
     }
 
     #[test]
@@ -124,6 +124,6 @@ mod tests {
         let (mut ledger, _) = resumed();
         ledger.effect("a", 0, false);
         ledger.effect("a", 0, true);
-        ledger.breaks("a step is done once unless a crash comes before its record");
+        ledger.assert_breaks("a step is done once unless a crash comes before its record");
     }
 }

@@ -1,4 +1,4 @@
-//! Handwritten ledgers for the tests of the laws.
+//! Builds ledgers for the tests of the laws.
 
 use std::sync::Arc;
 
@@ -117,13 +117,14 @@ impl TestLedger {
         self.note(Fact::Quiet(IdleCounts { stage, load, open, attempts, places, running, handlers }));
     }
 
-    pub(super) fn breaks(&self, law: &str) {
+    /// The last line breaks `law`, and no earlier line does.
+    pub(super) fn assert_breaks(&self, law: &str) {
         let broken = check(&self.lines).expect_err("no law is broken");
         assert_eq!(broken.law, law, "{broken}");
         assert_eq!(broken.line, self.lines.len() - 1, "the last line breaks it: {broken}");
     }
 
-    pub(super) fn holds(&self) {
+    pub(super) fn assert_holds(&self) {
         assert_eq!(check(&self.lines), Ok(()));
     }
 }
@@ -248,7 +249,7 @@ pub(super) fn parked() -> (TestLedger, Task, Task) {
     }];
     let ended = vec![(key("a"), change.ended_attempt.unwrap())];
     ledger.note(Fact::Committed(Commit { now: ledger.now, written, recorded: Vec::new(), ended }));
-    ledger.holds();
+    ledger.assert_holds();
     (ledger, change.task, child)
 }
 

@@ -121,7 +121,7 @@ mod tests {
         ledger.record_entry(&key("a"), 0, entry(EntryKind::Timer, 0, done(&wait)));
         ledger.now = ledger.now.plus_ms(9);
         ledger.note(Fact::Slept { key: key("a"), attempt: 1, position: position() });
-        ledger.breaks("times follow the clock and nothing expires early");
+        ledger.assert_breaks("times follow the clock and nothing expires early");
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         let mut ended = ledger.after(&created, &cancel());
         ended.updated_at = created.updated_at;
         ledger.commit("cancel", &key("a"), Some(ended));
-        ledger.breaks("times follow the clock and nothing expires early");
+        ledger.assert_breaks("times follow the clock and nothing expires early");
     }
 
     #[test]
@@ -140,6 +140,6 @@ mod tests {
         ledger.apply(&created, &settle(1));
         ledger.now = ledger.now.plus_ms(999);
         ledger.commit("expire", &key("a"), None);
-        ledger.breaks("times follow the clock and nothing expires early");
+        ledger.assert_breaks("times follow the clock and nothing expires early");
     }
 }

@@ -61,7 +61,7 @@ mod tests {
     fn a_parent_that_is_not_woken_by_its_last_child_is_caught() {
         let (mut ledger, _, child) = parked();
         ledger.apply(&child, &cancel());
-        ledger.breaks("a parked task wakes when what it waits for has happened");
+        ledger.assert_breaks("a parked task wakes when what it waits for has happened");
     }
 
     #[test]
@@ -71,6 +71,6 @@ mod tests {
         woken.revision += 1;
         woken.phase = Phase::Queued { wait: Wait::until(ledger.now, ledger.now) };
         ledger.commit("wake", &parent.key, Some(woken));
-        ledger.breaks("a parked task wakes when what it waits for has happened");
+        ledger.assert_breaks("a parked task wakes when what it waits for has happened");
     }
 }

@@ -27,6 +27,6 @@ mod tests {
         let (mut ledger, created) = TestLedger::with_task();
         ledger.apply(&created, &cancel());
         ledger.note(Fact::Followed { key: key("a"), seen: Some(created.revision) });
-        ledger.breaks("a watcher is woken for every change");
+        ledger.assert_breaks("a watcher is woken for every change");
     }
 }

@@ -23,7 +23,7 @@ pub use result::{PromptMessage, PromptResult};
 
 use crate::jsonrpc::{RpcError, quote};
 use crate::list::{self, PageEnd};
-use crate::presentation::{Presentation, write_texts};
+use crate::presentation::{Presentation, write_title_and_description};
 use crate::{Icon, ReplyTo, Revision, text};
 
 /// The longest name of a prompt, in bytes.
@@ -71,7 +71,7 @@ impl PromptArgument {
     fn write(&self, out: &mut String, revision: Revision) {
         out.push_str("{\"name\":");
         text::push_str(out, &self.name);
-        write_texts(out, self.title.as_deref(), self.description.as_deref(), revision);
+        write_title_and_description(out, self.title.as_deref(), self.description.as_deref(), revision);
         text::push_raw_member(out, "required", if self.is_required { "true" } else { "false" });
         out.push('}');
     }
@@ -161,7 +161,7 @@ impl PromptDraft {
                 return Err(PromptError::Argument { prompt: name, argument: argument.clone() });
             }
         }
-        let Some(presentation) = presentation.with_checked_meta() else { return Err(PromptError::Meta(name)) };
+        let Some(presentation) = presentation.with_meta_on_one_line() else { return Err(PromptError::Meta(name)) };
         Ok(PromptDeclaration { name, presentation, arguments })
     }
 }
@@ -218,12 +218,12 @@ impl PromptDeclaration {
     fn write(&self, out: &mut String, revision: Revision) {
         out.push_str("{\"name\":");
         text::push_str(out, &self.name);
-        self.presentation.write_texts(out, revision);
+        self.presentation.write_title_and_description(out, revision);
         if !self.arguments.is_empty() {
             out.push_str(",\"arguments\":");
             text::push_array(out, &self.arguments, |out, argument| argument.write(out, revision));
         }
-        self.presentation.write_extras(out, revision);
+        self.presentation.write_icons_and_meta(out, revision);
         out.push('}');
     }
 }

@@ -110,7 +110,7 @@ impl ResourceDraft {
         if !is_uri(&self.address) {
             return Err(ResourceError::Uri(self.address));
         }
-        let Some(presentation) = self.presentation.with_checked_meta() else {
+        let Some(presentation) = self.presentation.with_meta_on_one_line() else {
             return Err(ResourceError::Meta(self.address));
         };
         let name = self.name.unwrap_or_else(|| last_part(&self.address).to_owned());
@@ -130,8 +130,8 @@ impl ResourceDraft {
     }
 }
 
-/// Whether a text can be the URI of a resource, or a template: it begins like a URI, is not too long, and has no character
-/// that ends a URI.
+/// Whether a text can be the URI of a resource, or a URI template: a scheme, a colon and a rest, of at most [`URI_BYTES_MAX`]
+/// bytes, without whitespace and control characters.
 pub fn is_uri(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic())

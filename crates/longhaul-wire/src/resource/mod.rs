@@ -122,7 +122,7 @@ impl ResourceDeclaration {
         });
         text::push_str(out, self.address.as_str());
         text::push_str_member(out, "name", &self.name);
-        self.presentation.write_texts(out, revision);
+        self.presentation.write_title_and_description(out, revision);
         if let Some(mime_type) = &self.mime_type {
             text::push_str_member(out, "mimeType", mime_type);
         }
@@ -132,7 +132,7 @@ impl ResourceDeclaration {
         if let Some(size) = self.size {
             text::push_number_member(out, "size", size);
         }
-        self.presentation.write_extras(out, revision);
+        self.presentation.write_icons_and_meta(out, revision);
         out.push('}');
     }
 }

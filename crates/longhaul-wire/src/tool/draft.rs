@@ -177,7 +177,7 @@ impl Annotations {
     }
 }
 
-/// Whether a tool can have this name.
+/// Whether a tool can have this name: 1 to [`TOOL_NAME_BYTES_MAX`] characters, each an ASCII letter, a digit, `_`, `-` or `.`.
 pub fn is_tool_name(name: &str) -> bool {
     (1..=TOOL_NAME_BYTES_MAX).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))

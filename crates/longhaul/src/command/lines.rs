@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-/// The longest line of output that is read as a whole, with its line break. A longer one comes in pieces.
+/// The most bytes of a line of output that is read as a whole, with its line break. A longer line comes in pieces.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// One of the output streams of a command.

@@ -369,7 +369,7 @@ pub enum OutputStream {
 pub struct OutputLine {
     /// Where it was written.
     pub stream: OutputStream,
-    /// The line with its line break. A line of more than [`LINE_BYTES_MAX`] comes in pieces.
+    /// The line with its line break. A line of more than [`LINE_BYTES_MAX`] bytes comes in pieces.
     pub bytes: Vec<u8>,
 }
 
