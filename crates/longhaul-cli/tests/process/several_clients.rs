@@ -193,6 +193,31 @@ async fn a_call_of_a_client_without_tasks_goes_on_at_the_next_server_and_none_ru
 }
 
 #[tokio::test]
+async fn a_call_that_has_chosen_the_id_of_its_task_is_answered_by_the_next_server() {
+    let folder = folder();
+    let path = folder.path();
+    let mut first = start(path);
+    first.pipe.result("tools/list", json!({})).await;
+    let second = start(path);
+    let mut client = second.pipe.initialize("2025-06-18", json!({})).await;
+    let meta = json!({ "modelcontextprotocol.io/task": { "taskId": "mine", "keepAlive": 60_000 } });
+    let call = json!({ "name": "work", "arguments": { "name": "a" }, "_meta": meta });
+    client.send_session_request("work", "tools/call", call.clone()).await;
+    client.next_of("notifications/tasks/created").await;
+    until("the first attempt", async || starts(path).len() == 1).await;
+    first.child.kill().await.unwrap();
+    until("the second attempt", async || starts(path).len() == 2).await;
+    // Only the relay repeats a call. A client that uses the ID again is refused as before.
+    client.send_session_request("again", "tools/call", call).await;
+    assert_eq!(client.response("again").await["error"]["message"], "Task ID already exists: mine");
+    std::fs::write(path.join("go-a"), "").unwrap();
+    let done = client.response("work").await;
+    assert_eq!(done["result"]["content"][0]["text"], "a done", "{done}");
+    assert_eq!(starts(path), ["a", "a"]);
+    client.finish().await;
+}
+
+#[tokio::test]
 async fn the_same_call_joins_the_running_task_whichever_process_its_client_started() {
     let config = CONFIG.replacen("[tool.work]", "[tool.work]\nhints.idempotent = true", 1);
     let folder = folder_with(&format!("{config}[clients_without_tasks]\npatience = \"1ms\"\n"));

@@ -42,10 +42,15 @@ pub(super) async fn announce_and_wait(
     let response = tokio::select! {
         biased;
         () = cancel_requested.cancelled() => None,
-        answer = answer => Some(answer?),
+        answer = answer => Some(answer),
     };
-    session.take_creation(&id);
-    Ok(WorkResult { response, created: None })
+    // The cancellation may not have taken the task yet: then it will not find it.
+    if let Some(task) = session.take_creation(&id)
+        && response.is_none()
+    {
+        session.cancel_created(&task).await;
+    }
+    Ok(WorkResult { response: response.transpose()?, created: None })
 }
 
 /// The answer of a task that ends within `limit`. `None` if it takes longer, asks a question or cannot be read, or if the server

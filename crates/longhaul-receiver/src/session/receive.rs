@@ -188,11 +188,12 @@ impl Session {
 
     /// Ends a request without a response, and the task that it created if `register_creation` was called for it.
     async fn cancel_request(&self, id: &RequestId) {
-        // First, because the request may be about to name its task.
+        let created = self.take_creation(id);
         if let Some(cancel) = self.requests.lock().get(id) {
             cancel.cancel();
         }
-        if let Some(task) = self.take_creation(id) {
+        // Again, because the request may have named its task meanwhile.
+        if let Some(task) = created.or_else(|| self.take_creation(id)) {
             self.cancel_created(&task).await;
         }
     }

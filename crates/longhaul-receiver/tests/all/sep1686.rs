@@ -147,6 +147,21 @@ async fn cancelling_the_request_cancels_its_task_and_no_answer_comes() {
     assert_eq!(status(&client, "done").await, "completed");
 }
 
+/// The cancellation and the wait that it ends run on different threads. Which is first must not matter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_cancellation_of_a_request_is_lost_to_the_end_of_its_wait() {
+    let (server, _door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    for number in 0..200 {
+        let id = format!("mine-{number}");
+        let message = client.message("tools/call", creation("wait", &id));
+        let mut call = client.post(message.to_string()).await;
+        call.next_of("notifications/tasks/created").await;
+        client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
+        until("the cancellation", async || status(&client, &id).await == "cancelled").await;
+    }
+}
+
 #[tokio::test]
 async fn a_question_is_a_request_that_names_the_task() {
     let (server, _door) = start().await;
