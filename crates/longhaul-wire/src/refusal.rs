@@ -134,7 +134,9 @@ pub fn task_id_too_long(bytes: usize, bytes_max: usize) -> RpcError {
 
 /// For the deletion of a task that has not ended.
 pub fn cannot_delete_open_task() -> RpcError {
-    RpcError::invalid_params("Cannot delete task: it has not ended. Cancel it first.")
+    RpcError::invalid_params(
+        "Cannot delete task: it has not ended. Cancel it first, with `notifications/cancelled` or `tasks/cancel`.",
+    )
 }
 
 /// For the deletion of a subtask, which its parent refers to.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_engine::{EngineError, NewCall, audit};
 use longhaul_store::{CreateResult, Snapshot, StoreError};
-use longhaul_task::{Retention, Task, TransitionError};
+use longhaul_task::{Retention, Task, TaskId, TransitionError};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{CallMode, TaskView, Ttl, refusal as wire_refusal};
 
@@ -25,10 +25,13 @@ impl CheckedCall {
         let failed = |error: EngineError| refusal::of_engine(&error);
         let mut input = self.input.clone();
         // Before anything is asked or admitted: a client that repeats its request learns that its task exists.
-        if let Some(chosen) = &self.chosen
-            && self.exchange.receiver.engine.read(chosen).await.is_ok()
-        {
-            return Err(wire_refusal::task_id_exists(chosen.id.shown()));
+        if let Some(chosen) = &self.chosen {
+            let shown = TaskId::parse(chosen.id.shown()).unwrap_or_else(|_| chosen.id.clone());
+            // The session may know a task under this ID that it did not name itself.
+            let known = Box::pin(self.exchange.find_key(shown)).await;
+            if self.exchange.receiver.engine.read(&known).await.is_ok() {
+                return Err(wire_refusal::task_id_exists(chosen.id.shown()));
+            }
         }
         if self.exchange.receiver.engine.asks_before_task(&self.tool) {
             // If an earlier request under the same key has created the task, the client is not asked again.

@@ -163,6 +163,16 @@ async fn no_cancellation_of_a_request_is_lost_to_the_end_of_its_wait() {
 }
 
 #[tokio::test]
+async fn without_an_identity_the_id_of_a_task_of_another_generation_is_used_too() {
+    let (server, _door) = start().await;
+    let client = SessionClient::new(&server).initialize("2025-11-25", json!({})).await;
+    let call = json!({ "name": "wait", "arguments": {}, "task": {} });
+    let id = client.result("tools/call", call).await["task"]["taskId"].as_str().unwrap().to_owned();
+    let refused = client.error("tools/call", creation("echo", &id)).await;
+    assert_eq!(refused["message"], format!("Task ID already exists: {id}"));
+}
+
+#[tokio::test]
 async fn a_question_is_a_request_that_names_the_task() {
     let (server, _door) = start().await;
     let client = open(&server, Some("ada")).await;
@@ -208,7 +218,10 @@ async fn children_are_announced_and_are_not_deleted_alone() {
     assert_eq!(question["params"]["_meta"][RELATED]["taskId"], children[1]);
     client.respond(&question, accepted_name("Ada")).await;
     let open = client.error("tasks/delete", about("mine")).await;
-    assert_eq!(open, json!({ "code": -32_602, "message": "Cannot delete task: it has not ended. Cancel it first." }));
+    assert_eq!(open["code"], -32_602);
+    let message =
+        "Cannot delete task: it has not ended. Cancel it first, with `notifications/cancelled` or `tasks/cancel`.";
+    assert_eq!(open["message"], message);
     door.open(1);
     call.last().await;
     let refused = client.error("tasks/delete", about(child)).await;
