@@ -32,6 +32,18 @@ fn every_bad_file_is_refused_with_line_key_and_remedy() {
 }
 
 #[test]
+fn a_uri_is_accepted_at_its_limit_and_refused_past_it() {
+    let read = |bytes: usize| {
+        let uri = format!("docs:{}", "a".repeat(bytes - "docs:".len()));
+        parse(&format!("[resource.r]\nuri = \"{uri}\"\ntext = \"a\"\n"), Path::new("/"))
+    };
+    let limit = longhaul_wire::resource::URI_BYTES_MAX;
+    assert!(read(limit).is_ok());
+    let problems = read(limit + 1).unwrap_err();
+    assert!(problems[0].to_string().contains(&format!("has {} bytes", limit + 1)), "{}", problems[0]);
+}
+
+#[test]
 fn all_mistakes_of_a_file_are_reported_in_their_order() {
     let text = "[tool.a]\ncomand = [\"true\"]\n[tool.b]\ncommand = [\"true\"]\ntimeout = 5\n";
     let problems = parse(text, Path::new("/")).unwrap_err();
